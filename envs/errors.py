@@ -1,0 +1,19 @@
+"""The one exception that means "the user can fix this": bad options, unknown names, missing optional packages."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """One clear sentence that says what is wrong and what to do; the command line prints it and exits with code 2."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt `name`: the nearest of the `known` names, or all of them if none is near."""
+    known = sorted(known)
+    match = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if match:
+        return f"did you mean {match[0]!r}?"
+    return f"known: {', '.join(known)}" if known else "there are none"

@@ -1,0 +1,195 @@
+"""Games by name.
+
+An id is one of
+
+- a registered name, ``"skull_king"``;
+- a name of another library, ``"pgx:connect_four"`` or ``"gymnax:CartPole-v1"`` (optional packages);
+- an importable class, ``"package.module:Class"``: this is how people run their own game without touching this file.
+
+Options are the keyword arguments of the game's ``__init__``; they are checked here, before anything is compiled.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+import sys
+import types
+import typing
+from typing import Any, Literal, NamedTuple
+
+from envs.core import Env
+from envs.errors import UserError, nearest
+
+_GAMES: dict[str, str] = {"skull_king": "envs.skull_king.env:SkullKing"}
+_LIBRARIES: dict[str, str] = {"pgx": "envs.adapters.pgx:PgxEnv", "gymnax": "envs.adapters.gymnax:GymnaxEnv"}
+
+
+class Option(NamedTuple):
+    """One keyword argument of a game."""
+
+    type: Any  # the annotation: bool, int, float, str, Literal[...], tuple[float, ...], X | None
+    default: Any  # inspect.Parameter.empty if the option is required
+    doc: str  # from the "Args:" section of the class or of its __init__, "" if there is none
+
+
+def register(id: str, target: str) -> None:
+    """Makes ``target`` ("module:Class") available as ``make(id)``; a second registration replaces the first."""
+    if ":" in id or ":" not in target:
+        raise ValueError(f"register({id!r}, {target!r}): the id has no colon, the target is 'module:Class'")
+    _GAMES[id] = target
+
+
+def registered() -> list[str]:
+    """The registered names, without the libraries' games and importable classes."""
+    return sorted(_GAMES)
+
+
+def make(id: str, **options: Any) -> Env:
+    """The game named `id`.
+
+    Raises:
+      UserError: unknown id, unknown option, an option of the wrong type or value, or a missing optional package.
+    """
+    factory, arguments = _resolve(id)
+    env = factory(*arguments, **_checked(id, _options(factory), options))
+    if not isinstance(env, Env):
+        raise UserError(f"{id!r} is not a game: {factory!r} does not make an envs.core.Env")
+    return env
+
+
+def options_of(id: str) -> dict[str, Option]:
+    """The options that ``make(id, ...)`` takes, by name."""
+    return _options(_resolve(id)[0])
+
+
+def game_module(id: str, name: str) -> types.ModuleType:
+    """The module `name` beside the game's own module, e.g. ``game_module("skull_king", "verify")``.
+
+    Raises:
+      UserError: the game has no such module.
+    """
+    factory, _ = _resolve(id)
+    package = factory.__module__.rpartition(".")[0]
+    target = f"{package}.{name}" if package else name
+    try:
+        return importlib.import_module(target)
+    except ModuleNotFoundError as error:
+        if error.name != target:
+            raise
+        raise UserError(f"game {id!r} has no {name!r} module") from error
+
+
+# ---- finding the class ----------------------------------------------------------------------------------------------
+
+
+def _resolve(id: str) -> tuple[type[Env], tuple[str, ...]]:
+    """The class behind an id and the positional arguments that the id itself carries."""
+    if id in _GAMES:
+        return _load(id, _GAMES[id]), ()
+    prefix, colon, name = id.partition(":")
+    if prefix in _LIBRARIES and name:
+        return _load(id, _LIBRARIES[prefix]), (name,)
+    if colon and name.isidentifier():
+        _import_from_working_directory()
+        return _load(id, id), ()
+    known = [*_GAMES, *(f"{library}:NAME" for library in _LIBRARIES)]
+    raise UserError(f"unknown game {id!r}: {nearest(id, known)} (your own game: 'package.module:Class')")
+
+
+def _import_from_working_directory() -> None:
+    """A console script does not search the working directory, but a user's own game lives there."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
+def _load(id: str, target: str) -> type[Env]:
+    module_name, _, class_name = target.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        missing = error.name or module_name
+        if module_name != missing and not module_name.startswith(missing + "."):
+            raise  # the module exists; something it imports does not
+        raise UserError(f"unknown game {id!r}: there is no module {missing!r}") from error
+    if not hasattr(module, class_name):
+        names = [name for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, Env)]
+        raise UserError(f"unknown game {id!r}: {module_name} has no {class_name!r}; {nearest(class_name, names)}")
+    return getattr(module, class_name)
+
+
+# ---- options --------------------------------------------------------------------------------------------------------
+
+
+def _options(factory: type[Env]) -> dict[str, Option]:
+    hints = typing.get_type_hints(factory.__init__)
+    docs = _argument_docs(factory.__init__.__doc__ or "") | _argument_docs(factory.__doc__ or "")
+    parameters = inspect.signature(factory).parameters.values()
+    return {
+        p.name: Option(hints.get(p.name, Any), p.default, docs.get(p.name, ""))
+        for p in parameters
+        if p.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+
+
+def _argument_docs(docstring: str) -> dict[str, str]:
+    """The "Args:" section of a Google-style docstring as {name: text}."""
+    section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", inspect.cleandoc(docstring), re.MULTILINE)
+    if section is None:
+        return {}
+    body = inspect.cleandoc(section.group(1))
+    entries = re.findall(r"^(\w+): *((?:.*\n?)(?:^[ \t]+.*\n?)*)", body, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+def _checked(id: str, known: dict[str, Option], options: dict[str, Any]) -> dict[str, Any]:
+    for name in options:
+        if name not in known:
+            raise UserError(f"{id!r} has no option {name!r}: {nearest(name, known)}")
+    for name, option in known.items():
+        if option.default is inspect.Parameter.empty and name not in options:
+            raise UserError(f"{id!r} needs the option {name!r} ({option.doc or type_name(option.type)})")
+    return {name: converted(f"{id!r} option {name!r}", known[name].type, value) for name, value in options.items()}
+
+
+def type_name(annotation: Any) -> str:
+    """A readable name of an option's type."""
+    if typing.get_origin(annotation) is Literal:
+        return "one of " + ", ".join(repr(value) for value in typing.get_args(annotation))
+    if typing.get_origin(annotation) is not None:
+        return str(annotation)
+    return getattr(annotation, "__name__", str(annotation))
+
+
+def converted(what: str, annotation: Any, value: Any) -> Any:
+    """`value` as the annotated type: a whole number is a float, a YAML list is a tuple; nothing else is guessed.
+
+    Raises:
+      UserError: `value`, described by `what`, is of another type.
+    """
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        for choice in arguments:
+            try:
+                return converted(what, choice, value)
+            except UserError:
+                continue
+    elif origin is Literal:
+        if any(type(value) is type(choice) and value == choice for choice in arguments):
+            return value
+    elif origin in (tuple, list) or annotation in (tuple, list):
+        if isinstance(value, (list, tuple)):
+            inner = arguments[0] if arguments else Any
+            return (origin or annotation)(converted(what, inner, item) for item in value)
+    elif annotation is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    elif annotation is Any or annotation is type(None):
+        if annotation is Any or value is None:
+            return value
+    elif origin is None and isinstance(value, annotation) and not (annotation is int and isinstance(value, bool)):
+        return value
+    elif origin is not None and isinstance(value, origin):
+        return value
+    raise UserError(f"{what} must be {type_name(annotation)}, not {value!r}")

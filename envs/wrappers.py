@@ -1,0 +1,78 @@
+"""Wrappers around the contract."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+
+from envs.core import Env, Key, PyTree, State, select
+
+
+class Final(NamedTuple):
+    """What one step left behind, before a finished game was replaced by a fresh one.
+
+    The fields describe the stepped state of every lane, so a learner reads rewards here and the observation only where
+    `truncated` is set. What nobody reads, XLA removes from the program: unread fields cost nothing.
+    """
+
+    observation: PyTree  # of the stepped state for its current_player; leading P axis in a simultaneous game
+    current_player: jax.Array  # i32[] or i32[P], the seat that `observation` belongs to
+    rewards: jax.Array  # f32[P]
+    terminated: jax.Array  # bool[]
+    truncated: jax.Array  # bool[]
+    illegal_action: jax.Array  # bool[]
+    stats: dict[str, jax.Array]  # env.episode_stats, f32[P] each; meaningful where the game is over
+
+    @property
+    def over(self) -> jax.Array:
+        """bool[]: the game ended in this step, by its rules or by a cut."""
+        return self.terminated | self.truncated
+
+
+class AutoReset:
+    """`env` without an end: a finished game is replaced by a fresh one in the same step.
+
+    The price of a reset. Under `vmap` both sides of a branch run, so ``env.reset`` is evaluated for every lane in every
+    step, whether or not a game ended there. With the default `Env.reset` that is a full deal per lane and step. A game
+    with an expensive deal overrides `reset` and prepares its next deal in small portions within `step`, so that the
+    reset itself is a few selects. Nothing is branched on and nothing leaves the lane: no barrier between games, no
+    result that depends on what other lanes do.
+    """
+
+    def __init__(self, env: Env):
+        self.env = env
+
+    def init(self, key: Key) -> State:
+        """A new game."""
+        return self.env.init(key)
+
+    def step(self, state: State, action: jax.Array, key: Key) -> tuple[State, Final]:
+        """One step of one game; vmap it over games.
+
+        Args:
+          state: a running game.
+          action: i32[], or i32[P] in a simultaneous game.
+          key: the randomness of this step, of the reset too.
+
+        Returns:
+          The next state, already the first of a fresh game if this step ended one (its rewards are then zero), and
+          what the step itself produced.
+        """
+        step_key, reset_key = jax.random.split(key)
+        stepped = self.env.step(state, action, step_key)
+        final = Final(
+            observation=stepped.observation,
+            current_player=stepped.current_player,
+            rewards=stepped.rewards,
+            terminated=stepped.terminated,
+            truncated=stepped.truncated,
+            illegal_action=stepped.illegal_action,
+            stats=self.env.episode_stats(stepped),
+        )
+        return select(final.over, self.env.reset(stepped, reset_key), stepped), final
+
+
+def auto_reset(env: Env) -> AutoReset:
+    """`env` with finished games replaced at once; see `AutoReset` for what that costs."""
+    return AutoReset(env)

@@ -1,0 +1,58 @@
+"""Games by name: what is found, what is refused, and that the refusal says what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from envs.errors import UserError, nearest
+from envs.registry import converted, make, options_of, register, registered
+
+
+def test_an_importable_class_and_its_options():
+    env = make("tests.games:RockPaperScissors", num_players=3, no_repeat=True)
+    assert env.num_players == 3 and env.no_repeat
+    options = options_of("tests.games:RockPaperScissors")
+    assert options["num_players"] == (int, 2, "seats at the table, at least 2.")
+    assert list(options) == ["num_players", "rounds", "no_repeat"]
+
+
+def test_a_registered_name():
+    register("tic_tac_toe", "tests.games:TicTacToe")
+    assert "tic_tac_toe" in registered()
+    assert make("tic_tac_toe").id == "tic_tac_toe"
+
+
+@pytest.mark.parametrize(
+    ("game", "options", "message"),
+    [
+        ("skull_kin", {}, "did you mean 'skull_king'"),
+        ("nowhere.games:Chess", {}, "no module 'nowhere'"),
+        ("tests.games:TicTacTo", {}, "did you mean 'TicTacToe'"),
+        ("tests.games:TicTacToe", {"random_strt": True}, "did you mean 'random_start'"),
+        ("tests.games:TicTacToe", {"random_start": 1}, "must be bool, not 1"),
+        ("tests.games:Corridor", {"length": True}, "must be int, not True"),
+        ("tests.games:RockPaperScissors", {"num_players": 1}, "at least 2"),
+        ("pathlib:Path", {}, "not a game"),
+    ],
+)
+def test_a_mistake_is_one_clear_sentence(game, options, message):
+    with pytest.raises(UserError, match=message):
+        make(game, **options)
+
+
+def test_conversion_guesses_nothing_but_whole_floats_and_tuples():
+    from typing import Literal
+
+    assert converted("x", float, 3) == 3.0
+    assert converted("x", tuple[float, ...], [1, 2]) == (1.0, 2.0)
+    assert converted("x", int | None, None) is None
+    assert converted("x", Literal["a", "b"], "b") == "b"
+    with pytest.raises(UserError, match="one of 'a', 'b'"):
+        converted("x", Literal["a", "b"], "c")
+    with pytest.raises(UserError):
+        converted("x", float, True)
+
+
+def test_nearest():
+    assert nearest("num_plyers", ["num_players", "rounds"]) == "did you mean 'num_players'?"
+    assert nearest("zzz", ["a", "b"]) == "known: a, b"
