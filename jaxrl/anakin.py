@@ -1,0 +1,300 @@
+"""The Anakin loop (Hessel et al. 2021, https://arxiv.org/abs/2104.06272): playing and learning as one compiled program.
+
+One call runs K updates by `lax.scan` with the whole training state donated. Lanes are spread over a mesh axis "env";
+parameters are replicated. Several seeds run side by side by `vmap`, each leaf of the state then has a leading axis [S].
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Spec
+
+from envs import prng
+from envs.core import Env, State
+from envs.errors import UserError
+from envs.wrappers import auto_reset
+from jaxrl import distributions, opponents, rollout
+from jaxrl.networks.factory import make_network
+from jaxrl.ppo import advantage, optimizer, update
+from jaxrl.ppo.loss import Batch
+from jaxrl.ppo.state import Counter, TrainState, make_hyper
+from jaxrl.rollout import Actor, RolloutSums
+
+AXIS = "env"
+Metrics = dict[str, jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Anakin:
+    """A training program for one configuration and one game; see `make_anakin`."""
+
+    config: Any
+    actor: Actor
+    mesh: Mesh
+
+    def __post_init__(self) -> None:
+        shardings = self.shardings
+        # Frozen: the two programs are part of the object's identity, compiled at their first call.
+        object.__setattr__(self, "_init", jax.jit(self._init_seeds, out_shardings=shardings))
+        run = _shard_map(self._run_seeds, self.mesh, self._specs, (self._specs, Spec()))
+        object.__setattr__(self, "run", jax.jit(run, donate_argnums=0))
+
+    run: Any = dataclasses.field(init=False, repr=False, compare=False, default=None)
+    """(TrainState) -> (TrainState, metrics): K updates. The argument is donated: do not use it afterwards."""
+
+    # ---- what callers use ---------------------------------------------------------------------------------------
+
+    def init(self, seed: int) -> TrainState:
+        """The state before the first update; with several seeds those of seed, seed + 1, ..."""
+        seeds = np.uint32(seed) + np.arange(self.config.run.seeds, dtype=np.uint32)
+        return self._init(seeds if self.config.run.seeds > 1 else seeds[0])
+
+    def policy(self, params: Any, state: State, key: jax.Array, greedy: bool) -> jax.Array:
+        """The learner's action in one game, i32[] (i32[P] if simultaneous); vmap it over games.
+
+        Args:
+          params: of one seed.
+          state: the game.
+          key: typed; not read if greedy.
+          greedy: take the most probable action instead of drawing one (static).
+        """
+        observation, mask, seat = self.actor.seats_asked(state)
+        logits, _ = self.actor.evaluate(params, observation, mask)
+        if greedy:
+            action = distributions.greedy(logits)
+        else:
+            action = distributions.sample(logits, jax.random.uniform(key, seat.shape))
+        return action if self.actor.env.simultaneous else action[0]
+
+    @property
+    def shardings(self) -> TrainState:
+        """Where every leaf of the state lives, e.g. for a checkpoint to restore to."""
+        return jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), self._specs)
+
+    @property
+    def abstract_state(self) -> TrainState:
+        """Shapes, dtypes and shardings of the state without computing it."""
+        seeds = jax.ShapeDtypeStruct((self.config.run.seeds,) if self.config.run.seeds > 1 else (), jnp.uint32)
+        shapes = jax.eval_shape(self._init_seeds, seeds)
+        return jax.tree.map(
+            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+            shapes,
+            self.shardings,
+        )
+
+    # ---- shapes -------------------------------------------------------------------------------------------------
+
+    @property
+    def _specs(self) -> TrainState:
+        """Lanes are spread over the devices, everything else is replicated."""
+        lanes = Spec(None, AXIS) if self.config.run.seeds > 1 else Spec(AXIS)
+        shape = jax.eval_shape(self._init_one, jax.ShapeDtypeStruct((), jnp.uint32))
+        return jax.tree.map(lambda _: Spec(), shape).replace(lanes=jax.tree.map(lambda _: lanes, shape.lanes))
+
+    @property
+    def _update_shape(self) -> update.UpdateShape:
+        ppo = self.config.ppo
+        return update.UpdateShape(
+            epochs=ppo.epochs,
+            minibatches=ppo.minibatches,
+            accumulate=ppo.accumulate,
+            groups=ppo.shuffle_groups // self.mesh.size,
+            normalize_advantage=ppo.normalize_advantage,
+            axis_name=AXIS,
+        )
+
+    def _local_ids(self, count: int) -> jax.Array:
+        """Global numbers u32[count / devices] of this device's share of `count` things."""
+        share = count // self.mesh.size
+        return (jax.lax.axis_index(AXIS) * share + jnp.arange(share)).astype(jnp.uint32)
+
+    # ---- the programs -------------------------------------------------------------------------------------------
+
+    def _init_seeds(self, seeds: jax.Array) -> TrainState:
+        return jax.vmap(self._init_one)(seeds) if self.config.run.seeds > 1 else self._init_one(seeds)
+
+    def _init_one(self, seed: jax.Array) -> TrainState:
+        """The state of one seed (u32[])."""
+        param_key, lane_key, key = jax.random.split(jax.random.key(seed), 3)
+        ids = jnp.arange(self.config.ppo.num_envs, dtype=jnp.uint32)
+        keys = rollout.lane_keys(prng.from_key(lane_key), jnp.uint32(0), ids)
+        params = self.actor.network.init(param_key)
+        return TrainState(
+            params=params,
+            opt_state=optimizer.init(params),
+            lanes=jax.vmap(lambda key: rollout.new_lane(self.actor, key))(keys),
+            key=key,
+            hyper=make_hyper(self.config.ppo, self.config.num_updates),
+            update=jnp.int32(0),
+            env_steps=Counter.zero(),
+            games=Counter.zero(),
+        )
+
+    def _run_seeds(self, state: TrainState) -> tuple[TrainState, Metrics]:
+        """K updates of all seeds on one device's share of the lanes."""
+        return jax.vmap(self._run_one)(state) if self.config.run.seeds > 1 else self._run_one(state)
+
+    def _run_one(self, state: TrainState) -> tuple[TrainState, Metrics]:
+        def step(carry, _):
+            state, sums = carry
+            state, now = self._update(state)
+            return (state, jax.tree.map(jnp.add, sums, now)), None
+
+        count = self.config.train.updates_per_call
+        (state, sums), _ = jax.lax.scan(step, (state, self._empty_sums()), None, length=count)
+        return state, self._metrics(sums, state, count)
+
+    def _update(self, state: TrainState) -> tuple[TrainState, Any]:
+        """One update: play, estimate advantages, learn."""
+        key = jax.random.fold_in(state.key, state.update)
+        play_key, shuffle_key = jax.random.split(key)
+        batch, lanes, played = self.collect(state, prng.from_key(play_key))
+        groups = self._local_ids(self.config.ppo.shuffle_groups)
+        group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(shuffle_key, groups)
+        params, opt_state, learnt = update.update(
+            self.actor.network,
+            self._update_shape,
+            state.params,
+            state.opt_state,
+            batch,
+            group_keys,
+            state.hyper,
+            state.update,
+        )
+        played = update.across_devices(played, AXIS)
+        variance = update.across_devices(_variance_sums(batch), AXIS)
+        state = state.replace(
+            params=params,
+            opt_state=opt_state,
+            lanes=lanes,
+            update=state.update + 1,
+            env_steps=state.env_steps.add(self.config.batch_size),
+            games=state.games.add(played.games),
+        )
+        return state, (played, learnt, _explained_variance(variance))
+
+    def collect(self, state: TrainState, key: jax.Array) -> tuple[Batch, Any, RolloutSums]:
+        """Plays T steps and estimates advantages; inside the mesh.
+
+        Returns:
+          Decisions [T, L, ...] with L = lanes of this device x seats asked per step, the lanes afterwards and the sums
+          over the games that ended.
+        """
+        actor, ppo = self.actor, self.config.ppo
+        ids = self._local_ids(ppo.num_envs)
+        lanes, steps, played = rollout.rollout(actor, state.params, state.lanes, key, ids, ppo.num_steps)
+        observation, mask, seat = jax.vmap(actor.seats_asked)(lanes.env_state)
+        _, value = jax.vmap(actor.evaluate, in_axes=(None, 0, 0))(state.params, observation, mask)
+        trajectory = rollout.trajectory_of(steps, seat, value, actor.env.num_players)
+        per_seat, known = advantage.gae(trajectory, state.hyper.gamma, state.hyper.gae_lambda)
+        estimate = rollout.of_decisions(per_seat, steps.seat)
+        batch = Batch(
+            observation=steps.observation,
+            mask=steps.mask,
+            action=steps.action,
+            log_prob=steps.log_prob,
+            value=steps.value,
+            advantage=estimate,
+            target=estimate + steps.value,
+            weight=steps.weight * rollout.of_decisions(known, steps.seat),
+        )
+        flat = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:]), batch)
+        return flat, lanes, played
+
+    # ---- metrics ------------------------------------------------------------------------------------------------
+
+    def _empty_sums(self) -> Any:
+        return self.actor.empty_sums(), update.empty_sums(), jnp.float32(0.0)
+
+    def _metrics(self, sums: Any, state: TrainState, count: int) -> Metrics:
+        """TensorBoard tags -> f32[]; means over games are NaN if no game ended."""
+        played, learnt, explained = sums
+        steps = learnt.steps
+        parts = jax.tree.map(lambda leaf: leaf / steps, learnt.parts)
+        ppo = self.config.ppo
+        metrics = {
+            "rollout/ep_rew_mean": played.returns / played.seats,
+            "rollout/ep_len_mean": played.length / played.games,
+            "rollout/games": played.games,
+            "rollout/illegal": played.illegal,
+            "train/loss": learnt.loss / steps,
+            "train/policy_gradient_loss": parts.policy,
+            "train/value_loss": parts.value,
+            "train/entropy_loss": -parts.entropy,
+            "train/approx_kl": parts.approx_kl,
+            "train/clip_fraction": parts.clip_fraction,
+            "train/explained_variance": explained / count,
+            "train/learning_rate": state.hyper.learning_rate_at(state.update - 1),
+            "train/entropy_coef": state.hyper.entropy_coef_at(state.update - 1),
+            "train/grad_norm": learnt.grad_norm / steps,
+            "train/grad_norm_clipped": learnt.grad_norm_clipped / steps,
+            "train/epochs_done": steps / (ppo.minibatches * count),
+        }
+        metrics |= {f"rollout/stat_{name}": stat / played.seats for name, stat in played.stats.items()}
+        return {name: jnp.asarray(value, jnp.float32) for name, value in metrics.items()}
+
+
+def make_anakin(config: Any, env: Env) -> Anakin:
+    """The training program of a `Config` for `env`.
+
+    Raises:
+      UserError: bots that the game does not have, or a batch that does not divide.
+    """
+    mesh = Mesh(np.array(_devices(config)), (AXIS,))
+    ppo = config.ppo
+    network = make_network(config.network, env)
+    control = opponents.make_seat_control(config.seats, env)
+    _check_divisible("ppo.num_envs", ppo.num_envs, "ppo.shuffle_groups", ppo.shuffle_groups)
+    group = ppo.num_envs // ppo.shuffle_groups * ppo.num_steps * (env.num_players if env.simultaneous else 1)
+    _check_divisible(
+        "the decisions of one shuffle group", group, "ppo.minibatches x ppo.accumulate", ppo.minibatches * ppo.accumulate
+    )
+    return Anakin(config=config, actor=Actor(env, auto_reset(env), network, control), mesh=mesh)
+
+
+def _devices(config: Any) -> list[jax.Device]:
+    """The configured number of local devices, or as many as divide the shuffle groups."""
+    local, groups = jax.local_devices(), config.ppo.shuffle_groups
+    wanted = config.run.devices
+    if wanted == 0:
+        wanted = max(count for count in range(1, len(local) + 1) if groups % count == 0)
+    if wanted > len(local):
+        raise UserError(f"run.devices is {wanted}, but this machine has {len(local)}.")
+    _check_divisible("ppo.shuffle_groups", groups, "run.devices", wanted)
+    return local[:wanted]
+
+
+def _check_divisible(name: str, value: int, divisor_name: str, divisor: int) -> None:
+    if value % divisor:
+        raise UserError(f"{name} ({value}) must be a multiple of {divisor_name} ({divisor}).")
+
+
+def _shard_map(function: Any, mesh: Mesh, in_specs: Any, out_specs: Any) -> Any:
+    """`jax.shard_map` of one argument, wherever this jax keeps it."""
+    if hasattr(jax, "shard_map"):
+        return jax.shard_map(function, mesh=mesh, in_specs=(in_specs,), out_specs=out_specs, check_vma=False)
+    from jax.experimental.shard_map import shard_map  # jax < 0.6
+
+    return shard_map(function, mesh=mesh, in_specs=(in_specs,), out_specs=out_specs, check_rep=False)
+
+
+def _variance_sums(batch: Batch) -> tuple[jax.Array, ...]:
+    """Weighted sums f32[] from which `_explained_variance` is made."""
+    weight, target, error = batch.weight, batch.target, batch.target - batch.value
+    moments = (jnp.ones_like(weight), target, jnp.square(target), error, jnp.square(error))
+    return tuple(jnp.sum(weight * moment) for moment in moments)
+
+
+def _explained_variance(sums: tuple[jax.Array, ...]) -> jax.Array:
+    """f32[]: the share of the variance of the returns that the value function explains; 0 if they do not vary."""
+    count, target, target2, error, error2 = sums
+    count = jnp.maximum(count, 1.0)
+    total = target2 / count - jnp.square(target / count)
+    left = error2 / count - jnp.square(error / count)
+    return jnp.where(total > 1e-8, 1.0 - left / jnp.maximum(total, 1e-8), 0.0)

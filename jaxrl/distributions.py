@@ -1,0 +1,86 @@
+"""Masked categorical policies: packing of masks, sampling, log-probabilities and entropies.
+
+Illegal logits are filled with a finite `MASK_FILL`, never with -inf: -inf turns into NaN in the entropy and in its
+gradient (sb3-contrib issues 81, 195, 247). All functions take logits that are already masked, in float32, and work on
+any leading axes. A is the number of actions, W = ceil(A / 32) the number of mask words.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+MASK_FILL = -1e9
+_WORD = 32
+
+
+def mask_logits(logits: jax.Array, mask: jax.Array) -> jax.Array:
+    """Logits of any float type [..., A] and a mask bool[..., A] (True = legal) -> f32[..., A]."""
+    return jnp.where(mask, logits.astype(jnp.float32), MASK_FILL)
+
+
+def pack_mask(mask: jax.Array) -> jax.Array:
+    """bool[..., A] -> u32[..., W], bit i of word w is action 32 w + i."""
+    num_actions = mask.shape[-1]
+    words = -(-num_actions // _WORD)
+    padding = [(0, 0)] * (mask.ndim - 1) + [(0, words * _WORD - num_actions)]
+    bits = jnp.pad(mask, padding).reshape(*mask.shape[:-1], words, _WORD).astype(jnp.uint32)
+    return jnp.sum(bits << jnp.arange(_WORD, dtype=jnp.uint32), axis=-1, dtype=jnp.uint32)
+
+
+def unpack_mask(words: jax.Array, num_actions: int) -> jax.Array:
+    """u32[..., W] -> bool[..., A], the inverse of `pack_mask`."""
+    bits = (words[..., None] >> jnp.arange(_WORD, dtype=jnp.uint32)) & jnp.uint32(1)
+    return (bits != 0).reshape(*words.shape[:-1], words.shape[-1] * _WORD)[..., :num_actions]
+
+
+def log_prob_and_entropy(logits: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """log pi(action) and the entropy of pi in one pass over the actions.
+
+    Args:
+      logits: f32[..., A], masked.
+      action: i32[...].
+
+    Returns:
+      f32[...], f32[...]; the entropy of a single legal action is 0.
+    """
+    shifted = logits - jax.lax.stop_gradient(jnp.max(logits, axis=-1, keepdims=True))
+    weights = jnp.exp(shifted)  # exactly 0 at illegal actions
+    total = jnp.sum(weights, axis=-1)
+    log_total = jnp.log(total)
+    chosen = jnp.take_along_axis(shifted, action[..., None], axis=-1)[..., 0]
+    # An illegal action contributes 0 * -1e9 = -0, which is finite and has a finite gradient.
+    return chosen - log_total, log_total - jnp.sum(weights * shifted, axis=-1) / total
+
+
+def log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
+    """log pi(action), f32[...]; the same arithmetic as in the loss, so that a first log-ratio is exactly 0."""
+    return log_prob_and_entropy(logits, action)[0]
+
+
+def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Draws actions by the inverse of the cumulative distribution: one uniform number each instead of A Gumbel draws.
+
+    Args:
+      logits: f32[..., A], masked.
+      uniform: f32[...] in [0, 1).
+
+    Returns:
+      i32[...], always a legal action, whatever the rounding.
+    """
+    num_actions = logits.shape[-1]
+    index = jnp.arange(num_actions, dtype=jnp.int32)
+    weights = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True))
+    # A product with a triangle of ones is the cheapest cumulative sum on CPU and GPU for some hundred actions.
+    triangle = (index[:, None] <= index[None, :]).astype(jnp.float32)
+    cumulative = jnp.dot(weights, triangle, precision=jax.lax.Precision.HIGHEST)
+    possible = weights > 0.0
+    beyond = possible & (cumulative > uniform[..., None] * cumulative[..., -1:])
+    first = jnp.min(jnp.where(beyond, index, num_actions), axis=-1)
+    last = jnp.max(jnp.where(possible, index, 0), axis=-1)
+    return jnp.minimum(first, last)
+
+
+def greedy(logits: jax.Array) -> jax.Array:
+    """The most probable action, i32[...]."""
+    return jnp.argmax(logits, axis=-1).astype(jnp.int32)

@@ -1,0 +1,47 @@
+"""A multi-layer perceptron with a shared torso."""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+ACTIVATIONS = {"relu": nn.relu, "tanh": jnp.tanh, "gelu": nn.gelu, "silu": nn.silu}
+
+
+class Heads(nn.Module):
+    """Policy logits and value of one torso vector, always in float32."""
+
+    num_actions: int
+
+    @nn.compact
+    def __call__(self, torso: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """[..., H] -> logits f32[..., A], value f32[...]."""
+        torso = torso.astype(jnp.float32)
+        # The first policy is nearly uniform over the legal actions (Andrychowicz et al. 2021, arXiv 2006.05990).
+        logits = nn.Dense(self.num_actions, kernel_init=nn.initializers.orthogonal(0.01), name="policy")(torso)
+        value = nn.Dense(1, kernel_init=nn.initializers.orthogonal(1.0), name="value")(torso)
+        return logits, value[..., 0]
+
+
+class MLP(nn.Module):
+    """Dense layers, then `Heads`. Parameters are float32; the torso computes in `compute_dtype`."""
+
+    num_actions: int
+    hidden: tuple[int, ...] = (256, 256)
+    activation: str = "relu"
+    layer_norm: bool = False
+    compute_dtype: str = "float32"
+
+    @nn.compact
+    def __call__(self, features: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """f32[..., F] -> logits f32[..., A], value f32[...]."""
+        dtype = jnp.dtype(self.compute_dtype)
+        x = features.astype(dtype)
+        for index, width in enumerate(self.hidden):
+            init = nn.initializers.orthogonal(2.0**0.5)
+            x = nn.Dense(width, dtype=dtype, kernel_init=init, name=f"dense_{index}")(x)
+            if self.layer_norm:
+                x = nn.LayerNorm(dtype=dtype, name=f"norm_{index}")(x)
+            x = ACTIVATIONS[self.activation](x)
+        return Heads(self.num_actions, name="heads")(x)

@@ -1,0 +1,1 @@
+"""Proximal policy optimisation as small pure functions."""

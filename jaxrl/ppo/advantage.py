@@ -1,0 +1,105 @@
+"""Seat-wise generalized advantage estimation for any number of seats.
+
+GAE (Schulman et al. 2016, https://arxiv.org/abs/1506.02438) assumes that every step is the learner's decision. Here a
+seat acts now and then, and rewards reach it in between. Each seat gets its own sequence of decisions; whatever it earns
+from one decision up to its next one belongs to the former, and the discount is applied once per own decision.
+
+Time indices (two seats; `v` is the value that the acting seat expects, `r` what both seats earn by the step):
+
+    t            0        1        2        3        4 = T
+    acts       seat 0   seat 1   seat 0   seat 1   seat 0
+    value       v[0]     v[1]     v[2]     v[3]    last_value (of the seat to act, from the observation after the last step)
+    rewards          r[0]     r[1]     r[2]     r[3]
+    over             e[0]     e[1]     e[2]     e[3]       e[t]: the game ended by step t; t+1 is a new game
+
+    seat 0:  delta[0] = (r[0] + r[1]) + gamma v[2]       - v[0]
+             delta[2] = (r[2] + r[3]) + gamma last_value - v[2]
+    seat 1:  delta[1] = (r[1] + r[2]) + gamma v[3]       - v[1]
+             t = 3: what follows is unknown, weight 0; only its value is used, by t = 1
+
+If e[t] is a termination, nothing follows. If it is a truncation, the seat asked in the final observation continues with
+the value of that observation, and the last decisions of all others are unknown.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+
+class Trajectory(NamedTuple):
+    """What the estimator reads, one column per seat."""
+
+    acting: jax.Array  # bool[T, B, P], the seat decided in this step
+    value: jax.Array  # f32[T, B, P], its value then; ignored where it did not act
+    rewards: jax.Array  # f32[T, B, P]
+    terminated: jax.Array  # bool[T, B]
+    truncated: jax.Array  # bool[T, B]
+    final_acting: jax.Array  # bool[T, B, P], the seat asked in the final observation; read where truncated
+    final_value: jax.Array  # f32[T, B, P], its value there; read where truncated
+    last_acting: jax.Array  # bool[B, P], the seat asked after the last step
+    last_value: jax.Array  # f32[B, P], its value then
+
+
+class _Carry(NamedTuple):
+    """Per seat, what follows the step in hand."""
+
+    next_value: jax.Array  # f32[B, P], value of the seat's next decision, or of where its sequence is cut
+    next_advantage: jax.Array  # f32[B, P]
+    pending: jax.Array  # f32[B, P], rewards since the step in hand
+    known: jax.Array  # bool[B, P], the seat's next decision, cut or end has been seen
+
+
+def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Advantages of all decisions.
+
+    Args:
+      trajectory: see `Trajectory`.
+      gamma: f32[], discount per own decision.
+      gae_lambda: f32[].
+
+    Returns:
+      advantage f32[T, B, P] and known bool[T, B, P]: True where a seat decided and what follows is known. The
+      advantage is 0 elsewhere. ``advantage + value`` is the return that the value function should predict.
+    """
+    chex.assert_rank([trajectory.acting, trajectory.value, trajectory.rewards], 3)
+    chex.assert_equal_shape([trajectory.acting, trajectory.value, trajectory.rewards, trajectory.final_value])
+    chex.assert_equal_shape([trajectory.terminated, trajectory.truncated])
+    zeros = jnp.zeros_like(trajectory.last_value)
+    after = _Carry(
+        next_value=jnp.where(trajectory.last_acting, trajectory.last_value, 0.0),
+        next_advantage=zeros,
+        pending=zeros,
+        known=trajectory.last_acting,
+    )
+
+    def step(carry: _Carry, now: Trajectory) -> tuple[_Carry, tuple[jax.Array, jax.Array]]:
+        return _backward(carry, now, gamma, gae_lambda)
+
+    steps = trajectory._replace(last_acting=None, last_value=None)
+    _, (advantage, known) = jax.lax.scan(step, after, steps, reverse=True)
+    return advantage, known
+
+
+def _backward(carry: _Carry, now: Trajectory, gamma: jax.Array, gae_lambda: jax.Array):
+    """One step back in time for all seats; `now` holds arrays [B, P] and [B]."""
+    terminated, truncated = now.terminated[:, None], now.truncated[:, None]
+    over = terminated | truncated
+    cut = truncated & ~terminated & now.final_acting
+    next_value = jnp.where(over, jnp.where(cut, now.final_value, 0.0), carry.next_value)
+    next_advantage = jnp.where(over, 0.0, carry.next_advantage)
+    known = jnp.where(over, terminated | cut, carry.known)
+    pending = now.rewards + jnp.where(over, 0.0, carry.pending)
+
+    delta = pending + gamma * next_value - now.value
+    estimate = jnp.where(known, delta + gamma * gae_lambda * next_advantage, 0.0)
+    before = _Carry(
+        next_value=jnp.where(now.acting, now.value, next_value),
+        next_advantage=jnp.where(now.acting, estimate, next_advantage),
+        pending=jnp.where(now.acting, 0.0, pending),
+        known=known | now.acting,
+    )
+    return before, (jnp.where(now.acting, estimate, 0.0), now.acting & known)

@@ -1,0 +1,243 @@
+"""Playing: every lane takes T steps with the current policy, and what happened is stored packed.
+
+Shape letters: T steps, B lanes, P seats, S decisions per step (1 in a turn-based game, P in a simultaneous one),
+W mask words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from envs.core import Env, State
+from envs.wrappers import AutoReset, Final
+from jaxrl import distributions
+from jaxrl.networks.factory import Network
+from jaxrl.opponents import LEARNER, SeatControl
+from jaxrl.ppo.advantage import Trajectory
+from jaxrl.ppo.state import Lanes
+
+
+class Transition(NamedTuple):
+    """One step of one lane; a rollout adds the leading axes [T, B]."""
+
+    observation: Any  # [S, ...], packed, of the seats asked
+    mask: jax.Array  # u32[S, W]
+    action: jax.Array  # i32[S]
+    log_prob: jax.Array  # f32[S]
+    value: jax.Array  # f32[S]
+    seat: jax.Array  # i32[S]
+    weight: jax.Array  # f32[S], 1 = the learner's decision, 0 = a bot's
+    rewards: jax.Array  # f32[P]
+    terminated: jax.Array  # bool[]
+    truncated: jax.Array  # bool[]
+    final_seat: jax.Array  # i32[S], asked in the final observation
+    final_value: jax.Array  # f32[S], 0 unless the game was truncated
+
+
+class RolloutSums(NamedTuple):
+    """Figures of the games that ended, summed over lanes, steps and updates: stacking them would fill the memory
+    (purejaxrl 38)."""
+
+    games: jax.Array  # i32[]
+    illegal: jax.Array  # i32[], games ended by an illegal action
+    length: jax.Array  # f32[], decisions
+    seats: jax.Array  # f32[], seats of the learner
+    returns: jax.Array  # f32[], of those seats
+    stats: dict[str, jax.Array]  # f32[], env.episode_stats of those seats
+
+
+@dataclasses.dataclass(frozen=True)
+class Actor:
+    """What acts: the game, the network and who holds the seats."""
+
+    env: Env
+    auto: AutoReset
+    network: Network
+    control: SeatControl
+
+    def seats_asked(self, state: State) -> tuple[Any, jax.Array, jax.Array]:
+        """Observation [S, ...], mask bool[S, A] and seat i32[S] of one game."""
+        asked = (state.observation, state.legal_action_mask, state.current_player)
+        return asked if self.env.simultaneous else jax.tree.map(lambda leaf: leaf[None], asked)
+
+    def evaluate(self, params: Any, observation: Any, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The network for the seats asked in one game: logits f32[S, A], values f32[S]."""
+        return jax.vmap(self.network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
+
+    def values(self, params: Any, observation: Any) -> jax.Array:
+        """f32[S]; a value does not depend on the mask."""
+        sample = jax.tree.leaves(observation)[0]
+        return self.evaluate(params, observation, jnp.ones((sample.shape[0], self.env.num_actions), bool))[1]
+
+    def empty_sums(self) -> RolloutSums:
+        """Sums over nothing."""
+        key = jax.eval_shape(lambda: jax.random.key(0))
+        names = jax.eval_shape(lambda key: self.env.episode_stats(self.env.init(key)), key)
+        zero = jnp.float32(0.0)
+        return RolloutSums(jnp.int32(0), jnp.int32(0), zero, zero, zero, {name: zero for name in names})
+
+
+def new_lane(actor: Actor, key: jax.Array) -> Lanes:
+    """One lane with a fresh game."""
+    deal_key, seat_key = jax.random.split(key)
+    return Lanes(
+        env_state=actor.auto.init(deal_key),
+        controllers=actor.control.draw(seat_key),
+        episode_return=jnp.zeros(actor.env.num_players, jnp.float32),
+        episode_length=jnp.int32(0),
+    )
+
+
+def lane_keys(key: jax.Array, step: jax.Array, lane_ids: jax.Array) -> jax.Array:
+    """Keys [B] by *global* lane number: what a lane draws does not depend on how lanes are spread over devices."""
+    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.fold_in(key, step), lane_ids)
+
+
+def rollout(
+    actor: Actor, params: Any, lanes: Lanes, key: jax.Array, lane_ids: jax.Array, num_steps: int
+) -> tuple[Lanes, Transition, RolloutSums]:
+    """Plays `num_steps` steps in every lane.
+
+    Args:
+      actor: the game, network and seat holders.
+      params: of the network.
+      lanes: the games in progress, [B].
+      key: a fast key (`envs.prng`) of this update.
+      lane_ids: u32[B], global numbers of these lanes.
+      num_steps: T.
+
+    Returns:
+      The lanes afterwards, transitions [T, B, ...] and the sums over games that ended.
+    """
+
+    def step(carry: tuple[Lanes, RolloutSums], t: jax.Array):
+        lanes, sums = carry
+        lanes, transition, ended = _step(actor, params, lanes, lane_keys(key, t, lane_ids))
+        return (lanes, jax.tree.map(jnp.add, sums, ended)), transition
+
+    (lanes, sums), transitions = jax.lax.scan(
+        step, (lanes, actor.empty_sums()), jnp.arange(num_steps, dtype=jnp.uint32)
+    )
+    return lanes, transitions, sums
+
+
+def _step(actor: Actor, params: Any, lanes: Lanes, keys: jax.Array) -> tuple[Lanes, Transition, RolloutSums]:
+    """One step of all lanes."""
+    play = functools.partial(_play, actor, params)
+    lanes, transition, final, ended = jax.vmap(play)(lanes, keys)
+    if actor.env.may_truncate:
+        transition = transition._replace(final_value=_final_values(actor, params, final))
+    return lanes, transition, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, dtype=leaf.dtype), ended)
+
+
+def _play(actor: Actor, params: Any, lane: Lanes, key: jax.Array):
+    """One step of one lane."""
+    act_key, bot_key, env_key, seat_key = jax.random.split(key, 4)
+    state = lane.env_state
+    observation, mask, seat = actor.seats_asked(state)
+    logits, value = actor.evaluate(params, observation, mask)
+    action = distributions.sample(logits, jax.random.uniform(act_key, seat.shape))
+    log_prob = distributions.log_prob(logits, action)
+    controller = lane.controllers[seat]  # i8[S]
+    action = actor.control.override(state, controller, action, bot_key)
+    next_state, final = actor.auto.step(state, action if actor.env.simultaneous else action[0], env_key)
+    transition = Transition(
+        observation=observation,
+        mask=distributions.pack_mask(mask),
+        action=action,
+        log_prob=log_prob,
+        value=value,
+        seat=seat,
+        weight=(controller == LEARNER).astype(jnp.float32),
+        rewards=final.rewards,
+        terminated=final.terminated,
+        truncated=final.truncated,
+        final_seat=jnp.reshape(final.current_player, seat.shape),
+        final_value=jnp.zeros_like(value),
+    )
+    lane, ended = _account(actor, lane, final, seat_key)
+    return lane.replace(env_state=next_state), transition, final, ended
+
+
+def _account(actor: Actor, lane: Lanes, final: Final, key: jax.Array) -> tuple[Lanes, RolloutSums]:
+    """Episode figures of one lane; where its game ended they are reported and cleared, and the seats are drawn anew."""
+    over = final.over
+    returns = lane.episode_return + final.rewards
+    length = lane.episode_length + 1
+    learner = (over & (lane.controllers == LEARNER)).astype(jnp.float32)  # f32[P]
+    ended = RolloutSums(
+        games=over.astype(jnp.int32),
+        illegal=(over & final.illegal_action).astype(jnp.int32),
+        length=jnp.where(over, length, 0).astype(jnp.float32),
+        seats=jnp.sum(learner),
+        returns=jnp.sum(learner * returns),
+        stats={name: jnp.sum(learner * stat) for name, stat in final.stats.items()},
+    )
+    controllers = lane.controllers
+    if actor.control.has_bots:
+        controllers = jnp.where(over, actor.control.draw(key), controllers)
+    lane = lane.replace(
+        controllers=controllers,
+        episode_return=jnp.where(over, 0.0, returns),
+        episode_length=jnp.where(over, 0, length),
+    )
+    return lane, ended
+
+
+def _final_values(actor: Actor, params: Any, final: Final) -> jax.Array:
+    """f32[B, S]: values of the final observations, evaluated only in steps in which a game was truncated."""
+
+    def evaluate(observation: Any) -> jax.Array:
+        seats = observation if actor.env.simultaneous else jax.tree.map(lambda leaf: leaf[:, None], observation)
+        return jax.vmap(actor.values, in_axes=(None, 0))(params, seats)
+
+    shape = jax.eval_shape(evaluate, final.observation)
+    values = jax.lax.cond(
+        jnp.any(final.truncated), evaluate, lambda _: jnp.zeros(shape.shape, shape.dtype), final.observation
+    )
+    return jnp.where(final.truncated[:, None], values, 0.0)
+
+
+def trajectory_of(transitions: Transition, last_seat: jax.Array, last_value: jax.Array, num_players: int) -> Trajectory:
+    """The estimator's view of a rollout, one column per seat.
+
+    Args:
+      transitions: [T, B, ...].
+      last_seat: i32[B, S], asked after the last step.
+      last_value: f32[B, S].
+      num_players: P.
+    """
+
+    def acting(seat: jax.Array) -> jax.Array:
+        return jnp.any(_one_hot(seat, num_players), axis=-2)
+
+    def spread(values: jax.Array, seat: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.where(_one_hot(seat, num_players), values[..., None], 0.0), axis=-2)
+
+    return Trajectory(
+        acting=acting(transitions.seat),
+        value=spread(transitions.value, transitions.seat),
+        rewards=transitions.rewards,
+        terminated=transitions.terminated,
+        truncated=transitions.truncated,
+        final_acting=acting(transitions.final_seat),
+        final_value=spread(transitions.final_value, transitions.final_seat),
+        last_acting=acting(last_seat),
+        last_value=spread(last_value, last_seat),
+    )
+
+
+def of_decisions(per_seat: jax.Array, seat: jax.Array) -> jax.Array:
+    """Columns per seat [T, B, P] -> the values of the seats that acted (i32[T, B, S]), [T, B, S]."""
+    picked = jnp.where(_one_hot(seat, per_seat.shape[-1]), per_seat[..., None, :], 0)
+    return jnp.sum(picked, axis=-1, dtype=per_seat.dtype if per_seat.dtype != bool else jnp.int32)
+
+
+def _one_hot(seat: jax.Array, num_players: int) -> jax.Array:
+    """i32[..., S] -> bool[..., S, P]."""
+    return seat[..., None] == jnp.arange(num_players)
