@@ -1,0 +1,184 @@
+"""The command line: `jaxrl <command> …`.
+
+Each command lives in the module that does the work, as `add_arguments(parser)` and `main(args) -> int`, and is imported
+only when it is asked for. Mistakes of the user (`UserError`) end in one sentence on stderr and exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import jaxrl
+from envs.errors import UserError, nearest
+
+USER_ERROR = 2
+INTERRUPTED = 130  # the shell's code for Ctrl-C
+
+
+class Command(NamedTuple):
+    """One subcommand."""
+
+    module: str  # empty: found through the registry
+    function: str
+    help: str
+    devices: bool = False  # runs the training program: wants all devices
+
+
+COMMANDS = {
+    "train": Command("jaxrl.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", True),
+    "resume": Command("jaxrl.trainer", "resume", "continue a run exactly where it stopped", True),
+    "evaluate": Command("jaxrl.evaluate", "", "play a run against every bot, or against another run"),
+    "play": Command("jaxrl.play", "", "sit at the table with a trained agent"),
+    "export": Command("jaxrl.export", "", "write a policy file for inference"),
+    "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
+    "verify": Command("", "", "replay recorded games against the rules"),
+    "benchmark": Command("jaxrl.benchmark", "", "measure environment and training speed", True),
+    "diagnose": Command("jaxrl.diagnose", "", "report where the time goes on this machine", True),
+    "config": Command(
+        "jaxrl.config.describe", "", "explain every configuration key, or print a resolved configuration"
+    ),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one sentence like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises UserError instead of printing the usage."""
+        raise UserError(f"{message} (see `{self.prog} --help`)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit code of the process."""
+    try:
+        return _run(list(sys.argv[1:] if argv is None else argv))
+    except UserError as error:
+        return _complain(str(error))
+    except KeyboardInterrupt:
+        _complain("interrupted.")
+        return INTERRUPTED
+    except BrokenPipeError:  # `jaxrl config | head`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives until the interpreter exits
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        place = f" ({error.filename})" if error.filename else ""
+        return _complain(
+            f"cannot write{place}: {os.strerror(error.errno)}; free or choose another place and try again."
+        )
+
+
+def _run(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help"):
+        print(_overview())
+        return 0 if argv else USER_ERROR
+    if argv[0] == "--version":
+        print(f"jaxrl {jaxrl.__version__}")
+        return 0
+    name, rest = argv[0], argv[1:]
+    if name not in COMMANDS:
+        raise UserError(f"there is no command {name!r}: {nearest(name, COMMANDS)}")
+    command = COMMANDS[name]
+    if command.devices:
+        _prepare_devices(name, rest)
+    parser = Parser(prog=f"jaxrl {name}", description=command.help, allow_abbrev=False)
+    if command.devices and name != "resume":
+        parser.add_argument(
+            "--devices", type=int, metavar="N", help="devices to use (on a CPU: virtual ones, as threads)"
+        )
+        parser.add_argument(
+            "--deterministic", action="store_true", help="the same bits every time on a GPU too; slower"
+        )
+    module = _module(name, rest, parser)
+    _function(module, command, "add_arguments")(parser)
+    try:
+        args = parser.parse_args(rest)
+    except SystemExit as error:  # --help
+        return int(error.code or 0)
+    _merge_overrides(args)
+    return int(_function(module, command, "main")(args) or 0)
+
+
+def _module(name: str, rest: list[str], parser: argparse.ArgumentParser):
+    """The module of a command; `verify` belongs to a game and is found beside it."""
+    if name != "verify":
+        return importlib.import_module(COMMANDS[name].module)
+    parser.add_argument("game", help="a registered game, e.g. skull_king")
+    from envs import registry
+
+    if not rest or rest[0].startswith("-"):
+        raise UserError(f"verify needs a game first: {', '.join(registry.registered())}.")
+    return registry.game_module(rest[0], "verify")
+
+
+def _function(module, command: Command, kind: str):
+    """`main`, or `train_main` where one module serves two commands."""
+    special = f"{command.function}_{kind}" if command.function else kind
+    return getattr(module, special, None) or getattr(module, kind)
+
+
+def _merge_overrides(args: argparse.Namespace) -> None:
+    """--devices and --deterministic are short for two configuration keys."""
+    overrides = getattr(args, "overrides", None)
+    if overrides is None:
+        return
+    if getattr(args, "devices", None) is not None:
+        overrides.append(f"run.devices={args.devices}")
+    if getattr(args, "deterministic", False):
+        overrides.append("run.deterministic=true")
+
+
+def _prepare_devices(name: str, rest: list[str]) -> None:
+    """Reads just enough of the configuration to set XLA's flags; the command itself checks all of it later."""
+    from jaxrl import config as configs
+    from jaxrl import xla
+
+    early = Parser(prog=f"jaxrl {name}", add_help=False, allow_abbrev=False)
+    early.add_argument("--config")
+    early.add_argument("--devices", type=int)
+    early.add_argument("--deterministic", action="store_true")
+    args, others = early.parse_known_args(rest)
+    if args.devices is not None and args.devices < 0:
+        raise UserError(f"--devices must be at least 0, got {args.devices}.")
+    overrides = [text for text in others if "=" in text and not text.startswith("-")]
+    path = args.config or (_saved_config(others) if name == "resume" else None)
+    if path is None and name != "train":
+        xla.set_flags(args.devices or xla.cores(), args.deterministic)
+        return
+    if args.devices is not None:
+        overrides.append(f"run.devices={args.devices}")
+    config = configs.load(path, overrides, check_env=False)
+    wanted = config.run.devices or configs.device_count(config, xla.cores())
+    xla.set_flags(wanted, args.deterministic or config.run.deterministic)
+
+
+def _saved_config(arguments: list[str]) -> str | None:
+    """The configuration file of the run that `resume` names, if there is one."""
+    for text in arguments:
+        for folder in (Path(text), Path("runs") / text):
+            if (folder / "config.yaml").is_file():
+                return str(folder / "config.yaml")
+    return None
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items()]
+    return "\n".join(["usage: jaxrl COMMAND …   (jaxrl COMMAND --help)", "", *lines])
+
+
+def _complain(message: str) -> int:
+    print(f"jaxrl: {message}", file=sys.stderr)
+    return USER_ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Configurations: YAML in, a frozen and fully checked tree out.
+
+    config = load("skull_king_cpu", ["ppo.num_envs=512", "run.seed=3"])
+    config.ppo.num_envs, config.batch_size
+
+Everything is checked before anything compiles. Mistakes raise `envs.errors.UserError` with the dotted key.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from jaxrl.config import files
+from jaxrl.config.checks import check_devices, check_game, check_numbers, device_count
+from jaxrl.config.describe import describe
+from jaxrl.config.parse import build, to_tree
+from jaxrl.config.schema import (
+    AttentionConfig,
+    Config,
+    EnvConfig,
+    EvaluateConfig,
+    NetworkConfig,
+    PPOConfig,
+    RunConfig,
+    Schedule,
+    SeatMix,
+    TrainConfig,
+)
+
+__all__ = [
+    "AttentionConfig",
+    "Config",
+    "EnvConfig",
+    "EvaluateConfig",
+    "NetworkConfig",
+    "PPOConfig",
+    "RunConfig",
+    "Schedule",
+    "SeatMix",
+    "TrainConfig",
+    "check_devices",
+    "describe",
+    "device_count",
+    "from_dict",
+    "load",
+    "save",
+    "to_dict",
+    "validate",
+]
+
+
+def load(path: str | os.PathLike | None, overrides: Sequence[str] = (), *, check_env: bool = True) -> Config:
+    """Reads, overrides and checks a configuration.
+
+    Args:
+      path: a YAML file or the name of a shipped configuration; None: the defaults.
+      overrides: ``"a.b=value"`` strings, applied in order.
+      check_env: False skips everything that needs the game, and with it the import of jax.
+
+    Raises:
+      UserError: the file or one of its values is wrong.
+    """
+    found = files.find(path) if path is not None else None
+    tree = files.read(found) if found is not None else {}
+    label = f"configuration {found}" if found is not None else "configuration"
+    return from_dict(files.apply_overrides(tree, overrides), label=label, check_env=check_env)
+
+
+def from_dict(tree: dict[str, Any], *, label: str = "configuration", check_env: bool = True) -> Config:
+    """A checked configuration from a plain tree; missing keys take their defaults."""
+    config = build(Config(), tree, label=label)
+    validate(config, check_env=check_env)
+    return config
+
+
+def validate(config: Config, *, check_env: bool = True) -> None:
+    """Checks a configuration, e.g. one built in code or by `dataclasses.replace`.
+
+    Raises:
+      UserError: naming the first key that is wrong.
+    """
+    build(Config(), to_tree(config))
+    check_numbers(config)
+    if check_env:
+        check_game(config)
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    """The complete plain tree; `from_dict(to_dict(config)) == config`."""
+    return to_tree(config)
+
+
+def save(config: Config, path: str | os.PathLike) -> None:
+    """Writes the resolved configuration as YAML that `load` reads back."""
+    files.write(to_tree(config), path)

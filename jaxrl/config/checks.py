@@ -1,0 +1,95 @@
+"""Checks that involve more than one key: divisibility, seats and the game."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from envs.errors import UserError, nearest
+from jaxrl.config.schema import Config
+
+MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program
+
+
+def check_numbers(config: Config) -> None:
+    """Everything that can be said without the game.
+
+    Raises:
+      UserError: an impossible batch shape, with the numbers and the keys to change.
+    """
+    ppo = config.ppo
+    _divides(ppo.num_envs, ppo.shuffle_groups, "ppo.num_envs", "ppo.shuffle_groups")
+    group = ppo.num_envs // ppo.shuffle_groups * ppo.num_steps
+    what = "ppo.num_envs / ppo.shuffle_groups * ppo.num_steps"
+    _divides(group, ppo.minibatches, what, "ppo.minibatches")
+    _divides(group // ppo.minibatches, ppo.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
+    if config.batch_size > MAX_BATCH:
+        raise UserError(f"ppo.num_envs * ppo.num_steps must be at most {MAX_BATCH}, got {config.batch_size}.")
+    if config.run.devices:
+        check_devices(config, config.run.devices)
+    attention = config.network.attention
+    _divides(attention.dim, attention.heads, "network.attention.dim", "network.attention.heads")
+    if config.run.seed + config.run.seeds > 2**32:
+        raise UserError("run.seed + run.seeds must be at most 4294967296; choose a smaller run.seed.")
+    if not config.seats:
+        raise UserError("seats must hold at least one mix, e.g. [{weight: 1, learners: all, bots: []}].")
+
+
+def check_devices(config: Config, devices: int) -> None:
+    """Raises UserError if the games cannot be spread evenly over `devices`."""
+    _divides(config.ppo.num_envs, devices, "ppo.num_envs", "run.devices")
+    _divides(config.ppo.shuffle_groups, devices, "ppo.shuffle_groups", "run.devices")
+
+
+def device_count(config: Config, available: int) -> int:
+    """Devices to use: `run.devices`, or for 0 the largest number of the `available` ones that divides the batch.
+
+    Raises:
+      UserError: more devices are wanted than there are.
+    """
+    wanted = config.run.devices
+    if wanted > available:
+        raise UserError(f"run.devices is {wanted}, but there are only {available} here; lower it, or use 0 for all.")
+    if wanted:
+        return wanted
+    ppo = config.ppo
+    return max(n for n in range(1, available + 1) if ppo.num_envs % n == 0 and ppo.shuffle_groups % n == 0)
+
+
+def check_game(config: Config) -> None:
+    """Makes the game once and compares seats, bots and network with it. Compiles nothing.
+
+    Raises:
+      UserError: an unknown game, option or bot, or seats that the game does not have.
+    """
+    from envs import registry  # here, because it imports jax, whose flags the command line sets first
+
+    try:
+        env = registry.make(config.env.id, **config.env.options)
+    except UserError as error:
+        raise UserError(f"env: {error}") from error
+    for index, mix in enumerate(config.seats):
+        path = f"seats.{index}"
+        learners = env.num_players if mix.learners == "all" else int(mix.learners)
+        if learners > env.num_players:
+            raise UserError(f"{path}.learners is {learners}, but {config.env.id} has {env.num_players} seats here.")
+        if learners < env.num_players and not mix.bots:
+            raise UserError(
+                f"{path}.bots is empty, but {env.num_players - learners} seats are left for bots; "
+                f"choose from {', '.join(env.bots)} or set {path}.learners to all."
+            )
+        _known(mix.bots, list(env.bots), f"{path}.bots")
+    _known(config.evaluate.opponents, list(env.bots), "evaluate.opponents")
+
+
+def _divides(number: int, divisor: int, number_name: str, divisor_name: str) -> None:
+    if number % divisor:
+        raise UserError(
+            f"{number_name} ({number}) must be divisible by {divisor_name} ({divisor}); "
+            f"the nearest number that is, is {max(divisor, round(number / divisor) * divisor)}."
+        )
+
+
+def _known(names: Iterable[str], known: list[str], path: str) -> None:
+    for name in names:
+        if name not in known:
+            raise UserError(f"{path}: there is no bot {name!r}; {nearest(name, known)}")

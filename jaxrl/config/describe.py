@@ -1,0 +1,88 @@
+"""The table of every configuration key that `jaxrl config` prints."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import types
+import typing
+from typing import Any
+
+import yaml
+
+from jaxrl.config.fields import default_of, limits_of
+from jaxrl.config.parse import field_types, to_tree
+from jaxrl.config.schema import Config
+
+
+def describe() -> str:
+    """Every key with its type, allowed values, default and documentation, one block per section."""
+    blocks = []
+    hints = field_types(Config)
+    for field in dataclasses.fields(Config):
+        kind = hints[field.name]
+        listed = typing.get_origin(kind) is tuple
+        inner = typing.get_args(kind)[0] if listed else kind
+        title = f"{field.name}: {'a list, each with' if listed else 'keys'}  # {limits_of(field).doc}"
+        path = f"{field.name}[]" if listed else field.name
+        rows = _rows(inner() if listed else default_of(field), path)
+        width = max(len(path) for path, *_ in rows)
+        lines = [f"  {path:<{width}}  {text}\n  {'':<{width}}    {doc}" for path, text, doc in rows]
+        blocks.append("\n".join([title, *lines]))
+    return "\n\n".join(blocks)
+
+
+def _rows(default: Any, path: str) -> list[tuple[str, str, str]]:
+    """(dotted key, type and default and range, documentation) of each key of one section."""
+    rows = []
+    hints = field_types(type(default))
+    for field in dataclasses.fields(default):
+        kind, here, limits = hints[field.name], f"{path}.{field.name}", limits_of(field)
+        value = getattr(default, field.name)
+        if dataclasses.is_dataclass(kind):
+            rows += [(row, text, f"{limits.doc}: {doc}") for row, text, doc in _rows(value, here)]
+            continue
+        allowed = f"  ({limits.range_text()})" if limits.range_text() else ""
+        rows.append((here, f"{type_name(kind)} = {_default(value)}{allowed}", limits.doc))
+    return rows
+
+
+def type_name(kind: Any) -> str:
+    """A type in a word or two."""
+    origin = typing.get_origin(kind)
+    if origin is tuple:
+        return f"list of {type_name(typing.get_args(kind)[0])}"
+    if origin is dict:
+        return "mapping"
+    if origin in (types.UnionType, typing.Union):
+        return " or ".join(type_name(part) for part in typing.get_args(kind))
+    return getattr(kind, "__name__", str(kind))
+
+
+def _default(value: Any) -> str:
+    return yaml.safe_dump(to_tree(value), default_flow_style=True, width=1000).replace("\n...", "").strip()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `jaxrl config`."""
+    parser.add_argument("--config", help="print this configuration, complete and checked, instead of the key table")
+    parser.add_argument("--env", metavar="ID", help="print the options of this game instead")
+    parser.add_argument("overrides", nargs="*", metavar="key.key=value", help="overrides of --config")
+
+
+def main(args: argparse.Namespace) -> int:
+    """`jaxrl config`: the key table, the options of a game, or a resolved configuration."""
+    from jaxrl.config import Config, load, to_dict
+
+    if args.env:
+        from envs import registry
+
+        for name, (kind, default, doc) in registry.options_of(args.env).items():
+            print(f"env.options.{name}  {type_name(kind)} = {_default(default)}\n    {doc}")
+    elif args.config or args.overrides:
+        config = load(args.config, args.overrides)
+        yaml.safe_dump(to_dict(config), sys.stdout, sort_keys=False, width=120)
+    else:
+        print(describe())
+    return 0

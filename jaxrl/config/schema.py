@@ -1,0 +1,159 @@
+"""Every configuration key: name, type, default, documentation and allowed values.
+
+`jaxrl config` prints this file as a table. The classes are plain frozen dataclasses: `Config(ppo=PPOConfig(num_envs=8))`
+is a valid way to build one in code, `jaxrl.config.load` reads one from YAML.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from jaxrl.config.fields import option
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """The run itself: where it is stored and what makes it reproducible."""
+
+    name: str = option(
+        "",
+        "name of the run directory; empty: the name of the configuration file",
+        pattern=r"[A-Za-z0-9._-]*",
+        pattern_doc="letters, digits, '.', '_' and '-' only",
+    )
+    directory: str = option("runs", "folder in which run directories are created")
+    seed: int = option(0, "seed of everything random in training", minimum=0, maximum=2**32 - 1)
+    seeds: int = option(1, "independent trainings side by side (seed, seed + 1, ...) in one program", minimum=1)
+    devices: int = option(0, "devices to spread the games over; 0: all local ones that divide the batch", minimum=0)
+    deterministic: bool = option(False, "bit-identical repeats on GPUs too (slower; on CPU always so)")
+    cache_dir: str = option("~/.cache/jaxrl", "folder of compiled programs for a fast second start; empty: none")
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvConfig:
+    """The game."""
+
+    id: str = option("skull_king", "registered name, 'pgx:<game>', 'gymnax:<game>' or 'package.module:Class'")
+    options: dict[str, Any] = option({}, "options of the game, e.g. num_players; see `jaxrl config --env ID`")
+
+
+@dataclasses.dataclass(frozen=True)
+class SeatMix:
+    """One way to fill the seats of a game. It is drawn when a game starts and stays until it ends."""
+
+    weight: float = option(1.0, "relative frequency of this mix among the games", above=0.0)
+    learners: int | str = option("all", "seats held by the learner (a number, or all)", minimum=1, choices=("all",))
+    bots: tuple[str, ...] = option((), "bots drawn uniformly for each of the other seats")
+
+
+@dataclasses.dataclass(frozen=True)
+class AttentionConfig:
+    """The card-set encoder (`network.kind: card_attention`)."""
+
+    dim: int = option(64, "width of a card token", minimum=1)
+    heads: int = option(4, "attention heads; must divide dim", minimum=1)
+    layers: int = option(2, "transformer layers", minimum=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkConfig:
+    """The policy and value network."""
+
+    kind: str = option("mlp", "encoder of the observation", choices=("mlp", "card_attention"))
+    hidden: tuple[int, ...] = option((256, 256), "widths of the dense layers", minimum=1)
+    activation: str = option("relu", "non-linearity of the dense layers", choices=("relu", "tanh", "gelu", "silu"))
+    compute_dtype: str = option(
+        "float32", "precision of the torso; heads and loss are float32", choices=("float32", "bfloat16")
+    )
+    layer_norm: bool = option(False, "layer normalisation after each dense layer")
+    attention: AttentionConfig = option(AttentionConfig(), "the card-set encoder")
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """A value that may change over the run: from `start` at the first update to `end` at the last."""
+
+    kind: str = option("constant", "shape of the schedule", choices=("constant", "linear", "cosine"))
+    start: float = option(0.0, "value at the first update", minimum=0.0)
+    end: float = option(0.0, "value at the last update; not used by constant", minimum=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class PPOConfig:
+    """Proximal policy optimisation (Schulman et al. 2017, https://arxiv.org/abs/1707.06347)."""
+
+    num_envs: int = option(512, "games played side by side, over all devices", minimum=1)
+    num_steps: int = option(64, "steps of each game per update", minimum=1)
+    epochs: int = option(2, "passes over the collected data per update", minimum=1)
+    minibatches: int = option(8, "optimizer steps per pass", minimum=1)
+    accumulate: int = option(1, "portions whose gradients are summed for one optimizer step", minimum=1)
+    shuffle_groups: int = option(
+        8, "groups of games that are shuffled each by itself; a multiple of devices", minimum=1
+    )
+    learning_rate: Schedule = option(Schedule("linear", 3e-4, 3e-5), "Adam step size")
+    entropy_coef: Schedule = option(Schedule("linear", 0.01, 0.001), "weight of the entropy bonus")
+    clip: float = option(0.2, "clip range of the probability ratio", above=0.0)
+    value_clip: float = option(0.2, "clip range of the value update; 0: off", minimum=0.0)
+    value_coef: float = option(0.5, "weight of the value loss", minimum=0.0)
+    gamma: float = option(1.0, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
+    gae_lambda: float = option(0.95, "decay of the advantage estimator", minimum=0.0, maximum=1.0)
+    max_grad_norm: float = option(0.5, "gradients are scaled down to this global norm", above=0.0)
+    target_kl: float = option(0.0, "stop the passes of an update beyond this mean KL; 0: off", minimum=0.0)
+    normalize_advantage: bool = option(True, "zero mean and unit variance in each minibatch")
+    adam_eps: float = option(1e-5, "epsilon of Adam", above=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """Length of the run and what happens how often."""
+
+    total_steps: int = option(10_000_000, "environment steps per seed; rounded up to whole calls", minimum=1)
+    updates_per_call: int = option(8, "updates in one compiled call; the host acts between calls", minimum=1)
+    checkpoint_every: int = option(200, "updates between checkpoints", minimum=1)
+    keep: int = option(3, "newest checkpoints to keep (the best one is kept besides)", minimum=1)
+    evaluate_every: int = option(0, "updates between evaluations during training; 0: off", minimum=0)
+    log_every: int = option(8, "updates between lines in the logs", minimum=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateConfig:
+    """Evaluation on fixed deals; every deal is played once from every seat."""
+
+    deals: int = option(400, "deals per opponent", minimum=2)
+    seed: int = option(20250101, "seed of the deals; never used in training", minimum=0, maximum=2**32 - 1)
+    opponents: tuple[str, ...] = option((), "bots to play against; empty: all bots of the game")
+    greedy: bool = option(True, "play the most probable action instead of sampling")
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A complete configuration."""
+
+    run: RunConfig = option(RunConfig(), "the run itself")
+    env: EnvConfig = option(EnvConfig(), "the game")
+    seats: tuple[SeatMix, ...] = option((SeatMix(),), "who holds the seats; positions are permuted per game")
+    network: NetworkConfig = option(NetworkConfig(), "policy and value network")
+    ppo: PPOConfig = option(PPOConfig(), "the learner")
+    train: TrainConfig = option(TrainConfig(), "length of the run")
+    evaluate: EvaluateConfig = option(EvaluateConfig(), "evaluation")
+
+    @property
+    def batch_size(self) -> int:
+        """Environment steps per update and seed."""
+        return self.ppo.num_envs * self.ppo.num_steps
+
+    @property
+    def minibatch_size(self) -> int:
+        """Environment steps per optimizer step."""
+        return self.batch_size // self.ppo.minibatches
+
+    @property
+    def num_calls(self) -> int:
+        """Compiled calls in the whole run."""
+        return -(-self.train.total_steps // (self.batch_size * self.train.updates_per_call))
+
+    @property
+    def num_updates(self) -> int:
+        """Updates in the whole run: `train.total_steps` rounded up to whole calls."""
+        return self.num_calls * self.train.updates_per_call

@@ -1,0 +1,45 @@
+"""XLA flags that must be in the environment before jax starts. The user's own flags always win."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+_ACCELERATOR_PACKAGES = ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu", "jax_rocm7_plugin", "jax_rocm60_plugin")
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def on_cpu() -> bool:
+    """Whether jax will run on the CPU, as far as that can be told without starting it."""
+    chosen = os.environ.get("JAX_PLATFORMS", "").lower()
+    if chosen:
+        return chosen.split(",")[0] == "cpu"
+    plugins = any(importlib.util.find_spec(name) is not None for name in _ACCELERATOR_PACKAGES)
+    hardware = any(Path(path).exists() for path in ("/dev/nvidia0", "/dev/nvidiactl", "/dev/accel0", "/dev/kfd"))
+    return not (plugins and hardware)
+
+
+def set_flags(devices: int, deterministic: bool) -> None:
+    """Adds to ``XLA_FLAGS``; has no effect once jax has started its backend.
+
+    Args:
+      devices: virtual CPU devices to make, so that several cores share the work of one program; nothing on a GPU.
+      deterministic: on an accelerator, only algorithms that give the same bits every time (slower).
+    """
+    if on_cpu():
+        _add("xla_force_host_platform_device_count", str(max(devices, 1)))
+    elif deterministic:
+        _add("xla_gpu_deterministic_ops", "true")
+
+
+def _add(name: str, value: str) -> None:
+    flags = os.environ.get("XLA_FLAGS", "")
+    if f"--{name}" not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} --{name}={value}".strip()
