@@ -1,0 +1,239 @@
+"""The contract every compiled game fulfils: `State`, `Env` and their bookkeeping.
+
+A game asks *seats* for one legal action at a time. Turn-based games ask one seat per step; simultaneous games ask all
+of them, and the fields marked ``[P]`` below gain that leading seat axis. Everything here is written for a single game;
+thousands of games are `jax.vmap` of it. Names follow Pgx (Koyamada et al. 2023, https://arxiv.org/abs/2303.17503).
+
+Shape letters: P seats, A actions.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+PyTree = Any
+Key = jax.Array  # a typed PRNG key, `jax.random.key(...)` or `envs.prng.fast_key(...)`
+
+
+@struct.dataclass
+class State:
+    """The public part of a game state; a game subclasses it and adds its own private leaves.
+
+    Attributes:
+      current_player: i32[], the seat asked now; i32[P] = arange(P) in a simultaneous game.
+      observation: what that seat may see, never more; a leading P axis in a simultaneous game.
+      legal_action_mask: bool[A] (or bool[P, A]), True = legal; all True once the game is over, so that no
+        masked softmax ever divides zero by zero.
+      rewards: f32[P], what each seat earned by the last step.
+      terminated: bool[], the game ended by its rules.
+      truncated: bool[], the game was cut off (a time limit): learners bootstrap instead of assuming zero.
+      illegal_action: bool[], the game ended because a seat chose an illegal action.
+    """
+
+    current_player: jax.Array
+    observation: PyTree
+    legal_action_mask: jax.Array
+    rewards: jax.Array
+    terminated: jax.Array
+    truncated: jax.Array
+    illegal_action: jax.Array
+
+
+Bot = Callable[[State, Key], jax.Array]
+"""A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``."""
+
+
+class Tokens(NamedTuple):
+    """A set-of-cards view of an observation, for attention encoders. N tokens with D flags each, C global features."""
+
+    suit: jax.Array  # i32[N], 0 .. num_suits - 1
+    rank: jax.Array  # i32[N], 0 .. num_ranks - 1
+    features: jax.Array  # f32[N, D], where the card is now
+    context: jax.Array  # f32[C], everything that is not a card
+
+
+class Env(abc.ABC):
+    """A game. Subclasses supply `_init`, `_step` and `observe`; this class does the bookkeeping once.
+
+    Attributes:
+      id: the name in the registry, e.g. ``"skull_king"``.
+      version: changes whenever a rule, the action numbering or the observation changes; checkpoints record it.
+      num_players: P.
+      num_actions: A.
+      simultaneous: True if all seats act in every step.
+      may_truncate: True if `State.truncated` can ever be set; learners then bootstrap from final observations.
+    """
+
+    id: ClassVar[str]
+    version: ClassVar[str]
+    num_players: int
+    num_actions: int
+    simultaneous: bool = False
+    may_truncate: bool = False
+    illegal_action_penalty: float = 1.0
+
+    # ---- what a game supplies -----------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def _init(self, key: Key) -> State:
+        """Deals a new game; `observation` may be left as None, the base class fills it in."""
+
+    @abc.abstractmethod
+    def _step(self, state: State, action: jax.Array, key: Key) -> State:
+        """Applies a legal action to a running game; `observation` is filled in by the base class."""
+
+    @abc.abstractmethod
+    def observe(self, state: State, seat: jax.Array) -> PyTree:
+        """What `seat` (i32[]) may see of `state`: for its own turn, for opponents, for search and for display."""
+
+    def render(self, state: State) -> str:
+        """The state as text for a terminal."""
+        raise NotImplementedError(f"{self.id} has no text rendering")
+
+    def render_svg(self, state: State) -> str:
+        """The state as one SVG document."""
+        raise NotImplementedError(f"{self.id} has no SVG rendering")
+
+    def action_name(self, action: int) -> str:
+        """A short human-readable name of an action."""
+        return str(action)
+
+    @property
+    def bots(self) -> Mapping[str, Bot]:
+        """Scripted players by name; every game has at least ``"random"``."""
+        return {"random": self.random_action}
+
+    # ---- optional refinements -----------------------------------------------------------------------------------
+
+    def reset(self, state: State, key: Key) -> State:
+        """A fresh game for the lane whose game `state` is over.
+
+        The default deals anew with `init`. A game whose deal is expensive overrides this with a deal prepared in small
+        portions by the steps before, because auto-reset evaluates it for every lane in every step.
+        """
+        del state
+        return self.init(key)
+
+    def init_deal(self, key: Key) -> State:
+        """A new game in which *every* chance event is already fixed by `key`, so that it can be played again from
+        another seat (duplicate deals). Games that cannot do this deal an ordinary game."""
+        return self.init(key)
+
+    def is_legal(self, state: State, action: jax.Array) -> jax.Array:
+        """bool[]: whether `action` is legal; a game with a packed mask overrides it with a bit test."""
+        if self.simultaneous:
+            action = jnp.asarray(action)
+            return jnp.take_along_axis(state.legal_action_mask, action[:, None], axis=1)[:, 0]  # bool[P]
+        return state.legal_action_mask[action]
+
+    def random_action(self, state: State, key: Key) -> jax.Array:
+        """A uniformly random legal action, i32[] (i32[P] in a simultaneous game)."""
+        mask = state.legal_action_mask
+        score = jax.random.uniform(key, mask.shape)
+        return jnp.argmax(jnp.where(mask, score, -1.0), axis=-1).astype(jnp.int32)
+
+    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
+        """`state` with everything that `seat` cannot see exchanged at random, or None if the game does not say.
+
+        The conformance suite checks that the seat's observation does not change.
+        """
+        del state, seat, key
+        return None
+
+    def features(self, observation: PyTree) -> jax.Array:
+        """One observation as f32[F] for a dense network. Observations are stored packed and expanded here, late."""
+        leaves = [jnp.ravel(jnp.asarray(leaf)).astype(jnp.float32) for leaf in jax.tree.leaves(observation)]
+        return jnp.concatenate(leaves)
+
+    def tokens(self, observation: PyTree) -> Tokens:
+        """One observation as a set of cards, for attention encoders."""
+        raise NotImplementedError(f"{self.id} has no card tokens: use the mlp network")
+
+    def episode_stats(self, state: State) -> dict[str, jax.Array]:
+        """Named f32[P] figures of a finished game beyond its rewards, e.g. points; meaningful once it is over."""
+        del state
+        return {}
+
+    # ---- the public interface -----------------------------------------------------------------------------------
+
+    @property
+    def observation_spec(self) -> PyTree:
+        """The observation of one seat as a pytree of `jax.ShapeDtypeStruct`."""
+        state = jax.eval_shape(self.init, jax.eval_shape(lambda: jax.random.key(0)))
+        return jax.eval_shape(self.observe, state, jax.ShapeDtypeStruct((), jnp.int32))
+
+    @property
+    def num_features(self) -> int:
+        """F, the length of `features`."""
+        return jax.eval_shape(self.features, self.observation_spec).shape[0]
+
+    def init(self, key: Key) -> State:
+        """A new game, dealt from `key`."""
+        return self._with_observation(self._init(key))
+
+    def step(self, state: State, action: jax.Array, key: Key) -> State:
+        """One step of one game.
+
+        Args:
+          state: the current state.
+          action: i32[] for `state.current_player`; i32[P] in a simultaneous game.
+          key: all the randomness of this step. It is an argument, so that a planner cannot see the future.
+
+        Returns:
+          The next state. An illegal action is not executed: the game ends, the offender gets -1 and the others share
+          +1. A finished game stays as it is, with zero rewards.
+        """
+        over = state.terminated | state.truncated
+        legal = self.is_legal(state, action)  # bool[] or bool[P]
+        all_legal = jnp.all(legal)
+        stepped = self._step(state, action, key)
+        state = select(over | ~all_legal, state, stepped)
+        offence = ~over & ~all_legal
+        state = state.replace(
+            rewards=jnp.where(over, 0.0, jnp.where(offence, self._penalty(state, legal), state.rewards)),
+            terminated=state.terminated | offence,
+            illegal_action=state.illegal_action | offence,
+        )
+        over = state.terminated | state.truncated
+        state = state.replace(legal_action_mask=state.legal_action_mask | over)
+        return self._with_observation(state)
+
+    # ---- bookkeeping --------------------------------------------------------------------------------------------
+
+    def _with_observation(self, state: State) -> State:
+        if self.simultaneous:
+            return state.replace(observation=jax.vmap(self.observe, in_axes=(None, 0))(state, state.current_player))
+        return state.replace(observation=self.observe(state, state.current_player))
+
+    def _penalty(self, state: State, legal: jax.Array) -> jax.Array:
+        """f32[P]: -penalty for each offender, +penalty shared by the others."""
+        seats = jnp.arange(self.num_players)
+        offender = ~legal if self.simultaneous else seats == state.current_player
+        others = jnp.maximum(jnp.sum(~offender), 1)
+        share = jnp.sum(offender) / others
+        return jnp.where(offender, -self.illegal_action_penalty, self.illegal_action_penalty * share).astype(
+            jnp.float32
+        )
+
+
+def select(condition: jax.Array, on_true: PyTree, on_false: PyTree) -> PyTree:
+    """`jnp.where` over a pytree with one bool[] condition; the observation leaf may be None on one side."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), on_true, on_false)
+
+
+def public_fields(*, num_players: int, num_actions: int) -> dict[str, jax.Array]:
+    """The public leaves of a running turn-based game before its first action; a game's `_init` starts from them."""
+    return {
+        "current_player": jnp.int32(0),
+        "legal_action_mask": jnp.ones(num_actions, bool),
+        "rewards": jnp.zeros(num_players, jnp.float32),
+        "terminated": jnp.bool_(False),
+        "truncated": jnp.bool_(False),
+        "illegal_action": jnp.bool_(False),
+    }

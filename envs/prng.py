@@ -1,0 +1,79 @@
+"""A counter-based random generator of a few integer operations, for thousands of lanes per step.
+
+`jax.random`'s threefry costs more than a whole step of a card game. The keys made here are ordinary typed JAX keys
+with another implementation, so every `jax.random` function takes them and a game never knows which kind it was given.
+Each output word is a two-round bijective mixer (the constants are the public-domain "lowbias32" ones) of a 64-bit key
+and a counter: good for games and exploration, not for cryptography.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+from jax.extend import random as jax_random
+
+_GOLDEN = 0x9E3779B9
+
+
+def _mix(x: jax.Array) -> jax.Array:
+    """A bijection on u32 whose output bits each depend on every input bit."""
+    x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
+    x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
+    return x ^ (x >> 16)
+
+
+def _seed(seed: jax.Array) -> jax.Array:
+    """i32 or u32[] -> key data u32[2]."""
+    seed = jnp.asarray(seed).astype(jnp.uint32)
+    return jnp.stack([_mix(seed + jnp.uint32(_GOLDEN)), _mix(seed ^ jnp.uint32(0x85EBCA6B))])
+
+
+def _counters(shape: tuple[int, ...]) -> jax.Array:
+    return jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
+
+
+def _words(key: jax.Array, counter: jax.Array, stream: int) -> jax.Array:
+    """Random u32 words for `counter`; different `stream` numbers never share words."""
+    return _mix(_mix(counter * jnp.uint32(_GOLDEN) + key[0] + jnp.uint32(stream)) ^ key[1])
+
+
+def _derive(key: jax.Array, counter: jax.Array, stream: int) -> jax.Array:
+    """New key data u32[..., 2] for `counter`."""
+    return jnp.stack([_words(key, counter, stream), _words(key, counter, stream ^ 0x5BD1E995)], axis=-1)
+
+
+def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    return _derive(key, _counters(shape), 0x1B873593)
+
+
+def _fold_in(key: jax.Array, data: jax.Array) -> jax.Array:
+    return _derive(key, jnp.asarray(data).astype(jnp.uint32), 0x2C1B3C6D)
+
+
+def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
+    if bit_width == 64:
+        pair = _words(key, _counters((*shape, 2)), 0).astype(jnp.uint64)
+        return (pair[..., 0] << 32) | pair[..., 1]
+    words = _words(key, _counters(shape), 0)
+    return words if bit_width == 32 else (words >> (32 - bit_width)).astype(f"uint{bit_width}")
+
+
+@cache
+def implementation():
+    """The registered PRNG implementation; built on first use, because registering touches jax."""
+    return jax_random.define_prng_impl(
+        key_shape=(2,), seed=_seed, split=_split, random_bits=_random_bits, fold_in=_fold_in, name="lane_hash", tag="lh"
+    )
+
+
+def fast_key(seed: int | jax.Array) -> jax.Array:
+    """A typed key from an integer seed."""
+    return jax.random.key(seed, impl=implementation())
+
+
+def from_key(key: jax.Array) -> jax.Array:
+    """A fast key derived from any typed key: the hand-over from a training's threefry key to its lanes."""
+    return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl=implementation())

@@ -1,0 +1,277 @@
+"""The rule-based bots random, easy, medium and hard (specification section 12) as vectorised pure functions.
+
+Each `choose_*` is a function of the position and of three integers k in 0..999 only. Nothing is simulated or sorted: a
+card's worth is summed from bit planes with popcounts, the k-th card of an order is found by radix selection over the
+bit planes of that order, and the unseen cards that would beat a play are counted by set formulas.
+
+Plays are held as a `CardSet` whose slot 82 is the Tigress declared pirate, so that slot order is action order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from envs.cards import CardSet, get_field, nth_set_bit, scale
+from envs.core import Bot, Key
+from envs.skull_king import bot_tables as tables
+from envs.skull_king import cards as c
+from envs.skull_king import rules
+from envs.skull_king.rules import Game, Setup
+from envs.skull_king.trick import WHALE_LAST, Trick, winning_plays
+
+Legal = tuple[jax.Array, ...]  # the four words of `rules.legal_words`
+Choose = Callable[[Game, Legal, jax.Array, Setup], jax.Array]
+
+_LOSE, _MID, _WIN = 0, 1, 2
+
+
+def choose_random(game: Game, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
+    """A uniformly random legal action, i32[]."""
+    del game, setup
+    count = sum(lax.population_count(word) for word in legal)
+    return rules.action_of_bit(nth_set_bit(legal, k[0] * jnp.asarray(count).astype(jnp.int32) // 1000))
+
+
+def choose_easy(game: Game, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
+    """Ignores the table and loses its head now and then, i32[]."""
+    return _choose_simple(game, legal, k, setup, easy=True)
+
+
+def choose_medium(game: Game, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
+    """Knows which of its plays would win now, i32[]."""
+    return _choose_simple(game, legal, k, setup, easy=False)
+
+
+def choose_hard(game: Game, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
+    """Counts the unseen cards that would beat each of its plays, i32[]; it does not use k."""
+    del k
+    r = game.round
+    need, left, hand_size = _needs(game, setup)
+    estimate = weigh(r.hands.of(game.actor), tables.hard_worth(setup.players))
+    distance = jnp.abs(estimate - 100 * need)
+    wager = jnp.where(distance <= 60, 2, jnp.where(distance <= 100, 1, 0))
+    return _by_phase(
+        game,
+        bid=jnp.clip((estimate + 35) // 100, 0, hand_size),
+        card=_hard_card(game, legal, setup, need, left, estimate),
+        rosie=rules.FIRST_ROSIE + 1,
+        roatan=rules.FIRST_ROATAN + wager,
+        harry=rules.FIRST_HARRY + 1 + jnp.clip(-need, -1, 1),
+    )
+
+
+CHOOSE: Mapping[str, Choose] = {
+    "random": choose_random,
+    "easy": choose_easy,
+    "medium": choose_medium,
+    "hard": choose_hard,
+}
+
+
+def make_bots(setup: Setup) -> dict[str, Bot]:
+    """The bots of a table as `(state, key) -> action`; k is drawn from the key."""
+
+    def play(choose: Choose, state, key: Key) -> jax.Array:
+        k = jax.vmap(lambda bits: scale(bits, jnp.int32(1000)))(jax.random.bits(key, (3,)))
+        return choose(state.game, state.legal, k, setup)
+
+    return {name: partial(play, choose) for name, choose in CHOOSE.items()}
+
+
+# ---- what all bots share --------------------------------------------------------------------------------------------
+
+
+def _needs(game: Game, setup: Setup) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """i32[] each: bid - won of the actor, tricks left with the current one, cards dealt."""
+    r = game.round
+    hand_size = rules.hand_size(game.number, setup)
+    return get_field(r.bids, game.actor) - get_field(r.won, game.actor), hand_size - r.tricks, hand_size
+
+
+def _by_phase(game: Game, *, bid, card, rosie, roatan, harry) -> jax.Array:
+    """The answer for the present phase, i32[]; 0 once the game is over."""
+    action = jnp.int32(0)
+    for phases, answer in (
+        ((rules.BID,), bid),
+        ((rules.PLAY, rules.BENDT), card),
+        ((rules.ROSIE,), rosie),
+        ((rules.ROATAN,), roatan),
+        ((rules.HARRY,), harry),
+    ):
+        here = jnp.any(jnp.stack([game.phase == phase for phase in phases]))
+        action = jnp.where(here, answer, action)
+    return action.astype(jnp.int32)
+
+
+def _plays(legal: Legal) -> CardSet:
+    """The legal plays by slot, slot 82 being the Tigress as pirate."""
+    return CardSet(legal[0], legal[1], legal[2] | ((legal[3] & 1) << (tables.SLOT_TIGRESS_PIRATE - 64)))
+
+
+def _winning(trick: Trick) -> CardSet:
+    """The plays that would win if the trick ended with them, by slot."""
+    cards, pirate = winning_plays(trick)
+    return cards | CardSet.constant([tables.SLOT_TIGRESS_PIRATE]).where(pirate)
+
+
+def weigh(cards: CardSet, table: np.ndarray) -> jax.Array:
+    """i32[]: the sum of a table [83] of numbers 0..127 over a set of slots."""
+    total = jnp.int32(0)
+    for digit, words in enumerate(tables.planes(table)):
+        plane = CardSet(*(jnp.uint32(word) for word in words))
+        total = total + ((cards & plane).count() << digit)
+    return total
+
+
+def _select(cards: CardSet, k: jax.Array, order: jax.Array | np.ndarray) -> jax.Array:
+    """i32[]: the action of the k-th play (from 0) of a non-empty set in a given order.
+
+    Args:
+      cards: plays by slot.
+      k: i32[], 0 <= k < number of plays.
+      order: u32[7, 3], the bit planes of each slot's distinct position in the order, lowest digit first.
+    """
+    order = jnp.asarray(order)
+    for digit in reversed(range(order.shape[0])):
+        ones = CardSet(order[digit, 0], order[digit, 1], order[digit, 2])
+        low = cards - ones
+        count = low.count()
+        beyond = k >= count
+        cards = jax.tree.map(lambda a, b, beyond=beyond: jnp.where(beyond, a, b), cards & ones, low)
+        k = jnp.where(beyond, k - count, k)
+    return rules.FIRST_PLAY + c.card(cards.nth(jnp.int32(0)))
+
+
+# ---- easy and medium ------------------------------------------------------------------------------------------------
+
+
+def _choose_simple(game: Game, legal: Legal, k: jax.Array, setup: Setup, *, easy: bool) -> jax.Array:
+    need, left, hand_size = _needs(game, setup)
+    noise = 100 if easy else 50
+    x = weigh(game.round.hands.of(game.actor), tables.WORTH) + k[0] * (2 * noise + 1) // 1000 - noise
+    return _by_phase(
+        game,
+        bid=jnp.clip((x + 50) // 100, 0, hand_size),
+        card=_simple_card(game, legal, k, need, left, easy),
+        rosie=rules.FIRST_ROSIE,
+        roatan=rules.FIRST_ROATAN + 1,
+        harry=rules.FIRST_HARRY + 1 - jnp.where(jnp.abs(need) <= 1, need, 0),
+    )
+
+
+def _simple_card(game: Game, legal: Legal, k: jax.Array, need: jax.Array, left: jax.Array, easy: bool) -> jax.Array:
+    """The card to play or, with Bendt, to discard."""
+    discarding = game.phase == rules.BENDT
+    mode = jnp.where(need <= 0, _LOSE, jnp.where((need >= left) | (need > left // 2), _WIN, _MID))
+    if easy:
+        third = 3 * k[2] // 1000
+        mode = jnp.where(k[1] < 300, jnp.where(third == 0, _WIN, jnp.where(third == 1, _LOSE, _MID)), mode)
+    escape, pirate = CardSet.constant([c.slot_of(c.TIGRESS)]), CardSet.constant([tables.SLOT_TIGRESS_PIRATE])
+    plays = _plays(legal)
+    plays = plays - escape.where((need > 0) & ~discarding) - pirate.where(need <= 0)
+    if easy:
+        plays, mode = plays, jnp.where(discarding, _LOSE, mode)
+        order = jnp.where(discarding, tables.BY_ACTION, tables.BY_STRENGTH)
+    else:
+        plays, mode = _with_the_table(game, plays, mode, discarding)
+        order = jnp.where(discarding & (need <= 0), tables.BY_WEAKNESS, tables.BY_STRENGTH)
+    count = plays.count()
+    index = jnp.where(mode == _WIN, count - 1, jnp.where(mode == _MID, count // 2, 0))
+    return _select(plays, jnp.maximum(index, 0), order)
+
+
+def _with_the_table(game: Game, plays: CardSet, mode: jax.Array, discarding: jax.Array) -> tuple[CardSet, jax.Array]:
+    """Medium: narrows the plays by who would win now; "last of R" is the WIN index of the losing plays."""
+    winning = plays & _winning(game.round.trick)
+    losing = plays - winning
+    looking = (game.round.trick.size > 0) & ~discarding
+    lose, win = looking & (mode == _LOSE), looking & (mode == _WIN)
+    hopeless = looking & (mode != _LOSE) & ~winning.any()
+    from_losing = lose & losing.any()
+    from_winning = win & winning.any()
+    narrowed = jax.tree.map(
+        lambda a, lost, won: jnp.where(from_losing, lost, jnp.where(from_winning, won, a)), plays, losing, winning
+    )
+    mode = jnp.where(from_losing, _WIN, jnp.where(hopeless | discarding, _LOSE, mode))
+    return narrowed, mode
+
+
+# ---- hard -----------------------------------------------------------------------------------------------------------
+
+
+def _hard_card(
+    game: Game, legal: Legal, setup: Setup, need: jax.Array, left: jax.Array, estimate: jax.Array
+) -> jax.Array:
+    """The play, or the discard with Bendt: the least (primary, secondary, action) among the candidates."""
+    discarding = game.phase == rules.BENDT
+    flags = _plays(legal).bits()[: tables.NUM_SLOTS]
+    chance = hold_chance(game, setup)
+    ambitious = jnp.where(discarding, (need > 0) & (estimate <= 100 * need + 50), need > 0)
+    weak, safe = flags & (chance <= 100), flags & (chance >= 500)
+    any_weak, any_safe = jnp.any(weak), jnp.any(safe)
+    must_win = ~discarding & (need > 0) & (need >= left) & jnp.any(flags & (chance > 0))
+    last = game.round.trick.size == setup.players - 1
+    least_risk = ~discarding & (need <= 0) & ~any_weak & ~last
+    every = discarding | must_win | ((need <= 0) & ~any_weak) | ((need > 0) & ~any_safe & ~any_weak)
+    only_safe = (need > 0) & any_safe
+    candidates = jnp.where(every, flags, jnp.where(only_safe, safe, weak))
+    primary = jnp.where(must_win, 1000 - chance, jnp.where(least_risk, chance, 0))
+    secondary = jnp.where(ambitious, tables.COST, 127 - tables.DANGER)
+    order = (primary << 14) | (secondary << 7) | tables.ACTION
+    return jnp.min(jnp.where(candidates, order, 1 << 30)) & 127
+
+
+def hold_chance(game: Game, setup: Setup) -> jax.Array:
+    """Thousandths, i32[83] by slot: the chance P that a play still wins when the seats to come have played.
+
+    Each of them is taken to play a random unseen card; a play that would not win now has chance 0.
+    """
+    trick = game.round.trick
+    unseen = unseen_cards(game, setup)
+    total = unseen.count()
+    open_share = (total - beaten_by(trick, unseen)).astype(jnp.float32)
+    inverse = 1.0 / jnp.maximum(total, 1).astype(jnp.float32)
+    to_come = setup.players - 1 - trick.size
+    p = jnp.full(tables.NUM_SLOTS, 1000.0, jnp.float32)
+    for turn in range(setup.players - 1):
+        # The exact quotient is at least 0.5 / 74 away from the next integer, far more than the rounding error.
+        p = jnp.where((turn < to_come) & (total > 0), jnp.floor((p * open_share + 0.5) * inverse), p)
+    return jnp.where(_winning(trick).bits()[: tables.NUM_SLOTS], p.astype(jnp.int32), 0)
+
+
+def unseen_cards(game: Game, setup: Setup) -> CardSet:
+    """The cards that the actor cannot place: not in its hand, played, seen with Jade or discarded by it."""
+    r, actor = game.round, game.actor
+    known = r.hands.of(actor) | r.seen | r.jade_view.where(r.jade == actor) | r.discards.where(r.bendt == actor)
+    return c.deck(setup.expansion) - known
+
+
+def beaten_by(trick: Trick, unseen: CardSet) -> jax.Array:
+    """How many unseen cards, played next, would take the trick from each play that wins now; i32[83] by slot."""
+    suits = jnp.stack([unseen.w0 & 0xFFFF, unseen.w0 >> 16, unseen.w1 & 0xFFFF, unseen.w1 >> 16])  # u32[4]
+    numbers = jnp.arange(16, dtype=jnp.uint32)
+    higher = lax.population_count(suits[:, None] >> (numbers + 1)).astype(jnp.int32)  # [suit, number - 1]
+    special = {name: lax.population_count(unseen.w2 & mask).astype(jnp.int32) for name, mask in tables.CLASSES.items()}
+    rogers = lax.population_count(suits[3]).astype(jnp.int32)
+    characters = special["pirate"] + special["king"] + special["mermaid"]
+    kraken, whale = special["kraken"], special["whale"]
+    over_whale = kraken + jnp.sum(higher, axis=0, keepdims=True)
+    immune = numbers.astype(jnp.int32) + 1 > trick.highest  # the Whale leaves the highest number in place
+    calm = kraken + characters + higher + jnp.where(immune, 0, whale)
+    calm = calm + jnp.where(np.arange(4)[:, None] == c.ROGER, 0, rogers)
+    by_suit = jnp.where(trick.beast == WHALE_LAST, over_whale, calm)
+    beasts = kraken + whale
+    counts = {
+        "escape": beasts + characters + jnp.sum(lax.population_count(suits)).astype(jnp.int32),
+        "pirate": beasts + special["king"],
+        "king": beasts + special["mermaid"],
+        "mermaid": beasts + jnp.where(trick.king >= 0, 0, special["pirate"]),
+    }
+    by_special = sum(jnp.where(tables.WINNER_CLASS[name], count, 0) for name, count in counts.items())
+    return jnp.concatenate([by_suit.ravel(), jnp.asarray(by_special)])
