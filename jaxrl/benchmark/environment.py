@@ -1,0 +1,144 @@
+"""How fast a game runs: uniformly random legal play of many games at once, finished games replaced at once.
+
+Three views of the same loop, from what a planner needs to what a learner needs:
+
+- ``lean``: nothing reads observation or mask, so XLA leaves them out of the program; every other leaf of the state is
+  returned and therefore really computed;
+- ``observed``: the observation as rollouts store it (packed) and the legal-action mask are written to a [T, B, ...]
+  buffer;
+- ``features``: the same, with the observation expanded to the f32[F] that a network reads.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
+
+from envs import prng
+from envs.core import Env, PyTree, State
+from envs.wrappers import AutoReset, auto_reset
+from jaxrl.benchmark.timing import Contestant
+
+VIEWS = ("lean", "observed", "features")
+BUFFER_BYTES = 64 * 2**20  # what one block of `observed` or `features` may write
+MIXING_STEPS = 64  # untimed steps after the deal, so that lanes are not all in the same phase
+
+
+def contestant(env: Env, *, batch: int, view: str, steps: int = 128, devices: int = 1, name: str = "") -> Contestant:
+    """Random play of `batch` games in lock step for `steps` steps per block.
+
+    Args:
+      env: the game.
+      batch: games over all devices; divisible by `devices`.
+      view: one of `VIEWS`.
+      steps: T; shortened where the buffer of the view would not fit in `BUFFER_BYTES`.
+      devices: local devices that share the games.
+      name: in the report.
+    """
+    steps = min(steps, max(1, BUFFER_BYTES // max(1, batch * view_bytes(env, view))))
+    play, states = playing(env, batch=batch, steps=steps, view=view, devices=devices)
+    counter = iter(range(1, 2**31))
+
+    def block() -> None:
+        jax.block_until_ready(play(states, next(counter)))
+
+    info = {"batch": batch, "view": view, "steps": steps, "devices": devices, "bytes": view_bytes(env, view)}
+    return Contestant(name or f"{env.id} {view}", float(batch * steps), block, info)
+
+
+def playing(env: Env, *, batch: int, steps: int, view: str, devices: int = 1) -> tuple[Any, State]:
+    """(the compiled program ``(states, seed) -> outputs``, the states of `batch` running games)."""
+    if batch % devices:
+        raise ValueError(f"{batch} games cannot be shared by {devices} devices")
+    mesh = Mesh(jax.local_devices()[:devices], ("env",))
+    lanes, everywhere = PartitionSpec("env"), PartitionSpec()
+    auto = auto_reset(env)
+
+    def start(seed: jax.Array) -> State:
+        key = jax.random.fold_in(prng.fast_key(seed), jax.lax.axis_index("env"))
+        states = jax.vmap(auto.init)(jax.random.split(key, batch // devices))
+        return play_steps(auto, states, key, MIXING_STEPS, "lean", whole=True)[0]
+
+    def play(states: State, seed: jax.Array) -> PyTree:
+        key = jax.random.fold_in(prng.fast_key(seed), jax.lax.axis_index("env"))
+        return play_steps(auto, states, key, steps, view)
+
+    over_time = PartitionSpec(None, "env")
+    outputs = (lanes, lanes, over_time)
+    sharded_start = jax.shard_map(start, mesh=mesh, in_specs=everywhere, out_specs=lanes, check_vma=False)
+    sharded_play = jax.shard_map(play, mesh=mesh, in_specs=(lanes, everywhere), out_specs=outputs, check_vma=False)
+    return jax.jit(sharded_play), jax.block_until_ready(jax.jit(sharded_start)(0))
+
+
+def play_steps(
+    auto: AutoReset, states: State, key: jax.Array, steps: int, view: str, *, whole: bool = False
+) -> tuple[State, jax.Array, PyTree]:
+    """Random legal play.
+
+    Args:
+      auto: the game.
+      states: [B].
+      key: the randomness of all steps and lanes.
+      steps: T.
+      view: what is written down.
+      whole: return the states with observation and mask, which keeps them alive.
+
+    Returns:
+      (states [B], f32[B] reward of seat 0 per lane, the buffer [T, B, ...] of the view).
+    """
+    env = auto.env
+    batch = states.legal_action_mask.shape[0]
+
+    def step(carry: tuple[State, jax.Array], time: jax.Array) -> tuple[tuple[State, jax.Array], PyTree]:
+        state, total = carry
+        seen = _seen(env, state, view)
+        keys = jax.random.split(jax.random.fold_in(key, time), (2, batch))
+        action = jax.vmap(env.random_action)(state, keys[0])
+        state, final = jax.vmap(auto.step)(state, action, keys[1])
+        return (state, total + final.rewards[:, 0]), seen
+
+    (states, total), buffer = jax.lax.scan(step, (states, jnp.zeros(batch)), jnp.arange(steps))
+    if not whole:
+        states = states.replace(observation=None, legal_action_mask=None)
+    return states, total, buffer
+
+
+def _seen(env: Env, states: State, view: str) -> PyTree:
+    if view == "lean":
+        return None
+    if view == "observed":
+        return states.observation, states.legal_action_mask
+    expand = jax.vmap(jax.vmap(env.features)) if env.simultaneous else jax.vmap(env.features)
+    return expand(states.observation), states.legal_action_mask
+
+
+def view_bytes(env: Env, view: str) -> int:
+    """Bytes that one decision writes to the buffer of a view."""
+    state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
+    batch = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), state)
+    seen = jax.eval_shape(lambda states: _seen(env, states, view), batch)
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(seen))
+
+
+def program_size(env: Env) -> int:
+    """Equations of the jaxpr of one auto-reset step, sub-programs included: what has to be traced and compiled."""
+    auto = auto_reset(env)
+    state, key = jax.eval_shape(lambda: (auto.init(jax.random.key(0)), jax.random.key(0)))
+    action = jax.eval_shape(env.random_action, state, key)
+    return count_equations(jax.make_jaxpr(auto.step)(state, action, key).jaxpr)
+
+
+def count_equations(jaxpr: Any) -> int:
+    """Equations of a jaxpr and of every jaxpr inside its parameters."""
+    total = 0
+    for equation in jaxpr.eqns:
+        total += 1
+        for value in equation.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                inner = getattr(inner, "jaxpr", inner)
+                total += count_equations(inner) if hasattr(inner, "eqns") else 0
+    return total

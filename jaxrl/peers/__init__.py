@@ -1,0 +1,24 @@
+"""Other people's programs that do comparable work, made comparable: each module turns one peer into `Contestant`s.
+
+All peers are optional. A module is imported only when its peer is wanted, and says what to install if it is missing.
+Whatever here re-creates a peer's algorithm is written from its description; no peer's code is copied.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+PACKAGES = {  # peer -> (packages it needs, what to install)
+    "openspiel": (("pyspiel",), "open_spiel"),
+    "pgx": (("pgx",), "pgx"),
+    "gymnax": (("gymnax",), "gymnax six"),
+    "purejaxrl": (("gymnax",), "gymnax six"),
+    "sb3": (("gymnasium", "stable_baselines3", "sb3_contrib"), "gymnasium stable-baselines3 sb3-contrib"),
+}
+
+
+def missing(peer: str) -> str | None:
+    """None if `peer` can run here, else one sentence saying what to install."""
+    packages, install = PACKAGES[peer]
+    absent = [name for name in packages if importlib.util.find_spec(name) is None]
+    return f"{peer}: not installed (pip install {install})" if absent else None
