@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain("interrupted.")
         return INTERRUPTED
     except BrokenPipeError:  # `jaxrl config | head`
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives until the interpreter exits
+        sys.stdout = open(os.devnull, "w")
         return 0
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """`jaxrl config`: the key table, the options of a game, or a resolved configuration."""
-    from jaxrl.config import Config, load, to_dict
+    from jaxrl.config import load, to_dict
 
     if args.env:
         from envs import registry

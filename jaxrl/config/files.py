@@ -38,7 +38,7 @@ _Loader.add_implicit_resolver(
 def parse_yaml(text: str, label: str) -> Any:
     """The plain tree of a YAML text; raises UserError naming `label` and the line if it is not YAML."""
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a subclass of SafeLoader
+        return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""

@@ -1,6 +1,6 @@
 """Every configuration key: name, type, default, documentation and allowed values.
 
-`jaxrl config` prints this file as a table. The classes are plain frozen dataclasses: `Config(ppo=PPOConfig(num_envs=8))`
+`jaxrl config` prints this file as a table. The classes are frozen dataclasses: `Config(ppo=PPOConfig(epochs=4))`
 is a valid way to build one in code, `jaxrl.config.load` reads one from YAML.
 """
 
@@ -35,7 +35,7 @@ class EnvConfig:
     """The game."""
 
     id: str = option("skull_king", "registered name, 'pgx:<game>', 'gymnax:<game>' or 'package.module:Class'")
-    options: dict[str, Any] = option({}, "options of the game, e.g. num_players; see `jaxrl config --env ID`")
+    options: dict[str, Any] = option({}, "options of the game, e.g. players; see `jaxrl config --env ID`")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,12 +61,12 @@ class NetworkConfig:
     """The policy and value network."""
 
     kind: str = option("mlp", "encoder of the observation", choices=("mlp", "card_attention"))
-    hidden: tuple[int, ...] = option((256, 256), "widths of the dense layers", minimum=1)
-    activation: str = option("relu", "non-linearity of the dense layers", choices=("relu", "tanh", "gelu", "silu"))
+    hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
+    activation: str = option("relu", "mlp: non-linearity of the dense layers", choices=("relu", "tanh", "gelu", "silu"))
     compute_dtype: str = option(
         "float32", "precision of the torso; heads and loss are float32", choices=("float32", "bfloat16")
     )
-    layer_norm: bool = option(False, "layer normalisation after each dense layer")
+    layer_norm: bool = option(False, "mlp: layer normalisation after each dense layer")
     attention: AttentionConfig = option(AttentionConfig(), "the card-set encoder")
 
 

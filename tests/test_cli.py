@@ -1,0 +1,222 @@
+"""The command line: every mistake ends in one sentence on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import jaxrl
+from envs.errors import UserError
+from jaxrl import cli, xla
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Commands run in an empty folder, and XLA's flags are left as they are."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
+
+
+def fails(capsys, *argv: str) -> str:
+    """Runs a command that must fail as a user's mistake, and returns its one sentence."""
+    assert cli.main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("jaxrl: ")
+    assert captured.err.count("\n") == 1
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["trian"], "did you mean 'train'"),
+        (["train"], "--config"),
+        (["train", "--config", "skull_king_cp"], "did you mean 'skull_king_cpu'"),
+        (["train", "--config", "no/such/file.yaml"], "no configuration"),
+        (["train", "--config", "skull_king_cpu", "ppo.num_env=4"], "did you mean 'ppo.num_envs'"),
+        (["train", "--config", "skull_king_cpu", "ppo.num_envs=four"], "ppo.num_envs must be an integer"),
+        (["train", "--config", "skull_king_cpu", "ppo.minibatches=7"], "must be divisible by ppo.minibatches (7)"),
+        (["train", "--config", "skull_king_cpu", "--devices", "3"], "must be divisible by run.devices (3)"),
+        (["train", "--config", "skull_king_cpu", "--devices", "-1"], "--devices"),
+        (["train", "--config", "skull_king_cpu", "env.id=chess"], "unknown game 'chess'"),
+        (["train", "--config", "skull_king_cpu", "env.options.players=9"], "players must be 2 to 8"),
+        (["train", "--config", "skull_king_cpu", "--confg", "x"], "unrecognized arguments"),
+        (["resume", "no_such_run"], "no_such_run"),
+        (["evaluate", "no_such_run"], "no_such_run"),
+        (["play", "no_such_run"], "no_such_run"),
+        (["export", "no_such_run", "policy"], "no_such_run"),
+        (["check", "no_such_game"], "unknown game 'no_such_game'"),
+        (["verify"], "skull_king"),
+        (["verify", "no_such_game", "file"], "unknown game 'no_such_game'"),
+        (["verify", "skull_king", "no_such_file.jsonl.gz"], "no_such_file.jsonl.gz"),
+        (["config", "--config", "skull_king_cpu", "ppo.clip=x"], "ppo.clip must be a number"),
+        (["config", "--env", "skul_king"], "skull_king"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_bad_input(capsys, argv, expected):
+    assert expected in fails(capsys, *argv)
+    assert not list(Path.cwd().iterdir()), "a mistake leaves nothing behind"
+
+
+def test_config_file_errors_name_file_and_line(capsys, tmp_path):
+    (tmp_path / "mine.yaml").write_text("ppo:\n  clip: [\n")
+    assert "mine.yaml, line" in fails(capsys, "train", "--config", "mine.yaml")
+
+
+def fake_command(monkeypatch, main) -> None:
+    """Replaces `jaxrl check` by a command that runs `main`."""
+    module = SimpleNamespace(add_arguments=lambda parser: None, main=main)
+    monkeypatch.setattr(cli, "_module", lambda *_: module)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
+def test_no_space_and_no_permission_are_one_sentence(capsys, monkeypatch, number):
+    def full(args):
+        raise OSError(number, os.strerror(number), "runs/a/metrics.jsonl")
+
+    fake_command(monkeypatch, full)
+    assert "runs/a/metrics.jsonl" in fails(capsys, "check")
+
+
+def test_user_error_anywhere_is_one_sentence(capsys, monkeypatch):
+    def broken(args):
+        raise UserError("choose another game.")
+
+    fake_command(monkeypatch, broken)
+    assert fails(capsys, "check") == "jaxrl: choose another game.\n"
+
+
+def test_ctrl_c_is_no_traceback(capsys, monkeypatch):
+    def interrupted(args):
+        raise KeyboardInterrupt
+
+    fake_command(monkeypatch, interrupted)
+    assert cli.main(["check"]) == cli.INTERRUPTED
+    assert capsys.readouterr().err == "jaxrl: interrupted.\n"
+
+
+def test_our_own_mistakes_stay_loud(monkeypatch):
+    def broken(args):
+        raise ZeroDivisionError
+
+    fake_command(monkeypatch, broken)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["check"])
+
+
+def test_the_exit_code_of_a_command_is_passed_on(monkeypatch):
+    fake_command(monkeypatch, lambda args: 1)
+    assert cli.main(["check"]) == 1
+
+
+def test_overview_version_and_help(capsys):
+    assert cli.main(["--help"]) == 0
+    overview = capsys.readouterr().out
+    assert all(name in overview for name in cli.COMMANDS)
+    assert cli.main(["--version"]) == 0
+    assert jaxrl.__version__ in capsys.readouterr().out
+    assert cli.main([]) == 2
+
+
+@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name != "verify"])
+def test_every_command_has_help(capsys, name):
+    assert cli.main([name, "--help"]) == 0
+    assert f"jaxrl {name}" in capsys.readouterr().out
+
+
+def test_config_prints_what_train_would_use(capsys):
+    assert cli.main(["config", "--config", "skull_king_cpu", "ppo.clip=0.3"]) == 0
+    assert "clip: 0.3" in capsys.readouterr().out
+    assert cli.main(["config"]) == 0
+    assert "ppo.target_kl" in capsys.readouterr().out
+    assert cli.main(["config", "--env", "skull_king"]) == 0
+    assert "env.options.players" in capsys.readouterr().out
+
+
+# ---- XLA's flags ----
+
+
+@pytest.fixture
+def flags(monkeypatch):
+    """No XLA flags, on a CPU."""
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setenv("XLA_FLAGS", "")
+    return lambda: os.environ["XLA_FLAGS"].split()
+
+
+def test_virtual_devices_on_a_cpu(flags):
+    xla.set_flags(devices=2, deterministic=True)
+    assert flags() == ["--xla_force_host_platform_device_count=2"]
+
+
+def test_the_users_own_flags_win(flags, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=3 --other")
+    xla.set_flags(devices=2, deterministic=False)
+    assert flags() == ["--xla_force_host_platform_device_count=3", "--other"]
+
+
+def test_no_virtual_devices_on_a_gpu(flags, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    xla.set_flags(devices=2, deterministic=False)
+    assert flags() == []
+    xla.set_flags(devices=2, deterministic=True)
+    assert flags() == ["--xla_gpu_deterministic_ops=true"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cores", "devices"),
+    [
+        (["--devices", "2"], 8, 2),
+        ([], 2, 2),
+        ([], 7, 4),  # the largest number that divides eight shuffle groups
+        (["run.devices=1"], 8, 1),
+        (["run.devices=1", "--devices", "4"], 8, 4),
+    ],
+)
+def test_devices_of_a_training(flags, monkeypatch, arguments, cores, devices):
+    monkeypatch.setattr(xla, "cores", lambda: cores)
+    cli._prepare_devices("train", ["--config", "skull_king_cpu", "ppo.shuffle_groups=8", *arguments])
+    assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
+
+
+def test_resume_uses_the_devices_of_the_run(flags, tmp_path):
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "config.yaml").write_text("run: {devices: 4}\n")
+    cli._prepare_devices("resume", ["mine", "--steps", "5"])
+    assert flags() == ["--xla_force_host_platform_device_count=4"]
+
+
+# ---- as a process ----
+
+
+def run(*command: str, cwd: Path) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    return subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+def test_exit_code_of_the_process(tmp_path):
+    result = run("-m", "jaxrl", "train", "--config", "skull_king_cpu", "ppo.num_env=4", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "scripts").glob("*.py")), ids=lambda path: path.name)
+def test_scripts_are_thin(path):
+    assert path.stem in cli.COMMANDS
+    assert f'main(["{path.stem}", *sys.argv[1:]])' in path.read_text()
+
+
+def test_a_script_runs(tmp_path):
+    result = run(str(ROOT / "scripts" / "verify.py"), cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.startswith("jaxrl: verify needs a game")

@@ -1,0 +1,39 @@
+"""The package as others receive it: complete, and the documentation says what is tested."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_every_package_is_installed():
+    found = {"jaxrl.configs"}
+    for top in ("envs", "jaxrl"):
+        folders = {path.parent for path in (ROOT / top).rglob("*.py")}
+        found |= {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert sorted(found) == sorted(PROJECT["tool"]["setuptools"]["packages"])
+
+
+def test_every_package_has_an_init_file():
+    for name in PROJECT["tool"]["setuptools"]["packages"]:
+        if name != "jaxrl.configs":
+            assert (ROOT / name.replace(".", "/") / "__init__.py").is_file(), name
+
+
+def test_every_test_is_collected():
+    for path in (ROOT / "tests").rglob("*.py"):
+        if not path.name.startswith("test_"):
+            assert "\ndef test_" not in path.read_text(encoding="utf-8"), f"{path.name} is not collected by pytest"
+
+
+def test_continuous_integration_runs_the_documented_test_command():
+    commands = [line.strip() for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()]
+    tests = [line for line in commands if "-m pytest" in line and ".[dev]" in line]
+    assert len(tests) == 1, "the README has exactly one command that installs and tests"
+    pytest_part = tests[0].rpartition("&&")[2].strip().removeprefix(".venv/bin/python ")
+    assert pytest_part.startswith("-m pytest")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "README.md" in script, "the command is read from the README"
