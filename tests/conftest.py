@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from jaxrl import xla
 
-# Tests of several devices need them to exist; a test that trains names the number it wants (run.devices).
-xla.set_flags(devices=8, deterministic=False)
+# One device, also where a test calls the command line, which would otherwise ask for one per core. Tests of several
+# devices start a process of their own.
+xla.set_flags(devices=1, deterministic=False)
