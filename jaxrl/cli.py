@@ -100,7 +100,7 @@ def _run(argv: list[str]) -> int:
     module = _module(name, rest, parser)
     _function(module, command, "add_arguments")(parser)
     try:
-        args = parser.parse_args(rest)
+        args = parser.parse_intermixed_args(rest)  # a.b=value may stand before and after options
     except SystemExit as error:  # --help
         return int(error.code or 0)
     _merge_overrides(args)
