@@ -85,7 +85,7 @@ class CardSet:
 
 
 def nth_set_bit(words: Iterable[jax.Array], k: jax.Array) -> jax.Array:
-    """The index of the k-th set bit (from 0) over several u32 words, i32[]; meaningless unless there are more than k."""
+    """The index of the k-th set bit (from 0) over several u32 words, i32[]; there must be more than k."""
     remaining = k.astype(jnp.int32)
     chosen, base, rank = jnp.uint32(0), jnp.int32(0), jnp.int32(0)
     found = jnp.bool_(False)

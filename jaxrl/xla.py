@@ -34,6 +34,9 @@ def set_flags(devices: int, deterministic: bool) -> None:
       deterministic: on an accelerator, only algorithms that give the same bits every time (slower).
     """
     if on_cpu():
+        # A game step is hundreds of small operations with many results. Fused with several outputs each, they compile
+        # three times and run up to fifty times faster (measured with Skull King).
+        _add("xla_backend_extra_options", "xla_cpu_use_multi_output_fusion")
         _add("xla_force_host_platform_device_count", str(max(devices, 1)))
     elif deterministic:
         _add("xla_gpu_deterministic_ops", "true")

@@ -1,7 +1,8 @@
 """The 74 cards of Skull King: numbering, slots and classes (specification section 1).
 
 A *play* is a card id 0..73, or 74 for the Tigress declared pirate (id 66 as a play is the Tigress as an escape).
-Sets use `envs.cards.CardSet` with every suit aligned to 16 bits: suit s, number m is slot 16*s + m - 1; specials follow.
+Sets use `envs.cards.CardSet` with every suit aligned to 16 bits: suit s, number m is slot 16*s + m - 1, and the
+specials follow.
 """
 
 from __future__ import annotations

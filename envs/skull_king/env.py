@@ -10,7 +10,7 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from envs.cards import nth_set_bit, scale
+from envs.cards import get_field, nth_set_bit, scale
 from envs.core import Bot, Env, Key, State, Tokens, public_fields
 from envs.errors import UserError
 from envs.skull_king import observe, rules
@@ -144,14 +144,17 @@ class SkullKing(Env):
         return state.replace(game=observe.permute_hidden(state.game, seat, key, self.setup))
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
-        """points: total points; win_share: 1/k for k tied winners; exact_bids: share of rounds with an exact bid."""
+        """points: points of the episode; win_share: 1/k for k tied winners; exact_bids: share of exact bids."""
         assert isinstance(state, SkullKingState)
         game = state.game
-        rounds = 1 if self.setup.single_round else NUM_ROUNDS
-        exact = rules.get_field(game.exact, jnp.arange(self.num_players))
+        if self.setup.single_round:
+            points, rounds = rules.score_round(game.round, game.number, self.setup)[0], 1
+        else:
+            points, rounds = game.scores, NUM_ROUNDS
+        exact = get_field(game.exact, jnp.arange(self.num_players))
         return {
-            "points": game.scores.astype(jnp.float32),
-            "win_share": rules.ranking(game.scores)[2],
+            "points": points.astype(jnp.float32),
+            "win_share": rules.ranking(points)[2],
             "exact_bids": exact.astype(jnp.float32) / rounds,
         }
 

@@ -1,8 +1,8 @@
 """What a seat of Skull King may see (specification section 11), packed into a few words and expanded late.
 
-`pack` writes one observation as u32[NUM_WORDS]; it is cheap enough to run in every step and small enough to store whole
-rollouts. `features` (for dense networks) and `tokens` (for attention encoders) expand it inside the network call. Seats are
-relative: entry 0 is the observing seat, entry 1 the next one, and so on.
+`pack` writes one observation as u32[NUM_WORDS]; it is cheap enough to run in every step and small enough to store
+whole rollouts. `features` (for dense networks) and `tokens` (for attention encoders) expand it inside the network call.
+Seats are relative: entry 0 is the observing seat, entry 1 the next one, and so on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from envs.skull_king.rules import BID, PLAY, Game, Setup
 from envs.skull_king.trick import play_of, resolve, winning_plays
 
 NUM_WORDS = 28
-NUM_SETS = 4
 _CLASSES = np.zeros((c.NUM_PLAYS + 1, 6), np.float32)  # class of a play + 1; row 0 = no play
 for _play in range(56, c.NUM_PLAYS):
     if _play <= 60 or _play in (*c.LOOTS, c.TIGRESS):
@@ -149,7 +148,7 @@ def unpack(observation: jax.Array, setup: Setup) -> View:
 
 
 def _visible_bids(game: Game, seat: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
-    """The bids that `seat` may see and which they are, two words of 4 bits a seat: its own, or all once all are made."""
+    """The bids that `seat` may see, and which they are: its own, or all once all are made. 4 bits a seat each."""
     n, r = setup.players, game.round
     bidding = game.phase == BID
     own_made = ~bidding | ((seat - r.leader) % n < (game.actor - r.leader) % n)
@@ -226,14 +225,14 @@ def _one_hot(index: jax.Array, size: int) -> jax.Array:
 
 
 def features(observation: jax.Array, setup: Setup) -> jax.Array:
-    """One observation as f32[F]; F = 364 + 40 * P."""
+    """One observation as f32[F]; F = 354 + 41 * P."""
     v = unpack(observation, setup)
     cards = _card_bits(jnp.stack([v.hand, v.winners & v.hand, v.seen, v.out])).astype(jnp.float32).reshape(-1)
     return jnp.concatenate([cards, _context(v, setup)])
 
 
 def _context(v: View, setup: Setup) -> jax.Array:
-    """Everything that is not a card set, f32[68 + 40 * P]."""
+    """Everything that is not a card set, f32[58 + 41 * P]."""
     n = setup.players
     hand_size = rules.hand_size(v.number, setup)
     left = (hand_size - v.tricks).astype(jnp.float32)

@@ -1,7 +1,7 @@
 """One trick of Skull King: a running summary that knows at every moment who would win (specification sections 4, 5).
 
-Instead of keeping the list of plays and resolving it at the end, every play updates "the first Mermaid so far", "the best
-suit card so far" and so on. Seats are i32, -1 = none.
+Instead of keeping the list of plays and resolving it at the end, every play updates "the first Mermaid so far", "the
+best suit card so far" and so on. Seats are i32, -1 = none.
 """
 
 from __future__ import annotations
