@@ -25,7 +25,7 @@ def init(params: Params) -> optax.OptState:
 
 def clip_by_global_norm(gradient: Params, max_norm: jax.Array) -> tuple[Params, GradientNorms]:
     """Scales `gradient` down to the global norm `max_norm` (f32[]) if it is larger."""
-    norm = optax.global_norm(gradient)
+    norm = jnp.sqrt(sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(gradient)))
     scale = jnp.minimum(1.0, max_norm / jnp.maximum(norm, 1e-12))
     return jax.tree.map(lambda leaf: leaf * scale, gradient), GradientNorms(raw=norm, clipped=norm * scale)
 

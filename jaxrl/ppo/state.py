@@ -27,7 +27,7 @@ class Counter:
 
     def add(self, amount: jax.Array) -> Counter:
         """The count plus `amount`, 0 <= amount < 2^32."""
-        lo = self.lo + jnp.asarray(amount).astype(jnp.uint32)
+        lo = self.lo + jnp.asarray(amount, jnp.uint32)
         return Counter(hi=self.hi + (lo < self.lo).astype(jnp.uint32), lo=lo)
 
     def __int__(self) -> int:

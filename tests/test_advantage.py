@@ -1,0 +1,125 @@
+"""Seat-wise GAE against its definition, and hand-made episodes for what went wrong elsewhere."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl.ppo.advantage import Trajectory, gae
+
+
+def oracle(trajectory: Trajectory, gamma: float, gae_lambda: float) -> tuple[np.ndarray, np.ndarray]:
+    """The definition: for each decision walk forward through the seat's later decisions and add up their errors."""
+    advantage = np.zeros(trajectory.acting.shape)
+    known = np.zeros(trajectory.acting.shape, bool)
+    for t, b, p in np.argwhere(trajectory.acting):
+        advantage[t, b, p], known[t, b, p] = _walk(trajectory, t, b, p, gamma, gae_lambda)
+    return advantage, known
+
+
+def _walk(x: Trajectory, start: int, b: int, p: int, gamma: float, gae_lambda: float) -> tuple[float, bool]:
+    total, factor, now = 0.0, 1.0, start
+    while True:
+        earned, continuation, following = _until_next_decision(x, now, b, p)
+        if continuation is None:
+            return total, now != start
+        total += factor * (earned + gamma * continuation - x.value[now, b, p])
+        if following is None:
+            return total, True
+        factor *= gamma * gae_lambda
+        now = following
+
+
+def _until_next_decision(x: Trajectory, t: int, b: int, p: int) -> tuple[float, float | None, int | None]:
+    """What the seat earns until it is asked again, what it expects then (None = unknown), and when (None = never)."""
+    earned = 0.0
+    while True:
+        earned += x.rewards[t, b, p]
+        if x.terminated[t, b]:
+            return earned, 0.0, None
+        if x.truncated[t, b]:
+            return earned, (x.final_value[t, b, p] if x.final_acting[t, b, p] else None), None
+        if t + 1 == len(x.rewards):
+            return earned, (x.last_value[b, p] if x.last_acting[b, p] else None), None
+        if x.acting[t + 1, b, p]:
+            return earned, x.value[t + 1, b, p], t + 1
+        t += 1
+
+
+def random_trajectory(rng: np.random.Generator, steps: int, games: int, seats: int, simultaneous: bool) -> Trajectory:
+    def seat_asked(*shape: int) -> np.ndarray:
+        if simultaneous:
+            return np.ones((*shape, seats), bool)
+        return rng.integers(seats, size=shape)[..., None] == np.arange(seats)
+
+    over = rng.random((steps, games)) < 0.15
+    cut = rng.random((steps, games)) < 0.5
+    return Trajectory(
+        acting=seat_asked(steps, games),
+        value=rng.normal(size=(steps, games, seats)).astype(np.float32),
+        rewards=rng.normal(size=(steps, games, seats)).astype(np.float32),
+        terminated=over & ~cut,
+        truncated=over & cut,
+        final_acting=seat_asked(steps, games),
+        final_value=rng.normal(size=(steps, games, seats)).astype(np.float32),
+        last_acting=seat_asked(games),
+        last_value=rng.normal(size=(games, seats)).astype(np.float32),
+    )
+
+
+@pytest.mark.parametrize("seats", [1, 2, 4])
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_reward_credited_to_the_right_seat_brute_force(seats: int, simultaneous: bool) -> None:
+    """open_spiel 1193, ray 14880: random games with ends, cuts and resets against the O(T^2) definition."""
+    trajectory = random_trajectory(np.random.default_rng(seats), 24, 40, seats, simultaneous)
+    advantage, known = jax.jit(gae)(jax.tree.map(jnp.asarray, trajectory), 0.97, 0.9)
+    expected, expected_known = oracle(trajectory, 0.97, 0.9)
+    np.testing.assert_array_equal(known, expected_known)
+    assert 0.3 < known.sum() / trajectory.acting.sum() <= 1.0
+    np.testing.assert_allclose(advantage, expected, atol=2e-5)
+
+
+def hand_made(**changes: np.ndarray) -> Trajectory:
+    """Two seats in turn for four steps, one lane; gamma = lambda = 1 makes advantages plain sums."""
+    acting = (np.arange(4)[:, None, None] + np.arange(2)) % 2 == 0
+    zeros = np.zeros((4, 1, 2), np.float32)
+    never = np.zeros((4, 1), bool)
+    fields = {
+        "acting": acting,
+        "value": zeros,
+        "rewards": zeros,
+        "terminated": never,
+        "truncated": never,
+        "final_acting": np.ones((4, 1, 2), bool) & (np.arange(2) == 0),
+        "final_value": zeros,
+        "last_acting": np.array([[True, False]]),
+        "last_value": np.array([[8.0, 16.0]], np.float32),
+    }
+    return jax.tree.map(jnp.asarray, Trajectory(**(fields | changes)))
+
+
+def test_rewards_between_turns_belong_to_the_decision_before() -> None:
+    rewards = np.array([[1, 0], [2, 4], [0, 0], [0, 0]], np.float32)[:, None]
+    advantage, known = gae(hand_made(rewards=rewards), 1.0, 0.0)
+    np.testing.assert_array_equal(advantage[:, 0], [[3, 0], [0, 4], [8, 0], [0, 0]])
+    np.testing.assert_array_equal(known[:, 0], [[1, 0], [0, 1], [1, 0], [0, 0]])  # seat 1: what follows t = 3 is unknown
+
+
+def test_done_off_by_one_in_gae() -> None:
+    """cleanrl 337 and 393, JaxMARL 119: the step that ends the game keeps its reward, the next game gives it nothing."""
+    rewards = np.array([[0, 0], [1, -1], [5, 7], [0, 0]], np.float32)[:, None]
+    terminated = np.array([False, True, False, False])[:, None]
+    advantage, known = gae(hand_made(rewards=rewards, terminated=terminated), 1.0, 1.0)
+    np.testing.assert_array_equal(advantage[:, 0], [[1, 0], [0, -1], [13, 0], [0, 0]])
+    np.testing.assert_array_equal(known[:, 0], [[1, 0], [0, 1], [1, 0], [0, 0]])
+
+
+def test_truncation_treated_as_termination() -> None:
+    """Stoix 142, brax 641, gymnax 109: a cut continues with the value of the final observation, for the seat asked."""
+    truncated = np.array([False, True, False, False])[:, None]
+    final_value = np.full((4, 1, 2), 32.0, np.float32)
+    advantage, known = gae(hand_made(truncated=truncated, final_value=final_value), 1.0, 1.0)
+    np.testing.assert_array_equal(advantage[:, 0], [[32, 0], [0, 0], [8, 0], [0, 0]])
+    np.testing.assert_array_equal(known[:, 0], [[1, 0], [0, 0], [1, 0], [0, 0]])

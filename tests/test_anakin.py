@@ -1,0 +1,212 @@
+"""The training program as a whole: exact resume, seeds, devices, seats, metrics."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs import prng
+from envs.errors import UserError
+from jaxrl import rollout
+from jaxrl.anakin import make_anakin
+from jaxrl.config.schema import SeatMix
+from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
+from tests.training import assert_close, assert_identical, on_host, small_config, train
+
+BOTS = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("lowest", "random")))
+
+
+@pytest.mark.parametrize(
+    ("env", "seats", "seeds"), [(TicTacToe(), BOTS, 1), (TicTacToe(), BOTS, 2)], ids=["one seed", "two seeds"]
+)
+def test_resume_loses_optimizer_env_or_key_state(env, seats, seeds) -> None:
+    """brax 655, SB3 1643 and 326, PufferLib 618: 2 + 2 updates equal 4 bit by bit, through host memory."""
+    anakin = make_anakin(small_config(seats=seats, seeds=seeds, updates=2), env)
+    state, _ = anakin.run(anakin.init(3))
+    leaves, tree = jax.tree.flatten(state)
+    saved = [np.asarray(jax.random.key_data(x)) if _is_key(x) else np.asarray(x) for x in leaves]
+    uninterrupted, _ = anakin.run(state)
+    restored = [
+        jax.random.wrap_key_data(jnp.asarray(x)) if _is_key(like) else jnp.asarray(x)
+        for x, like in zip(saved, leaves, strict=True)
+    ]
+    resumed, _ = anakin.run(jax.device_put(tree.unflatten(restored), anakin.shardings))
+    assert_identical(resumed, uninterrupted)
+    assert int(np.ravel(resumed.update)[0]) == 4
+
+
+def _is_key(leaf: jax.Array) -> bool:
+    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def test_two_calls_equal_one_call_of_twice_the_updates() -> None:
+    _, twice, _ = train(TicTacToe(), small_config(updates=1, calls=4), 2)
+    _, once, _ = train(TicTacToe(), small_config(updates=2, calls=2), 1)
+    assert_identical(twice, once)
+
+
+def test_several_seeds_equal_single_seeds() -> None:
+    _, both, _ = train(TicTacToe(), small_config(seeds=2), 1, seed=5)
+    single = make_anakin(small_config(), TicTacToe())
+    for index in range(2):
+        state, _ = single.run(single.init(5 + index))
+        one_of_both = jax.tree.map(lambda leaf, i=index: leaf[i], both)
+        assert_close(one_of_both, state, 1e-4)
+        assert_identical(one_of_both.lanes.env_state.board, state.lanes.env_state.board)
+
+
+DEVICES_PROGRAM = """
+import json, sys
+import jax, numpy as np
+from tests.games import HighCard
+from tests.training import small_config, train, on_host
+from jaxrl.config.schema import SeatMix
+assert jax.local_device_count() == 8
+results = []
+for devices in (1, 2, 8):
+    seats = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("random",)))
+    _, state, metrics = train(HighCard(), small_config(devices=devices, seats=seats), 1)
+    leaves = jax.tree.leaves(on_host(state.params)) + jax.tree.leaves(on_host(state.lanes))
+    results.append({
+        "leaves": [np.asarray(leaf, np.float64).ravel().tolist() for leaf in leaves],
+        "metrics": {name: float(value) for name, value in metrics.items()},
+    })
+print(json.dumps(results))
+"""
+
+
+def test_one_two_and_eight_devices_agree() -> None:
+    """The same result up to the order of sums, on virtual CPU devices in a process of their own."""
+    environment = os.environ | {
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "PYTHONPATH": os.getcwd(),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", DEVICES_PROGRAM], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    one, *others = json.loads(done.stdout.splitlines()[-1])
+    for other in others:
+        for left, right in zip(one["leaves"], other["leaves"], strict=True):
+            np.testing.assert_allclose(left, right, atol=2e-5)
+        for name, value in one["metrics"].items():
+            np.testing.assert_allclose(other["metrics"][name], value, rtol=2e-3, atol=2e-5, err_msg=name)
+
+
+def test_opponent_swapped_in_the_middle_of_a_game() -> None:
+    """PufferLib 620: controllers change exactly where a game ended, and every mix occurs."""
+    config = small_config(seats=(SeatMix(), SeatMix(learners=1, bots=("lowest", "highest"))), num_envs=64)
+    anakin = make_anakin(config, HighCard())
+    state = anakin.init(0)
+    lanes, ids = state.lanes, jnp.arange(64, dtype=jnp.uint32)
+
+    @jax.jit
+    def one_step(lanes, t):
+        return rollout.rollout(anakin.actor, state.params, lanes, jax.random.fold_in(prng.fast_key(1), t), ids, 1)
+
+    drawn, changed = {0}, False
+    for t in range(30):
+        before = np.asarray(lanes.controllers)
+        lanes, transition, _ = one_step(lanes, t)
+        over = np.asarray(transition.terminated[0])
+        np.testing.assert_array_equal(np.asarray(lanes.controllers)[~over], before[~over])
+        changed = changed or bool(np.any(np.asarray(lanes.controllers)[over] != before[over]))
+        drawn |= set(np.unique(lanes.controllers))
+        seat = np.asarray(transition.seat[0, :, 0])
+        np.testing.assert_array_equal(transition.weight[0, :, 0], before[np.arange(64), seat] == 0)
+    learners = np.sum(np.asarray(lanes.controllers) == 0, axis=1)
+    assert changed and drawn == {0, 1, 2} and set(learners) == {1, 3}
+
+
+def test_the_bot_in_the_seat_acts() -> None:
+    """Where the bot "lowest" holds the seat the stored action is the lowest legal one."""
+    config = small_config(seats=(SeatMix(learners=1, bots=("lowest",)),), num_envs=64)
+    anakin = make_anakin(config, HighCard())
+    state = anakin.init(0)
+    ids = jnp.arange(64, dtype=jnp.uint32)
+    _, steps, _ = rollout.rollout(anakin.actor, state.params, state.lanes, prng.fast_key(1), ids, 9)
+    words = np.asarray(steps.mask)[..., 0]
+    lowest = np.log2((words & -words.astype(np.int64)).astype(np.float64))
+    held = np.asarray(steps.weight) == 0
+    np.testing.assert_array_equal(np.asarray(steps.action)[held], lowest[held])
+    assert np.any(np.asarray(steps.action)[~held] != lowest[~held])
+    # Two of three seats are bots', and each seat is the learner's equally often.
+    share = np.mean(np.asarray(state.lanes.controllers) == 0, axis=0)
+    assert np.all((share > 0.15) & (share < 0.5)) and np.isclose(np.sum(share), 1.0)
+
+
+def test_metrics_describe_the_learners_seats() -> None:
+    config = small_config(seats=(SeatMix(learners=1, bots=("lowest",)),), num_envs=32, num_steps=18, updates=1)
+    _, state, metrics = train(HighCard(), config, 1)
+    assert metrics["rollout/games"] == int(state.games) == 64
+    assert metrics["rollout/ep_len_mean"] == 9.0 and metrics["rollout/illegal"] == 0.0
+    assert 0.0 < metrics["rollout/stat_tricks"] < 3.0
+    assert int(state.env_steps) == 32 * 18
+    assert all(np.isfinite(value) for value in metrics.values())
+
+
+@pytest.mark.parametrize("env", [RockPaperScissors(no_repeat=True), Corridor()], ids=lambda env: env.id)
+def test_simultaneous_and_truncated_games_train(env) -> None:
+    anakin, state, metrics = train(env, small_config(updates=1), 1)
+    assert all(np.isfinite(value) for value in metrics.values())
+    game = env.init(jax.random.key(0))
+    for greedy in (False, True):
+        action = anakin.policy(state.params, game, jax.random.key(1), greedy)
+        assert action.shape == game.current_player.shape and bool(jnp.all(env.is_legal(game, action)))
+
+
+def test_terminal_observation_lost_in_auto_reset() -> None:
+    """Stoix 142, mujoco_playground 305: the value of a cut is that of the state before the reset."""
+    env = Corridor(length=5, limit=3, random_start=False)
+    anakin = make_anakin(small_config(num_envs=8), env)
+    state = anakin.init(0)
+    ids = jnp.arange(8, dtype=jnp.uint32)
+    _, steps, _ = rollout.rollout(anakin.actor, state.params, state.lanes, prng.fast_key(0), ids, 6)
+    truncated = np.asarray(steps.truncated)
+    assert np.all(truncated[2]) and np.all(truncated[5]) and truncated.sum() == 16
+    position = np.argmax(np.asarray(steps.observation), axis=-1)[..., 0]
+    after = np.maximum(position + 2 * np.asarray(steps.action)[..., 0] - 1, 0)  # where the walker stood when cut
+    value = np.asarray([anakin.actor.values(state.params, (jnp.arange(5) == p)[None])[0] for p in range(5)])
+    np.testing.assert_allclose(np.asarray(steps.final_value)[..., 0], np.where(truncated, value[after], 0.0), atol=1e-6)
+
+
+def test_deals_differ_between_lanes_and_after_resets() -> None:
+    """mujoco_playground 169 and 179: the same first state after every reset."""
+    anakin = make_anakin(small_config(num_envs=64), HighCard())
+    state = anakin.init(0)
+    ids = jnp.arange(64, dtype=jnp.uint32)
+    first = np.asarray(state.lanes.env_state.owner)
+    lanes, _, _ = rollout.rollout(anakin.actor, state.params, state.lanes, prng.fast_key(1), ids, 9)
+    second = np.asarray(lanes.env_state.owner)
+    assert len(np.unique(first, axis=0)) > 60 and len(np.unique(second, axis=0)) > 60
+    assert np.mean(np.all(first == second, axis=1)) < 0.1
+
+
+def test_impossible_configurations() -> None:
+    cases = [
+        (small_config(num_envs=12), "shuffle_groups"),
+        (small_config(minibatches=5), "minibatches"),
+        (small_config(devices=1000, shuffle_groups=1000, num_envs=1000), "devices"),
+        (small_config(seats=(SeatMix(learners=1, bots=("lowes",)),)), "lowest"),
+        (small_config(seats=(SeatMix(learners=1),)), "seats.0.bots"),
+        (small_config(seats=(SeatMix(learners=3, bots=("lowest",)),)), "2 seats"),
+    ]
+    for config, words in cases:
+        with pytest.raises(UserError, match=words):
+            make_anakin(config, TicTacToe())
+
+
+def test_states_of_different_seeds_differ() -> None:
+    anakin = make_anakin(small_config(), HighCard())
+    left, right = on_host(anakin.init(0)), on_host(anakin.init(1))
+    assert np.any(left.lanes.env_state.owner != right.lanes.env_state.owner)
+    assert np.any(left.params["dense_0"]["kernel"] != right.params["dense_0"]["kernel"])
+    assert_identical(left, anakin.init(0))

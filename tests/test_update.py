@@ -1,0 +1,134 @@
+"""Schedules, counters, optimizer, minibatches and the update as a whole."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl.anakin import make_anakin
+from jaxrl.config.schema import NetworkConfig, Schedule
+from jaxrl.networks.factory import make_network
+from jaxrl.ppo import optimizer, update
+from jaxrl.ppo.loss import Batch, LossCoefs, ppo_loss
+from jaxrl.ppo.schedule import make_schedule, value_at
+from jaxrl.ppo.state import Counter
+from tests.games import HighCard, TicTacToe
+from tests.training import assert_close, assert_identical, small_config, train
+
+
+def test_schedules() -> None:
+    progress = jnp.array([-1.0, 0.0, 0.25, 0.5, 1.0, 2.0])
+    value = {
+        kind: np.asarray(jax.vmap(lambda p, s=make_schedule(kind, 4.0, 2.0): value_at(s, p))(progress))
+        for kind in ("constant", "linear", "cosine")
+    }
+    np.testing.assert_allclose(value["constant"], 4.0)
+    np.testing.assert_allclose(value["linear"], [4, 4, 3.5, 3, 2, 2])
+    np.testing.assert_allclose(value["cosine"], [4, 4, 4 - 2 * (1 - np.cos(np.pi / 4)) / 2, 3, 2, 2], rtol=1e-6)
+
+
+def test_schedules_reach_their_ends_with_the_last_update() -> None:
+    config = small_config(updates=1, calls=3, learning_rate=Schedule("linear", 1e-3, 1e-4))
+    anakin = make_anakin(config, TicTacToe())
+    state, rates = anakin.init(0), []
+    for _ in range(3):
+        state, metrics = anakin.run(state)
+        rates.append(float(metrics["train/learning_rate"]))
+    np.testing.assert_allclose(rates, [1e-3, 5.5e-4, 1e-4], rtol=1e-5)
+
+
+def test_step_counter_overflow() -> None:
+    """brax 578, mujoco_playground 48: exact beyond 2^31 and 2^32."""
+    counter, amount = Counter.zero(), 2**31 - 5
+    for times in range(1, 7):
+        counter = jax.jit(Counter.add)(counter, jnp.uint32(amount))
+        assert int(counter) == times * amount
+    assert int(counter.add(2**32 - 1)) == 6 * amount + 2**32 - 1
+
+
+def test_gradient_norm_is_clipped_and_reported() -> None:
+    gradient = {"a": jnp.array([3.0, 0.0]), "b": jnp.array([[4.0]])}
+    clipped, norms = optimizer.clip_by_global_norm(gradient, jnp.float32(0.5))
+    assert norms.raw == 5.0 and norms.clipped == 0.5
+    np.testing.assert_allclose(clipped["b"], [[0.4]])
+    same, norms = optimizer.clip_by_global_norm(gradient, jnp.float32(10.0))
+    assert norms.raw == norms.clipped == 5.0
+    assert_identical(same, gradient)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100, 1024, 5000])
+def test_permutations(size: int) -> None:
+    first, second = (np.asarray(update.permutation(jax.random.key(key), size)) for key in (0, 1))
+    np.testing.assert_array_equal(np.sort(first), np.arange(size))
+    assert size < 100 or np.mean(first == second) < 0.1
+
+
+def test_every_decision_is_used_once_per_epoch_and_groups_contribute_equally() -> None:
+    shape = update.UpdateShape(3, 4, 2, groups=2, normalize_advantage=True, axis_name=None)
+    steps, lanes = 8, 6
+    indices = np.asarray(update.shuffled_indices(jax.random.split(jax.random.key(0), 2), steps, lanes, shape))
+    assert indices.shape == (12, 2, 6)
+    for epoch in indices.reshape(3, -1):
+        np.testing.assert_array_equal(np.sort(epoch), np.arange(steps * lanes))
+    assert np.all(np.sum(indices % lanes < 3, axis=-1) == 3)
+    assert not np.array_equal(indices[:4], indices[4:8])
+
+
+def test_normalisation_reads_weights() -> None:
+    advantage = jnp.array([[1.0, 2.0, 3.0, 1e6]])
+    weight = jnp.array([[1.0, 1.0, 1.0, 0.0]])
+    normal = update.normalize(advantage, weight, None)[0, :3]
+    np.testing.assert_allclose(normal, np.array([-1.0, 0.0, 1.0]) / np.sqrt(2 / 3), rtol=1e-5)
+
+
+def test_accumulation_changes_nothing() -> None:
+    _, whole, _ = train(TicTacToe(), small_config(minibatches=2), 1)
+    _, portions, _ = train(TicTacToe(), small_config(minibatches=2, accumulate=4), 1)
+    assert_close(whole.params, portions.params, 1e-5)
+
+
+def test_target_kl_declared_never_read() -> None:
+    """cleanrl's JAX variants: the stop stops, and what is skipped changes nothing."""
+    settings = {"epochs": 6, "learning_rate": Schedule("constant", 0.03), "updates": 1}
+    _, free, without = train(TicTacToe(), small_config(**settings), 1)
+    _, stopped, metrics = train(TicTacToe(), small_config(**settings, target_kl=0.01), 1)
+    assert without["train/epochs_done"] == 6.0
+    assert 0.0 < metrics["train/epochs_done"] < 6.0
+    assert metrics["train/approx_kl"] < without["train/approx_kl"]
+    taken = int(stopped.opt_state.count)
+    assert taken == round(metrics["train/epochs_done"] * 2) - 1  # the minibatch that found out is not learnt from
+    assert int(free.opt_state.count) == 12
+
+
+def test_replayed_log_ratio_is_zero_before_the_first_update() -> None:
+    """The update sees the same mask, observation and parameters as the rollout did."""
+    for env in (TicTacToe(), HighCard()):
+        config = small_config(updates=1, epochs=1, minibatches=1, shuffle_groups=1)
+        _, _, metrics = train(env, config, 1)
+        assert metrics["train/approx_kl"] == 0.0 and metrics["train/clip_fraction"] == 0.0
+
+
+def test_only_weighted_decisions_move_the_parameters() -> None:
+    """Bots' decisions and unknown returns have weight 0; changing what is stored with them changes nothing."""
+    network = make_network(NetworkConfig(hidden=(16,)), TicTacToe())
+    params = network.init(jax.random.key(0))
+    rng = np.random.default_rng(0)
+    batch = Batch(
+        observation=jnp.asarray(rng.random((10, 9, 2)) < 0.5),
+        mask=jnp.full((10, 1), 0x1FF, jnp.uint32),
+        action=jnp.asarray(rng.integers(9, size=10), jnp.int32),
+        log_prob=jnp.full(10, -2.0),
+        value=jnp.zeros(10),
+        advantage=jnp.asarray(rng.normal(size=10), jnp.float32),
+        target=jnp.asarray(rng.normal(size=10), jnp.float32),
+        weight=jnp.asarray([1.0, 0.0] * 5),
+    )
+    noise = jnp.where(batch.weight > 0, 0.0, 100.0)
+    other = batch._replace(advantage=batch.advantage + noise, target=batch.target - noise)
+    coefs = LossCoefs(*map(jnp.float32, (0.2, 0.2, 0.5, 0.01)))
+    gradient, sums = jax.grad(ppo_loss, has_aux=True)(params, batch, network, coefs)
+    assert_identical(jax.grad(ppo_loss, has_aux=True)(params, other, network, coefs)[0], gradient)
+    assert sums.weight == 5.0
+    assert any(np.any(leaf) for leaf in jax.tree.leaves(gradient))

@@ -1,0 +1,78 @@
+"""Small training configurations for tests."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from envs.core import Env
+from jaxrl.anakin import Anakin, make_anakin
+from jaxrl.config.schema import Config, NetworkConfig, PPOConfig, RunConfig, Schedule, SeatMix, TrainConfig
+
+
+def small_config(
+    *,
+    seats: tuple[SeatMix, ...] = (SeatMix(),),
+    hidden: tuple[int, ...] = (32,),
+    updates: int = 2,
+    calls: int = 2,
+    seeds: int = 1,
+    devices: int = 1,
+    **ppo: Any,
+) -> Config:
+    """A configuration that compiles in seconds; keyword arguments beyond the named ones are keys of `ppo`."""
+    defaults = {
+        "num_envs": 16,
+        "num_steps": 12,
+        "epochs": 2,
+        "minibatches": 2,
+        "learning_rate": Schedule("constant", 1e-3),
+        "entropy_coef": Schedule("constant", 0.01),
+    }
+    settings = PPOConfig(**(defaults | ppo))
+    return Config(
+        run=RunConfig(seeds=seeds, devices=devices),
+        seats=seats,
+        network=NetworkConfig(hidden=hidden),
+        ppo=settings,
+        train=TrainConfig(
+            total_steps=settings.num_envs * settings.num_steps * updates * calls, updates_per_call=updates
+        ),
+    )
+
+
+def with_updates(config: Config, updates: int) -> Config:
+    """The same run with another number of updates per call."""
+    return dataclasses.replace(config, train=dataclasses.replace(config.train, updates_per_call=updates))
+
+
+def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Anakin, Any, dict[str, np.ndarray]]:
+    """Runs `calls` compiled calls; returns the program, the state and the last metrics."""
+    anakin = make_anakin(config, env)
+    state, metrics = anakin.init(seed), {}
+    for _ in range(calls):
+        state, metrics = anakin.run(state)
+    return anakin, state, jax.device_get(metrics)
+
+
+def on_host(tree: Any) -> Any:
+    """The leaves as NumPy arrays, typed keys as their words."""
+
+    def leaf_on_host(leaf: jax.Array) -> np.ndarray:
+        is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+    return jax.tree.map(leaf_on_host, tree)
+
+
+def assert_identical(left: Any, right: Any) -> None:
+    """Every leaf equal bit by bit."""
+    jax.tree.map(np.testing.assert_array_equal, on_host(left), on_host(right))
+
+
+def assert_close(left: Any, right: Any, tolerance: float) -> None:
+    """Every leaf equal up to an absolute `tolerance`."""
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=tolerance), on_host(left), on_host(right))
