@@ -1,0 +1,261 @@
+"""Whole matches on fixed deals, inside one compiled program.
+
+A *player* is a function of (its parameters, state, key) -> legal action: a trained network or a scripted bot. Every
+deal is played once with the candidate in each seat and equal opponents in the others (duplicate deals), so luck of the
+deal falls on both sides alike; the mean over the seats of one deal is one sample, and intervals are over deals.
+
+Shape letters: D deals, P seats (and rotations of the candidate through them), N = D * P games side by side.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+from envs import prng
+from envs.core import Env, Key, PyTree, State
+
+Act = Callable[[PyTree, State, Key], jax.Array]
+"""(params, state, key) -> i32[], a legal action for the seat asked (i32[P] in a simultaneous game)."""
+
+FINAL_DEALS, TRAINING_DEALS = 0, 1
+"""Streams of deals under one evaluation seed: results are never measured on the deals that chose a checkpoint."""
+
+MAX_STEPS = 20_000  # a game longer than this does not end
+LANES = 2048  # games side by side on one device, which bounds the memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Player:
+    """Somebody at the table.
+
+    Attributes:
+      name: for tables.
+      act: how it chooses.
+      params: its parameters, None for a bot.
+    """
+
+    name: str
+    act: Act
+    params: PyTree = None
+
+
+def bot_player(env: Env, name: str) -> Player:
+    """The scripted player `name` of a game."""
+    bot = env.bots[name]
+    return Player(name, lambda params, state, key: bot(state, key))
+
+
+class Games(NamedTuple):
+    """Finished games. N games, P seats."""
+
+    figures: dict[str, jax.Array]  # f32[N, P]: "return" (undiscounted) and every figure of env.episode_stats
+    length: jax.Array  # i32[N], steps
+    over: jax.Array  # bool[N], False = not ended within MAX_STEPS
+    illegal: jax.Array  # bool[N], ended by an illegal action
+
+
+class _Carry(NamedTuple):
+    state: State
+    returns: jax.Array  # f32[N, P]
+    length: jax.Array  # i32[N]
+    time: jax.Array  # i32[]
+
+
+def play_match(
+    env: Env,
+    acts: Sequence[Act],
+    params: Sequence[PyTree],
+    holders: jax.Array,
+    deal_keys: Key,
+    step_keys: Key,
+    seat_keys: Key,
+    max_steps: int = MAX_STEPS,
+) -> Games:
+    """Plays N games to the end, side by side.
+
+    Args:
+      env: the game.
+      acts, params: the players; all of them are asked in every step, the seat's holder is heard.
+      holders: i32[N, P], which player holds which seat.
+      deal_keys: key[N], the deals.
+      step_keys: key[N], chance during the game, where the deal does not fix it.
+      seat_keys: key[N], the players' own randomness.
+      max_steps: where to give up on a game without an end.
+    """
+
+    def choose(state: State, holder: jax.Array, key: Key) -> jax.Array:
+        chosen = [
+            act(p, state, jax.random.fold_in(key, i)) for i, (act, p) in enumerate(zip(acts, params, strict=True))
+        ]
+        asked = holder[state.current_player]  # i32[], or i32[P] in a simultaneous game
+        return functools.reduce(lambda rest, i: jnp.where(asked == i, chosen[i], rest), range(1, len(acts)), chosen[0])
+
+    def step(state: State, holder: jax.Array, step_key: Key, seat_key: Key, time: jax.Array) -> State:
+        action = choose(state, holder, jax.random.fold_in(seat_key, time))
+        return env.step(state, action, jax.random.fold_in(step_key, time))
+
+    def running(carry: _Carry) -> jax.Array:
+        return jnp.any(~_over(carry.state)) & (carry.time < max_steps)
+
+    def body(carry: _Carry) -> _Carry:
+        state = jax.vmap(step, in_axes=(0, 0, 0, 0, None))(carry.state, holders, step_keys, seat_keys, carry.time)
+        return _Carry(
+            state=state,
+            returns=carry.returns + state.rewards,
+            length=carry.length + ~_over(carry.state),
+            time=carry.time + 1,
+        )
+
+    state = jax.vmap(env.init_deal)(deal_keys)
+    start = _Carry(
+        state=state,
+        returns=jnp.zeros_like(state.rewards),
+        length=jnp.zeros_like(state.terminated, jnp.int32),
+        time=jnp.int32(0),
+    )
+    end = jax.lax.while_loop(running, body, start)
+    stats = jax.vmap(env.episode_stats)(end.state)
+    return Games(
+        figures={**stats, "return": end.returns},
+        length=end.length,
+        over=_over(end.state),
+        illegal=end.state.illegal_action,
+    )
+
+
+def _over(state: State) -> jax.Array:
+    return state.terminated | state.truncated
+
+
+# ---- duplicate deals ----------------------------------------------------------------------------------------------
+
+
+class Samples(NamedTuple):
+    """One sample per deal: means over the P games in which the candidate sat in every seat once."""
+
+    candidate: dict[str, np.ndarray]  # f64[D] by figure
+    opponents: dict[str, np.ndarray]  # f64[D] by figure, mean over the other seats; empty in a one-seat game
+    games: int
+
+
+class Estimate(NamedTuple):
+    """A mean over deals with the half width of its 95 % interval (normal approximation)."""
+
+    mean: float
+    half: float
+
+    @classmethod
+    def of(cls, samples: np.ndarray) -> Estimate:
+        """From f64[D] independent samples; the half width is 0 for fewer than two."""
+        samples = np.asarray(samples, np.float64)
+        if samples.size == 0:
+            return cls(math.nan, math.nan)
+        spread = samples.std(ddof=1) / math.sqrt(samples.size) if samples.size > 1 else 0.0
+        return cls(float(samples.mean()), float(1.96 * spread))
+
+
+class Matchup:
+    """Candidate against equal opponents on fixed deals, compiled once; parameters are arguments.
+
+    Deals are spread over the local devices, each of which runs its games to the end by itself.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        candidate: Act,
+        opponent: Act | None,
+        *,
+        deals: int,
+        seed: int,
+        stream: int = FINAL_DEALS,
+        lanes: int = LANES,
+        max_steps: int = MAX_STEPS,
+    ):
+        """A matchup.
+
+        Args:
+          env: the game.
+          candidate: the player in question.
+          opponent: the player in all other seats; None in a one-seat game.
+          deals: D, each played P times.
+          seed: the evaluation seed.
+          stream: which deals under that seed, `FINAL_DEALS` or `TRAINING_DEALS`.
+          lanes: games side by side on one device.
+          max_steps: where to give up on a game without an end.
+        """
+        self._env, self._deals, self._seed, self._stream = env, deals, seed, stream
+        self._acts = [candidate] if opponent is None else [candidate, opponent]
+        self._max_steps = max_steps
+        devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
+        self._mesh = Mesh(np.array(devices), ("env",))
+        most = max(1, lanes // env.num_players) * len(devices)
+        portions = -(-deals // most)
+        self._portion = -(-deals // (portions * len(devices))) * len(devices)
+        self._program = jax.jit(self._sharded())
+
+    def __call__(self, candidate: PyTree, opponent: PyTree = None) -> Samples:
+        """Plays all deals.
+
+        Args:
+          candidate, opponent: parameters of the players; None for bots.
+
+        Raises:
+          RuntimeError: a player chose an illegal action, or a game did not end.
+        """
+        params = [candidate, opponent][: len(self._acts)]
+        # A copy on every device: parameters may come from a training on fewer (or more) devices.
+        params = jax.device_put(params, jax.sharding.NamedSharding(self._mesh, PartitionSpec()))
+        parts = []
+        for first in range(0, self._deals, self._portion):
+            deals = np.arange(first, first + self._portion, dtype=np.uint32)
+            parts.append(jax.device_get(self._program(params, deals)))
+        games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
+        if not games.over.all():
+            raise RuntimeError(f"{int((~games.over).sum())} games did not end within {self._max_steps} steps")
+        if games.illegal.any():
+            raise RuntimeError(f"{int(games.illegal.sum())} games ended by an illegal action: a player is broken")
+        return self._samples(games.figures)
+
+    def _sharded(self) -> Callable[..., Games]:
+        spec = PartitionSpec("env")
+        return jax.shard_map(
+            self._play, mesh=self._mesh, in_specs=(PartitionSpec(), spec), out_specs=spec, check_vma=False
+        )
+
+    def _play(self, params: Any, deals: jax.Array) -> Games:
+        """u32[D] deal numbers -> Games with leading axes [D, rotation]."""
+        seats = self._env.num_players
+        number, rotation = jnp.repeat(deals, seats), jnp.tile(jnp.arange(seats), deals.shape[0])  # [N]
+        base = jax.random.fold_in(jax.random.key(self._seed), self._stream)
+        deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
+        games = play_match(
+            self._env,
+            self._acts,
+            params,
+            holders=(jnp.arange(seats) != rotation[:, None]).astype(jnp.int32),
+            deal_keys=deal[:, 0],
+            step_keys=jax.vmap(prng.from_key)(deal[:, 1]),
+            seat_keys=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
+            max_steps=self._max_steps,
+        )
+        return jax.tree.map(lambda x: x.reshape(-1, seats, *x.shape[1:]), games)
+
+    def _samples(self, figures: dict[str, np.ndarray]) -> Samples:
+        """f32[D, rotation, seat] by figure -> one sample per deal."""
+        own = np.eye(self._env.num_players, dtype=bool)  # the candidate sits in seat r in rotation r
+        others = self._env.num_players - 1
+        return Samples(
+            candidate={n: x[:, own].astype(np.float64).mean(axis=1) for n, x in figures.items()},
+            opponents={n: x[:, ~own].astype(np.float64).mean(axis=1) for n, x in figures.items()} if others else {},
+            games=self._deals * self._env.num_players,
+        )

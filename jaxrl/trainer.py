@@ -1,0 +1,313 @@
+"""`jaxrl train` and `jaxrl resume`: the host loop around the compiled training.
+
+The host only starts compiled calls and, between them, logs, checkpoints and evaluates. All randomness and all counters
+that matter are in the training state, so a resumed run continues bit by bit as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import jax
+import numpy as np
+
+from envs.core import Env
+from envs.errors import UserError
+from jaxrl import anakin, checkpoint, metrics
+from jaxrl import config as configs
+from jaxrl.config import Config
+from jaxrl.evaluate import (
+    Evaluator,
+    Row,
+    bot_players,
+    evaluate_players,
+    evaluation_record,
+    format_table,
+    opponent_names,
+    scalars,
+)
+from jaxrl.match import TRAINING_DEALS, Player
+from jaxrl.runs import (
+    RunDirectory,
+    TrainedRun,
+    append_json,
+    create_run,
+    find_run,
+    make_act,
+    make_env,
+    make_stamp,
+    write_json,
+)
+
+TRAINING_EVALUATION_DEALS = 64  # enough to rank checkpoints, quick enough not to hold up the training
+
+
+def enable_compilation_cache(directory: str) -> None:
+    """Keeps compiled programs on disk, so that a second start takes seconds; an empty `directory` does not."""
+    if directory:
+        path = Path(directory).expanduser()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"run.cache_dir {directory!r} cannot be created ({error.strerror}): choose another."
+            ) from error
+        jax.config.update("jax_compilation_cache_dir", str(path))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+class StopRequest:
+    """Turns the first Ctrl-C (or SIGTERM) into a wish to stop after the current call; the second one aborts."""
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        self._previous = {number: signal.signal(number, self._handle) for number in self.SIGNALS}
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.wanted:
+            raise KeyboardInterrupt
+        self.wanted = True
+        print("\nstopping after this call; once more to abort without saving", file=sys.stderr)
+
+
+@dataclasses.dataclass
+class HostState:
+    """What the host remembers across a resume, stored in each checkpoint's record."""
+
+    seconds: float = 0.0  # of training so far, over all processes
+    best_score: float | None = None
+    best_update: int | None = None
+
+
+class Trainer:
+    """One training, new or resumed."""
+
+    def __init__(self, config: Config, run: RunDirectory, *, resume: bool):
+        """Compiles nothing yet except the initial state.
+
+        Args:
+          config: what to train.
+          run: its directory, locked by the caller.
+          resume: continue from the newest intact checkpoint.
+
+        Raises:
+          UserError: nothing to resume, or a checkpoint of another game or network.
+        """
+        self.config, self.run = config, run
+        self.env: Env = make_env(config)
+        self.stamp = make_stamp(config, self.env)
+        self.store, self.best = run.checkpoints(config.train.keep), run.best()
+        snapshot = self.store.newest(quarantine=True) if resume else None
+        if snapshot is not None:
+            checkpoint.check_stamp(snapshot.meta, self.stamp)
+        self.anakin = anakin.make_anakin(config, self.env)
+        self.state = self.anakin.init(config.run.seed)
+        self.host, self.update = HostState(), 0
+        if snapshot is not None:
+            self._restore(snapshot)
+            configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
+        steps = self.update * config.batch_size
+        self.logger = metrics.MetricsLogger(run.path, resume=(self.update, steps) if resume else None)
+        total = config.num_updates * config.batch_size * config.run.seeds
+        self.progress = metrics.Progress(total, done_steps=steps * config.run.seeds)
+        self._act = make_act(config, self.env, greedy=config.evaluate.greedy)
+        self._evaluator: Evaluator | None = None
+
+    # ---- the loop ----
+
+    def train(self) -> bool:
+        """Trains to the end or until asked to stop; returns whether it reached the end. The last state is saved."""
+        self.progress.message(f"run {self.run.path}: parameters {checkpoint.params_hash(self.state.params)}")
+        with StopRequest() as stop, checkpoint.no_space_is_user_error(self.run.path):
+            while self.update < self.config.num_updates and not stop.wanted:
+                self._call()
+            if self.update not in self.store.steps():
+                self.store.save(self._snapshot())
+            self.store.wait()
+            self.best.wait()
+        self.progress.close()
+        return self.update >= self.config.num_updates
+
+    def _call(self) -> None:
+        """One compiled call and what is due after it."""
+        train, before = self.config.train, self.update
+        start = time.monotonic()
+        self.state, values = self.anakin.run(self.state)
+        values = jax.device_get(values)  # waits for the call
+        seconds = time.monotonic() - start
+        self.update += train.updates_per_call
+        self.host.seconds += seconds
+        row = self._row(values, seconds)
+        if _due(before, self.update, train.log_every):
+            self.logger.write(self.update, self.update * self.config.batch_size, row)
+        self.progress.show(self.update * self.config.batch_size * self.config.run.seeds, row)
+        if train.evaluate_every and _due(before, self.update, train.evaluate_every):
+            self._evaluate()
+        if _due(before, self.update, train.checkpoint_every):
+            self.store.save(self._snapshot())
+        self.store.check()
+        self.best.check()
+
+    def _row(self, values: dict[str, Any], seconds: float) -> dict[str, float]:
+        """The metrics of one call; `values` are the learner's, [] or [S] each."""
+        steps = self.config.batch_size * self.config.train.updates_per_call * self.config.run.seeds
+        return metrics.flatten_seeds(values) | {
+            "time/fps": metrics.rate(steps, seconds),
+            "time/games_per_s": metrics.rate(float(np.sum(values["rollout/games"])), seconds),
+            "time/iterations": self.update,
+            "time/total_timesteps": self.update * self.config.batch_size,
+            "time/time_elapsed": self.host.seconds,
+        }
+
+    # ---- checkpoints ----
+
+    def _snapshot(self) -> checkpoint.Snapshot:
+        return checkpoint.take(self.update, self.state, self.stamp, dataclasses.asdict(self.host))
+
+    def _restore(self, snapshot: checkpoint.Snapshot) -> None:
+        # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
+        hyper = self.state.hyper
+        state = checkpoint.unpack(snapshot.arrays, snapshot.meta["leaves"], self.state)
+        self.state = state.replace(hyper=hyper)
+        self.host = HostState(**snapshot.meta["host"])
+        self.update = snapshot.step
+        loaded = checkpoint.params_hash(self.state.params)
+        if loaded != snapshot.meta["params_hash"]:
+            raise RuntimeError(f"loaded parameters {loaded} are not those saved, {snapshot.meta['params_hash']}")
+        for step in self.best.steps():  # chosen after the update that we go back to
+            if step > self.update:
+                self.best.quarantine(step)
+
+    # ---- evaluation ----
+
+    def players(self) -> list[Player]:
+        """The current policy of each seed."""
+        params, seeds = self.state.params, self.config.run.seeds
+        if seeds == 1:
+            return [Player(self.run.name, self._act, params)]
+        each = [jax.tree.map(lambda x, i=i: x[i], params) for i in range(seeds)]
+        return [Player(f"{self.run.name}/seed_{i}", self._act, p) for i, p in enumerate(each)]
+
+    def _opponents(self) -> list[Player]:
+        return bot_players(self.env, opponent_names(self.config, self.env))
+
+    def _evaluate(self) -> None:
+        """A small evaluation on deals of its own; keeps the state if it is the best so far."""
+        if self._evaluator is None:
+            deals = min(TRAINING_EVALUATION_DEALS, self.config.evaluate.deals)
+            self._evaluator = Evaluator(
+                self.env,
+                self._act,
+                self._opponents(),
+                deals=deals,
+                seed=self.config.evaluate.seed,
+                stream=TRAINING_DEALS,
+            )
+        each = [scalars(self._evaluator(player.params)) for player in self.players()]
+        values: dict[str, Any] = {tag: np.array([v[tag] for v in each]) for tag in each[0]}
+        row = metrics.flatten_seeds(values if len(each) > 1 else {tag: v[0] for tag, v in values.items()})
+        self.logger.write(self.update, self.update * self.config.batch_size, row)
+        score = float(np.mean([row[tag] for tag in values if tag.endswith("/return")]))
+        self.progress.message(f"update {self.update}: mean return against the bots {score:.3f}")
+        if self.host.best_score is None or score > self.host.best_score:
+            self.host.best_score, self.host.best_update = score, self.update
+            self.best.save(self._snapshot())
+            write_json(self.run.best_file, {"update": self.update, "eval_return": score, "row": row})
+
+    def final_evaluation(self) -> list[Row]:
+        """Measures the final policy on fresh deals, prints the table and keeps it in evaluation.json."""
+        settings = self.config.evaluate
+        print(
+            f"evaluating the final policy: {settings.deals} deals x {self.env.num_players} seats, seed {settings.seed}"
+        )
+        players = self.players()
+        rows = evaluate_players(self.env, players, self._opponents(), deals=settings.deals, seed=settings.seed)
+        print(format_table(rows, self.env.num_players))
+        trained = TrainedRun(
+            self.run.name, self.config, self.env, self.update, [], checkpoint.params_hash(self.state.params)
+        )
+        policy = "greedy" if settings.greedy else "sampled"
+        append_json(self.run.evaluation_file, evaluation_record(trained, rows, policy=policy, seed=settings.seed))
+        if self.host.best_update not in (None, self.update):
+            print(
+                f"the best evaluation during training was after update {self.host.best_update}; it was on other deals "
+                f"and picked, so measure it anew: jaxrl evaluate {self.run.path} --checkpoint best"
+            )
+        return rows
+
+    def close(self) -> None:
+        """Closes the log files and finishes the checkpoints under way."""
+        self.progress.close()
+        with contextlib.ExitStack() as stack:  # closes all of them even if the disk is full
+            for part in (self.logger, self.store, self.best):
+                stack.callback(part.close)
+
+
+def _due(before: int, after: int, every: int) -> bool:
+    """Whether a multiple of `every` lies in (before, after]."""
+    return after // every > before // every
+
+
+# ---- the commands -------------------------------------------------------------------------------------------------
+
+
+def run_training(config: Config, run: RunDirectory, *, resume: bool) -> int:
+    """Trains, saves and evaluates in `run`; the work of both commands."""
+    enable_compilation_cache(config.run.cache_dir)
+    with run.lock(), checkpoint.no_space_is_user_error(run.path):
+        with contextlib.closing(Trainer(config, run, resume=resume)) as trainer:
+            if trainer.train():
+                trainer.final_evaluation()
+            else:
+                print(f"stopped after {trainer.update} updates and saved; continue with: jaxrl resume {run.path}")
+    return 0
+
+
+def train_add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl train`."""
+    parser.add_argument("--config", required=True, help="a YAML file or the name of a shipped configuration")
+    parser.add_argument("--name", help="name of the run (default: run.name, else the name of the configuration)")
+    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="configuration keys to change")
+
+
+def train_main(args: argparse.Namespace) -> int:
+    """`jaxrl train`: a new run."""
+    config = configs.load(args.config, args.overrides)
+    name = args.name or config.run.name or Path(args.config).stem
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, name=name))
+    configs.validate(config)
+    return run_training(config, create_run(config), resume=False)
+
+
+def resume_add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl resume`."""
+    parser.add_argument("run", metavar="RUN", help="a run directory, or the name of a run in runs/")
+    parser.add_argument("--steps", type=int, help="train to this many environment steps (train.total_steps)")
+    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="configuration keys to change from here on")
+
+
+def resume_main(args: argparse.Namespace) -> int:
+    """`jaxrl resume`: an existing run, exactly where its newest checkpoint left it."""
+    run = find_run(args.run)
+    overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
+    config = configs.load(run.config_file, overrides)
+    return run_training(config, run, resume=True)

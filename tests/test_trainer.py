@@ -1,0 +1,247 @@
+"""Whole runs: exact resume after kill -9, Ctrl-C, a full disk, mistakes of the user, files that continue."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import yaml
+
+from envs.errors import UserError
+from jaxrl import cli, runs, trainer
+from jaxrl.metrics import read_rows
+
+ROOT = Path(__file__).parent.parent
+UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
+
+# Runs the command line, but dies like a machine without power in the middle of call KILL_AT.
+KILLED = """
+import os, signal, sys
+from jaxrl import cli, trainer
+call = trainer.Trainer._call
+def dying(self):
+    if self.update == int(os.environ["KILL_AT"]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    call(self)
+trainer.Trainer._call = dying
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache_setting():
+    """Training switches jax's disk cache on; the rest of the test suite gets its own setting back."""
+    names = (
+        "jax_compilation_cache_dir",
+        "jax_persistent_cache_min_compile_time_secs",
+        "jax_persistent_cache_min_entry_size_bytes",
+    )
+    before = {name: getattr(jax.config, name) for name in names}
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a tiny configuration and a compilation cache that all tests here share."""
+    home = tmp_path_factory.mktemp("runs")
+    tree = {
+        "run": {"directory": str(home / "runs"), "cache_dir": str(home / "cache"), "devices": 1},
+        "env": {"id": "tests.games:HighCard"},
+        "network": {"hidden": [8]},
+        "ppo": {"num_envs": 8, "num_steps": 4, "epochs": 1, "minibatches": 2, "shuffle_groups": 2},
+        "train": {
+            "total_steps": UPDATES * STEPS_PER_UPDATE,
+            "updates_per_call": 2,
+            "checkpoint_every": 4,
+            "log_every": 2,
+            "keep": 100,
+        },
+        "evaluate": {"deals": 4, "opponents": ["random"]},
+    }
+    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
+    return home
+
+
+def train(home: Path, name: str, *overrides: str) -> int:
+    return cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", name, *overrides])
+
+
+def command(home: Path, *arguments: str, code: str | None = None, **environment: str) -> subprocess.Popen:
+    start = [sys.executable, "-c", code] if code else [sys.executable, "-m", "jaxrl"]
+    env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)} | environment
+    return subprocess.Popen([*start, *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def newest(home: Path, name: str):
+    return runs.RunDirectory(home / "runs" / name).checkpoints().newest()
+
+
+def rows(home: Path, name: str) -> list[dict]:
+    """The metrics without the clock's."""
+    found = read_rows(home / "runs" / name / "metrics.jsonl")
+    timed = ("time/fps", "time/games_per_s", "time/time_elapsed")
+    return [{tag: value for tag, value in row.items() if tag not in timed} for row in found]
+
+
+def assert_same(first, second) -> None:
+    assert first.step == second.step and first.arrays.keys() == second.arrays.keys()
+    for name, array in first.arrays.items():
+        assert array.dtype == second.arrays[name].dtype
+        assert array.tobytes() == second.arrays[name].tobytes(), name
+
+
+SEATS = "[{weight: 1, learners: 1, bots: [random, highest]}, {weight: 2, learners: all}]"
+
+
+@pytest.mark.parametrize(
+    "name, overrides",
+    [
+        ("one", ["train.evaluate_every=4"]),
+        ("seeds", ["run.seeds=2"]),
+        ("bots", [f"seats={SEATS}"]),
+    ],
+)
+def test_resume_after_kill_is_exact(home, name, overrides):
+    """N updates, kill -9, a new process: every leaf and every logged figure as if nothing had happened."""
+    assert train(home, f"{name}-whole", *overrides) == 0
+    killed = [str(home / "tiny.yaml"), "--name", f"{name}-killed", *overrides]
+    child = command(home, "train", "--config", *killed, code=KILLED, KILL_AT="10")
+    assert child.wait() == -signal.SIGKILL, child.stderr.read()
+    assert newest(home, f"{name}-killed").step in (4, 8)  # the write of 8 may have been under way
+    resume = ["resume", str(home / "runs" / f"{name}-killed")]
+    if name == "one":  # the others resume in this process, which did not train what was killed either
+        resumed = command(home, *resume)
+        assert resumed.wait() == 0, resumed.stderr.read()
+    else:
+        assert cli.main(resume) == 0
+    assert_same(newest(home, f"{name}-whole"), newest(home, f"{name}-killed"))
+    assert rows(home, f"{name}-whole") == rows(home, f"{name}-killed")
+    assert [row["update"] for row in rows(home, f"{name}-killed") if "train/loss" in row] == [2, 4, 6, 8, 10, 12]
+
+
+def test_ctrl_c_saves_and_exits_cleanly(home):
+    child = command(
+        home, "train", "--config", str(home / "tiny.yaml"), "--name", "stop", "train.total_steps=1000000000"
+    )
+    file = home / "runs" / "stop" / "metrics.jsonl"
+    deadline = time.monotonic() + 60
+    while not (file.exists() and file.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    output, errors = child.communicate(timeout=60)
+    assert child.returncode == 0, errors
+    assert "continue with: jaxrl resume" in output
+    assert newest(home, "stop").step == rows(home, "stop")[-1]["update"]
+    assert cli.main(["resume", str(home / "runs" / "stop"), f"train.total_steps={STEPS_PER_UPDATE}"]) == 0
+    assert newest(home, "stop").step >= rows(home, "stop")[-1]["update"]
+
+
+def test_a_run_can_be_extended(home, capsys):
+    assert train(home, "short", f"train.total_steps={4 * STEPS_PER_UPDATE}") == 0
+    assert cli.main(["resume", str(home / "runs" / "short"), "--steps", str(8 * STEPS_PER_UPDATE)]) == 0
+    assert newest(home, "short").step == 8
+    assert runs.find_run(home / "runs" / "short").config().num_updates == 8
+    table = json.loads((home / "runs" / "short" / "evaluation.json").read_text())
+    assert [record["update"] for record in table] == [4, 8]
+    assert "| short " in capsys.readouterr().out
+
+
+def test_a_damaged_newest_checkpoint_falls_back(home, caplog):
+    assert train(home, "damaged") == 0
+    before = newest(home, "damaged")
+    (home / "runs" / "damaged" / "checkpoints" / str(UPDATES) / "meta" / "metadata").unlink()
+    assert cli.main(["resume", str(home / "runs" / "damaged")]) == 0
+    assert "is damaged" in caplog.text and "falling back to the one before" in caplog.text
+    assert_same(before, newest(home, "damaged"))
+    assert [row["update"] for row in rows(home, "damaged")] == [2, 4, 6, 8, 10, 12]
+
+
+def test_no_space_left_stops_with_one_sentence(home, tmp_path, capsys):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=500k", "tmpfs", str(disk)], capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small disk")
+    try:
+        overrides = [f"run.directory={disk}", "train.total_steps=1000000", "train.checkpoint_every=2"]
+        assert train(home, "full", *overrides) == 2
+        errors = capsys.readouterr().err.strip().splitlines()[-1]
+        assert errors.startswith("jaxrl: no space left on the disk of") and "jaxrl resume" in errors
+        assert runs.RunDirectory(disk / "full").checkpoints().newest().step >= 2
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_no_space_left_in_the_background_stops_training(home, monkeypatch, capsys):
+    """As above for machines that do not let us mount a disk: the write under way reports a full disk."""
+
+    def full(self):
+        with trainer.checkpoint.no_space_is_user_error(self.directory):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(trainer.checkpoint.CheckpointStore, "check", full)
+    assert train(home, "full") == 2
+    assert "no space left on the disk of" in capsys.readouterr().err
+
+
+def test_mistakes_end_in_one_sentence_and_exit_code_2(home, capsys):
+    assert train(home, "first", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
+    capsys.readouterr()
+
+    def sentence(*arguments: str) -> str:
+        assert cli.main(list(arguments)) == 2
+        lines = capsys.readouterr().err.strip().splitlines()
+        assert len([line for line in lines if line.startswith("jaxrl: ")]) == 1 and "Traceback" not in "".join(lines)
+        return lines[-1]
+
+    run = str(home / "runs" / "first")
+    assert "exists already" in sentence("train", "--config", str(home / "tiny.yaml"), "--name", "first")
+    assert "there is no run" in sentence("resume", str(home / "runs" / "frist"))
+    assert "of another game" in sentence("resume", run, "env.id=tests.games:TicTacToe")
+    assert "does not fit" in sentence("resume", run, "network.hidden=[9]")
+    with runs.find_run(run).lock():
+        assert "trained by another process" in sentence("resume", run)
+
+
+def test_a_refused_change_leaves_the_saved_configuration_alone(home):
+    assert train(home, "kept", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
+    before = (home / "runs" / "kept" / "config.yaml").read_text()
+    assert cli.main(["resume", str(home / "runs" / "kept"), "network.hidden=[9]"]) == 2
+    assert (home / "runs" / "kept" / "config.yaml").read_text() == before
+
+
+def test_changed_hyper_parameters_apply_after_a_resume(home):
+    assert train(home, "hyper", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
+    rate = "ppo.learning_rate={kind: constant, start: 0.125, end: 0}"
+    assert cli.main(["resume", str(home / "runs" / "hyper"), "--steps", str(4 * STEPS_PER_UPDATE), rate]) == 0
+    assert [row["train/learning_rate"] for row in rows(home, "hyper")][-1] == 0.125
+
+
+def test_the_best_checkpoint_is_kept_apart(home):
+    assert train(home, "best", "train.evaluate_every=2", "train.keep=1") == 0
+    run = runs.RunDirectory(home / "runs" / "best")
+    best = json.loads(run.best_file.read_text())
+    scores = {r["update"]: r["eval/random/return"] for r in rows(home, "best") if "eval/random/return" in r}
+    assert best["update"] == max(scores, key=lambda update: (scores[update], -update))
+    assert run.best().steps() == [best["update"]] and run.checkpoints().steps() == [UPDATES]
+    assert runs.load_run(run.path, "best").update == best["update"]
+    with pytest.raises(UserError, match="no checkpoint '3'"):
+        runs.load_run(run.path, "3")
+
+
+def test_several_seeds_log_their_mean_and_each(home):
+    assert train(home, "two", "run.seeds=2", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
+    row = rows(home, "two")[-1]
+    assert row["train/loss"] == pytest.approx((row["seed_0/train/loss"] + row["seed_1/train/loss"]) / 2)
+    assert row["seed_0/train/loss"] != row["seed_1/train/loss"]
+    kernels = [np.asarray(p["dense_0"]["kernel"]) for p in runs.load_run(home / "runs" / "two").params]
+    assert len(kernels) == 2 and kernels[0].shape[1] == 8 and not np.array_equal(*kernels)
