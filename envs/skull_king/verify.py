@@ -1,0 +1,93 @@
+"""`jaxrl verify skull_king FILE`: recorded games, single tricks and bot choices against the compiled engine.
+
+Everything recorded is compared: who is asked and what is legal at every decision, winners, next leaders, captures and
+alliances of every trick, every figure of every round, the final scores and ranks, and what the bots choose.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import NamedTuple
+
+from envs.skull_king import records
+from envs.skull_king.records import Record
+
+
+class Report(NamedTuple):
+    """The outcome of one file."""
+
+    kind: str
+    games: int  # or tricks
+    decisions: int
+    choices: int
+    disagreements: int
+    first: str | None  # the first disagreement, in words
+
+    def __str__(self) -> str:
+        wrong = f"{self.disagreements:,} disagreements"
+        if self.kind == records.TRICKS:
+            return f"{self.games:,} tricks, {wrong}"
+        choices = f"{self.choices:,} bot choices, " if self.kind == records.BOT_CHOICES else ""
+        return f"{self.games:,} games, {self.decisions:,} decisions, {choices}{wrong}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `jaxrl verify skull_king`."""
+    parser.add_argument("file", nargs="+", help="recorded games, bot choices or tricks: JSON lines, plain or .gz")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints one report for each file; 0 = everything agrees, 1 = something does not.
+
+    Raises:
+      UserError: a file cannot be read.
+    """
+    failed = False
+    for path in args.file:
+        began = time.perf_counter()
+        report = verify(path)
+        print(f"{path}: {report} ({time.perf_counter() - began:.1f} s)", flush=True)
+        if report.first:
+            print(f"first disagreement: {report.first}", flush=True)
+        failed = failed or report.disagreements > 0
+    return int(failed)
+
+
+def verify(path: str) -> Report:
+    """Compares one file with the engine.
+
+    Raises:
+      UserError: the file cannot be read.
+    """
+    kind, recorded = records.read(path)
+    return _tricks(recorded) if kind == records.TRICKS else _games(kind, recorded)
+
+
+def _games(kind: str, recorded: list[Record]) -> Report:
+    from envs.skull_king import compare, replay  # only once the file is known to be good
+
+    bots = kind == records.BOT_CHOICES
+    check = compare.compare_bots if bots else compare.compare_game
+    total, first = 0, None
+    for position, (record, played) in enumerate(zip(recorded, replay.replay(recorded, bots=bots), strict=True)):
+        found = sorted(check(record, played), key=lambda entry: entry.decision)
+        if found and first is None:
+            first = f"{records.label(record, position)}, {found[0]}"
+        total += len(found)
+    decisions = sum(compare.num_decisions(record) for record in recorded)
+    choices = len(replay.CHECKED_BOTS) * sum(len(record.get("checks", ())) for record in recorded)
+    return Report(kind, len(recorded), decisions, choices, total, first)
+
+
+def _tricks(recorded: list[Record]) -> Report:
+    from envs.skull_king import compare, replay
+
+    results = replay.resolve_tricks(recorded)
+    total, first = 0, None
+    for row, record in enumerate(recorded):
+        found = list(compare.compare_trick(record, results, row))
+        if found and first is None:
+            first = f"trick {row}, {found[0]}"
+        total += len(found)
+    return Report(records.TRICKS, len(recorded), sum(len(r["plays"]) for r in recorded), 0, total, first)
