@@ -20,7 +20,7 @@ from envs.errors import UserError, nearest
 from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.match import FINAL_DEALS, LANES, Estimate, Matchup, Player, Samples, bot_player
-from jaxrl.runs import TrainedRun, append_json, find_run, load_run, make_act, make_env
+from jaxrl.runs import TrainedRun, append_json, find_run, load_run, make_act, make_evaluation_env
 
 BOT_PREFIX = "bot:"
 
@@ -241,14 +241,19 @@ def find_candidate(name: str, args: argparse.Namespace, like: Candidate | None =
     """
     if name.startswith(BOT_PREFIX):
         config = like.config if like else configs.load(args.config, args.overrides)
-        env = like.env if like else make_env(config)
+        env = like.env if like else make_evaluation_env(config)
         return Candidate(bot_players(env, [name.removeprefix(BOT_PREFIX)]), config, env, None)
     if args.overrides:
         raise UserError(f"a run is evaluated with the game it was trained on: {args.overrides[0]!r} cannot be changed.")
     run = load_run(name, args.checkpoint)
-    if like and (like.config.env, like.env.version) != (run.config.env, run.env.version):
+    if like and _game(like) != _game(run):
         raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
     act = make_act(run.config, run.env, greedy=not args.sampled)
     labels = [run.name] if len(run.params) == 1 else [f"{run.name}/seed_{i}" for i in range(len(run.params))]
     players = [Player(label, act, params) for label, params in zip(labels, run.params, strict=True)]
     return Candidate(players, run.config, run.env, run)
+
+
+def _game(side: Candidate | TrainedRun) -> tuple[str, str, dict[str, Any]]:
+    """What two candidates must have in common to be compared."""
+    return side.config.env.id, side.env.version, side.config.evaluation_options

@@ -127,8 +127,13 @@ def find_run(name: str | os.PathLike, directory: str = "runs") -> RunDirectory:
 
 
 def make_env(config: Config) -> Env:
-    """The game of a configuration."""
+    """The game as it is trained on."""
     return registry.make(config.env.id, **config.env.options)
+
+
+def make_evaluation_env(config: Config) -> Env:
+    """The game as it is evaluated and played, e.g. whole games where training is on single rounds."""
+    return registry.make(config.env.id, **config.evaluation_options)
 
 
 def make_stamp(config: Config, env: Env) -> Stamp:
@@ -164,7 +169,8 @@ class TrainedRun:
     """A run read back for use: no optimizer state, no games in progress.
 
     Attributes:
-      name, config, env: what it is.
+      name, config: what it is.
+      env: the game as it is evaluated and played.
       update: the checkpoint, in updates.
       params: the parameters of each seed.
       params_hash: as logged in training.
@@ -190,7 +196,7 @@ def load_run(name: str | os.PathLike, checkpoint: str = "newest") -> TrainedRun:
     """
     run = find_run(name)
     config = run.config()
-    env = make_env(config)
+    env = make_evaluation_env(config)
     snapshot = _snapshot(run, checkpoint)
     check_stamp(snapshot.meta, make_stamp(config, env))
     stacked = subtree(snapshot.arrays, "params")

@@ -43,6 +43,7 @@ from jaxrl.runs import (
     find_run,
     make_act,
     make_env,
+    make_evaluation_env,
     make_stamp,
     write_json,
 )
@@ -114,6 +115,7 @@ class Trainer:
         """
         self.config, self.run = config, run
         self.env: Env = make_env(config)
+        self.evaluation_env: Env = make_evaluation_env(config)
         self.stamp = make_stamp(config, self.env)
         self.store, self.best = run.checkpoints(config.train.keep), run.best()
         snapshot = self.store.newest(quarantine=True) if resume else None
@@ -129,7 +131,7 @@ class Trainer:
         self.logger = metrics.MetricsLogger(run.path, resume=(self.update, steps) if resume else None)
         total = config.num_updates * config.batch_size * config.run.seeds
         self.progress = metrics.Progress(total, done_steps=steps * config.run.seeds)
-        self._act = make_act(config, self.env, greedy=config.evaluate.greedy)
+        self._act = make_act(config, self.evaluation_env, greedy=config.evaluate.greedy)
         self._evaluator: Evaluator | None = None
 
     # ---- the loop ----
@@ -208,14 +210,14 @@ class Trainer:
         return [Player(f"{self.run.name}/seed_{i}", self._act, p) for i, p in enumerate(each)]
 
     def _opponents(self) -> list[Player]:
-        return bot_players(self.env, opponent_names(self.config, self.env))
+        return bot_players(self.evaluation_env, opponent_names(self.config, self.env))
 
     def _evaluate(self) -> None:
         """A small evaluation on deals of its own; keeps the state if it is the best so far."""
         if self._evaluator is None:
             deals = min(TRAINING_EVALUATION_DEALS, self.config.evaluate.deals)
             self._evaluator = Evaluator(
-                self.env,
+                self.evaluation_env,
                 self._act,
                 self._opponents(),
                 deals=deals,
@@ -240,10 +242,10 @@ class Trainer:
             f"evaluating the final policy: {settings.deals} deals x {self.env.num_players} seats, seed {settings.seed}"
         )
         players = self.players()
-        rows = evaluate_players(self.env, players, self._opponents(), deals=settings.deals, seed=settings.seed)
+        rows = evaluate_players(self.evaluation_env, players, self._opponents(), deals=settings.deals, seed=settings.seed)
         print(format_table(rows, self.env.num_players))
         trained = TrainedRun(
-            self.run.name, self.config, self.env, self.update, [], checkpoint.params_hash(self.state.params)
+            self.run.name, self.config, self.evaluation_env, self.update, [], checkpoint.params_hash(self.state.params)
         )
         policy = "greedy" if settings.greedy else "sampled"
         append_json(self.run.evaluation_file, evaluation_record(trained, rows, policy=policy, seed=settings.seed))

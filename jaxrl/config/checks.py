@@ -67,6 +67,16 @@ def check_game(config: Config) -> None:
         env = registry.make(config.env.id, **config.env.options)
     except UserError as error:
         raise UserError(f"env: {error}") from error
+    try:
+        table = registry.make(config.env.id, **config.evaluation_options)
+    except UserError as error:
+        raise UserError(f"evaluate.options: {error}") from error
+    if (table.num_players, table.num_actions, table.num_features) != (
+        env.num_players,
+        env.num_actions,
+        env.num_features,
+    ):
+        raise UserError("evaluate.options change the seats, actions or observation of the game: leave those as in env.")
     for index, mix in enumerate(config.seats):
         path = f"seats.{index}"
         learners = env.num_players if mix.learners == "all" else int(mix.learners)

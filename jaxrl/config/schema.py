@@ -124,6 +124,7 @@ class EvaluateConfig:
     seed: int = option(20250101, "seed of the deals; never used in training", minimum=0, maximum=2**32 - 1)
     opponents: tuple[str, ...] = option((), "bots to play against; empty: all bots of the game")
     greedy: bool = option(True, "play the most probable action instead of sampling")
+    options: dict[str, Any] = option({}, "options of the game that differ from env.options, e.g. {episode: game}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +138,11 @@ class Config:
     ppo: PPOConfig = option(PPOConfig(), "the learner")
     train: TrainConfig = option(TrainConfig(), "length of the run")
     evaluate: EvaluateConfig = option(EvaluateConfig(), "evaluation")
+
+    @property
+    def evaluation_options(self) -> dict[str, Any]:
+        """Options of the game that evaluation, play and export use."""
+        return {**self.env.options, **self.evaluate.options}
 
     @property
     def batch_size(self) -> int:
