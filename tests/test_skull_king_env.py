@@ -1,0 +1,173 @@
+"""The Skull King environment, decision by decision, against the referee: what each seat sees, masks and rewards."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.skull_king import cards, observe
+from envs.skull_king.env import SkullKing
+from tests.referee import generate
+from tests.referee import skull_king as referee
+from tests.referee import skull_king_tricks as tricks
+
+TABLES = [(4, 1, 1), (7, 0, 1)]  # 7 players without expansion: the stock is empty in round 10
+GAMES = 5
+
+
+@cache
+def recorded(table: tuple[int, int, int]) -> list[dict]:
+    first, cycle = generate.CONFIGURATIONS.index(table), len(generate.CONFIGURATIONS)
+    return [generate.random_game(11, first + cycle * i) for i in range(GAMES)]
+
+
+def actions(record: dict) -> list[int]:
+    return [decision[3] for entry in record["rounds"] for decision in entry["dec"]]
+
+
+@cache
+def played(table: tuple[int, int, int]):
+    """Per game and decision: (views of all seats, current player, legal mask) before it; rewards and end after it."""
+    n, expansion, abilities = table
+    env = SkullKing(players=n, expansion=bool(expansion), abilities=bool(abilities), reward="points_dense")
+    records = recorded(table)
+    length = max(len(actions(record)) for record in records)
+    moves = np.zeros((GAMES, length), np.int32)
+    decks = np.zeros((GAMES, 10, 74), np.uint8)
+    for i, record in enumerate(records):
+        moves[i, : len(actions(record))] = actions(record)
+        decks[i, :, : len(record["decks"][0])] = record["decks"]
+
+    def step(state, action):
+        seats = jnp.arange(n)
+        views = jax.vmap(lambda seat: observe.unpack(observe.pack(state.game, seat, env.setup), env.setup))(seats)
+        own = jax.tree.map(lambda leaf: leaf[state.current_player], views)
+        same = jnp.all(observe.unpack(state.observation, env.setup).hand == own.hand)
+        after = env.step(state, action, jax.random.key(0))
+        before = (views, state.current_player, state.legal_action_mask, same)
+        return after, (*before, after.rewards, after.terminated, after.illegal_action)
+
+    def play(decks, first, moves):
+        return jax.lax.scan(step, env.init_from_decks(decks, first), moves)
+
+    first = np.asarray([record["first"] for record in records], np.int32)
+    return env, jax.device_get(jax.jit(jax.vmap(play))(decks, first, moves))
+
+
+def words(card_ids) -> list[int]:
+    """A set of cards as the three words of a `CardSet`."""
+    total = sum(1 << cards.slot_of(card) for card in card_ids)
+    return [total >> (32 * i) & 0xFFFFFFFF for i in range(3)]
+
+
+def expected_view(game: referee.Game, seat: int) -> dict:
+    """The unpacked observation of a seat from the referee's account of what it may see."""
+    view, n = game.view(seat), game.n
+    around = [(seat + i) % n for i in range(n)]
+
+    def relative(other: int | None) -> int:
+        return -1 if other is None else (other - seat) % n
+
+    table: list[tricks.Play] = view["table"]
+    winner = tricks.winning_play(table)
+    bids = [view["bids"][s] if view["bids"] else view["own_bid"] if s == seat else None for s in around]
+    beasts = [play for play in table if play.beast]
+    suit = tricks.suit_to_follow(table)
+    drawers = [s for s in range(n) if view["bendt_drawn"][s]]
+    return {
+        "hand": words(view["hand"]),
+        "seen": words({play.card for play in view["played"]}),
+        "out": words({*view["own_discarded"], *(view["own_jade_view"] or ())}),
+        "plays": [next((1 + (74 if p.as_pirate else p.card) for p in table if p.seat == s), 0) for s in around],
+        "bids": [bid or 0 for bid in bids],
+        "bid_known": [bid is not None for bid in bids],
+        "won": [view["won"][s] for s in around],
+        "captured": [view["bonus"][s] // 10 for s in around],
+        "wagers": [view["bets"][s] // 10 for s in around],
+        "voids": [sum(1 << void for void in view["shown_void"][s]) for s in around],
+        "allies": [sum(s != seat and s in pair and seat in pair for pair in view["allies"]) for s in around],
+        "score_gap": [view["totals"][s] - view["totals"][seat] for s in around],
+        "phase": game.phase,
+        "actor": relative(game.actor),
+        "winner": relative(winner.seat if winner else None),
+        "trick_size": len(table),
+        "tricks": len(view["tricks"]),
+        "number": game.round,
+        "harry": relative(view["harry_owner"]),
+        "bendt": relative(drawers[0] if drawers else None),
+        "bendt_drawn": sum(view["bendt_drawn"]),
+        "bendt_left": game.discards_left,
+        "beast": 0 if not beasts else 1 if beasts[-1].card == tricks.KRAKEN else 2,
+        "stock": view["stock_size"],
+        **({"leader": relative(table[0].seat if table else game.actor)} if game.phase == referee.PLAY else {}),
+        **({"follow": 5} if table and table[0].frees_trick else {"follow": 4 if suit is None else suit}),
+    }
+
+
+def winners(game: referee.Game) -> tuple[list[int], list[int], bool]:
+    """Words of the unplayed cards that would win now, of the played cards, and whether the Tigress as pirate would."""
+    gone = {play.card for play in game.played}
+
+    def wins(play: tricks.Play) -> bool:
+        return tricks.winning_play([*game.table, play]) is play
+
+    able = [card for card in range(74) if card not in gone and wins(tricks.Play(game.actor, card))]
+    return words(able), words(gone), wins(tricks.Play(game.actor, tricks.TIGRESS, True))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_seat_sees_what_it_may_see(table: tuple[int, int, int]) -> None:
+    _, (_, steps) = played(table)
+    views, own_observation_matches = steps[0], steps[3]
+    assert np.all(own_observation_matches)
+    for g, record in enumerate(recorded(table)):
+        game = referee.replay(record)
+        leaves = {name: leaf[g].tolist() for name, leaf in views._asdict().items()}
+        for i, action in enumerate(actions(record)):
+            able, gone, tigress = winners(game)
+            for seat in range(game.n):
+                got = {name: leaf[i][seat] for name, leaf in leaves.items()}
+                expected = expected_view(game, seat)
+                assert {name: got[name] for name in expected} == expected, (record["game"], i, seat)
+                assert [w & ~out for w, out in zip(got["winners"], gone, strict=True)] == able, (record["game"], i)
+                assert tigress == got["tigress_wins"] or tricks.TIGRESS in {play.card for play in game.played}
+            game.step(action)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_player_mask_reward_and_end(table: tuple[int, int, int]) -> None:
+    _, (_, steps) = played(table)
+    _, players, masks, _, rewards, terminated, illegal = steps
+    assert not np.any(illegal)
+    for g, record in enumerate(recorded(table)):
+        game = referee.replay(record)
+        taken = actions(record)
+        for i, action in enumerate(taken):
+            assert players[g, i] == game.actor
+            assert np.flatnonzero(masks[g, i]).tolist() == game.legal()
+            before = game.totals
+            game.step(action)
+            earned = [(b - a) / 100 for a, b in zip(before, game.totals, strict=True)]
+            np.testing.assert_allclose(rewards[g, i], earned, atol=1e-6)
+            assert terminated[g, i] == (game.phase == referee.END)
+        assert np.all(masks[g, len(taken) :])  # a finished game: everything is "legal", nothing is earned
+        assert not np.any(rewards[g, len(taken) :])
+
+
+def test_returns_at_the_end() -> None:
+    table = TABLES[0]
+    env, (final, _) = played(table)
+    game = final.game
+    for kind in ("points", "margin", "rank", "win"):
+        rewarding = partial(SkullKing(players=env.num_players, reward=kind)._rewards, ended=jnp.bool_(True))
+        got = jax.vmap(lambda game, rewarding=rewarding: rewarding(game, None))(game)
+        expected = [tricks.returns(kind, record["final"]) for record in recorded(table)]
+        np.testing.assert_allclose(got, expected, atol=1e-5, err_msg=kind)
+    stats = jax.vmap(env.episode_stats)(final)
+    exact = [[sum(r["exact"][s] for r in record["rounds"]) / 10 for s in range(4)] for record in recorded(table)]
+    np.testing.assert_allclose(stats["exact_bids"], exact, atol=1e-6)
+    np.testing.assert_array_equal(stats["points"], [record["final"] for record in recorded(table)])
