@@ -17,9 +17,10 @@ from jax.sharding import PartitionSpec as Spec
 
 from envs import prng
 from envs.core import Env, State
-from envs.errors import UserError
 from envs.wrappers import auto_reset
 from jaxrl import distributions, opponents, rollout
+from jaxrl.config.checks import check_numbers, device_count
+from jaxrl.config.schema import Config
 from jaxrl.networks.factory import make_network
 from jaxrl.ppo import advantage, optimizer, update
 from jaxrl.ppo.loss import Batch
@@ -34,17 +35,24 @@ Metrics = dict[str, jax.Array]
 class Anakin:
     """A training program for one configuration and one game; see `make_anakin`."""
 
-    config: Any
+    config: Config
     actor: Actor
     mesh: Mesh
 
     def __post_init__(self) -> None:
-        shardings = self.shardings
-        # Frozen: the two programs are part of the object's identity, compiled at their first call.
-        object.__setattr__(self, "_init", jax.jit(self._init_seeds, out_shardings=shardings))
-        run = _shard_map(self._run_seeds, self.mesh, self._specs, (self._specs, Spec()))
+        # Frozen, so assigned like this; compiled at their first call.
+        object.__setattr__(self, "_init", jax.jit(self._init_seeds, out_shardings=self.shardings))
+        # Sums over devices are written out (`update.across_devices`), so the replication check has nothing to add.
+        run = jax.shard_map(
+            self._run_seeds,
+            mesh=self.mesh,
+            in_specs=(self._specs,),
+            out_specs=(self._specs, Spec()),
+            check_vma=False,
+        )
         object.__setattr__(self, "run", jax.jit(run, donate_argnums=0))
 
+    _init: Any = dataclasses.field(init=False, repr=False, compare=False, default=None)
     run: Any = dataclasses.field(init=False, repr=False, compare=False, default=None)
     """(TrainState) -> (TrainState, metrics): K updates. The argument is donated: do not use it afterwards."""
 
@@ -240,48 +248,18 @@ class Anakin:
         return {name: jnp.asarray(value, jnp.float32) for name, value in metrics.items()}
 
 
-def make_anakin(config: Any, env: Env) -> Anakin:
-    """The training program of a `Config` for `env`.
+def make_anakin(config: Config, env: Env) -> Anakin:
+    """The training program of a configuration for `env`.
 
     Raises:
-      UserError: bots that the game does not have, or a batch that does not divide.
+      UserError: bots that the game does not have, more devices than there are, or a batch that does not divide.
     """
-    mesh = Mesh(np.array(_devices(config)), (AXIS,))
-    ppo = config.ppo
+    check_numbers(config)
+    devices = jax.local_devices()
+    mesh = Mesh(np.array(devices[: device_count(config, len(devices))]), (AXIS,))
     network = make_network(config.network, env)
     control = opponents.make_seat_control(config.seats, env)
-    _check_divisible("ppo.num_envs", ppo.num_envs, "ppo.shuffle_groups", ppo.shuffle_groups)
-    group = ppo.num_envs // ppo.shuffle_groups * ppo.num_steps * (env.num_players if env.simultaneous else 1)
-    _check_divisible(
-        "the decisions of one shuffle group", group, "ppo.minibatches x ppo.accumulate", ppo.minibatches * ppo.accumulate
-    )
     return Anakin(config=config, actor=Actor(env, auto_reset(env), network, control), mesh=mesh)
-
-
-def _devices(config: Any) -> list[jax.Device]:
-    """The configured number of local devices, or as many as divide the shuffle groups."""
-    local, groups = jax.local_devices(), config.ppo.shuffle_groups
-    wanted = config.run.devices
-    if wanted == 0:
-        wanted = max(count for count in range(1, len(local) + 1) if groups % count == 0)
-    if wanted > len(local):
-        raise UserError(f"run.devices is {wanted}, but this machine has {len(local)}.")
-    _check_divisible("ppo.shuffle_groups", groups, "run.devices", wanted)
-    return local[:wanted]
-
-
-def _check_divisible(name: str, value: int, divisor_name: str, divisor: int) -> None:
-    if value % divisor:
-        raise UserError(f"{name} ({value}) must be a multiple of {divisor_name} ({divisor}).")
-
-
-def _shard_map(function: Any, mesh: Mesh, in_specs: Any, out_specs: Any) -> Any:
-    """`jax.shard_map` of one argument, wherever this jax keeps it."""
-    if hasattr(jax, "shard_map"):
-        return jax.shard_map(function, mesh=mesh, in_specs=(in_specs,), out_specs=out_specs, check_vma=False)
-    from jax.experimental.shard_map import shard_map  # jax < 0.6
-
-    return shard_map(function, mesh=mesh, in_specs=(in_specs,), out_specs=out_specs, check_rep=False)
 
 
 def _variance_sums(batch: Batch) -> tuple[jax.Array, ...]:

@@ -7,7 +7,7 @@ game (`Lanes.controllers`), so an opponent never changes in the middle of a game
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ import numpy as np
 
 from envs.core import Bot, Env, State
 from envs.errors import UserError, nearest
+from jaxrl.config.schema import SeatMix
 
 LEARNER = 0
 
@@ -67,8 +68,8 @@ class SeatControl:
         return action
 
 
-def make_seat_control(mixes: tuple[Any, ...], env: Env) -> SeatControl:
-    """The tables of the configured `seats` (a sequence of `SeatMix`) for `env`.
+def make_seat_control(mixes: Sequence[SeatMix], env: Env) -> SeatControl:
+    """The tables of the configured `seats` for `env`.
 
     Raises:
       UserError: an unknown bot, more learners than seats, or seats that nobody holds.

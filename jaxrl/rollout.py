@@ -18,7 +18,7 @@ from envs.wrappers import AutoReset, Final
 from jaxrl import distributions
 from jaxrl.networks.factory import Network
 from jaxrl.opponents import LEARNER, SeatControl
-from jaxrl.ppo.advantage import Trajectory
+from jaxrl.ppo.advantage import Steps, Trajectory
 from jaxrl.ppo.state import Lanes
 
 
@@ -219,7 +219,7 @@ def trajectory_of(transitions: Transition, last_seat: jax.Array, last_value: jax
     def spread(values: jax.Array, seat: jax.Array) -> jax.Array:
         return jnp.sum(jnp.where(_one_hot(seat, num_players), values[..., None], 0.0), axis=-2)
 
-    return Trajectory(
+    steps = Steps(
         acting=acting(transitions.seat),
         value=spread(transitions.value, transitions.seat),
         rewards=transitions.rewards,
@@ -227,6 +227,9 @@ def trajectory_of(transitions: Transition, last_seat: jax.Array, last_value: jax
         truncated=transitions.truncated,
         final_acting=acting(transitions.final_seat),
         final_value=spread(transitions.final_value, transitions.final_seat),
+    )
+    return Trajectory(
+        steps=steps,
         last_acting=acting(last_seat),
         last_value=spread(last_value, last_seat),
     )

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.ppo.advantage import Trajectory, gae
+from jaxrl.ppo.advantage import Steps, Trajectory, gae
 
 
 def oracle(trajectory: Trajectory, gamma: float, gae_lambda: float) -> tuple[np.ndarray, np.ndarray]:
     """The definition: for each decision walk forward through the seat's later decisions and add up their errors."""
-    advantage = np.zeros(trajectory.acting.shape)
-    known = np.zeros(trajectory.acting.shape, bool)
-    for t, b, p in np.argwhere(trajectory.acting):
+    advantage = np.zeros(trajectory.steps.acting.shape)
+    known = np.zeros(trajectory.steps.acting.shape, bool)
+    for t, b, p in np.argwhere(trajectory.steps.acting):
         advantage[t, b, p], known[t, b, p] = _walk(trajectory, t, b, p, gamma, gae_lambda)
     return advantage, known
 
@@ -25,7 +25,7 @@ def _walk(x: Trajectory, start: int, b: int, p: int, gamma: float, gae_lambda: f
         earned, continuation, following = _until_next_decision(x, now, b, p)
         if continuation is None:
             return total, now != start
-        total += factor * (earned + gamma * continuation - x.value[now, b, p])
+        total += factor * (earned + gamma * continuation - x.steps.value[now, b, p])
         if following is None:
             return total, True
         factor *= gamma * gae_lambda
@@ -34,17 +34,17 @@ def _walk(x: Trajectory, start: int, b: int, p: int, gamma: float, gae_lambda: f
 
 def _until_next_decision(x: Trajectory, t: int, b: int, p: int) -> tuple[float, float | None, int | None]:
     """What the seat earns until it is asked again, what it expects then (None = unknown), and when (None = never)."""
-    earned = 0.0
+    steps, earned = x.steps, 0.0
     while True:
-        earned += x.rewards[t, b, p]
-        if x.terminated[t, b]:
+        earned += steps.rewards[t, b, p]
+        if steps.terminated[t, b]:
             return earned, 0.0, None
-        if x.truncated[t, b]:
-            return earned, (x.final_value[t, b, p] if x.final_acting[t, b, p] else None), None
-        if t + 1 == len(x.rewards):
+        if steps.truncated[t, b]:
+            return earned, (steps.final_value[t, b, p] if steps.final_acting[t, b, p] else None), None
+        if t + 1 == len(steps.rewards):
             return earned, (x.last_value[b, p] if x.last_acting[b, p] else None), None
-        if x.acting[t + 1, b, p]:
-            return earned, x.value[t + 1, b, p], t + 1
+        if steps.acting[t + 1, b, p]:
+            return earned, steps.value[t + 1, b, p], t + 1
         t += 1
 
 
@@ -57,13 +57,15 @@ def random_trajectory(rng: np.random.Generator, steps: int, games: int, seats: i
     over = rng.random((steps, games)) < 0.15
     cut = rng.random((steps, games)) < 0.5
     return Trajectory(
-        acting=seat_asked(steps, games),
-        value=rng.normal(size=(steps, games, seats)).astype(np.float32),
-        rewards=rng.normal(size=(steps, games, seats)).astype(np.float32),
-        terminated=over & ~cut,
-        truncated=over & cut,
-        final_acting=seat_asked(steps, games),
-        final_value=rng.normal(size=(steps, games, seats)).astype(np.float32),
+        Steps(
+            acting=seat_asked(steps, games),
+            value=rng.normal(size=(steps, games, seats)).astype(np.float32),
+            rewards=rng.normal(size=(steps, games, seats)).astype(np.float32),
+            terminated=over & ~cut,
+            truncated=over & cut,
+            final_acting=seat_asked(steps, games),
+            final_value=rng.normal(size=(steps, games, seats)).astype(np.float32),
+        ),
         last_acting=seat_asked(games),
         last_value=rng.normal(size=(games, seats)).astype(np.float32),
     )
@@ -77,7 +79,7 @@ def test_reward_credited_to_the_right_seat_brute_force(seats: int, simultaneous:
     advantage, known = jax.jit(gae)(jax.tree.map(jnp.asarray, trajectory), 0.97, 0.9)
     expected, expected_known = oracle(trajectory, 0.97, 0.9)
     np.testing.assert_array_equal(known, expected_known)
-    assert 0.3 < known.sum() / trajectory.acting.sum() <= 1.0
+    assert 0.3 < known.sum() / trajectory.steps.acting.sum() <= 1.0
     np.testing.assert_allclose(advantage, expected, atol=2e-5)
 
 
@@ -94,21 +96,21 @@ def hand_made(**changes: np.ndarray) -> Trajectory:
         "truncated": never,
         "final_acting": np.ones((4, 1, 2), bool) & (np.arange(2) == 0),
         "final_value": zeros,
-        "last_acting": np.array([[True, False]]),
-        "last_value": np.array([[8.0, 16.0]], np.float32),
     }
-    return jax.tree.map(jnp.asarray, Trajectory(**(fields | changes)))
+    last_value = np.array([[8.0, 16.0]], np.float32)
+    return jax.tree.map(jnp.asarray, Trajectory(Steps(**(fields | changes)), np.array([[True, False]]), last_value))
 
 
 def test_rewards_between_turns_belong_to_the_decision_before() -> None:
     rewards = np.array([[1, 0], [2, 4], [0, 0], [0, 0]], np.float32)[:, None]
     advantage, known = gae(hand_made(rewards=rewards), 1.0, 0.0)
     np.testing.assert_array_equal(advantage[:, 0], [[3, 0], [0, 4], [8, 0], [0, 0]])
-    np.testing.assert_array_equal(known[:, 0], [[1, 0], [0, 1], [1, 0], [0, 0]])  # seat 1: what follows t = 3 is unknown
+    # What follows the decision of seat 1 at t = 3 is unknown.
+    np.testing.assert_array_equal(known[:, 0], [[1, 0], [0, 1], [1, 0], [0, 0]])
 
 
 def test_done_off_by_one_in_gae() -> None:
-    """cleanrl 337 and 393, JaxMARL 119: the step that ends the game keeps its reward, the next game gives it nothing."""
+    """cleanrl 337 and 393, JaxMARL 119: a step that ends the game keeps its reward, the next game adds nothing."""
     rewards = np.array([[0, 0], [1, -1], [5, 7], [0, 0]], np.float32)[:, None]
     terminated = np.array([False, True, False, False])[:, None]
     advantage, known = gae(hand_made(rewards=rewards, terminated=terminated), 1.0, 1.0)

@@ -90,7 +90,12 @@ def test_one_two_and_eight_devices_agree() -> None:
         "PYTHONPATH": os.getcwd(),
     }
     done = subprocess.run(
-        [sys.executable, "-c", DEVICES_PROGRAM], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", DEVICES_PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     one, *others = json.loads(done.stdout.splitlines()[-1])

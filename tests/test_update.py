@@ -12,7 +12,7 @@ from jaxrl.config.schema import NetworkConfig, Schedule
 from jaxrl.networks.factory import make_network
 from jaxrl.ppo import optimizer, update
 from jaxrl.ppo.loss import Batch, LossCoefs, ppo_loss
-from jaxrl.ppo.schedule import make_schedule, value_at
+from jaxrl.ppo.schedule import KINDS, make_schedule, value_at
 from jaxrl.ppo.state import Counter
 from tests.games import HighCard, TicTacToe
 from tests.training import assert_close, assert_identical, small_config, train
@@ -20,10 +20,7 @@ from tests.training import assert_close, assert_identical, small_config, train
 
 def test_schedules() -> None:
     progress = jnp.array([-1.0, 0.0, 0.25, 0.5, 1.0, 2.0])
-    value = {
-        kind: np.asarray(jax.vmap(lambda p, s=make_schedule(kind, 4.0, 2.0): value_at(s, p))(progress))
-        for kind in ("constant", "linear", "cosine")
-    }
+    value = {kind: value_at(make_schedule(kind, 4.0, 2.0), progress) for kind in KINDS}
     np.testing.assert_allclose(value["constant"], 4.0)
     np.testing.assert_allclose(value["linear"], [4, 4, 3.5, 3, 2, 2])
     np.testing.assert_allclose(value["cosine"], [4, 4, 4 - 2 * (1 - np.cos(np.pi / 4)) / 2, 3, 2, 2], rtol=1e-6)

@@ -8,7 +8,7 @@ Time indices (two seats; `v` is the value that the acting seat expects, `r` what
 
     t            0        1        2        3        4 = T
     acts       seat 0   seat 1   seat 0   seat 1   seat 0
-    value       v[0]     v[1]     v[2]     v[3]    last_value (of the seat to act, from the observation after the last step)
+    value       v[0]     v[1]     v[2]     v[3]    last_value, of the observation after the last step
     rewards          r[0]     r[1]     r[2]     r[3]
     over             e[0]     e[1]     e[2]     e[3]       e[t]: the game ended by step t; t+1 is a new game
 
@@ -30,8 +30,8 @@ import jax
 import jax.numpy as jnp
 
 
-class Trajectory(NamedTuple):
-    """What the estimator reads, one column per seat."""
+class Steps(NamedTuple):
+    """What the estimator reads of each step, one column per seat."""
 
     acting: jax.Array  # bool[T, B, P], the seat decided in this step
     value: jax.Array  # f32[T, B, P], its value then; ignored where it did not act
@@ -40,6 +40,12 @@ class Trajectory(NamedTuple):
     truncated: jax.Array  # bool[T, B]
     final_acting: jax.Array  # bool[T, B, P], the seat asked in the final observation; read where truncated
     final_value: jax.Array  # f32[T, B, P], its value there; read where truncated
+
+
+class Trajectory(NamedTuple):
+    """The steps of a rollout and where it was cut."""
+
+    steps: Steps
     last_acting: jax.Array  # bool[B, P], the seat asked after the last step
     last_value: jax.Array  # f32[B, P], its value then
 
@@ -65,9 +71,10 @@ def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tupl
       advantage f32[T, B, P] and known bool[T, B, P]: True where a seat decided and what follows is known. The
       advantage is 0 elsewhere. ``advantage + value`` is the return that the value function should predict.
     """
-    chex.assert_rank([trajectory.acting, trajectory.value, trajectory.rewards], 3)
-    chex.assert_equal_shape([trajectory.acting, trajectory.value, trajectory.rewards, trajectory.final_value])
-    chex.assert_equal_shape([trajectory.terminated, trajectory.truncated])
+    steps = trajectory.steps
+    chex.assert_rank([steps.acting, steps.terminated], [3, 2])
+    chex.assert_equal_shape([steps.acting, steps.value, steps.rewards, steps.final_acting, steps.final_value])
+    chex.assert_equal_shape([trajectory.last_acting, trajectory.last_value, steps.value[0]])
     zeros = jnp.zeros_like(trajectory.last_value)
     after = _Carry(
         next_value=jnp.where(trajectory.last_acting, trajectory.last_value, 0.0),
@@ -76,15 +83,14 @@ def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tupl
         known=trajectory.last_acting,
     )
 
-    def step(carry: _Carry, now: Trajectory) -> tuple[_Carry, tuple[jax.Array, jax.Array]]:
+    def step(carry: _Carry, now: Steps) -> tuple[_Carry, tuple[jax.Array, jax.Array]]:
         return _backward(carry, now, gamma, gae_lambda)
 
-    steps = trajectory._replace(last_acting=None, last_value=None)
     _, (advantage, known) = jax.lax.scan(step, after, steps, reverse=True)
     return advantage, known
 
 
-def _backward(carry: _Carry, now: Trajectory, gamma: jax.Array, gae_lambda: jax.Array):
+def _backward(carry: _Carry, now: Steps, gamma: jax.Array, gae_lambda: jax.Array):
     """One step back in time for all seats; `now` holds arrays [B, P] and [B]."""
     terminated, truncated = now.terminated[:, None], now.truncated[:, None]
     over = terminated | truncated

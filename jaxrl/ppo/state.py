@@ -10,6 +10,7 @@ import optax
 from flax import struct
 
 from envs.core import State
+from jaxrl.config.schema import PPOConfig
 from jaxrl.ppo.schedule import Schedule, make_schedule, value_at
 
 
@@ -25,7 +26,7 @@ class Counter:
         """The count 0."""
         return cls(hi=jnp.uint32(0), lo=jnp.uint32(0))
 
-    def add(self, amount: jax.Array) -> Counter:
+    def add(self, amount: jax.Array | int) -> Counter:
         """The count plus `amount`, 0 <= amount < 2^32."""
         lo = self.lo + jnp.asarray(amount, jnp.uint32)
         return Counter(hi=self.hi + (lo < self.lo).astype(jnp.uint32), lo=lo)
@@ -87,7 +88,7 @@ class TrainState:
     games: Counter  # finished ones
 
 
-def make_hyper(ppo: Any, total_updates: int) -> Hyper:
+def make_hyper(ppo: PPOConfig, total_updates: int) -> Hyper:
     """The traced hyper-parameters of a `PPOConfig`."""
     names = ("clip", "value_clip", "value_coef", "gamma", "gae_lambda", "max_grad_norm", "target_kl", "adam_eps")
     rate, entropy = ppo.learning_rate, ppo.entropy_coef

@@ -94,9 +94,7 @@ def update(
     indices = shuffled_indices(group_keys, steps, lanes, shape)
     rows = jax.tree.map(lambda leaf: leaf.reshape(steps * lanes, *leaf.shape[2:]), batch)
     coefs = LossCoefs(hyper.clip, hyper.value_clip, hyper.value_coef, hyper.entropy_coef_at(number))
-    step = functools.partial(
-        _minibatch_or_skip, network, shape, rows, coefs, hyper, hyper.learning_rate_at(number)
-    )
+    step = functools.partial(_minibatch_or_skip, network, shape, rows, coefs, hyper, hyper.learning_rate_at(number))
     carry = _Carry(params, opt_state, jnp.bool_(False), empty_sums())
     carry, _ = jax.lax.scan(step, carry, indices)
     return carry.params, carry.opt_state, carry.sums
