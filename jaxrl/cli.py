@@ -17,6 +17,7 @@ from typing import NamedTuple, NoReturn
 
 import jaxrl
 from envs.errors import UserError, nearest
+from jaxrl import xla
 
 USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C
@@ -89,6 +90,8 @@ def _run(argv: list[str]) -> int:
     command = COMMANDS[name]
     if command.devices:
         _prepare_devices(name, rest)
+    elif name != "config":
+        xla.set_flags(devices=1, deterministic=False)
     parser = Parser(prog=f"jaxrl {name}", description=command.help, allow_abbrev=False)
     if command.devices and name != "resume":
         parser.add_argument(
@@ -139,7 +142,6 @@ def _merge_overrides(args: argparse.Namespace) -> None:
 def _prepare_devices(name: str, rest: list[str]) -> None:
     """Reads just enough of the configuration to set XLA's flags; the command itself checks all of it later."""
     from jaxrl import config as configs
-    from jaxrl import xla
 
     early = Parser(prog=f"jaxrl {name}", add_help=False, allow_abbrev=False)
     early.add_argument("--config")
