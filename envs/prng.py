@@ -35,14 +35,16 @@ def _counters(shape: tuple[int, ...]) -> jax.Array:
     return jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
 
 
-def _words(key: jax.Array, counter: jax.Array, stream: int) -> jax.Array:
+def _words(key: jax.Array, counter: jax.Array, stream: int | jax.Array) -> jax.Array:
     """Random u32 words for `counter`; different `stream` numbers never share words."""
     return _mix(_mix(counter * jnp.uint32(_GOLDEN) + key[0] + jnp.uint32(stream)) ^ key[1])
 
 
 def _derive(key: jax.Array, counter: jax.Array, stream: int) -> jax.Array:
     """New key data u32[..., 2] for `counter`."""
-    return jnp.stack([_words(key, counter, stream), _words(key, counter, stream ^ 0x5BD1E995)], axis=-1)
+    # One elementwise expression: stacking two arrays along a minor axis would be scalar code on CPU.
+    streams = jnp.where(jnp.arange(2) == 0, jnp.uint32(stream), jnp.uint32(stream ^ 0x5BD1E995))
+    return _words(key, counter[..., None], streams)
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from envs.cards import CardSet
+from envs.cards import CardSet, small_div
 
 NUM_CARDS = 74
 NUM_PLAYS = 75
@@ -49,7 +49,12 @@ def slot_of(card: int) -> int:
 
 def slot(card: jax.Array) -> jax.Array:
     """The slot of a card id, i32[]."""
-    return card + 2 * jnp.minimum(card // 14, 4)
+    return card + 2 * jnp.minimum(suit_of(card), 4)
+
+
+def suit_of(card: jax.Array) -> jax.Array:
+    """card // 14 for a card or play id, i32[]: the suit of a suit card, at least 4 for the others."""
+    return small_div(card, 14)
 
 
 def card(slot: jax.Array) -> jax.Array:

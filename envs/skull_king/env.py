@@ -10,7 +10,7 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from envs.cards import get_field, nth_set_bit, scale
+from envs.cards import get_field, nth_set_bit, scale, small_mod
 from envs.core import Bot, Env, Key, State, Tokens, public_fields
 from envs.errors import UserError
 from envs.skull_king import observe, rules
@@ -247,7 +247,7 @@ class SkullKing(Env):
         return self._wrap(self._blank(game), game)
 
     def _game(self, number: jax.Array, deal: Deal, first: jax.Array) -> Game:
-        leads = (first + number - 1) % self.num_players
+        leads = small_mod(first + number - 1, self.num_players)
         return Game(
             number=number,
             first=first,

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.cards import CardSet, Hands, get_field, rotate_fields
+from envs.cards import CardSet, Hands, get_field, rotate_fields, small_mod
 from envs.core import Tokens
 from envs.skull_king import cards as c
 from envs.skull_king import rules
@@ -82,12 +82,12 @@ def pack(game: Game, seat: jax.Array, setup: Setup) -> jax.Array:
     winners, tigress_wins = winning_plays(r.trick)
     out = r.discards.where(r.bendt == seat) | r.jade_view.where(r.jade == seat)
     sets = [word for cards in (r.hands.of(seat), winners, r.seen, out) for word in cards.words]
-    order = (seat + np.arange(n)) % n  # i32[P], absolute seat of each relative seat
+    order = small_mod(seat + np.arange(n), n)  # i32[P], absolute seat of each relative seat
     bids, known = _visible_bids(game, seat, setup)
     small = {
         "phase": game.phase,
-        "actor": (game.actor - seat) % n,
-        "leader": (r.leader - seat) % n,
+        "actor": small_mod(game.actor - seat + n, n),
+        "leader": small_mod(r.leader - seat + n, n),
         "winner": _relative(jnp.where(r.trick.size > 0, resolve(r.trick, r.leader).winner, -1), seat, n),
         "trick_size": r.trick.size,
         "tricks": r.tricks,
@@ -151,7 +151,7 @@ def _visible_bids(game: Game, seat: jax.Array, setup: Setup) -> tuple[jax.Array,
     """The bids that `seat` may see, and which they are: its own, or all once all are made. 4 bits a seat each."""
     n, r = setup.players, game.round
     bidding = game.phase == BID
-    own_made = ~bidding | ((seat - r.leader) % n < (game.actor - r.leader) % n)
+    own_made = ~bidding | (small_mod(seat - r.leader + n, n) < small_mod(game.actor - r.leader + n, n))
     own = jnp.uint32(15) << (seat * 4).astype(jnp.uint32)
     everybody = jnp.uint32((1 << (4 * n)) - 1)
     mask = jnp.where(bidding, jnp.where(own_made, own, jnp.uint32(0)), everybody)
@@ -159,7 +159,7 @@ def _visible_bids(game: Game, seat: jax.Array, setup: Setup) -> tuple[jax.Array,
 
 
 def _relative(seat: jax.Array, observer: jax.Array, n: int) -> jax.Array:
-    return jnp.where(seat >= 0, (seat - observer) % n, -1)
+    return jnp.where(seat >= 0, small_mod(seat - observer + n, n), -1)
 
 
 def _captured(r: rules.Round, seat: jax.Array) -> jax.Array:
@@ -173,7 +173,8 @@ def _allies(alliances: jax.Array, seat: jax.Array, n: int) -> jax.Array:
         looter, partner = get_field(alliances, 2 * i) - 1, get_field(alliances, 2 * i + 1) - 1
         other = jnp.where(looter == seat, partner, looter)
         mine = (looter >= 0) & ((looter == seat) | (partner == seat))
-        word = word + jnp.where(mine, jnp.uint32(1) << (4 * ((other - seat) % n)).astype(jnp.uint32), jnp.uint32(0))
+        shift = 4 * jnp.maximum(_relative(other, seat, n), 0)
+        word = word + (mine.astype(jnp.uint32) << shift.astype(jnp.uint32))
     return word
 
 
@@ -238,8 +239,8 @@ def _context(v: View, setup: Setup) -> jax.Array:
     left = (hand_size - v.tricks).astype(jnp.float32)
     need = jnp.where(v.bid_known, v.bids - v.won, 0).astype(jnp.float32)
     seats = jnp.arange(n)
-    suit = jnp.where((v.plays > 0) & (v.plays <= 56), (v.plays - 1) // 14, c.NO_SUIT)
-    number = jnp.where(suit < c.NO_SUIT, (v.plays - 1) % 14 + 1, 0)
+    suit = jnp.where((v.plays > 0) & (v.plays <= 56), c.suit_of(v.plays - 1), c.NO_SUIT)
+    number = jnp.where(suit < c.NO_SUIT, v.plays - 14 * suit, 0)
     playing = v.phase == PLAY
     per_seat = jnp.concatenate(
         [

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.cards import CardSet, Hands, add_field, get_field, scale
+from envs.cards import CardSet, Hands, add_field, get_field, scale, small_mod
 from envs.core import select
 from envs.skull_king import cards as c
 from envs.skull_king.trick import Outcome, Trick, resolve
@@ -123,7 +123,7 @@ def hand_size(number: jax.Array, setup: Setup) -> jax.Array:
 
 def starter(game: Game, setup: Setup) -> jax.Array:
     """The seat that bids first and leads the first trick of the current round."""
-    return (game.first + game.number - 1) % setup.players
+    return small_mod(game.first + game.number - 1, setup.players)
 
 
 def stock(game: Game, setup: Setup) -> CardSet:
@@ -188,7 +188,7 @@ def deal_card(deal: Deal, number: jax.Array, bits: jax.Array, setup: Setup) -> D
     needed = hand_size(number, setup) * setup.players
     card = CardSet.single(free.nth(scale(bits, left))).where(left > 0)
     to_hand = in_hands < needed
-    seat = in_hands % setup.players
+    seat = small_mod(in_hands, setup.players)
     return Deal(
         hands=deal.hands.give(seat, card.where(to_hand)),
         top=deal.top | card.where(~to_hand & (on_top < 2)),
@@ -253,7 +253,7 @@ def _use_card(game: Game, action: jax.Array, setup: Setup) -> Game:
     play = jnp.where(action == PLAY_TIGRESS_PIRATE, c.TIGRESS_PIRATE, card)
     single = CardSet.single(c.slot(card)).where(playing | discarding)
     follow = r.trick.follow
-    suit = jnp.where(play < 56, play // 14, follow)
+    suit = jnp.where(play < 56, c.suit_of(play), follow)
     shown_void = playing & (follow < c.NO_SUIT) & (suit != follow)
     void_bit = jnp.uint32(1) << ((actor * 4 + jnp.minimum(follow, 3)).astype(jnp.uint32))
     r = r.replace(
@@ -303,7 +303,7 @@ def _use_ability(game: Game, action: jax.Array, phase: jax.Array, setup: Setup) 
         return game
     r, actor = game.round, game.actor
     r = r.replace(
-        leader=jnp.where(phase == ROSIE, (actor + action - FIRST_ROSIE) % setup.players, r.leader),
+        leader=jnp.where(phase == ROSIE, small_mod(actor + action - FIRST_ROSIE, setup.players), r.leader),
         wagers=add_field(r.wagers, actor, jnp.where(phase == ROATAN, action - FIRST_ROATAN, 0)),
         bids=add_field(r.bids, actor, jnp.where(phase == HARRY, action - FIRST_HARRY - 1, 0)),
     )
@@ -315,7 +315,7 @@ def _next_phase(
 ) -> tuple[Game, jax.Array]:
     """Who acts next and in which phase; bool[] whether the round is over. A Pirate's ability begins here."""
     r = game.round
-    next_seat = (actor + 1) % setup.players
+    next_seat = small_mod(actor + 1, setup.players)
     last_bid = (phase == BID) & (next_seat == r.leader)
     last_trick = trick_done & (r.tricks == hand_size(game.number, setup))
     same = (phase == BID) & ~last_bid
@@ -396,7 +396,7 @@ def _finish_round(game: Game, done: jax.Array, setup: Setup) -> tuple[Game, Resu
         return ended, result
     number = scored.number + 1
     deal = scored.next if game.fixed is None else _fixed_deal(game.fixed, number)
-    leads = (game.first + number - 1) % setup.players
+    leads = small_mod(game.first + number - 1, setup.players)
     following = scored.replace(
         number=number,
         phase=jnp.int32(BID),

@@ -59,8 +59,8 @@ class Trick:
     def add(self, seat: jax.Array, play: jax.Array) -> Trick:
         """The trick after `seat` plays `play` (i32[], 0..74)."""
         is_suit = play < 56
-        number = play % 14 + 1
-        suit = jnp.where(is_suit, play // 14, c.NO_SUIT)
+        suit = jnp.where(is_suit, c.suit_of(play), c.NO_SUIT)
+        number = play - 14 * suit + 1
         is_mermaid = (play == 68) | (play == 69)
         is_pirate = ((play >= c.ROSIE) & (play <= c.HARRY)) | (play == c.TIGRESS_PIRATE)
         is_beast = (play == c.KRAKEN) | (play == c.WHALE)
