@@ -1,0 +1,72 @@
+"""What the README tells people to type works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import jax
+import pytest
+
+from jaxrl import cli
+from jaxrl import config as configs
+from jaxrl.export import save_policy
+from jaxrl.networks.factory import make_network
+from jaxrl.runs import TrainedRun, make_evaluation_env
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+COMMANDS = [
+    line.split(" #")[0].strip()
+    for block in re.findall(r"```bash\n(.*?)```", README, re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("jaxrl ")
+]
+
+
+def untrained_run(name: str) -> TrainedRun:
+    """A run of the smallest game with random parameters."""
+    config = configs.from_dict({"env": {"id": "examples.nim:Nim"}, "network": {"hidden": [8]}})
+    env = make_evaluation_env(config)
+    params = make_network(config.network, env).init(jax.random.key(0))
+    return TrainedRun(name=name, config=config, env=env, update=0, params=[params], params_hash="")
+
+
+def test_exactly_two_set_up_commands():
+    assert len(re.findall(r"^python3 -m venv .*pip install", README, re.MULTILINE)) == 2
+
+
+def test_the_export_example_runs(tmp_path, monkeypatch, capsys):
+    example = next(block for block in PYTHON if "load_policy" in block)
+    assert len(example.splitlines()) == 10
+    monkeypatch.chdir(tmp_path)
+    save_policy("skull_king_cpu.jaxrl", untrained_run("skull_king_cpu"))
+    exec(compile(example, "README.md", "exec"), {})  # the text is ours
+    assert "stones" in capsys.readouterr().out
+
+
+def test_the_environment_example_runs():
+    example = next(block for block in PYTHON if "registry.make" in block)
+    names: dict = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert names["state"].current_player.shape == (1024,)
+    assert not names["state"].illegal_action.any()
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_is_understood(line, monkeypatch):
+    """The arguments are parsed by the real parsers; nothing is run."""
+    seen = []
+
+    def stop(module, command, kind):
+        if kind == "main":
+            return lambda args: seen.append(args) or 0
+        return real(module, command, kind)
+
+    real = cli._function
+    monkeypatch.setattr(cli, "_function", stop)
+    monkeypatch.setattr(cli, "_prepare_devices", lambda *_: None)
+    assert cli.main(shlex.split(line)[1:]) == 0
+    assert seen
