@@ -190,6 +190,6 @@ def converted(what: str, annotation: Any, value: Any) -> Any:
             return value
     elif origin is None and isinstance(value, annotation) and not (annotation is int and isinstance(value, bool)):
         return value
-    elif origin is not None and isinstance(value, origin):
+    elif origin is not None and isinstance(value, origin) and not isinstance(value, str):
         return value
     raise UserError(f"{what} must be {type_name(annotation)}, not {value!r}")

@@ -1,0 +1,306 @@
+"""The promises a learner lives on: fresh deals, hidden information, auto-reset, features, bots, and compile cost.
+
+The same conventions as in `rules_checks`.
+"""
+
+from __future__ import annotations
+
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs import prng
+from envs.conformance.probe import (
+    NotApplicable,
+    Probe,
+    batch_size,
+    difference,
+    distinct,
+    from_numpy,
+    is_over,
+    item,
+    require,
+)
+from envs.core import State
+
+SLOW_COMPILE_SECONDS = 60.0
+COMPILE_BATCH = 256
+
+
+# ---- deals ----------------------------------------------------------------------------------------------------------
+
+
+def fresh_deals_at_init(probe: Probe) -> str:
+    """Different keys deal different games."""
+    different, count = distinct(probe.views(probe.init(probe.keys(10, 64)))), 64
+    if different == 1:
+        different = distinct(probe.init(probe.keys(10, 64)))
+    if different == 1 and not _draws_random_numbers(probe):
+        raise NotApplicable("every game starts alike")
+    require(different > 1, "64 keys all deal the same game")
+    return f"{different} different deals from {count} keys"
+
+
+def fresh_deals_at_reset(probe: Probe) -> str:
+    """Successive games of auto-reset lanes are as different from each other as games from different keys are."""
+    resets = probe.reset_games
+    count = batch_size(resets)
+    fresh = probe.init(probe.keys(11, count))
+    view = distinct(probe.views(fresh)) > 1  # else nothing is visible at the start: compare whole states
+    expected = distinct(probe.views(fresh) if view else fresh)
+    found = distinct(probe.views(resets) if view else resets)
+    if expected == 1:
+        raise NotApplicable("every game starts alike")
+    sentence = f"{count} games after auto-reset have only {found} different deals; {count} inits have {expected}"
+    require(2 * found >= expected, sentence)
+    return f"{found} different deals in {count} resets"
+
+
+def _draws_random_numbers(probe: Probe) -> bool:
+    jaxpr = jax.make_jaxpr(probe.env.init)(jax.random.key(0))
+    return any(name.startswith(("random_", "threefry")) for name in _primitives(jaxpr.jaxpr))
+
+
+def reset_starts_a_game(probe: Probe) -> None:
+    """What auto-reset puts in the place of a finished game is a running game without rewards and with legal actions."""
+    first = probe.reset_games
+    require(not is_over(first).any(), "reset returned a game that is already over")
+    require(not np.asarray(first.illegal_action).any(), "reset returned a game with illegal_action set")
+    require((np.asarray(first.rewards) == 0).all(), "reset returned a game with rewards")
+    require(np.asarray(first.legal_action_mask).any(axis=-1).all(), "reset returned a game without a legal action")
+    changed = difference(_movers_views(probe, first), first.observation)
+    require(changed is None, f"the observation of a reset game is not that of its first state: {changed}")
+
+
+def final_observation_kept(probe: Probe) -> None:
+    """Auto-reset hands over the observation, rewards and flags of the state in which the game ended."""
+    before = _last_running(probe)
+    keys = probe.keys(12, batch_size(before.state))
+    step_keys = jax.vmap(jax.random.split)(keys)[:, 0]
+    stepped = probe.step(before.state, before.action, step_keys)
+    require(is_over(stepped).any(), "replaying the last action of a game does not end it")
+    _, final = probe.step_and_reset(before.state, before.action, keys)
+    for name in ("observation", "rewards", "terminated", "truncated", "illegal_action"):
+        changed = difference(getattr(final, name), getattr(stepped, name))
+        require(changed is None, f"auto-reset loses the final {name}{changed}")
+
+
+class LastStep(NamedTuple):
+    """The states before the last actions of games, and these actions."""
+
+    state: State
+    action: jax.Array
+
+
+def _last_running(probe: Probe) -> LastStep:
+    trace = probe.trace
+    index = np.argwhere(~trace.over[:-1] & trace.over[1:])
+    if len(index) == 0:
+        raise NotApplicable("no random game ended")
+    at = (index[:, 0], index[:, 1])
+    state = from_numpy(jax.tree.map(lambda leaf: leaf[at], trace.states), probe.first)
+    return LastStep(state, jnp.asarray(trace.actions[at]))
+
+
+def duplicate_deals(probe: Probe) -> str:
+    """`init_deal` is a deal of the same form; says whether it fixes every chance event of the game."""
+    env = probe.env
+    keys = probe.keys(13, probe.games)
+    state = probe.compiled(env.init_deal)(keys)
+    changed = difference(state, probe.compiled(env.init_deal)(keys))
+    require(changed is None, f"init_deal gives another {changed} for the same key")
+    one, other = state, state
+    for t in range(min(probe.trace.steps, probe.max_steps)):
+        action, step_keys = probe.random_action(one, probe.keys(3 * t, probe.games)), probe.keys(3 * t + 1, probe.games)
+        one = probe.step(one, action, step_keys)
+        other = probe.step(other, action, probe.keys(3 * t + 2, probe.games))
+        if difference(one.legal_action_mask, other.legal_action_mask) or difference(one.rewards, other.rewards):
+            return "chance is not fixed by the deal: duplicate deals share the first state only"
+    return "every chance event is fixed by the deal"
+
+
+# ---- information ----------------------------------------------------------------------------------------------------
+
+
+def observation_is_the_movers(probe: Probe) -> None:
+    """`state.observation` is what `observe` gives for the seat to move (in order for all seats if simultaneous)."""
+    for states in (probe.running(64), probe.ended()):
+        changed = difference(_movers_views(probe, states), states.observation)
+        require(changed is None, f"state.observation{changed} is not observe(state, current_player)")
+
+
+def _movers_views(probe: Probe, states: State) -> Any:
+    """What `observe` gives for the seats to move; [B, ...], or [B, P, ...] in a simultaneous game."""
+    views = probe.views(states)
+    if probe.env.simultaneous:
+        return views
+    at = (np.arange(batch_size(states)), np.asarray(states.current_player))
+    return jax.tree.map(lambda leaf: leaf[at], views)
+
+
+def hidden_information(probe: Probe) -> str:
+    """Exchanging what a seat cannot see leaves its observation unchanged."""
+    env, states = probe.env, probe.running(64)
+    count = batch_size(states)
+    if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
+        raise NotApplicable("the game does not implement permute_hidden, so hidden information is not tested")
+
+    @probe.compiled
+    def both(state: State, seat: jax.Array, key: jax.Array) -> tuple[Any, Any, State]:
+        permuted = env.permute_hidden(state, seat, key)
+        assert permuted is not None  # asked above
+        return env.observe(state, seat), env.observe(permuted, seat), permuted
+
+    exchanged = 0
+    for seat in range(env.num_players):
+        for stream in range(4):
+            seats = jnp.full(count, seat, jnp.int32)
+            before, after, permuted = both(states, seats, probe.keys(14 + stream, count))
+            exchanged += difference(states, permuted) is not None
+            changed = difference(before, after)
+            require(
+                changed is None, f"the observation of seat {seat} shows something that it must not see{_at(changed)}"
+            )
+    return f"{count} states, every seat" if exchanged else "nothing is hidden"
+
+
+def _at(path: str | None) -> str:
+    return f": {path}" if path else ""
+
+
+def features_are_finite(probe: Probe) -> str:
+    """`features` turns every seat's observation into finite f32[F]; so does `tokens`, where the game has it."""
+    env = probe.env
+    for states in (probe.running(64), probe.ended()):
+        views = probe.views(states)
+        features = probe.compiled(jax.vmap(env.features))(views)
+        require(features.dtype == jnp.float32, f"features are {features.dtype}, not float32")
+        require(features.ndim == 3, f"features have shape {features.shape[2:]}, not [F]")
+        require(features.shape[2] == env.num_features, f"{features.shape[2]} features, not {env.num_features}")
+        require(np.isfinite(np.asarray(features)).all(), "a feature is not finite")
+        largest = float(jnp.abs(features).max())
+        tokens = _tokens(probe, views)
+    return f"{env.num_features} features, largest magnitude {largest:.2f}; {tokens}"
+
+
+def _tokens(probe: Probe, views: Any) -> str:
+    try:
+        tokens = probe.compiled(jax.vmap(probe.env.tokens))(views)
+    except NotImplementedError:
+        return "no tokens"
+    require(
+        (np.asarray(tokens.suit) >= 0).all() and (np.asarray(tokens.rank) >= 0).all(), "a token's suit or rank is < 0"
+    )
+    for leaf in (tokens.features, tokens.context):
+        require(
+            leaf.dtype == jnp.float32 and np.isfinite(np.asarray(leaf)).all(), "a token feature is not finite float32"
+        )
+    return f"{tokens.suit.shape[2]} tokens"
+
+
+# ---- players, cost, display -----------------------------------------------------------------------------------------
+
+
+def bots_are_legal(probe: Probe) -> str:
+    """Every bot chooses a legal action in every state it meets, in every seat."""
+    bots = dict(probe.env.bots)
+    require("random" in bots, "env.bots has no 'random'")
+    form = (probe.env.num_players,) if probe.env.simultaneous else ()
+    for name, bot in bots.items():
+        choose = probe.compiled(bot)
+        chosen = jax.eval_shape(choose, probe.first, probe.keys(0, probe.games))
+        found = f"{chosen.dtype}{list(chosen.shape[1:])}"
+        require(
+            (chosen.dtype, chosen.shape[1:]) == (jnp.int32, form),
+            f"bot {name!r} returns {found}, not int32{list(form)}",
+        )
+        trace = probe.play(choose)
+        wrong = int((~trace.legal).sum())
+        require(wrong == 0, f"bot {name!r} chose {wrong} illegal actions in {probe.games} games")
+        require(trace.over[-1].all(), f"games among {name!r} bots do not end within {trace.steps} steps")
+    return ", ".join(bots)
+
+
+def program_size(probe: Probe) -> str:
+    """A step compiles in reasonable time; says how large the program is."""
+    env = probe.env
+    state, key = item(probe.first, 0), prng.fast_key(0)
+    action = probe.random_action(probe.first, probe.keys(0, probe.games))[0]
+    equations = sum(1 for _ in _primitives(jax.make_jaxpr(env.step)(state, action, key).jaxpr))
+    keys = probe.keys(0, COMPILE_BATCH)
+    states = jax.eval_shape(jax.vmap(env.init), keys)
+    actions = jax.ShapeDtypeStruct((COMPILE_BATCH, *action.shape), action.dtype)
+    start = time.perf_counter()
+    jax.jit(jax.vmap(env.step)).lower(states, actions, keys).compile()
+    seconds = time.perf_counter() - start
+    require(seconds <= SLOW_COMPILE_SECONDS, f"a step takes {seconds:.0f} s to compile ({equations} equations)")
+    return f"{equations} jaxpr equations, a batch of {COMPILE_BATCH} steps compiles in {seconds:.1f} s"
+
+
+def _primitives(jaxpr: Any) -> Iterator[str]:
+    """The names of all equations of a jaxpr; an equation that only calls another jaxpr counts as its content."""
+    for equation in jaxpr.eqns:
+        inner = list(_inner(equation.params.values()))
+        if inner:
+            for sub in inner:
+                yield from _primitives(sub)
+        else:
+            yield equation.primitive.name
+
+
+def _inner(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from _inner(value)
+        elif hasattr(value, "eqns"):
+            yield value
+        elif hasattr(getattr(value, "jaxpr", None), "eqns"):
+            yield value.jaxpr
+
+
+def rendering(probe: Probe) -> str:
+    """Text and SVG renderings, where the game has them, work in the first, a middle and the last state."""
+    states = [item(probe.first, 0), item(probe.running(1), 0), item(probe.ended(), 0)]
+    has = []
+    for name, method in (("text", probe.env.render), ("SVG", probe.env.render_svg)):
+        try:
+            pages = [method(state) for state in states]
+        except NotImplementedError:
+            continue
+        require(all(isinstance(page, str) and page for page in pages), f"the {name} rendering is not a non-empty str")
+        has.append(name)
+        if name == "SVG":
+            roots = [ElementTree.fromstring(page).tag for page in pages]
+            require(all(tag.endswith("svg") for tag in roots), "render_svg does not return an SVG document")
+    if not has:
+        raise NotApplicable("the game has none")
+    return " and ".join(has)
+
+
+def action_names(probe: Probe) -> None:
+    """Every action has a name of its own, so that people can play."""
+    names = [probe.env.action_name(action) for action in range(probe.env.num_actions)]
+    require(all(isinstance(name, str) and name for name in names), "action_name must give a non-empty str")
+    twice = {name for name in names if names.count(name) > 1}
+    require(not twice, f"several actions are called {sorted(twice)[0] if twice else ''!r}")
+
+
+CHECKS = (
+    fresh_deals_at_init,
+    fresh_deals_at_reset,
+    reset_starts_a_game,
+    final_observation_kept,
+    duplicate_deals,
+    observation_is_the_movers,
+    hidden_information,
+    features_are_finite,
+    bots_are_legal,
+    program_size,
+    rendering,
+    action_names,
+)
