@@ -131,12 +131,16 @@ class Anakin:
         """The state of one seed (u32[])."""
         param_key, lane_key, key = jax.random.split(jax.random.key(seed), 3)
         ids = jnp.arange(self.config.ppo.num_envs, dtype=jnp.uint32)
-        keys = rollout.lane_keys(prng.from_key(lane_key), jnp.uint32(0), ids)
+        lane_key = prng.from_key(lane_key)
+        keys = rollout.lane_keys(lane_key, jnp.uint32(0), ids)
+        lanes = jax.vmap(lambda key: rollout.new_lane(self.actor, key))(keys)
+        if self.config.ppo.stagger:
+            lanes = rollout.stagger(self.actor, lanes, jax.random.fold_in(lane_key, 1), ids, self.config.ppo.stagger)
         params = self.actor.network.init(param_key)
         return TrainState(
             params=params,
             opt_state=optimizer.init(params),
-            lanes=jax.vmap(lambda key: rollout.new_lane(self.actor, key))(keys),
+            lanes=lanes,
             key=key,
             hyper=make_hyper(self.config.ppo, self.config.num_updates),
             update=jnp.int32(0),

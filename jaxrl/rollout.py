@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.core import Env, State
+from envs.core import Env, State, select
 from envs.wrappers import AutoReset, Final
 from jaxrl import distributions
 from jaxrl.networks.factory import Network
@@ -91,6 +91,26 @@ def new_lane(actor: Actor, key: jax.Array) -> Lanes:
         episode_return=jnp.zeros(actor.env.num_players, jnp.float32),
         episode_length=jnp.int32(0),
     )
+
+
+def stagger(actor: Actor, lanes: Lanes, key: jax.Array, lane_ids: jax.Array, num_steps: int) -> Lanes:
+    """Plays lane i of B on by ``i * num_steps / B`` random decisions.
+
+    Games that all begin together stay in step: each rollout then shows one phase of the game only, and the network
+    forgets the others.
+    """
+    pause = lane_ids * num_steps // lane_ids.shape[0]  # u32[B]
+
+    def play_on(lane: Lanes, key: jax.Array) -> Lanes:
+        act_key, env_key, seat_key = jax.random.split(key, 3)
+        state, final = actor.auto.step(lane.env_state, actor.env.random_action(lane.env_state, act_key), env_key)
+        return _account(actor, lane, final, seat_key)[0].replace(env_state=state)
+
+    def step(lanes: Lanes, t: jax.Array) -> tuple[Lanes, None]:
+        moved = jax.vmap(play_on)(lanes, lane_keys(key, t, lane_ids))
+        return jax.vmap(select)(t < pause, moved, lanes), None
+
+    return jax.lax.scan(step, lanes, jnp.arange(num_steps, dtype=jnp.uint32))[0]
 
 
 def lane_keys(key: jax.Array, step: jax.Array, lane_ids: jax.Array) -> jax.Array:

@@ -215,3 +215,10 @@ def test_states_of_different_seeds_differ() -> None:
     assert np.any(left.lanes.env_state.owner != right.lanes.env_state.owner)
     assert np.any(left.params["dense_0"]["kernel"] != right.params["dense_0"]["kernel"])
     assert_identical(left, anakin.init(0))
+
+
+def test_staggered_games_are_not_in_step() -> None:
+    """Lane i begins i * 9 / 64 random decisions into its game, the last lanes in their second one."""
+    anakin = make_anakin(small_config(num_envs=64, stagger=18), HighCard())
+    length = np.asarray(anakin.init(0).lanes.episode_length)
+    np.testing.assert_array_equal(length, (np.arange(64) * 18 // 64) % 9)

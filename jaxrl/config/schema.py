@@ -85,6 +85,7 @@ class PPOConfig:
 
     num_envs: int = option(512, "games played side by side, over all devices", minimum=1)
     num_steps: int = option(64, "steps of each game per update", minimum=1)
+    stagger: int = option(0, "random decisions before training, none in the first game, all in the last", minimum=0)
     epochs: int = option(2, "passes over the collected data per update", minimum=1)
     minibatches: int = option(8, "optimizer steps per pass", minimum=1)
     accumulate: int = option(1, "portions whose gradients are summed for one optimizer step", minimum=1)
@@ -100,7 +101,7 @@ class PPOConfig:
     gae_lambda: float = option(0.95, "decay of the advantage estimator", minimum=0.0, maximum=1.0)
     max_grad_norm: float = option(0.5, "gradients are scaled down to this global norm", above=0.0)
     target_kl: float = option(0.0, "stop the passes of an update beyond this mean KL; 0: off", minimum=0.0)
-    normalize_advantage: bool = option(True, "zero mean and unit variance in each minibatch")
+    normalize_advantage: bool = option(True, "zero mean and unit variance over each update")
     adam_eps: float = option(1e-5, "epsilon of Adam", above=0.0)
 
 
