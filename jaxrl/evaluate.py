@@ -20,7 +20,15 @@ from envs.errors import UserError, nearest
 from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.match import FINAL_DEALS, LANES, Estimate, Matchup, Player, Samples, bot_player
-from jaxrl.runs import TrainedRun, append_json, find_run, load_run, make_act, make_evaluation_env
+from jaxrl.runs import (
+    TrainedRun,
+    append_json,
+    enable_compilation_cache,
+    find_run,
+    load_run,
+    make_act,
+    make_evaluation_env,
+)
 
 BOT_PREFIX = "bot:"
 
@@ -180,13 +188,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
     parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
     parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
-    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: e.g. env.options.num_players=3")
+    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: the game, e.g. env.options.x=v")
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl evaluate` and prints the tables."""
     candidate = find_candidate(args.candidate, args)
     config, env = candidate.config, candidate.env
+    enable_compilation_cache(config.run.cache_dir)
     deals = args.deals if args.deals is not None else config.evaluate.deals
     if deals < 2:
         raise UserError(f"--deals must be at least 2, got {deals}.")

@@ -243,7 +243,7 @@ class Matchup:
             self._acts,
             params,
             holders=(jnp.arange(seats) != rotation[:, None]).astype(jnp.int32),
-            deal_keys=deal[:, 0],
+            deal_keys=jax.vmap(prng.from_key)(deal[:, 0]),
             step_keys=jax.vmap(prng.from_key)(deal[:, 1]),
             seat_keys=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
             max_steps=self._max_steps,

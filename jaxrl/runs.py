@@ -123,6 +123,21 @@ def find_run(name: str | os.PathLike, directory: str = "runs") -> RunDirectory:
     raise UserError(f"there is no run {str(name)!r}: {nearest(Path(name).name, known)}")
 
 
+def enable_compilation_cache(directory: str) -> None:
+    """Keeps compiled programs on disk, so that a second start takes seconds; an empty `directory` does not."""
+    if directory:
+        path = Path(directory).expanduser()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"run.cache_dir {directory!r} cannot be created ({error.strerror}): choose another."
+            ) from error
+        jax.config.update("jax_compilation_cache_dir", str(path))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
 # ---- what a run is about ------------------------------------------------------------------------------------------
 
 

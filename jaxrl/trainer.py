@@ -20,7 +20,6 @@ import jax
 import numpy as np
 
 from envs.core import Env
-from envs.errors import UserError
 from jaxrl import anakin, checkpoint, metrics
 from jaxrl import config as configs
 from jaxrl.config import Config
@@ -40,6 +39,7 @@ from jaxrl.runs import (
     TrainedRun,
     append_json,
     create_run,
+    enable_compilation_cache,
     find_run,
     make_act,
     make_env,
@@ -49,21 +49,6 @@ from jaxrl.runs import (
 )
 
 TRAINING_EVALUATION_DEALS = 64  # enough to rank checkpoints, quick enough not to hold up the training
-
-
-def enable_compilation_cache(directory: str) -> None:
-    """Keeps compiled programs on disk, so that a second start takes seconds; an empty `directory` does not."""
-    if directory:
-        path = Path(directory).expanduser()
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(
-                f"run.cache_dir {directory!r} cannot be created ({error.strerror}): choose another."
-            ) from error
-        jax.config.update("jax_compilation_cache_dir", str(path))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 class StopRequest:
@@ -242,7 +227,9 @@ class Trainer:
             f"evaluating the final policy: {settings.deals} deals x {self.env.num_players} seats, seed {settings.seed}"
         )
         players = self.players()
-        rows = evaluate_players(self.evaluation_env, players, self._opponents(), deals=settings.deals, seed=settings.seed)
+        rows = evaluate_players(
+            self.evaluation_env, players, self._opponents(), deals=settings.deals, seed=settings.seed
+        )
         print(format_table(rows, self.env.num_players))
         trained = TrainedRun(
             self.run.name, self.config, self.evaluation_env, self.update, [], checkpoint.params_hash(self.state.params)

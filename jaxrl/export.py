@@ -1,0 +1,173 @@
+"""Policy files: `jaxrl export RUN FILE` writes one, `load_policy` reads it for inference.
+
+The file is self-contained: parameters, configuration and game, with a checksum; no optimizer state, no games in
+progress. Serving it takes a few lines:
+
+    policy = load_policy("agent.jaxrl")
+    action = policy.act(observation, legal_action_mask)
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import serialization
+
+import jaxrl
+from envs.core import Env, PyTree, State
+from envs.errors import UserError
+from jaxrl import config as configs
+from jaxrl.config import Config
+from jaxrl.networks.factory import make_network
+from jaxrl.runs import TrainedRun, load_run, make_evaluation_env
+
+_MAGIC = b"jaxrl policy 1\n"
+
+
+class ExportedPolicy:
+    """A trained policy for inference.
+
+    Attributes:
+      name: of the run it comes from.
+      env: its game, for observations, masks, action names and rendering.
+      config: the configuration that it was trained with.
+      update: updates of training.
+    """
+
+    def __init__(self, name: str, config: Config, env: Env, update: int, params: PyTree):
+        """A policy from its parts; see `load_policy`."""
+        self.name, self.config, self.env, self.update = name, config, env, update
+        self._params = jax.tree.map(jnp.asarray, params)
+        self._network = make_network(config.network, env)
+        self._structure = jax.tree.structure(env.observation_spec)
+
+    def act(self, observation: PyTree, mask: Any, *, greedy: bool = True, seed: int | None = None) -> int:
+        """Chooses one action for one seat.
+
+        Args:
+          observation: what the seat may see, as `Env.observe` gives it; nested lists of numbers are fine.
+          mask: bool[A], the legal actions.
+          greedy: the most probable action instead of a sampled one.
+          seed: of the sampling; None draws a new one.
+
+        Returns:
+          The number of a legal action.
+
+        Raises:
+          UserError: observation or mask have the wrong shape, or nothing is legal.
+        """
+        probabilities = self.probabilities(observation, mask)
+        if greedy:
+            return int(np.argmax(probabilities))
+        return int(np.random.default_rng(seed).choice(probabilities.size, p=probabilities / probabilities.sum()))
+
+    def act_on(self, state: State, *, greedy: bool = True, seed: int | None = None) -> int:
+        """`act` for the seat that is asked in a state of a turn-based game."""
+        return self.act(state.observation, state.legal_action_mask, greedy=greedy, seed=seed)
+
+    def probabilities(self, observation: PyTree, mask: Any) -> np.ndarray:
+        """f64[A], 0 for illegal actions. Arguments and errors as for `act`."""
+        logits, _ = self._evaluate(self._params, self._checked(observation), self._checked_mask(mask))
+        weights = np.exp(np.asarray(logits, np.float64) - float(np.max(logits)))
+        return weights / weights.sum()
+
+    def value(self, observation: PyTree) -> float:
+        """The expected return of the seat."""
+        everything = jnp.ones(self.env.num_actions, bool)
+        return float(self._evaluate(self._params, self._checked(observation), everything)[1])
+
+    @functools.cached_property
+    def _evaluate(self) -> Any:
+        return jax.jit(self._network.evaluate)
+
+    def _checked(self, observation: PyTree) -> PyTree:
+        spec = self.env.observation_spec
+        try:
+            parts = self._structure.flatten_up_to(observation)
+            leaves = [np.asarray(x, s.dtype) for x, s in zip(parts, jax.tree.leaves(spec), strict=True)]
+        except (ValueError, TypeError, OverflowError) as error:
+            raise UserError(f"the observation is not one of {self.config.env.id}: {error}") from error
+        for leaf, wanted in zip(leaves, jax.tree.leaves(spec), strict=True):
+            if leaf.shape != wanted.shape:
+                raise UserError(f"the observation has the shape {leaf.shape} where {wanted.shape} is expected.")
+        return jax.tree.unflatten(self._structure, leaves)
+
+    def _checked_mask(self, mask: Any) -> np.ndarray:
+        mask = np.asarray(mask, bool)
+        if mask.shape != (self.env.num_actions,) or not mask.any():
+            raise UserError(f"the mask must hold {self.env.num_actions} truth values, at least one of them true.")
+        return mask
+
+
+def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0) -> None:
+    """Writes one seed of a run as a policy file, whole or not at all."""
+    if not 0 <= seed_index < len(run.params):
+        raise UserError(f"run {run.name!r} has {len(run.params)} seeds, there is no number {seed_index}.")
+    content = {
+        "jaxrl": jaxrl.__version__,
+        "name": run.name,
+        "update": run.update,
+        "env_version": run.env.version,
+        "config": configs.to_dict(run.config),
+        "params": jax.tree.map(np.asarray, run.params[seed_index]),
+    }
+    body = serialization.msgpack_serialize(content)
+    fresh = Path(f"{os.fspath(path)}.part")
+    try:
+        fresh.write_bytes(_MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise UserError(f"cannot write {os.fspath(path)}: {error.strerror}.") from error
+
+
+def load_policy(path: str | os.PathLike) -> ExportedPolicy:
+    """Reads a policy file.
+
+    Raises:
+      UserError: not a policy file, damaged, or for another version of its game.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {os.fspath(path)}: {error.strerror}.") from error
+    if not data.startswith(_MAGIC):
+        raise UserError(f"{os.fspath(path)} is not a policy file: make one with `jaxrl export RUN FILE`.")
+    checksum, body = data[len(_MAGIC) : len(_MAGIC) + 4], data[len(_MAGIC) + 4 :]
+    if zlib.crc32(body).to_bytes(4, "big") != checksum:
+        raise UserError(f"{os.fspath(path)} is damaged (its checksum is wrong): export it again.")
+    content = serialization.msgpack_restore(body)
+    config = configs.from_dict(content["config"], label=f"configuration in {os.fspath(path)}")
+    env = make_evaluation_env(config)
+    if env.version != content["env_version"]:
+        raise UserError(
+            f"{os.fspath(path)} is for version {content['env_version']} of {config.env.id}, "
+            f"this is version {env.version}: train again or install the older one."
+        )
+    return ExportedPolicy(content["name"], config, env, content["update"], content["params"])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl export`."""
+    parser.add_argument("run", metavar="RUN", help="a run directory, or the name of a run in runs/")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the policy file (default: RUN.jaxrl)")
+    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
+    parser.add_argument("--seed-index", type=int, default=0, help="which seed of a run with several")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs `jaxrl export`."""
+    run = load_run(args.run, args.checkpoint)
+    path = args.file or f"{run.name}.jaxrl"
+    save_policy(path, run, args.seed_index)
+    size = Path(path).stat().st_size
+    print(f"{path}: {run.name} after {run.update} updates, parameters {run.params_hash}, {size / 1e6:.1f} MB")
+    return 0

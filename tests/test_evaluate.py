@@ -1,0 +1,220 @@
+"""The evaluator against players of known strength, on duplicate deals."""
+
+from __future__ import annotations
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.errors import UserError
+from jaxrl import cli, evaluate
+from jaxrl.match import TRAINING_DEALS, Estimate, Matchup, Player, bot_player, play_match
+from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
+
+
+def matchup(env, candidate: str, opponent: str | None, deals: int = 300, **settings) -> Matchup:
+    act = env.bots[candidate]
+    other = env.bots[opponent] if opponent else None
+    return Matchup(
+        env,
+        lambda params, state, key: act(state, key),
+        other and (lambda params, state, key: other(state, key)),
+        deals=deals,
+        seed=5,
+        **settings,
+    )
+
+
+@pytest.fixture(scope="module")
+def perfect_tic_tac_toe():
+    """A player that never loses: looks up the minimax value of every move in a table of the 3^9 boards."""
+    best = np.zeros((3**9,), np.int32)
+    value: dict[tuple[int, ...], int] = {}
+    lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+
+    def solve(board: tuple[int, ...]) -> int:
+        """The value for the player to move, who is 1 on the board; the other is 2."""
+        if board in value:
+            return value[board]
+        if any(all(board[cell] == 2 for cell in line) for line in lines):
+            return -1
+        free = [cell for cell in range(9) if not board[cell]]
+        result = 0
+        if free:
+            swap = (0, 2, 1)
+            moves = {
+                cell: -solve(tuple(swap[stone] for stone in (*board[:cell], 1, *board[cell + 1 :]))) for cell in free
+            }
+            cell = max(moves, key=moves.__getitem__)
+            best[sum(stone * 3**i for i, stone in enumerate(board))] = cell
+            result = moves[cell]
+        value[board] = result
+        return result
+
+    solve((0,) * 9)
+
+    def act(params, state, key):
+        mine = jnp.where(state.board < 0, 0, jnp.where(state.board == state.current_player, 1, 2))
+        return params[jnp.sum(mine * 3 ** jnp.arange(9))]
+
+    return Player("perfect", act, jnp.asarray(best))
+
+
+def test_random_against_random_has_the_known_value_of_the_first_seat():
+    env = TicTacToe()
+    count = 4000
+    keys = [jax.random.split(jax.random.key(i), count) for i in range(3)]
+    act = bot_player(env, "random").act
+    holders = jnp.zeros((count, 2), jnp.int32)
+    games = jax.jit(lambda: play_match(env, [act], [None], holders, *keys))()
+    first = np.asarray(games.figures["return"][:, 0])
+    assert abs(first.mean() - (0.585 - 0.288)) < 4 * first.std() / np.sqrt(count)
+    assert games.over.all() and not games.illegal.any() and 5 <= int(games.length.min()) <= int(games.length.max()) == 9
+
+
+def test_rotation_through_the_seats_takes_the_advantage_away():
+    samples = matchup(TicTacToe(), "random", "random", deals=2000)(None)
+    own = Estimate.of(samples.candidate["return"])
+    assert abs(own.mean) < 1.5 * own.half
+    assert np.allclose(samples.candidate["return"], -samples.opponents["return"])
+    assert samples.games == 4000
+
+
+def test_equal_deterministic_players_share_exactly():
+    """As hard against hard in the reference table: the mean over the seats of a deal is the same in every deal."""
+    samples = matchup(HighCard(), "highest", "highest", deals=50)(None)
+    assert np.allclose(samples.candidate["tricks"], 1.0)
+    assert Estimate.of(samples.candidate["tricks"]).half == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_perfect_player_never_loses_and_two_of_them_draw(perfect_tic_tac_toe):
+    env, player = TicTacToe(), perfect_tic_tac_toe
+    against_random = evaluate.evaluate_players(env, [player], [bot_player(env, "random")], deals=300, seed=1)[0]
+    assert against_random.samples.candidate["return"].min() >= 0.0
+    assert against_random.samples.candidate["return"].mean() > 0.8
+    drawn = evaluate.evaluate_players(env, [player], [player], deals=20, seed=1)[0]
+    assert (drawn.samples.candidate["return"] == 0.0).all()
+
+
+def test_simultaneous_and_one_seat_games():
+    rock = matchup(RockPaperScissors(num_players=3, rounds=2), "random", "random", deals=500)(None)
+    own = Estimate.of(rock.candidate["return"])
+    assert abs(own.mean) < 1.5 * own.half
+    corridor = Corridor(random_start=False)
+    right = Matchup(corridor, lambda p, s, k: jnp.int32(1), None, deals=4, seed=0)(None)
+    left = Matchup(corridor, lambda p, s, k: jnp.int32(0), None, deals=4, seed=0)(None)
+    assert (right.candidate["return"] == 1.0).all() and (left.candidate["return"] == 0.0).all()
+    assert right.opponents == {}
+
+
+def test_results_do_not_depend_on_portions_and_devices():
+    whole = matchup(HighCard(), "highest", "random", deals=37)(None)
+    portions = matchup(HighCard(), "highest", "random", deals=37, lanes=3)(None)  # one deal per device at a time
+    for name, values in whole.candidate.items():
+        np.testing.assert_array_equal(values, portions.candidate[name])
+
+
+def test_training_and_final_deals_differ_and_repeat():
+    play = matchup(HighCard(), "highest", "random", deals=30)
+    final, again = play(None), play(None)
+    training = matchup(HighCard(), "highest", "random", deals=30, stream=TRAINING_DEALS)(None)
+    np.testing.assert_array_equal(final.candidate["tricks"], again.candidate["tricks"])
+    assert not np.array_equal(final.candidate["tricks"], training.candidate["tricks"])
+
+
+def test_duplicate_deals_are_the_same_deals():
+    """With deterministic players everybody's tricks over the rotations of one deal add up to one game's."""
+    samples = matchup(HighCard(), "lowest", "lowest", deals=20)(None)
+    assert np.allclose(samples.candidate["tricks"], 1.0)
+
+
+def test_a_broken_player_is_not_reported_as_a_result():
+    env = TicTacToe()
+    stubborn = Matchup(env, lambda p, s, k: jnp.int32(4), lambda p, s, k: jnp.int32(4), deals=2, seed=0)
+    with pytest.raises(RuntimeError, match="illegal action"):
+        stubborn(None)
+    with pytest.raises(RuntimeError, match="did not end"):
+        matchup(env, "random", "random", deals=2, max_steps=3)(None)
+
+
+def test_estimates_and_paired_differences():
+    estimate = Estimate.of(np.array([1.0, 3.0]))
+    assert estimate.mean == 2.0 and estimate.half == pytest.approx(1.96 * 1.0)
+    assert evaluate.format_estimate(Estimate(0.6291, 0.0244)) == "0.629 (0.024)"
+    assert evaluate.format_estimate(Estimate(-178.24, 3.0)) == "-178.2 (3.0)"
+    env = HighCard()
+    bots = {name: bot_player(env, name) for name in env.bots}
+    rows = [
+        evaluate.evaluate_players(env, [bots[name]], [bots["random"]], deals=100, seed=2)[0]
+        for name in ("highest", "lowest")
+    ]
+    change = evaluate.difference(*rows)["tricks"]
+    direct = rows[0].figures()["tricks"].mean - rows[1].figures()["tricks"].mean
+    assert change.mean == pytest.approx(direct)
+    same = evaluate.difference(rows[0], rows[0])["tricks"]
+    assert same == (0.0, 0.0)
+
+
+def test_parameters_are_arguments_not_constants():
+    env = TicTacToe(random_start=True)
+
+    def act(params, state, key):
+        return jnp.argmax(jnp.where(state.legal_action_mask, params, -1.0)).astype(jnp.int32)
+
+    evaluator = evaluate.Evaluator(env, act, [bot_player(env, "lowest")], deals=40, seed=3)
+    up, down = jnp.arange(9.0), jnp.arange(9.0)[::-1]
+    first, second, third = (evaluator(p)[0].samples.candidate["return"] for p in (up, down, up))
+    assert np.array_equal(first, third) and not np.array_equal(first, second)
+
+
+BOTS = ["env.id=tests.games:HighCard", "run.cache_dir=''"]
+
+
+def test_the_command_for_bots(capsys):
+    assert cli.main(["evaluate", "bot:highest", "--deals", "20", "--opponents", "random,lowest", *BOTS]) == 0
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert len(table) == 4 and [cell.strip() for cell in table[0].split("|")][1:5] == [
+        "candidate",
+        "2 opponents",
+        "deals",
+        "return",
+    ]
+    assert "opp. tricks" in table[0] and table[2].startswith("| highest") and " lowest " in table[3]
+
+
+def test_the_command_against_another(capsys):
+    command = ["evaluate", "bot:highest", "--against", "bot:lowest", "--deals", "20", "--opponents", "random", *BOTS]
+    assert cli.main(command) == 0
+    output = capsys.readouterr().out
+    assert "highest - lowest" in output and output.count("| highest   | ") == 2  # against random, and directly
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["bot:best", *BOTS], "no bot 'best'"),
+        (["bot:highest", "--opponents", "rendom", *BOTS], "did you mean 'random'"),
+        (["bot:highest", "--deals", "1", *BOTS], "--deals must be at least 2"),
+        (["no_such_run"], "there is no run 'no_such_run'"),
+    ],
+)
+def test_mistakes(capsys, arguments, message):
+    assert cli.main(["evaluate", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_unknown_bots_are_user_errors():
+    with pytest.raises(UserError, match="no bot"):
+        evaluate.bot_players(TicTacToe(), ["x"])
+
+
+def test_records_are_json():
+    env = HighCard()
+    row = evaluate.evaluate_players(env, [bot_player(env, "highest")], [bot_player(env, "random")], deals=5, seed=1)[0]
+    record = json.loads(json.dumps(row.record()))
+    assert (
+        record["deals"] == 5 and record["games"] == 15 and set(record["figures"]["tricks"]) == {"mean", "half_width_95"}
+    )

@@ -1,0 +1,114 @@
+"""Policy files."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from envs.errors import UserError
+from jaxrl.checkpoint import take
+from jaxrl.config import from_dict
+from jaxrl.export import load_policy, main, save_policy
+from jaxrl.networks.factory import make_network
+from jaxrl.runs import TrainedRun, create_run, load_run, make_act, make_env, make_stamp
+
+
+def a_run(tmp_path, *, env: str = "tests.games:HighCard", seeds: int = 1, dtype: str = "float32"):
+    """A run directory with one checkpoint of untrained parameters, made without training."""
+    config = from_dict(
+        {
+            "run": {"directory": str(tmp_path), "name": "run", "seeds": seeds},
+            "env": {"id": env},
+            "network": {"hidden": [8], "compute_dtype": dtype},
+        }
+    )
+    game = make_env(config)
+    run = create_run(config)
+    keys = jax.random.split(jax.random.key(0), seeds)
+    init = make_network(config.network, game).init
+    params = jax.vmap(init)(keys) if seeds > 1 else init(keys[0])
+    store = run.checkpoints()
+    store.save(take(7, {"params": params, "opt_state": params}, make_stamp(config, game)))
+    store.close()
+    return run
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_exported_policy_acts_like_the_run(tmp_path, dtype):
+    run = load_run(a_run(tmp_path, dtype=dtype).path)
+    save_policy(tmp_path / "agent.jaxrl", run)
+    policy = load_policy(tmp_path / "agent.jaxrl")
+    assert (policy.name, policy.update, policy.env.id) == ("run", 7, "high_card")
+    act = jax.jit(make_act(run.config, run.env, greedy=True))
+    step = jax.jit(run.env.step)
+    state = run.env.init(jax.random.key(1))
+    for turn in range(9):
+        action = policy.act(state.observation, state.legal_action_mask)
+        assert action == policy.act_on(state) == int(act(run.params[0], state, jax.random.key(0)))
+        probabilities = policy.probabilities(state.observation, state.legal_action_mask)
+        assert probabilities.sum() == pytest.approx(1) and not probabilities[~np.asarray(state.legal_action_mask)].any()
+        sampled = policy.act_on(state, greedy=False, seed=turn)
+        assert state.legal_action_mask[sampled] and sampled == policy.act_on(state, greedy=False, seed=turn)
+        assert np.isfinite(policy.value(state.observation))
+        state = step(state, action, jax.random.key(turn))
+
+
+def test_plain_lists_are_observations_too(tmp_path):
+    """As a server gets them from JSON."""
+    save_policy(tmp_path / "agent.jaxrl", load_run(a_run(tmp_path, env="tests.games:TicTacToe").path))
+    policy = load_policy(tmp_path / "agent.jaxrl")
+    state = policy.env.init(jax.random.key(0))
+    observation, mask = np.asarray(state.observation).tolist(), np.asarray(state.legal_action_mask).tolist()
+    assert policy.act(observation, mask) == policy.act_on(state)
+    with pytest.raises(UserError, match="shape"):
+        policy.act([[True, False]], mask)
+    with pytest.raises(UserError, match="the mask must hold 9"):
+        policy.act(observation, [True] * 8)
+    with pytest.raises(UserError, match="at least one of them true"):
+        policy.act(observation, [False] * 9)
+
+
+def test_the_command_and_the_seeds_of_a_run(tmp_path, capsys):
+    from jaxrl import cli
+
+    run = a_run(tmp_path, seeds=2)
+    for index in (0, 1):
+        file = str(tmp_path / f"{index}.jaxrl")
+        assert cli.main(["export", str(run.path), file, "--seed-index", str(index)]) == 0
+    assert "after 7 updates" in capsys.readouterr().out
+    first, second = (load_policy(tmp_path / f"{index}.jaxrl") for index in (0, 1))
+    state = first.env.init(jax.random.key(0))
+    assert first.value(state.observation) != second.value(state.observation)
+    assert cli.main(["export", str(run.path), str(tmp_path / "x"), "--seed-index", "2"]) == 2
+    assert cli.main(["export", str(run.path), str(tmp_path / "no" / "x")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+    assert callable(main)
+
+
+def test_files_that_are_no_policies(tmp_path):
+    run = load_run(a_run(tmp_path).path)
+    path = tmp_path / "agent.jaxrl"
+    save_policy(path, run)
+    good = path.read_bytes()
+    for data, message in (
+        (b"something", "not a policy file"),
+        (good[:-3], "damaged"),
+        (good[:200] + bytes([good[200] ^ 1]) + good[201:], "damaged"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(UserError, match=message):
+            load_policy(path)
+    with pytest.raises(UserError, match="cannot read"):
+        load_policy(tmp_path / "missing")
+
+
+def test_another_version_of_the_game_is_refused(tmp_path, monkeypatch):
+    run = load_run(a_run(tmp_path).path)
+    assert isinstance(run, TrainedRun)
+    save_policy(tmp_path / "agent.jaxrl", run)
+    monkeypatch.setattr("tests.games.HighCard.version", "2")
+    with pytest.raises(UserError, match="is for version 1 .* this is version 2"):
+        load_policy(tmp_path / "agent.jaxrl")
+    with pytest.raises(UserError, match="of another game: its version"):
+        load_run(tmp_path / "run")

@@ -1,0 +1,111 @@
+"""The log files and the progress line."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+
+import numpy as np
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+from jaxrl.metrics import MetricsLogger, Progress, duration, flatten_seeds, human, rate, read_rows
+
+
+def events(folder) -> list[Event]:
+    """All events below a folder, file by file in the order of their names (records: length, crc, data, crc)."""
+    found = []
+    for file in sorted((folder / "tensorboard").iterdir()):
+        data, place = file.read_bytes(), 0
+        while place < len(data):
+            (length,) = struct.unpack_from("<Q", data, place)
+            found.append(Event.FromString(data[place + 12 : place + 12 + length]))
+            place += 16 + length
+    return found
+
+
+def test_rows_and_events_carry_the_same_figures(tmp_path):
+    logger = MetricsLogger(tmp_path)
+    logger.write(2, 64, {"train/loss": 0.5, "rollout/ep_rew_mean": math.nan})
+    assert read_rows(tmp_path / "metrics.jsonl") == [
+        {"update": 2, "steps": 64, "train/loss": 0.5, "rollout/ep_rew_mean": None}
+    ]  # flushed already
+    scalars = [(e.step, v.tag, v.simple_value) for e in events(tmp_path) for v in e.summary.value]
+    assert scalars == [(64, "train/loss", 0.5)]
+    logger.close()
+
+
+def test_a_resumed_log_has_every_update_once(tmp_path):
+    logger = MetricsLogger(tmp_path)
+    for update in (1, 2, 3):
+        logger.write(update, 10 * update, {"a": update})
+    logger.close()
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"update": 4, "st')  # cut short by a crash
+    logger = MetricsLogger(tmp_path, resume=(2, 20))
+    logger.write(3, 30, {"a": 33})
+    logger.close()
+    rows = read_rows(tmp_path / "metrics.jsonl")
+    assert [(row["update"], row["a"]) for row in rows] == [(1, 1), (2, 2), (3, 33)]
+    starts = [e.step for e in events(tmp_path) if e.session_log.status == SessionLog.START]
+    assert starts == [21]  # TensorBoard drops what is at or beyond that step
+
+
+def test_two_loggers_in_one_second_do_not_overwrite_each_other(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.getpid", iter(range(100)).__next__)
+    for resume in (None, (1, 1)):
+        logger = MetricsLogger(tmp_path, resume=resume)
+        logger.write(1, 1, {"a": 1})
+        logger.close()
+    assert len(list((tmp_path / "tensorboard").iterdir())) == 2
+
+
+def test_seeds_are_averaged_without_the_missing_ones():
+    row = flatten_seeds({"a": np.array([1.0, 3.0]), "b": np.float32(2), "c": [math.nan, 4.0], "d": [math.nan] * 2})
+    assert row["a"] == 2 and row["seed_0/a"] == 1 and row["seed_1/a"] == 3 and row["b"] == 2 and row["c"] == 4
+    assert math.isnan(row["d"])
+
+
+def test_no_division_by_zero():
+    assert rate(5, 0.0) == 0.0 and rate(5, -1.0) == 0.0 and rate(6, 2.0) == 3.0
+    progress = Progress(0, stream=io.StringIO(), clock=lambda: 0.0)
+    assert "100.0 %" in progress.line(0, {}, 0.0)
+    assert "ETA -" in Progress(10, stream=io.StringIO(), clock=lambda: 0.0).line(5, {}, 0.0)
+
+
+def test_progress_prints_a_line_now_and_then_without_a_terminal():
+    clock = iter([0.0, 1.0, 2.0, 9.0, 10.0]).__next__
+    stream = io.StringIO()
+    progress = Progress(100, stream=stream, interval=5.0, clock=clock)
+    for steps in (10, 20, 30, 100):
+        progress.show(steps, {"time/fps": 1234.0, "train/approx_kl": 0.01, "train/explained_variance": 0.5})
+    lines = stream.getvalue().splitlines()
+    assert [line.split("|")[0].split("]")[1].strip() for line in lines] == ["10.0 %", "30.0 %", "100.0 %"]
+    assert "1.23k steps/s" in lines[0] and "KL 0.01" in lines[0] and "EV 0.5" in lines[0] and "ETA 0:09" in lines[0]
+
+
+def test_progress_redraws_one_line_on_a_terminal():
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    progress = Progress(100, stream=stream, clock=iter(range(100)).__next__)
+    progress.show(10, {})
+    progress.message("a word")
+    progress.show(20, {})
+    progress.close()
+    assert stream.getvalue().count("\n") == 2 and "\ra word\n" not in stream.getvalue().split("\r")[1]
+
+
+def test_readable_numbers():
+    assert [human(x) for x in (5, 12345, 2.5e6, 3e9, math.nan)] == ["5", "12.3k", "2.5M", "3G", "-"]
+    assert [duration(x) for x in (0, 65, 3725)] == ["0:00", "1:05", "1:02:05"]
+
+
+def test_rows_are_json(tmp_path):
+    logger = MetricsLogger(tmp_path)
+    logger.write(1, 1, {"x": math.inf})
+    logger.close()
+    assert json.loads((tmp_path / "metrics.jsonl").read_text())["x"] is None
