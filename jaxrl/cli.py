@@ -91,7 +91,8 @@ def _run(argv: list[str]) -> int:
     if command.devices:
         _prepare_devices(name, rest)
     elif name != "config":
-        xla.set_flags(devices=1, deterministic=False)
+        # Evaluation spreads its games over all cores; the others play one game.
+        xla.set_flags(devices=xla.cores() if name == "evaluate" else 1, deterministic=False)
     parser = Parser(prog=f"jaxrl {name}", description=command.help, allow_abbrev=False)
     if command.devices and name != "resume":
         parser.add_argument(
