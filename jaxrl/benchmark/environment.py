@@ -20,7 +20,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from envs import prng
 from envs.core import Env, PyTree, State
-from envs.wrappers import AutoReset, auto_reset
+from envs.wrappers import AutoReset, Final, auto_reset
 from jaxrl.benchmark.timing import Contestant
 
 VIEWS = ("lean", "observed", "features")
@@ -91,17 +91,19 @@ def play_steps(
       (states [B], f32[B] reward of seat 0 per lane, the buffer [T, B, ...] of the view).
     """
     env = auto.env
-    batch = states.legal_action_mask.shape[0]
+    lanes = jnp.arange(states.terminated.shape[0], dtype=jnp.uint32)
+
+    def of_lane(state: State, step_key: jax.Array, lane: jax.Array) -> tuple[State, Final]:
+        lane_key = jax.random.fold_in(step_key, lane)
+        return auto.step(state, env.random_action(state, lane_key), jax.random.fold_in(lane_key, 1))
 
     def step(carry: tuple[State, jax.Array], time: jax.Array) -> tuple[tuple[State, jax.Array], PyTree]:
-        state, total = carry
-        seen = _seen(env, state, view)
-        keys = jax.random.split(jax.random.fold_in(key, time), (2, batch))
-        action = jax.vmap(env.random_action)(state, keys[0])
-        state, final = jax.vmap(auto.step)(state, action, keys[1])
-        return (state, total + final.rewards[:, 0]), seen
+        states, total = carry
+        seen = _seen(env, states, view)
+        states, final = jax.vmap(of_lane, in_axes=(0, None, 0))(states, jax.random.fold_in(key, time), lanes)
+        return (states, total + final.rewards[:, 0]), seen
 
-    (states, total), buffer = jax.lax.scan(step, (states, jnp.zeros(batch)), jnp.arange(steps))
+    (states, total), buffer = jax.lax.scan(step, (states, jnp.zeros(lanes.shape)), jnp.arange(steps))
     if not whole:
         states = states.replace(observation=None, legal_action_mask=None)
     return states, total, buffer

@@ -28,6 +28,7 @@ class Result(NamedTuple):
     rate: float  # units per second, the median over the rounds
     low: float  # the slowest round
     high: float  # the fastest round
+    cpu_rate: float  # units per second of processor time (of all threads), the median: deaf to other processes
     seconds: float  # the median time of one block
     first_seconds: float  # the untimed first run, compilation included
     info: dict[str, Any]
@@ -61,19 +62,23 @@ def race(contestants: Sequence[Contestant], *, rounds: int = 5, seconds: float =
     single = [stopwatch(each.block) for each in contestants]
     repeats = [max(1, round(seconds / duration)) for duration in single]
     times: list[list[float]] = [[] for _ in contestants]
+    processor: list[list[float]] = [[] for _ in contestants]
     for _ in range(rounds):
-        for each, count, record in zip(contestants, repeats, times, strict=True):
+        for each, count, record, cpu in zip(contestants, repeats, times, processor, strict=True):
+            before = time.process_time()
             record.append(stopwatch(each.block, count) / count)
-    return [_result(each, record, warm) for each, record, warm in zip(contestants, times, first, strict=True)]
+            cpu.append((time.process_time() - before) / count)
+    return [_result(*of_one) for of_one in zip(contestants, times, processor, first, strict=True)]
 
 
-def _result(contestant: Contestant, times: Sequence[float], first: float) -> Result:
+def _result(contestant: Contestant, times: list[float], processor: list[float], first: float) -> Result:
     median = statistics.median(times)
     return Result(
         name=contestant.name,
         rate=contestant.units / median,
         low=contestant.units / max(times),
         high=contestant.units / min(times),
+        cpu_rate=safe_ratio(contestant.units, statistics.median(processor)),
         seconds=median,
         first_seconds=first,
         info=dict(contestant.info),
