@@ -91,7 +91,7 @@ class ExportedPolicy:
     def _checked(self, observation: PyTree) -> PyTree:
         spec = self.env.observation_spec
         try:
-            parts = self._structure.flatten_up_to(observation)
+            parts = self._structure.flatten_up_to(observation)  # type: ignore[attr-defined]
             leaves = [np.asarray(x, s.dtype) for x, s in zip(parts, jax.tree.leaves(spec), strict=True)]
         except (ValueError, TypeError, OverflowError) as error:
             raise UserError(f"the observation is not one of {self.config.env.id}: {error}") from error

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from envs.core import Env, State
@@ -93,7 +94,7 @@ def render_for(env: Env, state: State, seat: int) -> str:
     try:
         return env.render(state)
     except NotImplementedError:
-        return str(jax.tree.map(np.asarray, env.observe(state, np.int32(seat))))
+        return str(jax.tree.map(np.asarray, env.observe(state, jnp.int32(seat))))
 
 
 def parse_action(answer: str, legal: dict[int, str]) -> tuple[int | None, str]:
