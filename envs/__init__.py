@@ -1,1 +1,1 @@
-"""Games: each asks its seats for one legal action at a time. See `envs.core` for the contract."""
+"""Games for learners written in JAX: the contract, the games, and adapters to and from other libraries."""

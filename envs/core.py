@@ -10,8 +10,9 @@ Shape letters: P seats, A actions.
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +45,8 @@ class State:
     truncated: jax.Array
     illegal_action: jax.Array
 
+
+S = TypeVar("S", bound=State)
 
 Bot = Callable[[State, Key], jax.Array]
 """A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``."""
@@ -206,10 +209,12 @@ class Env(abc.ABC):
 
     # ---- bookkeeping --------------------------------------------------------------------------------------------
 
-    def _with_observation(self, state: State) -> State:
+    def _with_observation(self, state: S) -> S:
         if self.simultaneous:
-            return state.replace(observation=jax.vmap(self.observe, in_axes=(None, 0))(state, state.current_player))
-        return state.replace(observation=self.observe(state, state.current_player))
+            observation = jax.vmap(self.observe, in_axes=(None, 0))(state, state.current_player)
+        else:
+            observation = self.observe(state, state.current_player)
+        return dataclasses.replace(state, observation=observation)
 
     def _penalty(self, state: State, legal: jax.Array) -> jax.Array:
         """f32[P]: -penalty for each offender, +penalty shared by the others."""

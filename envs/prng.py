@@ -51,7 +51,7 @@ def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return _derive(key, _counters(shape), 0x1B873593)
 
 
-def _fold_in(key: jax.Array, data: jax.Array) -> jax.Array:
+def _fold_in(key: jax.Array, data: jax.Array | int) -> jax.Array:
     return _derive(key, jnp.asarray(data).astype(jnp.uint32), 0x2C1B3C6D)
 
 

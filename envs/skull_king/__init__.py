@@ -1,1 +1,1 @@
-"""Skull King: rules, observation, bots and rendering, each in a file of its own."""
+"""Skull King: rules, observation, bots and pictures."""

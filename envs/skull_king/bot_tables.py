@@ -17,24 +17,12 @@ NUM_SLOTS = 83
 SLOT_TIGRESS_PIRATE = c.slot_of(c.TIGRESS_PIRATE)
 
 # Masks of the third word of a CardSet (slot 64 = card 56 is bit 0) by class; the unseen Tigress counts as a pirate.
-_ESCAPES, _PIRATES = 0b11111, 0b11111 << 5
-_TIGRESS, _KING, _MERMAIDS, _KRAKEN, _WHALE, _LOOTS = 1 << 10, 1 << 11, 3 << 12, 1 << 14, 1 << 15, 3 << 16
 CLASSES: dict[str, np.uint32] = {
-    "pirate": np.uint32(_PIRATES | _TIGRESS),
-    "king": np.uint32(_KING),
-    "mermaid": np.uint32(_MERMAIDS),
-    "kraken": np.uint32(_KRAKEN),
-    "whale": np.uint32(_WHALE),
-}
-# As what a special play wins a trick; bool[19] over slots 64..82.
-WINNER_CLASS: dict[str, np.ndarray] = {
-    name: (mask >> np.arange(19) & 1).astype(bool)
-    for name, mask in {
-        "escape": _ESCAPES | _TIGRESS | _LOOTS,
-        "pirate": _PIRATES | 1 << 18,
-        "king": _KING,
-        "mermaid": _MERMAIDS,
-    }.items()
+    "pirate": np.uint32(0b111111 << 5),
+    "king": np.uint32(1 << 11),
+    "mermaid": np.uint32(3 << 12),
+    "kraken": np.uint32(1 << 14),
+    "whale": np.uint32(1 << 15),
 }
 
 _PLAIN = {
@@ -137,7 +125,6 @@ def hard_worth(players: int) -> np.ndarray:
 WORTH = by_slot(_worth)
 COST = by_slot(lambda play: 60 if play == c.TIGRESS else _hard_worth(play, 4))
 DANGER = by_slot(_danger)
-ACTION = by_slot(lambda play: play + 11)
 BY_ACTION = _order(lambda play: play)
 BY_STRENGTH = _order(lambda play: (_strength(play), play))
 BY_WEAKNESS = _order(lambda play: (-_strength(play), play))

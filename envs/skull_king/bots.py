@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,8 @@ from envs.core import Bot, Key
 from envs.skull_king import bot_tables as tables
 from envs.skull_king import cards as c
 from envs.skull_king import rules
-from envs.skull_king.rules import Game, Setup
+from envs.skull_king.deal import Setup, cards_dealt
+from envs.skull_king.rules import Game
 from envs.skull_king.trick import WHALE_LAST, Trick, winning_plays
 
 Legal = tuple[jax.Array, ...]  # the four words of `rules.legal_words`
@@ -90,7 +92,7 @@ def make_bots(setup: Setup) -> dict[str, Bot]:
 def _needs(game: Game, setup: Setup) -> tuple[jax.Array, jax.Array, jax.Array]:
     """i32[] each: bid - won of the actor, tricks left with the current one, cards dealt."""
     r = game.round
-    hand_size = rules.hand_size(game.number, setup)
+    hand_size = cards_dealt(game.number, setup)
     return get_field(r.bids, game.actor) - get_field(r.won, game.actor), hand_size - r.tricks, hand_size
 
 
@@ -204,45 +206,132 @@ def _with_the_table(game: Game, plays: CardSet, mode: jax.Array, discarding: jax
 
 # ---- hard -----------------------------------------------------------------------------------------------------------
 
+_NONE = 1 << 30  # greater than any key of a play
+
+
+class Threats(NamedTuple):
+    """What could still take the trick from a play that wins it now; i32[] unless noted."""
+
+    winning: CardSet  # the plays that win now
+    suits: tuple[jax.Array, ...]  # u32[] for each suit, the unseen numbers: number m is bit m - 1
+    special: tuple[jax.Array, ...]  # how many unseen cards beat a winning escape, pirate, king, mermaid
+    plain: jax.Array  # how many unseen cards outside its suit beat a winning plain card, the Whale aside
+    roger: jax.Array  # the same for a Jolly Roger
+    whale: jax.Array  # 1 if the Whale is unseen
+    kraken: jax.Array  # 1 if the Kraken is unseen
+    whale_played: jax.Array  # bool[], the Whale decides the trick: only numbers count
+    highest: jax.Array  # the highest number in the trick
+    total: jax.Array  # unseen cards
+    to_come: jax.Array  # seats to act after this one
+
+
+class _Best(NamedTuple):
+    """The least key (secondary, action) so far among some of the plays; i32[]."""
+
+    rest: CardSet  # plays not looked at yet
+    safe: jax.Array  # among plays with P >= 500
+    weak: jax.Array  # among plays with P <= 100
+    every: jax.Array  # among all plays
+    risk: jax.Array  # among all plays, by P first
+
 
 def _hard_card(
     game: Game, legal: Legal, setup: Setup, need: jax.Array, left: jax.Array, estimate: jax.Array
 ) -> jax.Array:
-    """The play, or the discard with Bendt: the least (primary, secondary, action) among the candidates."""
+    """The play, or the discard with Bendt: the candidate with the least key."""
     discarding = game.phase == rules.BENDT
-    flags = _plays(legal).bits()[: tables.NUM_SLOTS]
-    chance = hold_chance(game, setup)
-    ambitious = jnp.where(discarding, (need > 0) & (estimate <= 100 * need + 50), need > 0)
-    weak, safe = flags & (chance <= 100), flags & (chance >= 500)
-    any_weak, any_safe = jnp.any(weak), jnp.any(safe)
-    must_win = ~discarding & (need > 0) & (need >= left) & jnp.any(flags & (chance > 0))
+    threats = find_threats(game, setup)
+    keep_strong = jnp.where(discarding, (need > 0) & (estimate <= 100 * need + 50), need > 0)
+    none = jnp.int32(_NONE)
+    start = _Best(rest=_plays(legal), safe=none, weak=none, every=none, risk=none)
+    look = partial(_look_at_next, threats, keep_strong, need > 0, setup)
+    best, _ = lax.scan(look, start, None, length=setup.max_hand + 1)  # one more: the Tigress counts twice
+    can_win = (best.risk >> 14) < 1000
+    to_win = jnp.where(best.safe < _NONE, best.safe, jnp.where(best.weak < _NONE, best.weak, best.every))
+    to_win = jnp.where((need >= left) & can_win, best.risk, to_win)
     last = game.round.trick.size == setup.players - 1
-    least_risk = ~discarding & (need <= 0) & ~any_weak & ~last
-    every = discarding | must_win | ((need <= 0) & ~any_weak) | ((need > 0) & ~any_safe & ~any_weak)
-    only_safe = (need > 0) & any_safe
-    candidates = jnp.where(every, flags, jnp.where(only_safe, safe, weak))
-    primary = jnp.where(must_win, 1000 - chance, jnp.where(least_risk, chance, 0))
-    secondary = jnp.where(ambitious, tables.COST, 127 - tables.DANGER)
-    order = (primary << 14) | (secondary << 7) | tables.ACTION
-    return jnp.min(jnp.where(candidates, order, 1 << 30)) & 127
+    to_lose = jnp.where(best.weak < _NONE, best.weak, jnp.where(last, best.every, best.risk))
+    return jnp.where(discarding, best.every, jnp.where(need > 0, to_win, to_lose)) & 127
 
 
-def hold_chance(game: Game, setup: Setup) -> jax.Array:
-    """Thousandths, i32[83] by slot: the chance P that a play still wins when the seats to come have played.
+def _look_at_next(
+    threats: Threats, keep_strong: jax.Array, wants_trick: jax.Array, setup: Setup, best: _Best, _: None
+) -> tuple[_Best, None]:
+    """Takes the first of the remaining plays into account."""
+    single = _first(best.rest)
+    slot = _slot_of_first(single)
+    chance = jnp.where((single & threats.winning).any(), hold_chance(threats, slot, setup), 0)
+    table = jnp.asarray(np.concatenate([127 - tables.DANGER, tables.COST]) << 7)
+    secondary = table.at[slot + jnp.where(keep_strong, tables.NUM_SLOTS, 0)].get(mode="clip")
+    key = jnp.where(best.rest.any(), secondary | (rules.FIRST_PLAY + c.card(slot)), _NONE)
+    risk = jnp.where(wants_trick, 1000 - chance, chance) << 14
+    return _Best(
+        rest=best.rest - single,
+        safe=jnp.minimum(best.safe, jnp.where(chance >= 500, key, _NONE)),
+        weak=jnp.minimum(best.weak, jnp.where(chance <= 100, key, _NONE)),
+        every=jnp.minimum(best.every, key),
+        risk=jnp.minimum(best.risk, risk | key),
+    ), None
 
-    Each of them is taken to play a random unseen card; a play that would not win now has chance 0.
+
+def hold_chance(threats: Threats, slot: jax.Array, setup: Setup) -> jax.Array:
+    """Thousandths, i32[]: the chance P that a play which wins now still wins when the seats to come have played.
+
+    Each of them is taken to play a random unseen card.
     """
-    trick = game.round.trick
-    unseen = unseen_cards(game, setup)
-    total = unseen.count()
-    open_share = (total - beaten_by(trick, unseen)).astype(jnp.float32)
+    total = threats.total
+    open_cards = (total - beaten_by(threats, slot)).astype(jnp.float32)
     inverse = 1.0 / jnp.maximum(total, 1).astype(jnp.float32)
-    to_come = setup.players - 1 - trick.size
-    p = jnp.full(tables.NUM_SLOTS, 1000.0, jnp.float32)
+    p = jnp.float32(1000.0)
     for turn in range(setup.players - 1):
-        # The exact quotient is at least 0.5 / 74 away from the next integer, far more than the rounding error.
-        p = jnp.where((turn < to_come) & (total > 0), jnp.floor((p * open_share + 0.5) * inverse), p)
-    return jnp.where(_winning(trick).bits()[: tables.NUM_SLOTS], p.astype(jnp.int32), 0)
+        # The exact quotient plus 0.5 / 74 is far enough from the next integer for any rounding of the division.
+        p = jnp.where((turn < threats.to_come) & (total > 0), jnp.floor((p * open_cards + 0.5) * inverse), p)
+    return p.astype(jnp.int32)
+
+
+def beaten_by(threats: Threats, slot: jax.Array) -> jax.Array:
+    """How many unseen cards, played next, would take the trick from a play that wins now; i32[]."""
+    suit, number = slot >> 4, (slot & 15) + 1
+    shift = number.astype(jnp.uint32)
+    higher = [lax.population_count(word >> shift).astype(jnp.int32) for word in threats.suits]
+    own_suit = jnp.where(suit == 0, higher[0], jnp.where(suit == 1, higher[1], higher[2]))
+    calm = jnp.where(suit == c.ROGER, threats.roger + higher[3], threats.plain + own_suit)
+    calm = calm + jnp.where(number > threats.highest, 0, threats.whale)  # the Whale leaves the highest in place
+    by_suit = jnp.where(threats.whale_played, threats.kraken + sum(higher), calm)
+    escape, pirate, king, mermaid = threats.special
+    i = slot - 64
+    is_pirate = ((i >= 5) & (i < 10)) | (i == 18)
+    by_class = jnp.where(is_pirate, pirate, jnp.where(i == 11, king, jnp.where((i == 12) | (i == 13), mermaid, escape)))
+    return jnp.where(i < 0, by_suit, by_class)
+
+
+def find_threats(game: Game, setup: Setup) -> Threats:
+    """Counts the unseen cards by class (specification section 12, hold chance)."""
+    trick, unseen = game.round.trick, unseen_cards(game, setup)
+    suits = (unseen.w0 & 0xFFFF, unseen.w0 >> 16, unseen.w1 & 0xFFFF, unseen.w1 >> 16)
+    count = {name: lax.population_count(unseen.w2 & mask).astype(jnp.int32) for name, mask in tables.CLASSES.items()}
+    rogers = lax.population_count(suits[3]).astype(jnp.int32)
+    cards = (lax.population_count(unseen.w0) + lax.population_count(unseen.w1)).astype(jnp.int32)
+    characters = count["pirate"] + count["king"] + count["mermaid"]
+    beasts = count["kraken"] + count["whale"]
+    return Threats(
+        winning=_winning(trick),
+        suits=suits,
+        special=(
+            beasts + characters + cards,
+            beasts + count["king"],
+            beasts + count["mermaid"],
+            beasts + jnp.where(trick.king >= 0, 0, count["pirate"]),
+        ),
+        plain=count["kraken"] + characters + rogers,
+        roger=count["kraken"] + characters,
+        whale=count["whale"],
+        kraken=count["kraken"],
+        whale_played=trick.beast == WHALE_LAST,
+        highest=trick.highest,
+        total=unseen.count(),
+        to_come=setup.players - 1 - trick.size,
+    )
 
 
 def unseen_cards(game: Game, setup: Setup) -> CardSet:
@@ -252,26 +341,16 @@ def unseen_cards(game: Game, setup: Setup) -> CardSet:
     return c.deck(setup.expansion) - known
 
 
-def beaten_by(trick: Trick, unseen: CardSet) -> jax.Array:
-    """How many unseen cards, played next, would take the trick from each play that wins now; i32[83] by slot."""
-    suits = jnp.stack([unseen.w0 & 0xFFFF, unseen.w0 >> 16, unseen.w1 & 0xFFFF, unseen.w1 >> 16])  # u32[4]
-    numbers = jnp.arange(16, dtype=jnp.uint32)
-    higher = lax.population_count(suits[:, None] >> (numbers + 1)).astype(jnp.int32)  # [suit, number - 1]
-    special = {name: lax.population_count(unseen.w2 & mask).astype(jnp.int32) for name, mask in tables.CLASSES.items()}
-    rogers = lax.population_count(suits[3]).astype(jnp.int32)
-    characters = special["pirate"] + special["king"] + special["mermaid"]
-    kraken, whale = special["kraken"], special["whale"]
-    over_whale = kraken + jnp.sum(higher, axis=0, keepdims=True)
-    immune = numbers.astype(jnp.int32) + 1 > trick.highest  # the Whale leaves the highest number in place
-    calm = kraken + characters + higher + jnp.where(immune, 0, whale)
-    calm = calm + jnp.where(np.arange(4)[:, None] == c.ROGER, 0, rogers)
-    by_suit = jnp.where(trick.beast == WHALE_LAST, over_whale, calm)
-    beasts = kraken + whale
-    counts = {
-        "escape": beasts + characters + jnp.sum(lax.population_count(suits)).astype(jnp.int32),
-        "pirate": beasts + special["king"],
-        "king": beasts + special["mermaid"],
-        "mermaid": beasts + jnp.where(trick.king >= 0, 0, special["pirate"]),
-    }
-    by_special = sum(jnp.where(tables.WINNER_CLASS[name], count, 0) for name, count in counts.items())
-    return jnp.concatenate([by_suit.ravel(), jnp.asarray(by_special)])
+def _first(cards: CardSet) -> CardSet:
+    """The first card of a set alone; the empty set if there is none."""
+    w0 = cards.w0 & (jnp.uint32(0) - cards.w0)
+    w1 = jnp.where(cards.w0 == 0, cards.w1 & (jnp.uint32(0) - cards.w1), jnp.uint32(0))
+    w2 = jnp.where((cards.w0 | cards.w1) == 0, cards.w2 & (jnp.uint32(0) - cards.w2), jnp.uint32(0))
+    return CardSet(w0, w1, w2)
+
+
+def _slot_of_first(single: CardSet) -> jax.Array:
+    """i32[]: the slot of a set of one card."""
+    word = single.w0 | single.w1 | single.w2
+    base = jnp.where(single.w1 != 0, 32, jnp.where(single.w2 != 0, 64, 0))
+    return base + lax.population_count(word - 1).astype(jnp.int32)

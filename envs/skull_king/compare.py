@@ -11,7 +11,7 @@ import numpy as np
 
 from envs.skull_king import rules
 from envs.skull_king.cards import TIGRESS
-from envs.skull_king.records import Record, actions
+from envs.skull_king.records import Record
 from envs.skull_king.replay import CHECKED_BOTS, Replay
 
 PHASES = ("BID", "PLAY", "ROSIE", "BENDT", "ROATAN", "HARRY", "END")
@@ -198,8 +198,3 @@ def _alliances(entries: list[int]) -> list[list[int]]:
 def _play(seat: int, action: int) -> list[int]:
     pirate = action == rules.PLAY_TIGRESS_PIRATE
     return [seat, TIGRESS if pirate else action - rules.FIRST_PLAY, int(pirate)]
-
-
-def num_decisions(record: Record) -> int:
-    """How many decisions a recorded game has."""
-    return len(actions(record))

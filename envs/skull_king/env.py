@@ -10,12 +10,14 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from envs.cards import get_field, nth_set_bit, scale, small_mod
+from envs.cards import get_field, nth_set_bit, scale
 from envs.core import Bot, Env, Key, State, Tokens, public_fields
 from envs.errors import UserError
+from envs.skull_king import deal as dealing
 from envs.skull_king import observe, rules
 from envs.skull_king.cards import card_name
-from envs.skull_king.rules import NUM_ACTIONS, NUM_ROUNDS, Deal, Game, Round, Setup
+from envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
+from envs.skull_king.rules import NUM_ACTIONS, Game
 
 REWARDS = ("points", "points_dense", "margin", "rank", "win")
 EPISODES = ("game", "round")
@@ -82,7 +84,7 @@ class SkullKing(Env):
             expansion=bool(expansion),
             abilities=bool(abilities),
             single_round=episode == "round",
-            draws=_draws(players, self.round_weights if episode == "round" else None),
+            draws=dealing.draws_needed(players, self.round_weights if episode == "round" else None),
         )
 
     # ---- the contract -------------------------------------------------------------------------------------------
@@ -192,15 +194,12 @@ class SkullKing(Env):
         """
         if self.setup.single_round:
             raise UserError("skull_king: given decks need episode 'game'")
-        decks = jnp.asarray(decks).astype(jnp.int32)
-        rows = [rules.deal_from_deck(decks[r], r + 1, self.setup) for r in range(NUM_ROUNDS)]
-        fixed = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-        game = self._game(jnp.int32(1), rows[0], jnp.asarray(first).astype(jnp.int32)).replace(fixed=fixed)
+        game = rules.game_from_decks(jnp.asarray(decks), first, self.setup)
         return self._with_observation(self._wrap(self._blank(game), game))
 
     def init_deal(self, key: Key) -> SkullKingState:
         if self.setup.single_round:
-            return self.init(key)
+            return self._with_observation(self._init(key))
         deck_key, first_key = jax.random.split(key)
         order = jnp.arange(self.setup.deck_size)
         decks = jax.vmap(lambda k: jax.random.permutation(k, order))(jax.random.split(deck_key, NUM_ROUNDS))
@@ -210,7 +209,7 @@ class SkullKing(Env):
 
     def _deal_all(self, deal: Deal, number: jax.Array, bits: jax.Array) -> Deal:
         def one(deal, bits):
-            return rules.deal_card(deal, number, bits, self.setup), None
+            return dealing.deal_card(deal, number, bits, self.setup), None
 
         return lax.scan(one, deal, bits)[0]
 
@@ -219,12 +218,12 @@ class SkullKing(Env):
         number = state.game.next_number
 
         def unfinished(carry):
-            return state.terminated & ~rules.is_dealt(carry[0], number, self.setup)
+            return state.terminated & ~dealing.is_dealt(carry[0], number, self.setup)
 
         def one(carry):
             deal, i = carry
             bits = jax.random.bits(jax.random.fold_in(key, i))
-            return rules.deal_card(deal, number, bits, self.setup), i + 1
+            return dealing.deal_card(deal, number, bits, self.setup), i + 1
 
         return lax.while_loop(unfinished, one, (state.game.next, jnp.uint32(0)))[0]
 
@@ -238,28 +237,13 @@ class SkullKing(Env):
     def _begin(self, number: jax.Array, deal: Deal, key: Key) -> SkullKingState:
         """A new episode; `observation` still has to be filled in."""
         bits = jax.random.bits(key, (2,))
-        game = self._game(number, deal, scale(bits[0], jnp.int32(self.num_players)))
+        game = rules.begin_game(number, deal, scale(bits[0], jnp.int32(self.num_players)), self.setup)
         if self.setup.single_round:
             next_key, score_key = jax.random.split(key)
             spread = 30 * (number - 1)
             scores = jax.random.uniform(score_key, (self.num_players,), minval=-1.0, maxval=2.0) * spread
             game = game.replace(next_number=self._draw_number(next_key), scores=10 * (scores / 10).astype(jnp.int32))
         return self._wrap(self._blank(game), game)
-
-    def _game(self, number: jax.Array, deal: Deal, first: jax.Array) -> Game:
-        leads = small_mod(first + number - 1, self.num_players)
-        return Game(
-            number=number,
-            first=first,
-            phase=jnp.int32(rules.BID),
-            actor=leads,
-            scores=jnp.zeros(self.num_players, jnp.int32),
-            exact=jnp.uint32(0),
-            round=Round.begin(deal, leads),
-            next_number=jnp.minimum(number + 1, NUM_ROUNDS),
-            next=Deal.empty(self.num_players),
-            fixed=None,
-        )
 
     def _blank(self, game: Game) -> SkullKingState:
         public = public_fields(num_players=self.num_players, num_actions=NUM_ACTIONS)
@@ -285,17 +269,3 @@ class SkullKing(Env):
             _, rank_return, win_share = rules.ranking(game.scores)
             final = rank_return if self.reward == "rank" else win_share
         return jnp.where(ended, final, 0.0)
-
-
-def _draws(players: int, weights: np.ndarray | None) -> int:
-    """Cards to deal ahead per step, so that the next deal is complete when it is needed."""
-
-    def hand(number: int) -> int:
-        return min(number, 8 if players == 8 else 10)
-
-    if weights is None:
-        pairs = [(r, r + 1) for r in range(1, NUM_ROUNDS)] + [(NUM_ROUNDS, 1)]
-    else:
-        possible = [r + 1 for r in range(NUM_ROUNDS) if weights[r] > 0]
-        pairs = [(a, b) for a in possible for b in possible]
-    return max(-(-(players * hand(b) + 2) // (players * (1 + hand(a)))) for a, b in pairs)

@@ -17,7 +17,8 @@ from envs.cards import CardSet, Hands, get_field, rotate_fields, small_mod
 from envs.core import Tokens
 from envs.skull_king import cards as c
 from envs.skull_king import rules
-from envs.skull_king.rules import BID, PLAY, Game, Setup
+from envs.skull_king.deal import Deal, Setup, cards_dealt, deal_cards
+from envs.skull_king.rules import BID, PLAY, Game
 from envs.skull_king.trick import play_of, resolve, winning_plays
 
 NUM_WORDS = 28
@@ -235,7 +236,7 @@ def features(observation: jax.Array, setup: Setup) -> jax.Array:
 def _context(v: View, setup: Setup) -> jax.Array:
     """Everything that is not a card set, f32[58 + 41 * P]."""
     n = setup.players
-    hand_size = rules.hand_size(v.number, setup)
+    hand_size = cards_dealt(v.number, setup)
     left = (hand_size - v.tricks).astype(jnp.float32)
     need = jnp.where(v.bid_known, v.bids - v.won, 0).astype(jnp.float32)
     seats = jnp.arange(n)
@@ -342,7 +343,7 @@ def permute_hidden(game: Game, seat: jax.Array, key: jax.Array, setup: Setup) ->
         top = top | card.where((size > 0) & (top.count() < r.top.count()))
     moved = moved.replace(top=top, bids=_shuffle_bids(game, seat, bid_key, setup))
     bits = jax.random.bits(deal_key, (n * setup.max_hand + 2,))
-    following = rules.deal_cards(rules.Deal.empty(n), game.next_number, bits, setup)
+    following = deal_cards(Deal.empty(n), game.next_number, bits, setup)
     return game.replace(round=moved, next=following)
 
 
@@ -350,7 +351,7 @@ def _shuffle_bids(game: Game, seat: jax.Array, key: jax.Array, setup: Setup) -> 
     """While bidding, the bids already made by other seats are replaced by random ones."""
     n, r = setup.players, game.round
     bids = r.bids
-    guesses = jax.random.randint(key, (n,), 0, rules.hand_size(game.number, setup) + 1)
+    guesses = jax.random.randint(key, (n,), 0, cards_dealt(game.number, setup) + 1)
     for other in range(n):
         made = (other - r.leader) % n < (game.actor - r.leader) % n
         change = (game.phase == BID) & made & (other != seat)

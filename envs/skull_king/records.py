@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,34 +29,40 @@ class Recording(NamedTuple):
     """One file."""
 
     kind: str  # GAMES, BOT_CHOICES or TRICKS
-    records: list[Record]
+    records: Iterator[Record]  # parsed and checked one by one: the games of a large file do not fit into memory
 
 
 def read(path: str | Path) -> Recording:
-    """Reads a file, plain or gzip.
+    """Opens a file, plain or gzip.
 
     Raises:
-      UserError: the file cannot be read, or is not a recording; the message names the line.
+      UserError: the file cannot be read, or is not a recording; the message names the line. Lines after the first are
+        checked when the iterator reaches them.
     """
     path = Path(path)
     lines = [line for line in _text(path).split("\n") if line.strip()]
     if not lines:
         raise UserError(f"{path} is empty: expected recorded games, one JSON object a line.")
-    kind = ""
-    records = []
+    kind = _kind(path, _parse(path, 1, lines[0]))
+    return Recording(kind, _checked(path, kind, lines))
+
+
+def _checked(path: Path, kind: str, lines: list[str]) -> Iterator[Record]:
     for number, line in enumerate(lines, 1):
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise UserError(f"{path}, line {number}: not JSON ({error}).") from None
-        kind = kind or _kind(path, record)
+        record = _parse(path, number, line)
         try:
             _CHECKS[kind](record)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             what = f"{error} is missing" if isinstance(error, KeyError) else error
             raise UserError(f"{path}, line {number}: not a record of {kind} ({what}).") from None
-        records.append(record)
-    return Recording(kind, records)
+        yield record
+
+
+def _parse(path: Path, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise UserError(f"{path}, line {number}: not JSON ({error}).") from None
 
 
 def label(record: Record, position: int) -> str:
@@ -69,6 +75,12 @@ def actions(record: Record) -> list[int]:
     if "actions" in record:
         return record["actions"]
     return [decision[3] for entry in record["rounds"] for decision in entry["dec"]]
+
+
+def max_decisions(players: int) -> int:
+    """The longest possible game: bids, plays and five ability decisions a round (specification section 6)."""
+    most = 8 if players == 8 else 10
+    return players * sum(1 + min(number, most) for number in range(1, NUM_ROUNDS + 1)) + 5 * NUM_ROUNDS
 
 
 def _text(path: Path) -> str:
@@ -110,7 +122,7 @@ def _check_head(record: Record) -> None:
     _require(len(record["final"]) == n, "final needs one number per seat")
     taken = actions(record)
     _whole(taken, 0, NUM_ACTIONS - 1, "actions must be 0..99")
-    _require(0 < len(taken) <= 1000, "the number of actions is impossible")
+    _require(0 < len(taken) <= max_decisions(n), "the number of actions is impossible")
 
 
 def _check_game(record: Record) -> None:

@@ -20,14 +20,13 @@ from envs.cards import get_field
 from envs.skull_king import records, rules
 from envs.skull_king.bots import CHOOSE
 from envs.skull_king.cards import NUM_CARDS, TIGRESS_PIRATE
-from envs.skull_king.decks import game_from_decks
+from envs.skull_king.deal import Deal, Setup
 from envs.skull_king.records import Record
-from envs.skull_king.rules import Deal, Game, Setup
+from envs.skull_king.rules import Game
 from envs.skull_king.trick import Trick, resolve
 
 CHECKED_BOTS = ("easy", "medium", "hard")
 MAX_GAMES = 512  # per call: bounds the memory of the outputs
-QUICK_LIMIT = 1_000_000  # decisions in a group below which compiling costs more than running
 
 
 class Steps(NamedTuple):
@@ -108,9 +107,10 @@ def _resolve_trick(plays: jax.Array):
 def _replay_group(table: tuple[int, int, int], recorded: list[Record], *, bots: bool) -> Iterator[Replay]:
     players, expansion, abilities = table
     setup = Setup(players=players, expansion=bool(expansion), abilities=bool(abilities))
-    length = max(len(records.actions(record)) for record in recorded)
-    batch = min(len(recorded), MAX_GAMES)
-    program = _compile(setup, batch, length, bots, quick=len(recorded) * length < QUICK_LIMIT)
+    # Few different shapes, so that a program serves many groups.
+    length = records.max_decisions(players)
+    batch = min(max(8, 1 << (len(recorded) - 1).bit_length()), MAX_GAMES)
+    program = _compile(setup, batch, length, bots)
     for start in range(0, len(recorded), batch):
         chunk = recorded[start : start + batch]
         padded = chunk + [chunk[-1]] * (batch - len(chunk))
@@ -135,8 +135,8 @@ def _inputs(recorded: list[Record], length: int) -> tuple[np.ndarray, ...]:
 
 
 @cache
-def _compile(setup: Setup, batch: int, length: int, bots: bool, quick: bool) -> Callable:
-    """The program for one table; `quick` halves the compile time and makes the program about eight times slower."""
+def _compile(setup: Setup, batch: int, length: int, bots: bool) -> Callable:
+    """The program for one table. Compiling is nearly all of the work, so the expensive passes are left out."""
     shapes = (
         jax.ShapeDtypeStruct((batch, rules.NUM_ROUNDS, NUM_CARDS), jnp.uint8),
         jax.ShapeDtypeStruct((batch,), jnp.int32),
@@ -144,7 +144,7 @@ def _compile(setup: Setup, batch: int, length: int, bots: bool, quick: bool) -> 
         jax.ShapeDtypeStruct((batch, length, 3), jnp.int32),
     )
     options: dict[str, str | bool] | None = None
-    if quick and jax.default_backend() == "cpu":
+    if jax.default_backend() == "cpu":
         options = {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": True}
     program = jax.jit(jax.vmap(partial(_play_game, setup=setup, bots=bots)))
     return program.lower(*shapes).compile(compiler_options=options)
@@ -152,7 +152,7 @@ def _compile(setup: Setup, batch: int, length: int, bots: bool, quick: bool) -> 
 
 def _play_game(decks: jax.Array, first: jax.Array, actions: jax.Array, draws: jax.Array, *, setup: Setup, bots: bool):
     """One game: final scores i32[P], rank i32[P], bool[] ended, and `Steps` with a leading axis of decisions."""
-    game = game_from_decks(decks, first, setup)
+    game = rules.game_from_decks(decks, first, setup)
     game, steps = lax.scan(partial(_decide, setup=setup, bots=bots), game, (actions, draws))
     return game.scores, rules.ranking(game.scores)[0], game.phase == rules.END, steps
 

@@ -14,45 +14,15 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.cards import CardSet, Hands, add_field, get_field, scale, small_mod
+from envs.cards import CardSet, Hands, add_field, get_field, small_mod
 from envs.core import select
 from envs.skull_king import cards as c
+from envs.skull_king.deal import NUM_ROUNDS, Deal, Setup, cards_dealt, deal_cards, deal_from_deck
 from envs.skull_king.trick import Outcome, Trick, resolve
 
 BID, PLAY, ROSIE, BENDT, ROATAN, HARRY, END = range(7)
 NUM_ACTIONS = 100
 FIRST_PLAY, PLAY_TIGRESS_PIRATE, FIRST_ROSIE, FIRST_ROATAN, FIRST_HARRY = 11, 85, 86, 94, 97
-NUM_ROUNDS = 10
-
-
-class Setup(NamedTuple):
-    """What is fixed for a whole program (static): the table and its switches."""
-
-    players: int = 4
-    expansion: bool = True
-    abilities: bool = True
-    single_round: bool = False
-    draws: int = 2  # cards dealt ahead in each step, see `Env` in env.py
-
-    @property
-    def max_hand(self) -> int:
-        return 8 if self.players == 8 else 10
-
-    @property
-    def deck_size(self) -> int:
-        return c.NUM_CARDS if self.expansion else c.KRAKEN
-
-
-@struct.dataclass
-class Deal:
-    """A deal in the making: who gets which card, and the two cards on top of the stock."""
-
-    hands: Hands
-    top: CardSet
-
-    @classmethod
-    def empty(cls, players: int) -> Deal:
-        return cls(Hands.empty(players), CardSet.empty())
 
 
 @struct.dataclass
@@ -113,12 +83,40 @@ class Result(NamedTuple):
     points: jax.Array  # i32[P]: the points of that round
 
 
+# ---- new games ------------------------------------------------------------------------------------------------------
+
+
+def begin_game(number: jax.Array, deal: Deal, first: jax.Array, setup: Setup) -> Game:
+    """A game before the first bid of round `number` (i32[]); `first` (i32[]) started round 1."""
+    leads = small_mod(first + number - 1, setup.players)
+    return Game(
+        number=number,
+        first=first,
+        phase=jnp.int32(BID),
+        actor=leads,
+        scores=jnp.zeros(setup.players, jnp.int32),
+        exact=jnp.uint32(0),
+        round=Round.begin(deal, leads),
+        next_number=jnp.minimum(number + 1, NUM_ROUNDS),
+        next=Deal.empty(setup.players),
+        fixed=None,
+    )
+
+
+def game_from_decks(decks: jax.Array, first: jax.Array, setup: Setup) -> Game:
+    """A whole game from given deck orders.
+
+    Args:
+      decks: integers [10, 74] (70 without the expansion; further columns are ignored), the deck of each round.
+      first: i32[], the seat that starts round 1.
+      setup: the table.
+    """
+    fixed = jax.vmap(lambda deck, number: deal_from_deck(deck, number, setup))(decks, jnp.arange(1, NUM_ROUNDS + 1))
+    deal = jax.tree.map(lambda leaf: leaf[0], fixed)
+    return begin_game(jnp.int32(1), deal, jnp.asarray(first).astype(jnp.int32), setup).replace(fixed=fixed)
+
+
 # ---- questions about a position -------------------------------------------------------------------------------------
-
-
-def hand_size(number: jax.Array, setup: Setup) -> jax.Array:
-    """Cards dealt in round `number`, i32[]."""
-    return jnp.minimum(number, setup.max_hand)
 
 
 def starter(game: Game, setup: Setup) -> jax.Array:
@@ -152,7 +150,7 @@ def legal_words(game: Game, setup: Setup) -> tuple[jax.Array, ...]:
     playing = phase == PLAY
     cards = legal_cards(game).where(playing | (phase == BENDT))
     pirate = (playing & ((cards.w2 >> (c.slot_of(c.TIGRESS) - 64)) & 1).astype(bool)).astype(jnp.uint32)
-    hand = hand_size(game.number, setup)
+    hand = cards_dealt(game.number, setup)
     bids = ((jnp.uint32(2) << hand.astype(jnp.uint32)) - 1) << 15
     bid = get_field(r.bids, game.actor)
     harry = (2 + (bid > 0) + 4 * (bid < hand)).astype(jnp.uint32) << 12
@@ -175,51 +173,6 @@ def bit_of_action(action: jax.Array) -> jax.Array:
     other = jnp.where(action < FIRST_PLAY, action + 111, action - PLAY_TIGRESS_PIRATE + 96)
     card = (action >= FIRST_PLAY) & (action < PLAY_TIGRESS_PIRATE)
     return jnp.where(card, c.slot(action - FIRST_PLAY), other)
-
-
-# ---- dealing --------------------------------------------------------------------------------------------------------
-
-
-def deal_card(deal: Deal, number: jax.Array, bits: jax.Array, setup: Setup) -> Deal:
-    """Deals one uniformly random card of those left: to the seats in turn, then two on top of the stock."""
-    free = c.deck(setup.expansion) - deal.hands.held - deal.top
-    in_hands, on_top = deal.hands.held.count(), deal.top.count()
-    left = free.count()
-    needed = hand_size(number, setup) * setup.players
-    card = CardSet.single(free.nth(scale(bits, left))).where(left > 0)
-    to_hand = in_hands < needed
-    seat = small_mod(in_hands, setup.players)
-    return Deal(
-        hands=deal.hands.give(seat, card.where(to_hand)),
-        top=deal.top | card.where(~to_hand & (on_top < 2)),
-    )
-
-
-def deal_cards(deal: Deal, number: jax.Array, bits: jax.Array, setup: Setup) -> Deal:
-    """Deals one card for each word of `bits`, u32[draws]."""
-    for i in range(bits.shape[0]):
-        deal = deal_card(deal, number, bits[i], setup)
-    return deal
-
-
-def is_dealt(deal: Deal, number: jax.Array, setup: Setup) -> jax.Array:
-    """bool[]: the deal is complete."""
-    hands = deal.hands.held.count() == hand_size(number, setup) * setup.players
-    return hands & (deal.top.count() == jnp.minimum(2, setup.deck_size - deal.hands.held.count()))
-
-
-def deal_from_deck(deck: jax.Array, number: int, setup: Setup) -> Deal:
-    """The deal of round `number` from a given deck order, i32[74]: seat i gets deck[i*h : (i+1)*h]."""
-    size = min(number, setup.max_hand)
-    deal = Deal.empty(setup.players)
-    hands, top = deal.hands, deal.top
-    for position in range(min(size * setup.players + 2, setup.deck_size)):
-        card = CardSet.single(c.slot(deck[position]))
-        if position < size * setup.players:
-            hands = hands.give(jnp.int32(position // size), card)
-        else:
-            top = top | card
-    return Deal(hands, top)
 
 
 # ---- one step -------------------------------------------------------------------------------------------------------
@@ -317,7 +270,7 @@ def _next_phase(
     r = game.round
     next_seat = small_mod(actor + 1, setup.players)
     last_bid = (phase == BID) & (next_seat == r.leader)
-    last_trick = trick_done & (r.tricks == hand_size(game.number, setup))
+    last_trick = trick_done & (r.tricks == cards_dealt(game.number, setup))
     same = (phase == BID) & ~last_bid
     between = (phase == PLAY) & ~trick_done
     next_phase = jnp.where(same, BID, PLAY)
@@ -364,7 +317,7 @@ def _begin_ability(game: Game, fires: jax.Array, outcome: Outcome, setup: Setup)
 def score_round(r: Round, number: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
     """Points of each seat for a finished round, i32[P], and bool[P] who bid exactly (specification section 8)."""
     seats = jnp.arange(setup.players)
-    hand = hand_size(number, setup)
+    hand = cards_dealt(number, setup)
     bid, won = get_field(r.bids, seats), get_field(r.won, seats)
     captured = get_field(jnp.where(seats < 4, r.captured[0], r.captured[1]), seats & 3, 8)
     exact = bid == won

@@ -7,11 +7,15 @@ alliances of every trick, every figure of every round, the final scores and rank
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from envs.skull_king import records
 from envs.skull_king.records import Record
+
+GAMES_AT_ONCE = 1_500  # bounds the memory of the replayed games
 
 
 class Report(NamedTuple):
@@ -61,23 +65,26 @@ def verify(path: str) -> Report:
       UserError: the file cannot be read.
     """
     kind, recorded = records.read(path)
-    return _tricks(recorded) if kind == records.TRICKS else _games(kind, recorded)
+    return _tricks(list(recorded)) if kind == records.TRICKS else _games(kind, recorded)
 
 
-def _games(kind: str, recorded: list[Record]) -> Report:
+def _games(kind: str, recorded: Iterator[Record]) -> Report:
     from envs.skull_king import compare, replay  # only once the file is known to be good
 
     bots = kind == records.BOT_CHOICES
     check = compare.compare_bots if bots else compare.compare_game
-    total, first = 0, None
-    for position, (record, played) in enumerate(zip(recorded, replay.replay(recorded, bots=bots), strict=True)):
-        found = sorted(check(record, played), key=lambda entry: entry.decision)
-        if found and first is None:
-            first = f"{records.label(record, position)}, {found[0]}"
-        total += len(found)
-    decisions = sum(compare.num_decisions(record) for record in recorded)
-    choices = len(replay.CHECKED_BOTS) * sum(len(record.get("checks", ())) for record in recorded)
-    return Report(kind, len(recorded), decisions, choices, total, first)
+    games = decisions = choices = total = 0
+    first = None
+    while part := list(itertools.islice(recorded, GAMES_AT_ONCE)):
+        for record, played in zip(part, replay.replay(part, bots=bots), strict=True):
+            found = sorted(check(record, played), key=lambda entry: entry.decision)
+            if found and first is None:
+                first = f"{records.label(record, games)}, {found[0]}"
+            total += len(found)
+            games += 1
+            decisions += len(records.actions(record))
+            choices += len(replay.CHECKED_BOTS) * len(record.get("checks", ()))
+    return Report(kind, games, decisions, choices, total, first)
 
 
 def _tricks(recorded: list[Record]) -> Report:
