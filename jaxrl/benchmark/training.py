@@ -101,9 +101,7 @@ def matrix_product(devices: int) -> Contestant:
     mesh = Mesh(jax.local_devices()[:devices], (AXIS,))
     lanes = PartitionSpec(AXIS)
     left, right = jax.random.normal(jax.random.key(0), (2, devices * MATRIX, MATRIX), jnp.float32)
-    multiply = jax.jit(
-        jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=lanes, out_specs=lanes, check_vma=False)
-    )
+    multiply = jax.jit(jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=lanes, out_specs=lanes, check_vma=False))
 
     def block() -> None:
         jax.block_until_ready(multiply(left, right))
@@ -127,7 +125,7 @@ def forward_flops(anakin: Anakin) -> float:
 
 
 def count_flops(jaxpr: Any) -> int:
-    """2 M N K of every matrix product in a jaxpr and in the jaxprs inside it; loops are counted as often as they run."""
+    """2 M N K of every matrix product in a jaxpr and the jaxprs inside it; loops count as often as they run."""
     total = 0
     for equation in jaxpr.eqns:
         if equation.primitive.name == "dot_general":
@@ -168,6 +166,7 @@ def _report(config: Config, env: Env, anakin: Anakin, results: dict[str, Result]
         "epochs": config.ppo.epochs,
         "minibatches": config.ppo.minibatches,
         "steps_per_second": results["whole"].rate,
+        "steps_per_cpu_second": results["whole"].cpu_rate,
         "steps_per_second_range": [results["whole"].low, results["whole"].high],
         "seconds_per_update": {part: time * config.batch_size for part, time in parts.items()},
         "share": {part: safe_ratio(time, step_time["whole"]) for part, time in parts.items()},

@@ -6,7 +6,11 @@ Whatever here re-creates a peer's algorithm is written from its description; no 
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import types
+
+MODULES = {"openspiel": "openspiel", "pgx": "pgx_games", "gymnax": "gymnax_games"}  # peers that are games
 
 PACKAGES = {  # peer -> (packages it needs, what to install)
     "openspiel": (("pyspiel",), "open_spiel"),
@@ -22,3 +26,8 @@ def missing(peer: str) -> str | None:
     packages, install = PACKAGES[peer]
     absent = [name for name in packages if importlib.util.find_spec(name) is None]
     return f"{peer}: not installed (pip install {install})" if absent else None
+
+
+def load(peer: str) -> types.ModuleType:
+    """The module of a peer that is a game; its ``contestants()`` plays it."""
+    return importlib.import_module(f"jaxrl.peers.{MODULES[peer]}")

@@ -1,0 +1,175 @@
+"""`jaxrl benchmark`: environment speed, training speed and compile time of one game, peers beside it on request."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envs.errors import UserError
+from jaxrl import config as configs
+from jaxrl import xla
+from jaxrl.benchmark import hardware, table
+from jaxrl.benchmark.worker import JobFailed, run_job
+from jaxrl.config import Config
+
+PARTS = ("environment", "training", "compile", "peers")
+CPU_BATCHES = (256, 1024, 4096, 16384)
+ACCELERATOR_BATCHES = (1024, 8192, 65536, 524288)
+CARTPOLE = {"num_envs": 512, "num_steps": 128, "epochs": 4, "minibatches": 4, "hidden": [64, 64], "updates": 2}
+
+
+class Effort(NamedTuple):
+    """How long to measure."""
+
+    rounds: int
+    seconds: float
+    batches: tuple[int, ...]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("--env", metavar="ID", help="the game (default: the one of the configuration)")
+    parser.add_argument("--config", metavar="FILE", help="what is trained (default: the defaults of every key)")
+    parser.add_argument("overrides", nargs="*", metavar="a.b=value", help="changes to the configuration")
+    parser.add_argument("--peer", action="store_true", help="run the installed peers too, in turn with ours")
+    parser.add_argument("--only", choices=PARTS, action="append", help="leave out the other parts")
+    parser.add_argument("--json", metavar="FILE", help="write the report there too")
+    parser.add_argument("--quick", action="store_true", help="fewer batch sizes, shorter rounds: a first impression")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Measures, prints each part as soon as it is known, writes the JSON."""
+    overrides = list(args.overrides) + ([f"env.id={args.env}"] if args.env else [])
+    config = configs.load(args.config, overrides)
+    target = Path(args.json) if args.json else None
+    if target is not None and not target.resolve().parent.is_dir():
+        raise UserError(f"--json {args.json!r}: there is no folder {str(target.parent)!r}.")
+    batches = CPU_BATCHES if xla.on_cpu() else ACCELERATOR_BATCHES
+    effort = Effort(3, 0.2, batches[1:2]) if args.quick else Effort(7, 0.5, batches)
+    report = measure(config, effort, wanted_parts(args.only, args.peer), say=print, peers=args.peer)
+    if target is not None:
+        target.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    return 1 if report["failures"] else 0
+
+
+def wanted_parts(only: list[str] | None, peer: bool) -> list[str]:
+    """The parts to measure, in order."""
+    if only:
+        return [part for part in PARTS if part in only]
+    return [part for part in PARTS if part != "peers" or peer]
+
+
+def measure(
+    config: Config, effort: Effort, parts: list[str], *, say: Callable[[str], Any], peers: bool
+) -> dict[str, Any]:
+    """The whole report; a part that fails is named in it and does not take the others with it."""
+    report: dict[str, Any] = {
+        "hardware": hardware.describe(),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "config": configs.to_dict(config),
+        "parts": {},
+        "failures": {},
+    }
+    say(table.machine(report["hardware"]))
+    for title, name, run in _plan(config, effort, parts, peers):
+        say(f"\n== {title}")
+        try:
+            report["parts"][name], text = run()
+            say(text)
+        except JobFailed as error:
+            report["failures"][name] = str(error)
+            say(f"failed:\n{error}")
+    return report
+
+
+Step = tuple[str, str, Callable[[], tuple[dict[str, Any], str]]]
+
+
+def _plan(config: Config, effort: Effort, parts: list[str], peers: bool) -> list[Step]:
+    """(title, name in the JSON, what to do) of every measurement."""
+    on_cpu, every = xla.on_cpu(), device_count(config)
+    core = hardware.usable_cores()[0]
+    plan: list[Step] = []
+    if "environment" in parts:
+        if on_cpu:
+            plan.append(
+                ("random play, one core", "environment_core", lambda: _environment(config, effort, 1, core, peers))
+            )
+        if every > 1 or not on_cpu:
+            title = f"random play, {every} device(s)"
+            plan.append((title, "environment", lambda: _environment(config, effort, every, None, False)))
+    if "training" in parts:
+        if on_cpu and every > 1:
+            plan.append(("training, one core", "training_core", lambda: _training(config, effort, 1, core)))
+        plan.append((f"training, {every} device(s)", "training", lambda: _training(config, effort, every, None)))
+    if "compile" in parts:
+        plan.append(("compilation", "compile", lambda: _compilation(config, every)))
+    if "peers" in parts:
+        if on_cpu:
+            plan.append(("PPO on CartPole, one core", "ppo_core", lambda: _ppo(effort, 1, core)))
+        plan.append((f"PPO on CartPole, {every} device(s)", "ppo", lambda: _ppo(effort, every, None)))
+        plan.append(("MaskablePPO on the same game", "sb3", lambda: _sb3(config, effort, every)))
+    return plan
+
+
+def device_count(config: Config) -> int:
+    """Devices that the configuration trains on: virtual ones on a CPU."""
+    if xla.on_cpu():
+        return config.run.devices or configs.device_count(config, xla.cores())
+    return config.run.devices or 1
+
+
+def _environment(
+    config: Config, effort: Effort, devices: int, core: int | None, peers: bool
+) -> tuple[dict[str, Any], str]:
+    batches = [batch for batch in effort.batches if batch % devices == 0]
+    middle = batches[len(batches) // 2]
+    job = {
+        "env": config.env.id,
+        "options": dict(config.env.options),
+        "entries": [[b, "lean"] for b in batches] + [[b, "observed"] for b in batches] + [[middle, "features"]],
+        "devices": devices,
+        "rounds": effort.rounds,
+        "seconds": effort.seconds,
+        "peers": ["openspiel", "pgx", "gymnax"] if peers else [],
+    }
+    report = run_job("environment", job, devices=devices, core=core)
+    notes = [f"{report['jaxpr_equations']} equations in one step's jaxpr", *report["skipped"]]
+    return report, "\n".join(filter(None, [table.environment(report), table.ratios(report), *notes]))
+
+
+def _training(config: Config, effort: Effort, devices: int, core: int | None) -> tuple[dict[str, Any], str]:
+    tree = configs.to_dict(config)
+    tree["run"]["devices"] = devices
+    job = {"config": tree, "rounds": effort.rounds, "seconds": 2 * effort.seconds}
+    report = run_job("training", job, devices=devices, core=core)
+    return report, table.training(report)
+
+
+def _compilation(config: Config, devices: int) -> tuple[dict[str, Any], str]:
+    """The same start twice, the second time with what the first one left in the cache."""
+    tree = configs.to_dict(config)
+    with tempfile.TemporaryDirectory(prefix="jaxrl-cache-") as cache:
+        job = {"config": tree, "cache": cache}
+        cold = run_job("compile", job, devices=devices)
+        warm = run_job("compile", job, devices=devices)
+    return {"cold": cold, "warm": warm}, table.compilation(cold, warm)
+
+
+def _ppo(effort: Effort, devices: int, core: int | None) -> tuple[dict[str, Any], str]:
+    job = {"devices": devices, "rounds": effort.rounds, "seconds": 2 * effort.seconds, **CARTPOLE}
+    report = run_job("ppo", job, devices=devices, core=core)
+    return report, report.get("skipped") or table.race_of(report["results"])
+
+
+def _sb3(config: Config, effort: Effort, devices: int) -> tuple[dict[str, Any], str]:
+    tree = configs.to_dict(config)
+    tree["run"]["devices"] = devices
+    job = {"config": tree, "rounds": min(3, effort.rounds), "seconds": 2 * effort.seconds}
+    report = run_job("sb3", job, devices=devices)
+    return report, report.get("skipped") or table.race_of(report["results"])
