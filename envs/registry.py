@@ -65,6 +65,11 @@ def options_of(id: str) -> dict[str, Option]:
     return _options(_resolve(id)[0])
 
 
+def game_class(id: str) -> type[Env]:
+    """The class behind an id, for what is known without making the game (its class attributes)."""
+    return _resolve(id)[0]
+
+
 def game_module(id: str, name: str) -> types.ModuleType:
     """The module `name` beside the game's own module, e.g. ``game_module("skull_king", "verify")``.
 
