@@ -64,7 +64,7 @@ class Row:
 
 
 class Evaluator:
-    """One kind of candidate against a list of opponents on fixed deals; compiled at the first call, then reused."""
+    """One kind of candidate against each of several opponents on fixed deals; compiled at the first call."""
 
     def __init__(
         self,
@@ -85,16 +85,17 @@ class Evaluator:
           opponents: each is one table, the others' seats filled with copies of it; ignored in a one-seat game.
           deals, seed, stream, lanes: see `Matchup`.
         """
-        settings = {"deals": deals, "seed": seed, "stream": stream, "lanes": lanes}
         alone = env.num_players == 1
-        self._tables = [
-            (player, Matchup(env, act, None if alone else player.act, **settings))
-            for player in ([Player("-", act)] if alone else opponents)
-        ]
+        self._opponents = [Player("-", act)] if alone else list(opponents)
+        acts = [] if alone else [player.act for player in opponents]
+        self._matchup = Matchup(env, act, acts, deals=deals, seed=seed, stream=stream, lanes=lanes)
 
     def __call__(self, params: PyTree, name: str = "candidate") -> list[Row]:
         """Plays every table with these parameters of the candidate."""
-        return [Row(name, player.name, matchup(params, player.params)) for player, matchup in self._tables]
+        others = [player.params for player in self._opponents]
+        return [
+            Row(name, player.name, self._matchup(params, others, index)) for index, player in enumerate(self._opponents)
+        ]
 
 
 def opponent_names(config: Config, env: Env) -> list[str]:

@@ -132,6 +132,14 @@ def play_match(
     )
 
 
+def figure_names(env: Env) -> list[str]:
+    """The names of `Games.figures` in the game's own order, which compiled programs do not keep."""
+    names: list[str] = []
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    jax.eval_shape(lambda key: names.extend(env.episode_stats(env.init(key))), key)
+    return [*names, "return"]
+
+
 def _over(state: State) -> jax.Array:
     return state.terminated | state.truncated
 
@@ -164,16 +172,18 @@ class Estimate(NamedTuple):
 
 
 class Matchup:
-    """Candidate against equal opponents on fixed deals, compiled once; parameters are arguments.
+    """Candidate against equal opponents on fixed deals.
 
-    Deals are spread over the local devices, each of which runs its games to the end by itself.
+    One program for all opponents, because it takes longer to compile than to run: which opponent is at the table is an
+    argument, like the parameters. Deals are spread over the local devices, each of which runs its games to the end by
+    itself.
     """
 
     def __init__(
         self,
         env: Env,
         candidate: Act,
-        opponent: Act | None,
+        opponents: Sequence[Act],
         *,
         deals: int,
         seed: int,
@@ -186,7 +196,7 @@ class Matchup:
         Args:
           env: the game.
           candidate: the player in question.
-          opponent: the player in all other seats; None in a one-seat game.
+          opponents: players of whom one fills all other seats; empty in a one-seat game.
           deals: D, each played P times.
           seed: the evaluation seed.
           stream: which deals under that seed, `FINAL_DEALS` or `TRAINING_DEALS`.
@@ -194,8 +204,8 @@ class Matchup:
           max_steps: where to give up on a game without an end.
         """
         self._env, self._deals, self._seed, self._stream = env, deals, seed, stream
-        self._acts = [candidate] if opponent is None else [candidate, opponent]
-        self._max_steps = max_steps
+        self._acts = [candidate, *opponents]
+        self._names, self._max_steps = figure_names(env), max_steps
         devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
         self._mesh = Mesh(np.array(devices), ("env",))
         most = max(1, lanes // env.num_players) * len(devices)
@@ -203,22 +213,24 @@ class Matchup:
         self._portion = -(-deals // (portions * len(devices))) * len(devices)
         self._program = jax.jit(self._sharded())
 
-    def __call__(self, candidate: PyTree, opponent: PyTree = None) -> Samples:
+    def __call__(self, candidate: PyTree, opponents: Sequence[PyTree] = (), opponent: int = 0) -> Samples:
         """Plays all deals.
 
         Args:
-          candidate, opponent: parameters of the players; None for bots.
+          candidate: its parameters; None for a bot.
+          opponents: parameters of all opponents; those left out are None.
+          opponent: which of them is at the table.
 
         Raises:
           RuntimeError: a player chose an illegal action, or a game did not end.
         """
-        params = [candidate, opponent][: len(self._acts)]
+        params = [candidate, *opponents, *[None] * (len(self._acts) - 1 - len(opponents))]
         # A copy on every device: parameters may come from a training on fewer (or more) devices.
         params = jax.device_put(params, jax.sharding.NamedSharding(self._mesh, PartitionSpec()))
         parts = []
         for first in range(0, self._deals, self._portion):
             deals = np.arange(first, first + self._portion, dtype=np.uint32)
-            parts.append(jax.device_get(self._program(params, deals)))
+            parts.append(jax.device_get(self._program(params, deals, np.int32(opponent))))
         games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
         if not games.over.all():
             raise RuntimeError(f"{int((~games.over).sum())} games did not end within {self._max_steps} steps")
@@ -229,11 +241,15 @@ class Matchup:
     def _sharded(self) -> Callable[..., Games]:
         spec = PartitionSpec("env")
         return jax.shard_map(
-            self._play, mesh=self._mesh, in_specs=(PartitionSpec(), spec), out_specs=spec, check_vma=False
+            self._play,
+            mesh=self._mesh,
+            in_specs=(PartitionSpec(), spec, PartitionSpec()),
+            out_specs=spec,
+            check_vma=False,
         )
 
-    def _play(self, params: Any, deals: jax.Array) -> Games:
-        """u32[D] deal numbers -> Games with leading axes [D, rotation]."""
+    def _play(self, params: Any, deals: jax.Array, opponent: jax.Array) -> Games:
+        """Deal numbers u32[D] and the opponent's number i32[] -> Games with leading axes [D, rotation]."""
         seats = self._env.num_players
         number, rotation = jnp.repeat(deals, seats), jnp.tile(jnp.arange(seats), deals.shape[0])  # [N]
         base = jax.random.fold_in(jax.random.key(self._seed), self._stream)
@@ -242,7 +258,7 @@ class Matchup:
             self._env,
             self._acts,
             params,
-            holders=(jnp.arange(seats) != rotation[:, None]).astype(jnp.int32),
+            holders=jnp.where(jnp.arange(seats) == rotation[:, None], 0, 1 + opponent),
             deal_keys=jax.vmap(prng.from_key)(deal[:, 0]),
             step_keys=jax.vmap(prng.from_key)(deal[:, 1]),
             seat_keys=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
@@ -255,7 +271,7 @@ class Matchup:
         own = np.eye(self._env.num_players, dtype=bool)  # the candidate sits in seat r in rotation r
         others = self._env.num_players - 1
         return Samples(
-            candidate={n: x[:, own].astype(np.float64).mean(axis=1) for n, x in figures.items()},
-            opponents={n: x[:, ~own].astype(np.float64).mean(axis=1) for n, x in figures.items()} if others else {},
+            candidate={n: figures[n][:, own].astype(np.float64).mean(axis=1) for n in self._names},
+            opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in self._names if others},
             games=self._deals * self._env.num_players,
         )

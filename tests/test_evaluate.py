@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from envs import registry
 from envs.errors import UserError
 from jaxrl import cli, evaluate
 from jaxrl.match import TRAINING_DEALS, Estimate, Matchup, Player, bot_player, play_match
@@ -21,7 +22,7 @@ def matchup(env, candidate: str, opponent: str | None, deals: int = 300, **setti
     return Matchup(
         env,
         lambda params, state, key: act(state, key),
-        other and (lambda params, state, key: other(state, key)),
+        [lambda params, state, key: other(state, key)] if other else [],
         deals=deals,
         seed=5,
         **settings,
@@ -104,15 +105,15 @@ def test_simultaneous_and_one_seat_games():
     own = Estimate.of(rock.candidate["return"])
     assert abs(own.mean) < 1.5 * own.half
     corridor = Corridor(random_start=False)
-    right = Matchup(corridor, lambda p, s, k: jnp.int32(1), None, deals=4, seed=0)(None)
-    left = Matchup(corridor, lambda p, s, k: jnp.int32(0), None, deals=4, seed=0)(None)
+    right = Matchup(corridor, lambda p, s, k: jnp.int32(1), [], deals=4, seed=0)(None)
+    left = Matchup(corridor, lambda p, s, k: jnp.int32(0), [], deals=4, seed=0)(None)
     assert (right.candidate["return"] == 1.0).all() and (left.candidate["return"] == 0.0).all()
     assert right.opponents == {}
 
 
 def test_results_do_not_depend_on_portions_and_devices():
     whole = matchup(HighCard(), "highest", "random", deals=37)(None)
-    portions = matchup(HighCard(), "highest", "random", deals=37, lanes=3)(None)  # one deal per device at a time
+    portions = matchup(HighCard(), "highest", "random", deals=37, lanes=12)(None)  # four deals per device at a time
     for name, values in whole.candidate.items():
         np.testing.assert_array_equal(values, portions.candidate[name])
 
@@ -131,9 +132,21 @@ def test_duplicate_deals_are_the_same_deals():
     assert np.allclose(samples.candidate["tricks"], 1.0)
 
 
+def test_every_opponent_is_at_its_own_table():
+    """All opponents share one program; each row must be the one of a program of its own."""
+    env = HighCard()
+    names = ["random", "lowest", "highest"]
+    bots = [bot_player(env, name) for name in names]
+    together = evaluate.evaluate_players(env, [bots[2]], bots[:2], deals=40, seed=5)
+    assert [row.opponent for row in together] == ["random", "lowest"]
+    lowest = evaluate.evaluate_players(env, [bots[2]], [bots[1]], deals=40, seed=5)[0]
+    np.testing.assert_array_equal(together[1].samples.candidate["return"], lowest.samples.candidate["return"])
+    assert not np.array_equal(together[0].samples.candidate["return"], lowest.samples.candidate["return"])
+
+
 def test_a_broken_player_is_not_reported_as_a_result():
     env = TicTacToe()
-    stubborn = Matchup(env, lambda p, s, k: jnp.int32(4), lambda p, s, k: jnp.int32(4), deals=2, seed=0)
+    stubborn = Matchup(env, lambda p, s, k: jnp.int32(4), [lambda p, s, k: jnp.int32(4)], deals=2, seed=0)
     with pytest.raises(RuntimeError, match="illegal action"):
         stubborn(None)
     with pytest.raises(RuntimeError, match="did not end"):
@@ -180,7 +193,7 @@ def test_the_command_for_bots(capsys):
         "candidate",
         "2 opponents",
         "deals",
-        "return",
+        "tricks",
     ]
     assert "opp. tricks" in table[0] and table[2].startswith("| highest") and " lowest " in table[3]
 
@@ -190,6 +203,42 @@ def test_the_command_against_another(capsys):
     assert cli.main(command) == 0
     output = capsys.readouterr().out
     assert "highest - lowest" in output and output.count("| highest   | ") == 2  # against random, and directly
+
+
+TABLE = {  # specification section 13, 4 players: points, win share, exact bids with their half widths
+    ("hard", "random"): ((197, 5), (0.986, 0.006), (0.653, 0.007)),
+    ("hard", "easy"): ((199, 5), (0.629, 0.024), (0.654, 0.007)),
+    ("hard", "medium"): ((215, 5), (0.422, 0.023), (0.675, 0.007)),
+    ("hard", "hard"): ((170, 7), (0.250, 0.000), (0.593, 0.010)),
+    ("medium", "random"): ((144, 4), (0.966, 0.009), (0.583, 0.007)),
+    ("medium", "easy"): ((148, 4), (0.468, 0.024), (0.575, 0.007)),
+    ("medium", "medium"): ((159, 7), (0.269, 0.027), (0.592, 0.010)),
+    ("medium", "hard"): ((144, 5), (0.138, 0.016), (0.561, 0.007)),
+    ("easy", "random"): ((59, 5), (0.862, 0.017), (0.440, 0.007)),
+    ("easy", "easy"): ((58, 8), (0.246, 0.032), (0.439, 0.012)),
+    ("easy", "medium"): ((73, 5), (0.102, 0.014), (0.451, 0.007)),
+    ("easy", "hard"): ((65, 5), (0.061, 0.011), (0.438, 0.008)),
+    ("random", "random"): ((-173, 7), (0.275, 0.031), (0.206, 0.008)),
+    ("random", "easy"): ((-178, 5), (0.009, 0.004), (0.201, 0.006)),
+    ("random", "medium"): ((-177, 5), (0.001, 0.002), (0.201, 0.006)),
+    ("random", "hard"): ((-180, 5), (0.001, 0.001), (0.203, 0.006)),
+}
+
+
+@pytest.mark.parametrize("candidate", ["hard", "medium", "easy", "random"])
+def test_skull_king_bots_have_the_strength_of_the_reference_engine(candidate):
+    """Other deals than the reference's, so figures agree within both intervals, with room for 48 comparisons."""
+    env = registry.make("skull_king")
+    opponents = [bot_player(env, name) for name in ("random", "easy", "medium", "hard")]
+    rows = evaluate.evaluate_players(env, [bot_player(env, candidate)], opponents, deals=400, seed=20250101)
+    for row in rows:
+        figures = row.figures()
+        for name, (mean, half) in zip(
+            ("points", "win_share", "exact_bids"), TABLE[candidate, row.opponent], strict=True
+        ):
+            found = figures[name]
+            combined = np.hypot(found.half, half) + 10.0 ** -(0 if name == "points" else 3)  # rounded in the table
+            assert abs(found.mean - mean) < 1.6 * combined, (row.opponent, name, found, mean)
 
 
 @pytest.mark.parametrize(
