@@ -13,9 +13,11 @@ from functools import cache
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.extend import random as jax_random
 
 _GOLDEN = 0x9E3779B9
+_FEW = 16  # so many words are computed one by one, see `_joined`
 
 
 def _mix(x: jax.Array) -> jax.Array:
@@ -35,20 +37,31 @@ def _counters(shape: tuple[int, ...]) -> jax.Array:
     return jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
 
 
-def _words(key: jax.Array, counter: jax.Array, stream: int | jax.Array) -> jax.Array:
+def _words(key: jax.Array, counter: jax.Array, stream: int) -> jax.Array:
     """Random u32 words for `counter`; different `stream` numbers never share words."""
     return _mix(_mix(counter * jnp.uint32(_GOLDEN) + key[0] + jnp.uint32(stream)) ^ key[1])
 
 
+def _joined(words: list[jax.Array]) -> jax.Array:
+    """Words along a new last axis.
+
+    A plain concatenation, because XLA cancels slices of it: a word that is used by itself is then never written
+    interleaved with others. `jnp.stack` under vmap adds a transpose that hides this and costs a third of a game step.
+    """
+    return lax.concatenate([lax.expand_dims(word, (word.ndim,)) for word in words], words[0].ndim)
+
+
 def _derive(key: jax.Array, counter: jax.Array, stream: int) -> jax.Array:
     """New key data u32[..., 2] for `counter`."""
-    # One elementwise expression: stacking two arrays along a minor axis would be scalar code on CPU.
-    streams = jnp.where(jnp.arange(2) == 0, jnp.uint32(stream), jnp.uint32(stream ^ 0x5BD1E995))
-    return _words(key, counter[..., None], streams)
+    return _joined([_words(key, counter, stream), _words(key, counter, stream ^ 0x5BD1E995)])
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    return _derive(key, _counters(shape), 0x1B873593)
+    count = math.prod(shape)
+    if not 0 < count <= _FEW:
+        return _derive(key, _counters(shape), 0x1B873593)
+    rows = [lax.expand_dims(_derive(key, jnp.uint32(i), 0x1B873593), (0,)) for i in range(count)]
+    return lax.reshape(lax.concatenate(rows, 0), (*shape, 2))
 
 
 def _fold_in(key: jax.Array, data: jax.Array | int) -> jax.Array:
@@ -56,6 +69,9 @@ def _fold_in(key: jax.Array, data: jax.Array | int) -> jax.Array:
 
 
 def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
+    count = math.prod(shape)
+    if bit_width == 32 and 0 < count <= _FEW:
+        return lax.reshape(_joined([_words(key, jnp.uint32(i), 0) for i in range(count)]), shape)
     if bit_width == 64:
         pair = _words(key, _counters((*shape, 2)), 0).astype(jnp.uint64)
         return (pair[..., 0] << 32) | pair[..., 1]
