@@ -12,15 +12,23 @@ from typing import Any, NamedTuple
 
 from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl import peers as peers_package
 from jaxrl import xla
-from jaxrl.benchmark import hardware, table
-from jaxrl.benchmark.worker import JobFailed, run_job
+from jaxrl.benchmark import breakdown, hardware, table
+from jaxrl.benchmark.worker import JobFailed, Question, ask
 from jaxrl.config import Config
 
 PARTS = ("environment", "training", "compile", "peers")
 CPU_BATCHES = (256, 1024, 4096, 16384)
 ACCELERATOR_BATCHES = (1024, 8192, 65536, 524288)
-CARTPOLE = {"num_envs": 512, "num_steps": 128, "epochs": 4, "minibatches": 4, "hidden": [64, 64], "updates": 2}
+CARTPOLE: dict[str, Any] = {
+    "num_envs": 512,
+    "num_steps": 128,
+    "epochs": 4,
+    "minibatches": 4,
+    "hidden": [64, 64],
+    "updates": 2,
+}
 
 
 class Effort(NamedTuple):
@@ -134,42 +142,80 @@ def _environment(
         "options": dict(config.env.options),
         "entries": [[b, "lean"] for b in batches] + [[b, "observed"] for b in batches] + [[middle, "features"]],
         "devices": devices,
-        "rounds": effort.rounds,
-        "seconds": effort.seconds,
-        "peers": ["openspiel", "pgx", "gymnax"] if peers else [],
     }
-    report = run_job("environment", job, devices=devices, core=core)
-    notes = [f"{report['jaxpr_equations']} equations in one step's jaxpr", *report["skipped"]]
-    return report, "\n".join(filter(None, [table.environment(report), table.ratios(report), *notes]))
+    questions = [Question("environment", job, devices, core)]
+    present, absent = _peers_here(["openspiel", "pgx", "gymnax"] if peers else [])
+    questions += [Question("peer_games", {"peers": [name]}, devices, core, our_flags=False) for name in present]
+    ours, *theirs = ask(questions, rounds=effort.rounds, seconds=effort.seconds)
+    others = [result for answer in theirs for result in answer.results]
+    found = breakdown.ratios([result for result in ours.results if result.info["view"] == "lean"], others)
+    text = [
+        table.rates("environment steps", [*ours.results, *others]),
+        table.ratios(f"{config.env.id}, the fastest lean rate, against", found),
+        f"{ours.facts['jaxpr_equations']} equations in the jaxpr of one step",
+        *absent,
+    ]
+    report = {"ours": ours.as_dict(), "peers": [answer.as_dict() for answer in theirs], "ratios": found}
+    return report, "\n".join(filter(None, text))
 
 
 def _training(config: Config, effort: Effort, devices: int, core: int | None) -> tuple[dict[str, Any], str]:
-    tree = configs.to_dict(config)
-    tree["run"]["devices"] = devices
-    job = {"config": tree, "rounds": effort.rounds, "seconds": 2 * effort.seconds}
-    report = run_job("training", job, devices=devices, core=core)
+    question = Question("training", {"config": _on_devices(config, devices)}, devices, core)
+    [answer] = ask([question], rounds=effort.rounds, seconds=2 * effort.seconds)
+    report = breakdown.of_training(answer)
     return report, table.training(report)
 
 
 def _compilation(config: Config, devices: int) -> tuple[dict[str, Any], str]:
     """The same start twice, the second time with what the first one left in the cache."""
-    tree = configs.to_dict(config)
     with tempfile.TemporaryDirectory(prefix="jaxrl-cache-") as cache:
-        job = {"config": tree, "cache": cache}
-        cold = run_job("compile", job, devices=devices)
-        warm = run_job("compile", job, devices=devices)
+        question = Question("compilation", {"config": _on_devices(config, devices), "cache": cache}, devices)
+        cold, warm = (ask([question])[0].facts for _ in range(2))
     return {"cold": cold, "warm": warm}, table.compilation(cold, warm)
 
 
 def _ppo(effort: Effort, devices: int, core: int | None) -> tuple[dict[str, Any], str]:
-    job = {"devices": devices, "rounds": effort.rounds, "seconds": 2 * effort.seconds, **CARTPOLE}
-    report = run_job("ppo", job, devices=devices, core=core)
-    return report, report.get("skipped") or table.race_of(report["results"])
+    """Our loop and the peer's on CartPole, everything that costs time equal."""
+    ours = Question("whole_training", {"config": _cartpole(devices)}, devices, core)
+    return _against(ours, Question("pure_ppo", CARTPOLE, 1, core, our_flags=False), "purejaxrl", effort)
 
 
 def _sb3(config: Config, effort: Effort, devices: int) -> tuple[dict[str, Any], str]:
+    tree = _on_devices(config, devices)
+    ours = Question("whole_training", {"config": tree}, devices)
+    return _against(ours, Question("sb3", {"config": tree}, 1), "sb3", effort)
+
+
+def _against(ours: Question, theirs: Question, peer: str, effort: Effort) -> tuple[dict[str, Any], str]:
+    _, absent = _peers_here([peer])
+    if absent:
+        return {"skipped": absent[0]}, absent[0]
+    first, second = ask([ours, theirs], rounds=min(5, effort.rounds), seconds=2 * effort.seconds)
+    found = breakdown.ratios(first.results, second.results)
+    text = [table.rates("training steps", [*first.results, *second.results]), table.ratios("jaxrl against", found)]
+    return {"ours": first.as_dict(), "peer": second.as_dict(), "ratios": found}, "\n".join(text)
+
+
+def _peers_here(names: list[str]) -> tuple[list[str], list[str]]:
+    """(the peers that can run here, a sentence about each of the others)."""
+    absent = {name: sentence for name in names if (sentence := peers_package.missing(name)) is not None}
+    return [name for name in names if name not in absent], list(absent.values())
+
+
+def _on_devices(config: Config, devices: int) -> dict[str, Any]:
     tree = configs.to_dict(config)
     tree["run"]["devices"] = devices
-    job = {"config": tree, "rounds": min(3, effort.rounds), "seconds": 2 * effort.seconds}
-    report = run_job("sb3", job, devices=devices)
-    return report, report.get("skipped") or table.race_of(report["results"])
+    return tree
+
+
+def _cartpole(devices: int) -> dict[str, Any]:
+    """The configuration tree that equals `CARTPOLE`."""
+    ppo = {name: CARTPOLE[name] for name in ("num_envs", "num_steps", "epochs", "minibatches")}
+    rate = {"kind": "constant", "start": 2.5e-4}
+    return {
+        "run": {"devices": devices},
+        "env": {"id": "gymnax:CartPole-v1"},
+        "network": {"hidden": CARTPOLE["hidden"], "activation": "tanh"},
+        "ppo": ppo | {"gamma": 0.99, "learning_rate": rate, "entropy_coef": {"kind": "constant", "start": 0.01}},
+        "train": {"updates_per_call": CARTPOLE["updates"]},
+    }

@@ -1,144 +1,124 @@
-"""What a worker process can be asked to measure: plain dictionaries in, plain dictionaries out.
+"""What a worker process can be asked for: plain dictionaries in, contestants or a finished report out.
 
-Every job runs in a process of its own, because the number of virtual devices, the cores and the compilation cache are
-fixed once jax has started.
+Every job runs in a process of its own, because XLA's flags, the cores and the compilation cache are fixed once jax has
+started. A job's result is a `Team`; the asking process decides when its contestants run, so that teams of several
+processes can take turns.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from jaxrl.benchmark import hardware
-from jaxrl.benchmark.timing import Contestant, race
+from jaxrl.benchmark.timing import Contestant
 
-Report = dict[str, Any]
+Job = dict[str, Any]
 
 
-def environment_speed(job: dict[str, Any]) -> Report:
-    """Random play of one game in several views and batch sizes, and of the peers' games, in turn.
+class Team(NamedTuple):
+    """What a job offers."""
+
+    contestants: list[Contestant]
+    facts: dict[str, Any]
+
+
+def environment(job: Job) -> Team:
+    """Random play of one game.
 
     Args:
-      job: {"env", "options", "entries": [[batch, view], ...], "devices", "rounds", "seconds", "peers": [names]}.
+      job: {"env", "options", "entries": [[batch, view], ...], "devices"}.
     """
     from envs import registry
-    from jaxrl.benchmark import environment
+    from jaxrl.benchmark import environment as play
 
     env = registry.make(job["env"], **job["options"])
-    ours = [
-        environment.contestant(env, batch=batch, view=view, devices=job["devices"]) for batch, view in job["entries"]
-    ]
-    skipped, theirs = _peer_games(job.get("peers", []))
-    results = race([*ours, *theirs], rounds=job["rounds"], seconds=job["seconds"])
-    return {
-        "ours": [result._asdict() for result in results[: len(ours)]],
-        "peers": [result._asdict() for result in results[len(ours) :]],
-        "skipped": skipped,
-        "jaxpr_equations": environment.program_size(env),
-        "memory": hardware.memory(),
-    }
-
-
-def _peer_games(names: Sequence[str]) -> tuple[list[str], list[Contestant]]:
-    """(sentences about the peers that cannot run, the contestants of those that can)."""
-    from jaxrl import peers
-
-    skipped = [sentence for name in names if (sentence := peers.missing(name)) is not None]
-    found: list[Contestant] = []
-    for name in names:
-        if peers.missing(name) is None:
-            found += peers.load(name).contestants()
-    return skipped, found
-
-
-def training_speed(job: dict[str, Any]) -> Report:
-    """Training speed and its breakdown.
-
-    Args:
-      job: {"config": tree, "rounds", "seconds"}.
-    """
-    from jaxrl import config as configs
-    from jaxrl.benchmark import training
-
-    report = training.measure(configs.from_dict(job["config"]), rounds=job["rounds"], seconds=job["seconds"])
-    return report | {"memory": hardware.memory()}
-
-
-def ppo_race(job: dict[str, Any]) -> Report:
-    """Our loop and a PureJaxRL-style PPO on gymnax CartPole with equal settings, in turn.
-
-    Args:
-      job: {"devices", "num_envs", "num_steps", "epochs", "minibatches", "hidden", "rounds", "seconds"}.
-    """
-    from envs import registry
-    from jaxrl import config as configs
-    from jaxrl import peers
-    from jaxrl.anakin import make_anakin
-    from jaxrl.benchmark import training
-
-    absent = peers.missing("purejaxrl")
-    if absent is not None:
-        return {"skipped": absent}
-    from jaxrl.peers import pure_ppo
-
-    config = configs.from_dict(cartpole(job))
-    equal = {name: job[name] for name in ("num_envs", "num_steps", "epochs", "minibatches", "updates")}
-    settings = pure_ppo.Settings(hidden=tuple(job["hidden"]), activation="tanh", **equal)
-    env = registry.make(config.env.id)
     contestants = [
-        training.whole(make_anakin(config, env), "jaxrl"),
-        pure_ppo.contestant(settings._replace(separate=False), "PureJaxRL-style, our network (one torso)"),
-        pure_ppo.contestant(settings, "PureJaxRL-style, its network (two torsos)"),
+        play.contestant(env, batch=batch, view=view, devices=job["devices"]) for batch, view in job["entries"]
     ]
-    results = race(contestants, rounds=job["rounds"], seconds=job["seconds"])
-    return {"results": [result._asdict() for result in results], "memory": hardware.memory()}
+    return Team(contestants, {"jaxpr_equations": play.program_size(env)})
 
 
-def cartpole(job: dict[str, Any]) -> dict[str, Any]:
-    """The configuration tree of `ppo_race`."""
-    ppo = {name: job[name] for name in ("num_envs", "num_steps", "epochs", "minibatches")}
-    rate = {"kind": "constant", "start": 2.5e-4}
-    return {
-        "run": {"devices": job["devices"]},
-        "env": {"id": "gymnax:CartPole-v1"},
-        "network": {"hidden": list(job["hidden"]), "activation": "tanh"},
-        "ppo": ppo | {"gamma": 0.99, "learning_rate": rate, "entropy_coef": {"kind": "constant", "start": 0.01}},
-        "train": {"updates_per_call": job["updates"]},
-    }
-
-
-def sb3_race(job: dict[str, Any]) -> Report:
-    """Our loop and Stable-Baselines3's MaskablePPO on the same game through the Gymnasium adapter, in turn.
+def peer_games(job: Job) -> Team:
+    """Random play of a peer's games.
 
     Args:
-      job: {"config": tree, "rounds", "seconds"}.
+      job: {"peers": [names]}.
+    """
+    from jaxrl import peers
+
+    found: list[Contestant] = []
+    for name in job["peers"]:
+        found += peers.load(name).contestants()
+    return Team(found, {})
+
+
+def training(job: Job) -> Team:
+    """One configuration and its parts; see `jaxrl.benchmark.training`.
+
+    Args:
+      job: {"config": tree}.
+    """
+    from jaxrl import config as configs
+    from jaxrl.benchmark import training as parts
+
+    return Team(*parts.contestants(configs.from_dict(job["config"])))
+
+
+def whole_training(job: Job) -> Team:
+    """Whole updates of one configuration.
+
+    Args:
+      job: {"config": tree}.
     """
     from envs import registry
     from jaxrl import config as configs
-    from jaxrl import peers
     from jaxrl.anakin import make_anakin
-    from jaxrl.benchmark import training
+    from jaxrl.benchmark import training as parts
 
-    absent = peers.missing("sb3")
-    if absent is not None:
-        return {"skipped": absent}
+    config = parts.comparable(configs.from_dict(job["config"]))
+    env = registry.make(config.env.id, **config.env.options)
+    return Team([parts.whole(make_anakin(config, env), "jaxrl")], {})
+
+
+def pure_ppo(job: Job) -> Team:
+    """A PureJaxRL-style PPO on gymnax CartPole, with our network and with its own.
+
+    Args:
+      job: {"num_envs", "num_steps", "epochs", "minibatches", "updates", "hidden"}.
+    """
+    from jaxrl.peers import pure_ppo as peer
+
+    equal = {name: job[name] for name in ("num_envs", "num_steps", "epochs", "minibatches", "updates")}
+    settings = peer.Settings(hidden=tuple(job["hidden"]), activation="tanh", **equal)
+    contestants = [
+        peer.contestant(settings._replace(separate=False), "PureJaxRL-style, our network (one torso)"),
+        peer.contestant(settings, "PureJaxRL-style, its network (two torsos)"),
+    ]
+    return Team(contestants, {})
+
+
+def sb3(job: Job) -> Team:
+    """Stable-Baselines3's MaskablePPO on the same game through the Gymnasium adapter.
+
+    Args:
+      job: {"config": tree}.
+    """
+    from envs import registry
+    from jaxrl import config as configs
     from jaxrl.peers import sb3_ppo
 
-    config = training.comparable(configs.from_dict(job["config"]))
-    env = registry.make(config.env.id, **config.env.options)
-    contestants = [training.whole(make_anakin(config, env), "jaxrl"), sb3_ppo.contestant(config, env)]
-    results = race(contestants, rounds=job["rounds"], seconds=job["seconds"])
-    return {"results": [result._asdict() for result in results], "memory": hardware.memory()}
+    config = configs.from_dict(job["config"])
+    return Team([sb3_ppo.contestant(config, registry.make(config.env.id, **config.env.options))], {})
 
 
-def compile_seconds(job: dict[str, Any]) -> Report:
+def compilation(job: Job) -> Team:
     """Seconds from a fresh process to a compiled training step; cold or warm is a matter of what `cache` holds.
 
     Args:
-      job: {"config": tree, "cache": folder, "started": seconds of `time.time` when the process was asked for}.
+      job: {"config": tree, "cache": folder, "started": `time.time` when the process was asked for}.
     """
-    start = time.time()
     from envs import registry
     from jaxrl import config as configs
     from jaxrl.anakin import make_anakin
@@ -154,21 +134,27 @@ def compile_seconds(job: dict[str, Any]) -> Report:
     traced = time.time()
     lowered.compile()
     compiled = time.time()
-    return {
+    facts = {
         "process_and_imports": imported - job["started"],
-        "imports": imported - start,
         "initial_state": made - imported,
         "trace_and_lower": traced - made,
         "compile": compiled - traced,
         "total": compiled - job["started"],
-        "memory": hardware.memory(),
     }
+    return Team([], facts)
 
 
-JOBS: dict[str, Callable[[dict[str, Any]], Report]] = {
-    "environment": environment_speed,
-    "training": training_speed,
-    "ppo": ppo_race,
-    "sb3": sb3_race,
-    "compile": compile_seconds,
+JOBS: dict[str, Callable[[Job], Team]] = {
+    "environment": environment,
+    "peer_games": peer_games,
+    "training": training,
+    "whole_training": whole_training,
+    "pure_ppo": pure_ppo,
+    "sb3": sb3,
+    "compilation": compilation,
 }
+
+
+def closing_facts(team: Team) -> dict[str, Any]:
+    """What is known once everything has run."""
+    return team.facts | {"memory": hardware.memory(), "hardware": hardware.describe()}

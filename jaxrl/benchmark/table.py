@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxrl.benchmark.timing import safe_ratio
+from jaxrl.benchmark.timing import Result
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -46,49 +46,26 @@ def machine(facts: dict[str, Any]) -> str:
     return line
 
 
-def environment(report: dict[str, Any]) -> str:
-    """Rates of the views and batch sizes of our game, then of the peers."""
-    rows = [
-        [result["name"], str(result["info"]["batch"]), *_rates(result), f"{result['first_seconds']:.1f}"]
-        for result in report["ours"]
-    ]
-    rows += [[result["name"], "", *_rates(result), f"{result['first_seconds']:.1f}"] for result in report["peers"]]
-    header = ["environment steps", "batch", "steps/s", "slowest", "fastest", "per CPU s", "first run s"]
-    return table(header, rows)
-
-
-def ratios(report: dict[str, Any]) -> str:
-    """Our fastest lean rate over each peer's rate, by wall clock and by processor time."""
-    lean = [result for result in report["ours"] if result["info"]["view"] == "lean"]
-    if not lean or not report["peers"]:
-        return ""
-    best = max(lean, key=lambda result: result["rate"])
-    cpu = max(lean, key=lambda result: result["cpu_rate"])
+def rates(title: str, results: Sequence[Result]) -> str:
+    """One line per contestant."""
     rows = [
         [
-            peer["name"],
-            f"{safe_ratio(best['rate'], peer['rate']):.2f}",
-            f"{safe_ratio(cpu['cpu_rate'], peer['cpu_rate']):.2f}",
-        ]
-        for peer in report["peers"]
-    ]
-    return table([f"{best['name']} (batch {best['info']['batch']}) against", "ratio", "by CPU time"], rows)
-
-
-def race_of(results: Sequence[dict[str, Any]]) -> str:
-    """The first contestant's rate over each other's."""
-    ours = results[0]
-    rows = [
-        [
-            result["name"],
-            *_rates(result),
-            f"{safe_ratio(ours['rate'], result['rate']):.2f}",
-            f"{safe_ratio(ours['cpu_rate'], result['cpu_rate']):.2f}",
+            result.name,
+            str(result.info.get("batch", "")),
+            *(count(rate) for rate in (result.rate, result.low, result.high, result.cpu_rate)),
+            f"{result.first_seconds:.1f}",
         ]
         for result in results
     ]
-    header = ["training steps", "steps/s", "slowest", "fastest", "per CPU s", f"{ours['name']} / it", "by CPU time"]
-    return table(header, rows)
+    return table([title, "batch", "steps/s", "slowest", "fastest", "per CPU s", "first run s"], rows)
+
+
+def ratios(title: str, found: Sequence[dict[str, Any]]) -> str:
+    """Ours over theirs; nothing if there are no peers."""
+    if not found:
+        return ""
+    rows = [[each["against"], f"{each['ratio']:.2f}", f"{each['by_cpu_time']:.2f}"] for each in found]
+    return table([title, "ratio", "by CPU time"], rows)
 
 
 def training(report: dict[str, Any]) -> str:
@@ -107,7 +84,8 @@ def training(report: dict[str, Any]) -> str:
             f"{report['epochs']} epochs x {report['minibatches']} minibatches",
             table(["one update", "ms", "share"], rows),
             f"{report['achieved_gflops']:.1f} GFLOP/s in the network's products = "
-            f"{100 * report['flops_share']:.0f} % of the fastest large product ({products} GFLOP/s)",
+            f"{100 * report['flops_share']:.0f} % of the fastest large product ({products} GFLOP/s); "
+            f"by CPU time {100 * report['flops_share_by_cpu_time']:.0f} %",
             f"peak memory {_mib(report['memory']['peak_rss_mib'])}, device {_mib(report['memory']['peak_device_mib'])}",
         ]
     )
@@ -118,10 +96,6 @@ def compilation(cold: dict[str, Any], warm: dict[str, Any]) -> str:
     names = ("process_and_imports", "initial_state", "trace_and_lower", "compile", "total")
     rows = [[name.replace("_", " "), f"{cold[name]:.1f}", f"{warm[name]:.1f}"] for name in names]
     return table(["seconds to a compiled training step", "cold", "warm cache"], rows)
-
-
-def _rates(result: dict[str, Any]) -> list[str]:
-    return [count(result[name]) for name in ("rate", "low", "high", "cpu_rate")]
 
 
 def _mib(value: float | None) -> str:

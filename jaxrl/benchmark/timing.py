@@ -39,46 +39,60 @@ def safe_ratio(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator else 0.0
 
 
-def stopwatch(block: Callable[[], Any], repeats: int = 1) -> float:
-    """Seconds that `repeats` calls of `block` take together; never 0."""
-    start = time.perf_counter()
-    for _ in range(repeats):
-        block()
-    return max(time.perf_counter() - start, 1e-9)
+Runner = Callable[[int], tuple[float, float]]
+"""repeats -> (seconds by the clock, seconds of processor time) that so many blocks take."""
+
+
+def runner(block: Callable[[], Any]) -> Runner:
+    """Times `block` in this process; both figures are above 0."""
+
+    def run(repeats: int) -> tuple[float, float]:
+        cpu, start = time.process_time(), time.perf_counter()
+        for _ in range(repeats):
+            block()
+        return max(time.perf_counter() - start, 1e-9), max(time.process_time() - cpu, 1e-9)
+
+    return run
 
 
 def race(contestants: Sequence[Contestant], *, rounds: int = 5, seconds: float = 0.5) -> list[Result]:
+    """Times contestants of this process in turn; see `race_runners`."""
+    return race_runners(contestants, [runner(each.block) for each in contestants], rounds=rounds, seconds=seconds)
+
+
+def race_runners(
+    contestants: Sequence[Contestant], runners: Sequence[Runner], *, rounds: int, seconds: float
+) -> list[Result]:
     """Times all contestants in turn.
 
     Args:
       contestants: blocks that do not disturb each other's state.
+      runners: how to run each of them, here or in another process.
       rounds: timed rounds; every contestant runs once in each.
       seconds: how long one contestant runs per round at least, by repeating its block.
 
     Returns:
       One result per contestant, in the order given.
     """
-    first = [stopwatch(each.block) for each in contestants]
-    single = [stopwatch(each.block) for each in contestants]
-    repeats = [max(1, round(seconds / duration)) for duration in single]
-    times: list[list[float]] = [[] for _ in contestants]
-    processor: list[list[float]] = [[] for _ in contestants]
+    first = [run(1)[0] for run in runners]
+    repeats = [max(1, round(seconds / run(1)[0])) for run in runners]
+    times: list[list[tuple[float, float]]] = [[] for _ in runners]
     for _ in range(rounds):
-        for each, count, record, cpu in zip(contestants, repeats, times, processor, strict=True):
-            before = time.process_time()
-            record.append(stopwatch(each.block, count) / count)
-            cpu.append((time.process_time() - before) / count)
-    return [_result(*of_one) for of_one in zip(contestants, times, processor, first, strict=True)]
+        for run, count, record in zip(runners, repeats, times, strict=True):
+            clock, cpu = run(count)
+            record.append((clock / count, cpu / count))
+    return [_result(*of_one) for of_one in zip(contestants, times, first, strict=True)]
 
 
-def _result(contestant: Contestant, times: list[float], processor: list[float], first: float) -> Result:
-    median = statistics.median(times)
+def _result(contestant: Contestant, times: list[tuple[float, float]], first: float) -> Result:
+    clock = [pair[0] for pair in times]
+    median = statistics.median(clock)
     return Result(
         name=contestant.name,
         rate=contestant.units / median,
-        low=contestant.units / max(times),
-        high=contestant.units / min(times),
-        cpu_rate=safe_ratio(contestant.units, statistics.median(processor)),
+        low=contestant.units / max(clock),
+        high=contestant.units / min(clock),
+        cpu_rate=contestant.units / statistics.median(pair[1] for pair in times),
         seconds=median,
         first_seconds=first,
         info=dict(contestant.info),

@@ -4,6 +4,8 @@ Three programs of the same shape are raced: the game alone (random actions, obse
 with the network (the rollout with its advantages), and the whole update. Their differences are the breakdown:
 
     environment = game alone        inference = playing - game alone        update = whole - playing
+
+`jaxrl.benchmark.breakdown` does that arithmetic.
 """
 
 from __future__ import annotations
@@ -20,36 +22,24 @@ from envs import prng, registry
 from envs.core import Env
 from jaxrl.anakin import AXIS, Anakin, make_anakin
 from jaxrl.benchmark import environment
-from jaxrl.benchmark.timing import Contestant, Result, race, safe_ratio
+from jaxrl.benchmark.timing import Contestant
 from jaxrl.config import Config
 
 FORWARD_AND_BACKWARD = 3  # a pass over a minibatch costs three evaluations: one forward, two backward
 MATRIX = 2048  # side of the square product that the achieved FLOP/s are compared with
 
 
-def measure(config: Config, *, rounds: int = 5, seconds: float = 1.0) -> dict[str, Any]:
-    """Training speed of `config` on all devices that it uses.
-
-    Returns:
-      A JSON-ready report: steps per second, the breakdown in seconds per update and as shares, FLOP/s achieved and
-      compared with a large f32 matrix product of the same run.
-    """
+def contestants(config: Config) -> tuple[list[Contestant], dict[str, Any]]:
+    """What `breakdown` needs of one configuration: the contestants and the facts."""
     config = comparable(config)
     env = registry.make(config.env.id, **config.env.options)
     anakin = make_anakin(config, env)
     devices = anakin.mesh.size
-    contestants = [
-        whole(anakin),
-        playing(anakin),
-        environment.contestant(
-            env, batch=config.ppo.num_envs, steps=config.ppo.num_steps, view="observed", devices=devices, name="game"
-        ),
-        matrix_product(devices),
-    ]
-    if devices > 1:
-        contestants.append(matrix_product(1))
-    results = {result.name: result for result in race(contestants, rounds=rounds, seconds=seconds)}
-    return _report(config, env, anakin, results)
+    game = environment.contestant(
+        env, batch=config.ppo.num_envs, steps=config.ppo.num_steps, view="observed", devices=devices, name="game"
+    )
+    products = [matrix_product(count) for count in sorted({1, devices})]
+    return [whole(anakin), playing(anakin), game, *products], _facts(config, env, anakin)
 
 
 def comparable(config: Config) -> Config:
@@ -140,40 +130,19 @@ def count_flops(jaxpr: Any) -> int:
     return total
 
 
-# ---- the report ---------------------------------------------------------------------------------------------------
-
-
-def _report(config: Config, env: Env, anakin: Anakin, results: dict[str, Result]) -> dict[str, Any]:
-    step_time = {name: safe_ratio(1.0, results[name].rate) for name in ("whole", "playing", "game")}
-    parts = {
-        "environment": step_time["game"],
-        "inference": max(0.0, step_time["playing"] - step_time["game"]),
-        "update": max(0.0, step_time["whole"] - step_time["playing"]),
-    }
+def _facts(config: Config, env: Env, anakin: Anakin) -> dict[str, Any]:
     forward = forward_flops(anakin)
-    per_step = forward * (1 + FORWARD_AND_BACKWARD * config.ppo.epochs)
-    achieved = per_step * results["whole"].rate
-    products = {name: result.rate for name, result in results.items() if name.startswith("matrix")}
-    reference = max(products.values())
+    shape = "x".join(map(str, config.network.hidden)) if config.network.kind == "mlp" else ""
     return {
         "env": config.env.id,
         "options": dict(config.env.options),
         "devices": anakin.mesh.size,
-        "network": f"{config.network.kind} {'x'.join(map(str, config.network.hidden))} {config.network.activation}",
+        "network": f"{config.network.kind} {shape} {config.network.activation} {config.network.compute_dtype}",
         "features": env.num_features,
         "num_envs": config.ppo.num_envs,
         "num_steps": config.ppo.num_steps,
         "epochs": config.ppo.epochs,
         "minibatches": config.ppo.minibatches,
-        "steps_per_second": results["whole"].rate,
-        "steps_per_cpu_second": results["whole"].cpu_rate,
-        "steps_per_second_range": [results["whole"].low, results["whole"].high],
-        "seconds_per_update": {part: time * config.batch_size for part, time in parts.items()},
-        "share": {part: safe_ratio(time, step_time["whole"]) for part, time in parts.items()},
         "flops_per_decision_forward": forward,
-        "flops_per_step": per_step,
-        "achieved_gflops": achieved / 1e9,
-        "matrix_product_gflops": {name: rate / 1e9 for name, rate in products.items()},
-        "flops_share": safe_ratio(achieved, reference),
-        "first_call_seconds": results["whole"].first_seconds,
+        "flops_per_step": forward * (1 + FORWARD_AND_BACKWARD * config.ppo.epochs),
     }

@@ -1,7 +1,13 @@
-"""A measuring process: `python -m jaxrl.benchmark.worker JOB.json RESULT.json`, started by `run_job`."""
+"""Measuring processes: each holds the contestants of one job and runs them when it is told to.
+
+The asking process and a worker speak one line of JSON per message over a pipe: {"run": contestant, "repeats": n} is
+answered by {"clock": seconds, "cpu": seconds}, {"finish": true} by the worker's facts. Workers do nothing between two
+questions, so that contestants of several processes can take turns on the same cores.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,75 +15,176 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import IO, Any, NamedTuple
 
+from jaxrl.benchmark.timing import Contestant, Result, Runner, race_runners
+
+_START = "import sys; from jaxrl.benchmark.worker import main; sys.exit(main(sys.argv[1]))"
 _DEVICES = re.compile(r"--xla_force_host_platform_device_count=\d+")
-LIMIT_SECONDS = 3600
+_OUR_FLAGS = re.compile(r"--xla_backend_extra_options=xla_cpu_use_multi_output_fusion\b")
 
 
 class JobFailed(RuntimeError):
-    """A measuring process ended without a result; the message is the end of what it said."""
+    """A worker ended before it was done; the message is the end of what it said."""
 
 
-def run_job(kind: str, job: dict[str, Any], *, devices: int = 1, core: int | None = None) -> dict[str, Any]:
-    """Runs one job of `jobs.JOBS` in a process of its own.
+class Question(NamedTuple):
+    """One worker's task."""
 
-    Args:
-      kind: its name.
-      job: its arguments.
-      devices: virtual devices on a CPU; no effect on an accelerator.
-      core: pin the process to this core; None: all cores.
+    kind: str  # of `jobs.JOBS`
+    job: dict[str, Any]
+    devices: int = 1  # virtual ones on a CPU; no effect on an accelerator
+    core: int | None = None  # the only core that the process may use; None: all
+    our_flags: bool = True  # the XLA flags that jaxrl sets; False: XLA's defaults, for other people's programs
 
-    Returns:
-      The job's report, with the machine and the seconds that it took.
+
+class Answer(NamedTuple):
+    """What a worker measured and knows."""
+
+    results: list[Result]
+    facts: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"results": [result._asdict() for result in self.results], **self.facts}
+
+
+def ask(questions: Sequence[Question], *, rounds: int = 1, seconds: float = 0.1) -> list[Answer]:
+    """Starts a worker per question, one after the other, then runs all their contestants in turn.
 
     Raises:
-      JobFailed: with the end of the process's error output.
+      JobFailed: a worker died.
     """
-    with tempfile.TemporaryDirectory(prefix="jaxrl-benchmark-") as folder:
-        question, answer = Path(folder, "job.json"), Path(folder, "result.json")
-        asked = time.time()
-        question.write_text(json.dumps({"kind": kind, "core": core, "job": {"started": asked, **job}}))
-        command = [sys.executable, "-m", "jaxrl.benchmark.worker", str(question), str(answer)]
-        done = subprocess.run(
-            command, env=_environment(devices), stderr=subprocess.PIPE, text=True, timeout=LIMIT_SECONDS, check=False
+    with contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(_Worker(question)) for question in questions]
+        everyone = [contestant for worker in workers for contestant in worker.contestants]
+        runners = [runner for worker in workers for runner in worker.runners()]
+        results = iter(race_runners(everyone, runners, rounds=rounds, seconds=seconds) if everyone else [])
+        return [Answer([next(results) for _ in worker.contestants], worker.finish()) for worker in workers]
+
+
+class _Worker:
+    """The asking side of one process."""
+
+    def __init__(self, question: Question):
+        self._errors = tempfile.TemporaryFile("w+")
+        started = {"kind": question.kind, "core": question.core, "our_flags": question.our_flags}
+        job = {"started": time.time(), **question.job}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START, json.dumps(started | {"job": job})],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=_environment(question),
+            text=True,
         )
-        if done.returncode or not answer.exists():
-            raise JobFailed(_last_lines(done.stderr) or f"exit code {done.returncode}")
-        return json.loads(answer.read_text()) | {"wall_seconds": time.time() - asked}
+        try:
+            self.contestants = [
+                Contestant(name, units, _elsewhere, info) for name, units, info in self._hear()["contestants"]
+            ]
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self) -> _Worker:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
+            with contextlib.suppress(OSError):
+                pipe.close()  # type: ignore[union-attr]
+
+    def runners(self) -> list[Runner]:
+        """One per contestant."""
+        return [self._runner(index) for index in range(len(self.contestants))]
+
+    def finish(self) -> dict[str, Any]:
+        """Ends the worker; its closing facts."""
+        return self._say({"finish": True})
+
+    def _runner(self, index: int) -> Runner:
+        def run(repeats: int) -> tuple[float, float]:
+            reply = self._say({"run": index, "repeats": repeats})
+            return reply["clock"], reply["cpu"]
+
+        return run
+
+    def _say(self, message: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # `_hear` says why
+        return self._hear()
+
+    def _hear(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if line:
+            return json.loads(line)
+        code = self._process.wait()
+        self._errors.seek(0)
+        raise JobFailed(_essence(self._errors.read()) or f"exit code {code}")
 
 
-def _environment(devices: int) -> dict[str, str]:
-    """This process's environment with another number of virtual devices and with our packages importable."""
+def _elsewhere() -> None:
+    raise AssertionError("this contestant runs in another process")
+
+
+def _environment(question: Question) -> dict[str, str]:
+    """This process's environment with the question's devices and flags, our packages importable."""
     environment = dict(os.environ)
     flags = _DEVICES.sub("", environment.get("XLA_FLAGS", ""))
-    environment["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={devices}".strip()
-    root = str(Path(__file__).resolve().parents[2])
+    if not question.our_flags:
+        flags = _OUR_FLAGS.sub("", flags)
+    environment["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={question.devices}".strip()
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
     return environment
 
 
-def _last_lines(text: str, count: int = 12) -> str:
-    return "\n".join(text.strip().splitlines()[-count:])
+def _essence(errors: str, count: int = 8) -> str:
+    """The lines of an error output that say most: a failed check of XLA, else the end."""
+    lines = errors.strip().splitlines()
+    checks = [line for line in lines if "Check failed" in line]
+    return "\n".join(checks[:1] or lines[-count:])
 
 
-def main(arguments: list[str]) -> int:
-    """Reads the job, measures, writes the result."""
-    task = json.loads(Path(arguments[0]).read_text())
+# ---- the worker's side --------------------------------------------------------------------------------------------
+
+
+def main(task_text: str) -> int:
+    """Makes the team, then runs its contestants as told."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever libraries print must not mix with the answers
+    task = json.loads(task_text)
     if task["core"] is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {task["core"]})
-    from jaxrl import xla
+    if task["our_flags"]:
+        from jaxrl import xla
 
-    xla.set_flags(1, False)  # adds what is missing; the number of devices is already there
+        xla.set_flags(1, False)  # adds what is missing; the number of devices is there already
+    from jaxrl.benchmark import jobs
+    from jaxrl.benchmark.timing import runner
 
-    from jaxrl.benchmark import hardware
-    from jaxrl.benchmark.jobs import JOBS
-
-    result = JOBS[task["kind"]](task["job"])
-    Path(arguments[1]).write_text(json.dumps(result | {"hardware": hardware.describe(), "core": task["core"]}))
+    team = jobs.JOBS[task["kind"]](task["job"])
+    runners = [runner(contestant.block) for contestant in team.contestants]
+    _send(answers, {"contestants": [[each.name, each.units, each.info] for each in team.contestants]})
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "finish" in message:
+            _send(answers, jobs.closing_facts(team) | {"core": task["core"]})
+            break
+        clock, cpu = runners[message["run"]](message["repeats"])
+        _send(answers, {"clock": clock, "cpu": cpu})
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _send(answers: IO[str], message: dict[str, Any]) -> None:
+    answers.write(json.dumps(message) + "\n")
+    answers.flush()

@@ -1,0 +1,53 @@
+"""Arithmetic over measured rates; no jax here, so that the asking process stays light."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxrl.benchmark.timing import Result, safe_ratio
+from jaxrl.benchmark.worker import Answer
+
+PARTS = ("environment", "inference", "update")
+
+
+def of_training(answer: Answer) -> dict[str, Any]:
+    """Steps per second, seconds and shares of the parts, achieved FLOP/s against a large product of the same run."""
+    results = {result.name: result for result in answer.results}
+    facts, whole = answer.facts, results["whole"]
+    time = {name: safe_ratio(1.0, results[name].rate) for name in ("whole", "playing", "game")}
+    parts = {
+        "environment": time["game"],
+        "inference": max(0.0, time["playing"] - time["game"]),
+        "update": max(0.0, time["whole"] - time["playing"]),
+    }
+    products = {name: result for name, result in results.items() if name.startswith("matrix")}
+    fastest = max(result.rate for result in products.values())
+    per_update = facts["num_envs"] * facts["num_steps"]
+    return facts | {
+        "steps_per_second": whole.rate,
+        "steps_per_second_range": [whole.low, whole.high],
+        "steps_per_cpu_second": whole.cpu_rate,
+        "first_call_seconds": whole.first_seconds,
+        "seconds_per_update": {part: seconds * per_update for part, seconds in parts.items()},
+        "share": {part: safe_ratio(seconds, time["whole"]) for part, seconds in parts.items()},
+        "achieved_gflops": facts["flops_per_step"] * whole.rate / 1e9,
+        "matrix_product_gflops": {name: result.rate / 1e9 for name, result in products.items()},
+        "flops_share": safe_ratio(facts["flops_per_step"] * whole.rate, fastest),
+        "flops_share_by_cpu_time": _by_cpu_time(facts["flops_per_step"], whole, list(products.values())),
+    }
+
+
+def _by_cpu_time(flops_per_step: float, whole: Result, products: list[Result]) -> float:
+    """The same share per second of processor time: less sensitive to what else the machine does."""
+    return safe_ratio(flops_per_step * whole.cpu_rate, max(result.cpu_rate for result in products))
+
+
+def ratios(ours: list[Result], theirs: list[Result]) -> list[dict[str, Any]]:
+    """Our fastest contestant over each of theirs, by the clock and by processor time."""
+    if not ours:
+        return []
+    rate, cpu = max(result.rate for result in ours), max(result.cpu_rate for result in ours)
+    return [
+        {"against": peer.name, "ratio": safe_ratio(rate, peer.rate), "by_cpu_time": safe_ratio(cpu, peer.cpu_rate)}
+        for peer in theirs
+    ]
