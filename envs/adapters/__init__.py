@@ -8,20 +8,21 @@ from types import ModuleType
 from envs.errors import UserError
 
 
-def require(package: str, what: str, extra: str) -> ModuleType:
-    """Imports an optional package.
+def require(module: str, what: str, install: str) -> ModuleType:
+    """Imports a module of an optional package.
 
     Args:
-      package: its import name.
+      module: its import name.
       what: what the user asked for, for the message.
-      extra: the extra of this project that installs it.
+      install: what pip has to install to get it.
 
     Raises:
-      UserError: it is not installed.
+      UserError: the package is not installed.
     """
     try:
-        return importlib.import_module(package)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
         if error.name != package:
             raise  # the package is there; something it imports is not
-        raise UserError(f"{what} needs the package {package!r}: pip install 'jaxrl[{extra}]'") from error
+        raise UserError(f"{what} needs the package {package!r}: pip install {install!r}") from error

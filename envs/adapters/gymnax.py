@@ -39,7 +39,7 @@ class GymnaxEnv(Env):
 
     def __init__(self, name: str, *, max_steps: int = 0):
         """The environment that gymnax calls `name`."""
-        gymnax = require("gymnax", f"the game 'gymnax:{name}'", "games")
+        gymnax = require("gymnax", f"the game 'gymnax:{name}'", "jaxrl[games]")
         if name not in gymnax.registered_envs:
             raise UserError(f"gymnax has no environment {name!r}: {nearest(name, gymnax.registered_envs)}")
         if max_steps < 0:

@@ -30,7 +30,7 @@ class PgxEnv(Env):
 
     def __init__(self, name: str):
         """The game that Pgx calls `name`."""
-        pgx = require("pgx", f"the game 'pgx:{name}'", "games")
+        pgx = require("pgx", f"the game 'pgx:{name}'", "jaxrl[games]")
         known = pgx.available_envs()
         if name not in known:
             raise UserError(f"Pgx has no game {name!r}: {nearest(name, known)}")
