@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
@@ -109,6 +110,10 @@ def pack(tree: PyTree) -> tuple[Arrays, dict[str, dict[str, Any]]]:
 def unpack(arrays: Arrays, leaves: dict[str, dict[str, Any]], template: PyTree) -> PyTree:
     """Puts stored arrays into the structure, devices and key types of `template`.
 
+    Args:
+      arrays, leaves: from `pack`.
+      template: a tree of arrays, or of their shapes (`jax.ShapeDtypeStruct` with shardings).
+
     Raises:
       UserError: structure, shape, dtype or key type differ; nothing is ever silently dropped or kept random.
     """
@@ -160,21 +165,23 @@ def _name(path: tuple[Any, ...]) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
-def _key_impl(leaf: Any) -> str | None:
-    is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return str(jax.random.key_impl(leaf)) if is_key else None
+def _key_impl(leaf: Any) -> Any:
+    """The implementation of a typed PRNG key (an array or its shape), None for anything else."""
+    if not jax.dtypes.issubdtype(getattr(leaf, "dtype", np.int32), jax.dtypes.prng_key):
+        return None
+    return jax.random.key_impl(leaf if isinstance(leaf, jax.Array) else jnp.empty((), leaf.dtype))
 
 
-def _record(array: np.ndarray, impl: str | None) -> dict[str, Any]:
+def _record(array: np.ndarray, impl: Any) -> dict[str, Any]:
     record = {"shape": list(array.shape), "dtype": str(array.dtype), "crc32": _checksum(array)}
-    return record | {"key": impl} if impl else record
+    return record | {"key": str(impl)} if impl else record
 
 
 def _describe(leaf: Any) -> dict[str, Any]:
     impl = _key_impl(leaf)
     data = jax.eval_shape(jax.random.key_data, leaf) if impl else leaf
-    record = {"shape": list(np.shape(data)), "dtype": str(jax.numpy.result_type(data))}
-    return record | {"key": impl} if impl else record
+    record = {"shape": list(np.shape(data)), "dtype": str(jnp.result_type(data))}
+    return record | {"key": str(impl)} if impl else record
 
 
 def _signature(record: dict[str, Any]) -> str:
@@ -187,10 +194,10 @@ def _checksum(array: np.ndarray) -> int:
 
 
 def _place(array: np.ndarray, like: Any) -> Any:
-    if _key_impl(like):
-        keys = jax.random.wrap_key_data(jax.numpy.asarray(array), impl=jax.random.key_impl(like))
-        return jax.device_put(keys, like.sharding)
-    return jax.device_put(array, like.sharding) if isinstance(like, jax.Array) else array
+    impl, sharding = _key_impl(like), getattr(like, "sharding", None)
+    if impl:
+        return jax.device_put(jax.random.wrap_key_data(jnp.asarray(array), impl=impl), sharding)
+    return array if sharding is None else jax.device_put(array, sharding)
 
 
 # ---- the directory of checkpoints ---------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from jaxrl.evaluate import (
     scalars,
 )
 from jaxrl.match import TRAINING_DEALS, Player
+from jaxrl.ppo.state import TrainState, make_hyper
 from jaxrl.runs import (
     RunDirectory,
     TrainedRun,
@@ -107,10 +108,11 @@ class Trainer:
         if snapshot is not None:
             checkpoint.check_stamp(snapshot.meta, self.stamp)
         self.anakin = anakin.make_anakin(config, self.env)
-        self.state = self.anakin.init(config.run.seed)
         self.host, self.update = HostState(), 0
-        if snapshot is not None:
-            self._restore(snapshot)
+        if snapshot is None:
+            self.state = self.anakin.init(config.run.seed)
+        else:
+            self.state = self._restore(snapshot)
             configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
         steps = self.update * config.batch_size
         self.logger = metrics.MetricsLogger(run.path, resume=(self.update, steps) if resume else None)
@@ -170,19 +172,23 @@ class Trainer:
     def _snapshot(self) -> checkpoint.Snapshot:
         return checkpoint.take(self.update, self.state, self.stamp, dataclasses.asdict(self.host))
 
-    def _restore(self, snapshot: checkpoint.Snapshot) -> None:
-        # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
-        hyper = self.state.hyper
-        state = checkpoint.unpack(snapshot.arrays, snapshot.meta["leaves"], self.state)
-        self.state = state.replace(hyper=hyper)
-        self.host = HostState(**snapshot.meta["host"])
-        self.update = snapshot.step
-        loaded = checkpoint.params_hash(self.state.params)
+    def _restore(self, snapshot: checkpoint.Snapshot) -> TrainState:
+        template = self.anakin.abstract_state
+        state: TrainState = checkpoint.unpack(snapshot.arrays, snapshot.meta["leaves"], template)
+        loaded = checkpoint.params_hash(state.params)
         if loaded != snapshot.meta["params_hash"]:
             raise RuntimeError(f"loaded parameters {loaded} are not those saved, {snapshot.meta['params_hash']}")
+        self.host, self.update = HostState(**snapshot.meta["host"]), snapshot.step
         for step in self.best.steps():  # chosen after the update that we go back to
             if step > self.update:
                 self.best.quarantine(step)
+        # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
+        hyper = jax.tree.map(
+            lambda value, like: jax.device_put(np.broadcast_to(np.asarray(value), like.shape), like.sharding),
+            make_hyper(self.config.ppo, self.config.num_updates),
+            template.hyper,
+        )
+        return dataclasses.replace(state, hyper=hyper)
 
     # ---- evaluation ----
 

@@ -85,6 +85,17 @@ def test_round_trip_is_exact_with_keys_and_odd_leaves(tmp_path):
     )
 
 
+def test_shapes_are_a_template_too():
+    """So that resuming does not have to compile and run the initial state."""
+    arrays, leaves = pack(a_state(3.0))
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    template = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device), a_state())
+    restored = unpack(arrays, leaves, template)
+    assert same_bits(restored, a_state(3.0)) and restored["fast"].dtype == a_state()["fast"].dtype
+    with pytest.raises(UserError, match="key is uint32.*key:threefry2x32 there but"):
+        unpack(arrays, leaves, template | {"key": template["count"]})
+
+
 def test_a_snapshot_survives_donation_of_its_source():
     state = {"params": jnp.arange(1000.0)}
     snapshot = take(1, state, STAMP)
