@@ -144,7 +144,7 @@ def run(program: Program, learner: Learner) -> tuple[Learner, jax.Array]:
 def _update(program: Program, learner: Learner) -> tuple[Learner, jax.Array]:
     settings = program.settings
     learner, steps = jax.lax.scan(lambda carry, _: _play(program, carry), learner, None, settings.num_steps)
-    _, last_value = program.network.apply(learner.params, learner.observation)
+    _, last_value = _evaluate(program, learner.params, learner.observation)
     targets = _advantages(settings, steps, last_value)
     learner, _ = jax.lax.scan(
         lambda carry, _: (_epoch(program, carry, steps, targets), None), learner, None, settings.epochs
@@ -155,7 +155,7 @@ def _update(program: Program, learner: Learner) -> tuple[Learner, jax.Array]:
 
 def _play(program: Program, learner: Learner) -> tuple[Learner, Step]:
     key, sample_key, step_key = jax.random.split(learner.key, 3)
-    logits, value = program.network.apply(learner.params, learner.observation)
+    logits, value = _evaluate(program, learner.params, learner.observation)
     action = jax.random.categorical(sample_key, logits)
     log_prob = _log_prob(logits, action)
     step = jax.vmap(program.env.step, in_axes=(0, 0, 0, None))
@@ -207,7 +207,7 @@ def _loss(program: Program) -> Callable[[Any, Step, Targets], jax.Array]:
     settings = program.settings
 
     def loss(params: Any, steps: Step, targets: Targets) -> jax.Array:
-        logits, value = program.network.apply(params, steps.observation)
+        logits, value = _evaluate(program, params, steps.observation)
         ratio = jnp.exp(_log_prob(logits, steps.action) - steps.log_prob)
         advantage = (targets.advantage - jnp.mean(targets.advantage)) / (jnp.std(targets.advantage) + 1e-8)
         limited = jnp.clip(ratio, 1.0 - settings.clip, 1.0 + settings.clip)
@@ -218,6 +218,11 @@ def _loss(program: Program) -> Callable[[Any, Step, Targets], jax.Array]:
         return policy + settings.value_coef * 0.5 * jnp.mean(error) - settings.entropy_coef * entropy
 
     return loss
+
+
+def _evaluate(program: Program, params: Any, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+    result: Any = program.network.apply(params, observation)
+    return result
 
 
 def _log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
