@@ -7,6 +7,7 @@ parameters are replicated. Several seeds run side by side by `vmap`, each leaf o
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -98,7 +99,7 @@ class Anakin:
 
     # ---- shapes -------------------------------------------------------------------------------------------------
 
-    @property
+    @functools.cached_property
     def _specs(self) -> TrainState:
         """Lanes are spread over the devices, everything else is replicated."""
         lanes = Spec(None, AXIS) if self.config.run.seeds > 1 else Spec(AXIS)
@@ -164,9 +165,8 @@ class Anakin:
 
     def _update(self, state: TrainState) -> tuple[TrainState, Any]:
         """One update: play, estimate advantages, learn."""
-        key = jax.random.fold_in(state.key, state.update)
-        play_key, shuffle_key = jax.random.split(key)
-        batch, lanes, played = self.collect(state, prng.from_key(play_key))
+        play_key, shuffle_key = jax.random.split(prng.from_key(jax.random.fold_in(state.key, state.update)))
+        batch, lanes, played = self.collect(state, play_key)
         groups = self._local_ids(self.config.ppo.shuffle_groups)
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(shuffle_key, groups)
         params, opt_state, learnt = update.update(

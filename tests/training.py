@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -44,14 +43,20 @@ def small_config(
     )
 
 
-def with_updates(config: Config, updates: int) -> Config:
-    """The same run with another number of updates per call."""
-    return dataclasses.replace(config, train=dataclasses.replace(config.train, updates_per_call=updates))
+_programs: dict[Any, Anakin] = {}
+
+
+def program(env: Env, config: Config) -> Anakin:
+    """`make_anakin`, once for equal games and configurations: tests that share one compile it once."""
+    identity = (type(env), tuple(sorted(vars(env).items())), config)
+    if identity not in _programs:
+        _programs[identity] = make_anakin(config, env)
+    return _programs[identity]
 
 
 def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Anakin, Any, dict[str, np.ndarray]]:
     """Runs `calls` compiled calls; returns the program, the state and the last metrics."""
-    anakin = make_anakin(config, env)
+    anakin = program(env, config)
     state, metrics = anakin.init(seed), {}
     for _ in range(calls):
         state, metrics = anakin.run(state)
