@@ -220,3 +220,27 @@ def test_staggered_games_are_not_in_step() -> None:
     anakin = program(HighCard(), small_config(num_envs=64, stagger=18))
     length = np.asarray(anakin.init(0).lanes.episode_length)
     np.testing.assert_array_equal(length, (np.arange(64) * 18 // 64) % 9)
+
+
+def scans(jaxpr, length: int) -> list:
+    """All scans of that length anywhere in a program."""
+    found = []
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "scan" and equation.params["length"] == length:
+            found.append(equation)
+        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
+            if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                found += scans(getattr(inner, "jaxpr", inner), length)
+    return found
+
+
+def test_out_of_memory_from_stacked_metrics() -> None:
+    """purejaxrl 38: the loop over updates and the one over minibatches stack nothing, everything is summed up."""
+    config = small_config(updates=7, epochs=5, minibatches=1)
+    anakin = program(TicTacToe(), config)
+    traced = anakin.run.trace(anakin.abstract_state)
+    loops = scans(traced.jaxpr.jaxpr, 7) + scans(traced.jaxpr.jaxpr, 5)
+    assert len(loops) >= 2
+    for loop in loops:
+        assert len(loop.outvars) == loop.params["num_carry"]
+    assert all(metric.shape == () for metric in traced.out_info[1].values())
