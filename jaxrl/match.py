@@ -203,7 +203,8 @@ class Matchup:
           lanes: games side by side on one device.
           max_steps: where to give up on a game without an end.
         """
-        self._env, self._deals, self._seed, self._stream = env, deals, seed, stream
+        self._env, self._deals = env, deals
+        self._base = jax.random.fold_in(jax.random.key(seed), stream)
         self._acts = [candidate, *opponents]
         self._names, self._max_steps = figure_names(env), max_steps
         devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
@@ -230,7 +231,7 @@ class Matchup:
         parts = []
         for first in range(0, self._deals, self._portion):
             deals = np.arange(first, first + self._portion, dtype=np.uint32)
-            parts.append(jax.device_get(self._program(params, deals, np.int32(opponent))))
+            parts.append(jax.device_get(self._program(params, deals, np.int32(opponent), self._base)))
         games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
         if not games.over.all():
             raise RuntimeError(f"{int((~games.over).sum())} games did not end within {self._max_steps} steps")
@@ -243,16 +244,15 @@ class Matchup:
         return jax.shard_map(
             self._play,
             mesh=self._mesh,
-            in_specs=(PartitionSpec(), spec, PartitionSpec()),
+            in_specs=(PartitionSpec(), spec, PartitionSpec(), PartitionSpec()),
             out_specs=spec,
             check_vma=False,
         )
 
-    def _play(self, params: Any, deals: jax.Array, opponent: jax.Array) -> Games:
-        """Deal numbers u32[D] and the opponent's number i32[] -> Games with leading axes [D, rotation]."""
+    def _play(self, params: Any, deals: jax.Array, opponent: jax.Array, base: Key) -> Games:
+        """Deal numbers u32[D], the opponent's number i32[], a key -> Games with leading axes [D, rotation]."""
         seats = self._env.num_players
         number, rotation = jnp.repeat(deals, seats), jnp.tile(jnp.arange(seats), deals.shape[0])  # [N]
-        base = jax.random.fold_in(jax.random.key(self._seed), self._stream)
         deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
         games = play_match(
             self._env,

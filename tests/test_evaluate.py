@@ -64,6 +64,14 @@ def perfect_tic_tac_toe():
     return Player("perfect", act, jnp.asarray(best))
 
 
+@pytest.fixture(scope="module")
+def high_card_rows():
+    """The bot that plays its highest card, against random and against lowest."""
+    env = HighCard()
+    opponents = [bot_player(env, "random"), bot_player(env, "lowest")]
+    return evaluate.evaluate_players(env, [bot_player(env, "highest")], opponents, deals=40, seed=5)
+
+
 def test_random_against_random_has_the_known_value_of_the_first_seat():
     env = TicTacToe()
     count = 4000
@@ -132,16 +140,13 @@ def test_duplicate_deals_are_the_same_deals():
     assert np.allclose(samples.candidate["tricks"], 1.0)
 
 
-def test_every_opponent_is_at_its_own_table():
+def test_every_opponent_is_at_its_own_table(high_card_rows):
     """All opponents share one program; each row must be the one of a program of its own."""
-    env = HighCard()
-    names = ["random", "lowest", "highest"]
-    bots = [bot_player(env, name) for name in names]
-    together = evaluate.evaluate_players(env, [bots[2]], bots[:2], deals=40, seed=5)
-    assert [row.opponent for row in together] == ["random", "lowest"]
-    lowest = evaluate.evaluate_players(env, [bots[2]], [bots[1]], deals=40, seed=5)[0]
-    np.testing.assert_array_equal(together[1].samples.candidate["return"], lowest.samples.candidate["return"])
-    assert not np.array_equal(together[0].samples.candidate["return"], lowest.samples.candidate["return"])
+    against_random, against_lowest = high_card_rows
+    assert (against_random.opponent, against_lowest.opponent) == ("random", "lowest")
+    alone = matchup(HighCard(), "highest", "lowest", deals=40)(None)
+    np.testing.assert_array_equal(against_lowest.samples.candidate["return"], alone.candidate["return"])
+    assert not np.array_equal(against_random.samples.candidate["return"], alone.candidate["return"])
 
 
 def test_a_broken_player_is_not_reported_as_a_result():
@@ -153,22 +158,22 @@ def test_a_broken_player_is_not_reported_as_a_result():
         matchup(env, "random", "random", deals=2, max_steps=3)(None)
 
 
-def test_estimates_and_paired_differences():
+def test_estimates():
     estimate = Estimate.of(np.array([1.0, 3.0]))
     assert estimate.mean == 2.0 and estimate.half == pytest.approx(1.96 * 1.0)
     assert evaluate.format_estimate(Estimate(0.6291, 0.0244)) == "0.629 (0.024)"
     assert evaluate.format_estimate(Estimate(-178.24, 3.0)) == "-178.2 (3.0)"
-    env = HighCard()
-    bots = {name: bot_player(env, name) for name in env.bots}
-    rows = [
-        evaluate.evaluate_players(env, [bots[name]], [bots["random"]], deals=100, seed=2)[0]
-        for name in ("highest", "lowest")
-    ]
-    change = evaluate.difference(*rows)["tricks"]
-    direct = rows[0].figures()["tricks"].mean - rows[1].figures()["tricks"].mean
-    assert change.mean == pytest.approx(direct)
-    same = evaluate.difference(rows[0], rows[0])["tricks"]
-    assert same == (0.0, 0.0)
+
+
+def test_paired_differences(high_card_rows):
+    first, second = (
+        high_card_rows[0],
+        evaluate.Row("lowest", "random", matchup(HighCard(), "lowest", "random", 40)(None)),
+    )
+    change = evaluate.difference(first, second)["tricks"]
+    assert change.mean == pytest.approx(first.figures()["tricks"].mean - second.figures()["tricks"].mean)
+    assert evaluate.difference(first, first)["tricks"] == (0.0, 0.0)
+    assert "highest - lowest" in evaluate.format_differences([(first, second)])
 
 
 def test_parameters_are_arguments_not_constants():
@@ -199,7 +204,7 @@ def test_the_command_for_bots(capsys):
 
 
 def test_the_command_against_another(capsys):
-    command = ["evaluate", "bot:highest", "--against", "bot:lowest", "--deals", "20", "--opponents", "random", *BOTS]
+    command = ["evaluate", "bot:highest", "--against", "bot:lowest", "--deals", "8", "--opponents", "random", *BOTS]
     assert cli.main(command) == 0
     output = capsys.readouterr().out
     assert "highest - lowest" in output and output.count("| highest   | ") == 2  # against random, and directly
@@ -225,20 +230,22 @@ TABLE = {  # specification section 13, 4 players: points, win share, exact bids 
 }
 
 
-@pytest.mark.parametrize("candidate", ["hard", "medium", "easy", "random"])
-def test_skull_king_bots_have_the_strength_of_the_reference_engine(candidate):
+def test_skull_king_bots_have_the_strength_of_the_reference_engine():
     """Other deals than the reference's, so figures agree within both intervals, with room for 48 comparisons."""
     env = registry.make("skull_king")
-    opponents = [bot_player(env, name) for name in ("random", "easy", "medium", "hard")]
-    rows = evaluate.evaluate_players(env, [bot_player(env, candidate)], opponents, deals=400, seed=20250101)
-    for row in rows:
-        figures = row.figures()
-        for name, (mean, half) in zip(
-            ("points", "win_share", "exact_bids"), TABLE[candidate, row.opponent], strict=True
-        ):
-            found = figures[name]
+    names = ["random", "easy", "medium", "hard"]
+    bots = [bot_player(env, name) for name in names]
+
+    def act(which, state, key):  # one candidate that can be any bot, so that one program serves all 16 tables
+        return jnp.stack([bot.act(None, state, key) for bot in bots])[which]
+
+    players = [Player(name, act, jnp.int32(index)) for index, name in enumerate(names)]
+    for row in evaluate.evaluate_players(env, players, bots, deals=400, seed=20250101):
+        expected = dict(zip(("points", "win_share", "exact_bids"), TABLE[row.candidate, row.opponent], strict=True))
+        for name, (mean, half) in expected.items():
+            found = row.figures()[name]
             combined = np.hypot(found.half, half) + 10.0 ** -(0 if name == "points" else 3)  # rounded in the table
-            assert abs(found.mean - mean) < 1.6 * combined, (row.opponent, name, found, mean)
+            assert abs(found.mean - mean) < 1.6 * combined, (row.candidate, row.opponent, name, found, mean)
 
 
 @pytest.mark.parametrize(
@@ -260,10 +267,7 @@ def test_unknown_bots_are_user_errors():
         evaluate.bot_players(TicTacToe(), ["x"])
 
 
-def test_records_are_json():
-    env = HighCard()
-    row = evaluate.evaluate_players(env, [bot_player(env, "highest")], [bot_player(env, "random")], deals=5, seed=1)[0]
-    record = json.loads(json.dumps(row.record()))
-    assert (
-        record["deals"] == 5 and record["games"] == 15 and set(record["figures"]["tricks"]) == {"mean", "half_width_95"}
-    )
+def test_records_are_json(high_card_rows):
+    record = json.loads(json.dumps(high_card_rows[0].record()))
+    assert record["deals"] == 40 and record["games"] == 120
+    assert set(record["figures"]["tricks"]) == {"mean", "half_width_95"}
