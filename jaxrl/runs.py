@@ -90,14 +90,16 @@ class RunDirectory:
         return handle
 
 
-def create_run(config: Config) -> RunDirectory:
-    """A new run directory with the resolved configuration in it.
+def new_run(config: Config) -> RunDirectory:
+    """The directory for a new run; its configuration is not written yet.
+
+    A directory without any checkpoint, left by a start that failed, is used again: there is nothing in it to lose.
 
     Raises:
       UserError: there is a run of that name, or the directory cannot be made.
     """
     run = RunDirectory(Path(config.run.directory).expanduser() / config.run.name)
-    if run.config_file.exists():
+    if run.checkpoints().steps():
         raise UserError(
             f"run {str(run.path)!r} exists already: continue it with `jaxrl resume {run.path}`, "
             "or choose another name with --name."
@@ -106,7 +108,6 @@ def create_run(config: Config) -> RunDirectory:
         run.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot create the run directory {run.path}: {error.strerror}.") from error
-    configs.save(config, run.config_file)
     return run
 
 

@@ -39,13 +39,13 @@ from jaxrl.runs import (
     RunDirectory,
     TrainedRun,
     append_json,
-    create_run,
     enable_compilation_cache,
     find_run,
     make_act,
     make_env,
     make_evaluation_env,
     make_stamp,
+    new_run,
     write_json,
 )
 
@@ -94,17 +94,17 @@ class Trainer:
         Args:
           config: what to train.
           run: its directory, locked by the caller.
-          resume: continue from the newest intact checkpoint.
+          resume: continue from the newest intact checkpoint; from the beginning if there never was one.
 
         Raises:
-          UserError: nothing to resume, or a checkpoint of another game or network.
+          UserError: every checkpoint is damaged, or they are of another game or network.
         """
         self.config, self.run = config, run
         self.env: Env = make_env(config)
         self.evaluation_env: Env = make_evaluation_env(config)
         self.stamp = make_stamp(config, self.env)
         self.store, self.best = run.checkpoints(config.train.keep), run.best()
-        snapshot = self.store.newest(quarantine=True) if resume else None
+        snapshot = self.store.newest(quarantine=True) if resume and self.store.steps() else None
         if snapshot is not None:
             checkpoint.check_stamp(snapshot.meta, self.stamp)
         self.anakin = anakin.make_anakin(config, self.env)
@@ -113,9 +113,10 @@ class Trainer:
             self.state = self.anakin.init(config.run.seed)
         else:
             self.state = self._restore(snapshot)
-            configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
+        configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
         steps = self.update * config.batch_size
-        self.logger = metrics.MetricsLogger(run.path, resume=(self.update, steps) if resume else None)
+        again = run.metrics_file.exists()
+        self.logger = metrics.MetricsLogger(run.path, resume=(self.update, steps) if again else None)
         total = config.num_updates * config.batch_size * config.run.seeds
         self.progress = metrics.Progress(total, done_steps=steps * config.run.seeds)
         self._act = make_act(config, self.evaluation_env, greedy=config.evaluate.greedy)
@@ -126,6 +127,8 @@ class Trainer:
     def train(self) -> bool:
         """Trains to the end or until asked to stop; returns whether it reached the end. The last state is saved."""
         self.progress.message(f"run {self.run.path}: parameters {checkpoint.params_hash(self.state.params)}")
+        if self.update < self.config.num_updates:
+            self.progress.message("compiling the training (the next start takes it from run.cache_dir) ...")
         with StopRequest() as stop, checkpoint.no_space_is_user_error(self.run.path):
             while self.update < self.config.num_updates and not stop.wanted:
                 self._call()
@@ -290,7 +293,7 @@ def train_main(args: argparse.Namespace) -> int:
     name = args.name or config.run.name or Path(args.config).stem
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, name=name))
     configs.validate(config)
-    return run_training(config, create_run(config), resume=False)
+    return run_training(config, new_run(config), resume=False)
 
 
 def resume_add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from envs.errors import UserError
 from jaxrl.checkpoint import take
-from jaxrl.config import from_dict
+from jaxrl.config import from_dict, save
 from jaxrl.export import load_policy, main, save_policy
 from jaxrl.networks.factory import make_network
-from jaxrl.runs import TrainedRun, create_run, load_run, make_act, make_env, make_stamp
+from jaxrl.runs import TrainedRun, load_run, make_act, make_env, make_stamp, new_run
 
 
 def a_run(tmp_path, *, env: str = "tests.games:HighCard", seeds: int = 1, dtype: str = "float32"):
@@ -24,7 +24,8 @@ def a_run(tmp_path, *, env: str = "tests.games:HighCard", seeds: int = 1, dtype:
         }
     )
     game = make_env(config)
-    run = create_run(config)
+    run = new_run(config)
+    save(config, run.config_file)
     keys = jax.random.split(jax.random.key(0), seeds)
     init = make_network(config.network, game).init
     params = jax.vmap(init)(keys) if seeds > 1 else init(keys[0])

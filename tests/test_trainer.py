@@ -86,6 +86,10 @@ def newest(home: Path, name: str):
     return runs.RunDirectory(home / "runs" / name).checkpoints().newest()
 
 
+def newest_steps(home: Path, name: str) -> list[int]:
+    return runs.RunDirectory(home / "runs" / name).checkpoints().steps()
+
+
 def rows(home: Path, name: str) -> list[dict]:
     """The metrics without the clock's."""
     found = read_rows(home / "runs" / name / "metrics.jsonl")
@@ -127,6 +131,16 @@ def test_resume_after_kill_is_exact(home, name, overrides):
     assert_same(newest(home, f"{name}-whole"), newest(home, f"{name}-killed"))
     assert rows(home, f"{name}-whole") == rows(home, f"{name}-killed")
     assert [row["update"] for row in rows(home, f"{name}-killed") if "train/loss" in row] == [2, 4, 6, 8, 10, 12]
+
+
+def test_a_start_that_failed_is_not_in_the_way(home):
+    """Killed before its first checkpoint: both `resume` and `train` begin again, with clean logs."""
+    child = command(home, "train", "--config", str(home / "tiny.yaml"), "--name", "early", code=KILLED, KILL_AT="2")
+    assert child.wait() == -signal.SIGKILL, child.stderr.read()
+    assert not newest_steps(home, "early") and [row["update"] for row in rows(home, "early")] == [2]
+    assert cli.main(["resume", str(home / "runs" / "early"), f"train.total_steps={4 * STEPS_PER_UPDATE}"]) == 0
+    assert [row["update"] for row in rows(home, "early")] == [2, 4]
+    assert train(home, "early") == 2  # now there is something to lose
 
 
 def test_ctrl_c_saves_and_exits_cleanly(home):
