@@ -140,6 +140,7 @@ def compilation(job: Job) -> Team:
         "trace_and_lower": traced - made,
         "compile": compiled - traced,
         "total": compiled - job["started"],
+        "processor": time.process_time(),
     }
     return Team([], facts)
 

@@ -93,7 +93,7 @@ def training(report: dict[str, Any]) -> str:
 
 def compilation(cold: dict[str, Any], warm: dict[str, Any]) -> str:
     """Seconds to a compiled training step."""
-    names = ("process_and_imports", "initial_state", "trace_and_lower", "compile", "total")
+    names = ("process_and_imports", "initial_state", "trace_and_lower", "compile", "total", "processor")
     rows = [[name.replace("_", " "), f"{cold[name]:.1f}", f"{warm[name]:.1f}"] for name in names]
     return table(["seconds to a compiled training step", "cold", "warm cache"], rows)
 

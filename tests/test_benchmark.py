@@ -1,0 +1,225 @@
+"""The benchmark measures what it says: counts, FLOPs, turns, failures and the command itself."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from envs.errors import UserError
+from jaxrl import config as configs
+from jaxrl.benchmark import breakdown, command, environment, hardware, table, timing, training, worker
+from jaxrl.benchmark.timing import Contestant, Result
+from tests import games
+
+
+def result(name: str, rate: float, cpu_rate: float = 1.0, view: str = "") -> Result:
+    return Result(name, rate, rate, rate, cpu_rate, 1.0, 2.0, {"view": view})
+
+
+# ---- timing -------------------------------------------------------------------------------------------------------
+
+
+def test_contestants_take_turns_after_their_warm_up():
+    calls: list[str] = []
+    contestants = [Contestant(name, 10.0, lambda name=name: calls.append(name)) for name in "ab"]
+    results = timing.race(contestants, rounds=3, seconds=0.0)
+    assert "".join(calls) == "ab" + "ab" + "ab" * 3
+    assert [each.name for each in results] == ["a", "b"] and all(each.low <= each.rate <= each.high for each in results)
+
+
+def test_speed_meters_do_not_divide_by_zero():
+    assert timing.safe_ratio(1.0, 0.0) == 0.0
+    assert timing.percentile([], 50) == 0.0
+    clock, cpu = timing.runner(lambda: None)(1)
+    assert clock > 0 and cpu > 0
+
+
+def test_percentiles_interpolate():
+    assert timing.percentile([3.0, 1.0, 2.0], 50) == 2.0
+    assert timing.percentile([0.0, 10.0], 95) == pytest.approx(9.5)
+
+
+# ---- the game -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", environment.VIEWS)
+def test_random_play_goes_on_through_many_games(view):
+    play, states = environment.playing(games.TicTacToe(), batch=8, steps=40, view=view)
+    after, total, buffer = play(states, 1)
+    assert after.observation is None and after.board.shape == (8, 9)
+    assert jnp.any(total != 0) and jnp.any(after.board != states.board)
+    leaves = jax.tree.leaves(buffer)
+    assert len(leaves) == (0 if view == "lean" else 2) and all(leaf.shape[:2] == (40, 8) for leaf in leaves)
+
+
+def test_seeds_of_random_play_matter():
+    play, states = environment.playing(games.TicTacToe(), batch=8, steps=5, view="lean")
+    one, same, other = (play(states, seed)[0].board for seed in (1, 1, 2))
+    assert jnp.array_equal(one, same) and not jnp.array_equal(one, other)
+
+
+def test_simultaneous_games_can_be_measured():
+    found = environment.contestant(games.RockPaperScissors(), batch=4, view="features", steps=3)
+    found.block()
+    assert found.units == 12
+
+
+def test_long_buffers_are_cut_short():
+    env = games.TicTacToe()
+    assert environment.view_bytes(env, "lean") == 0
+    assert environment.view_bytes(env, "observed") == 18 + 9
+    assert environment.view_bytes(env, "features") == 4 * 18 + 9
+    found = environment.contestant(env, batch=2**18, view="features", steps=128)
+    assert found.info["steps"] == environment.BUFFER_BYTES // (2**18 * 81)
+
+
+def test_program_size_counts_inner_programs():
+    inner = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (c + 1, None), x, None, length=3)[0])(1)
+    assert environment.count_equations(inner.jaxpr) == 2  # the scan and its addition
+    assert environment.program_size(games.TicTacToe()) > 20
+
+
+# ---- training -----------------------------------------------------------------------------------------------------
+
+
+def test_flops_of_products_and_loops():
+    def function(x, y):
+        return jax.lax.scan(lambda c, _: (c @ y, None), x, None, length=3)[0]
+
+    jaxpr = jax.make_jaxpr(function)(jnp.ones((2, 5)), jnp.ones((5, 5)))
+    assert training.count_flops(jaxpr.jaxpr) == 3 * 2 * 2 * 5 * 5
+
+
+SMALL = ["env.id=tests.games:TicTacToe", "network.hidden=[8,16]", "ppo.num_envs=8", "ppo.num_steps=4"]
+SMALLER = [*SMALL, "ppo.minibatches=2", "ppo.epochs=3", "train.updates_per_call=1", "ppo.target_kl=0.1"]
+
+
+def test_training_parts_run_and_are_counted():
+    config = configs.load(None, [*SMALLER, "run.devices=1"])
+    contestants, facts = training.contestants(config)
+    forward = 2 * (18 * 8 + 8 * 16 + 16 * 9 + 16 * 1)
+    assert facts["flops_per_decision_forward"] == forward
+    assert facts["flops_per_step"] == forward * (1 + 3 * 3)
+    assert [each.name for each in contestants] == ["whole", "playing", "game", "matrix product on 1"]
+    assert [each.units for each in contestants[:3]] == [32.0, 32.0, 32.0]
+    for each in contestants[:3]:
+        each.block(), each.block()
+
+
+def test_early_stops_are_off_while_measuring():
+    config = training.comparable(configs.load(None, [*SMALLER, "run.seeds=3"]))
+    assert config.ppo.target_kl == 0.0 and config.run.seeds == 1
+
+
+def test_breakdown():
+    results = [result("whole", 100.0), result("playing", 400.0), result("game", 1000.0), result("matrix 1", 2e6)]
+    facts = {"num_envs": 5, "num_steps": 2, "flops_per_step": 1e4, "memory": {}}
+    report = breakdown.of_training(worker.Answer(results, facts))
+    assert report["share"] == pytest.approx({"environment": 0.1, "inference": 0.15, "update": 0.75})
+    assert report["seconds_per_update"]["update"] == pytest.approx(0.075)
+    assert report["flops_share"] == pytest.approx(0.5)
+
+
+def test_ratios_take_our_fastest():
+    found = breakdown.ratios([result("a", 6.0, 3.0), result("b", 4.0, 8.0)], [result("peer", 2.0, 4.0)])
+    assert found == [{"against": "peer", "ratio": 3.0, "by_cpu_time": 2.0}]
+    assert breakdown.ratios([], []) == []
+
+
+# ---- processes ----------------------------------------------------------------------------------------------------
+
+
+def test_workers_of_two_processes_take_turns():
+    job = {"env": "tests.games:TicTacToe", "options": {}, "entries": [[4, "lean"]], "devices": 2}
+    both = [worker.Question("environment", job, devices=2), worker.Question("environment", {**job, "devices": 1})]
+    two, one = worker.ask(both, rounds=1, seconds=0.01)
+    assert two.facts["hardware"]["devices"] == 2 and one.facts["hardware"]["devices"] == 1
+    assert two.results[0].rate > 0 and two.results[0].info["batch"] == 4
+    assert one.facts["jaxpr_equations"] > 20 and one.facts["memory"]["peak_rss_mib"] > 1
+    json.dumps(two.as_dict())
+
+
+def test_a_dead_worker_is_reported_with_its_last_words():
+    with pytest.raises(worker.JobFailed, match="no_such_game"):
+        worker.ask([worker.Question("environment", {"env": "no_such_game", "options": {}})])
+
+
+def test_peers_get_flags_of_their_own(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion --xla_dump_to=/x")
+    ours = worker._environment(worker.Question("environment", {}, devices=3))["XLA_FLAGS"]
+    assert "multi_output_fusion" in ours and "device_count=3" in ours
+    theirs = worker._environment(worker.Question("peer_games", {}, our_flags=False))["XLA_FLAGS"]
+    assert "multi_output_fusion" not in theirs and "--xla_dump_to=/x" in theirs
+
+
+# ---- the command --------------------------------------------------------------------------------------------------
+
+
+def arguments(*given: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args(given)
+
+
+def test_parts():
+    assert command.wanted_parts(None, peer=False) == ["environment", "training", "compile"]
+    assert command.wanted_parts(None, peer=True) == list(command.PARTS)
+    assert command.wanted_parts(["compile", "training"], peer=True) == ["training", "compile"]
+
+
+def test_a_folder_that_is_missing_is_said_before_anything_runs(tmp_path):
+    with pytest.raises(UserError, match="no folder"):
+        command.main(arguments("--json", str(tmp_path / "none" / "report.json")))
+
+
+def test_an_unknown_game_is_said_before_anything_runs():
+    with pytest.raises(UserError, match="skull_king"):
+        command.main(arguments("--env", "skul_king"))
+
+
+def test_the_command_writes_a_table_and_json(tmp_path, capsys, monkeypatch):
+    def ask(questions, *, rounds=1, seconds=0.1):
+        facts = {"jaxpr_equations": 7, "memory": hardware.memory()}
+        return [
+            worker.Answer(
+                [result(f"{question.kind} {view}", 1e6, 1e6, view) for _, view in question.job["entries"]], facts
+            )
+            for question in questions
+        ]
+
+    monkeypatch.setattr(command, "ask", ask)
+    target = tmp_path / "report.json"
+    given = arguments("--env", "tests.games:TicTacToe", "--only", "environment", "--quick", "--json", str(target))
+    assert command.main(given) == 0
+    printed = capsys.readouterr().out
+    assert "environment lean" in printed and "7 equations" in printed and "cores" in printed
+    report = json.loads(target.read_text())
+    assert report["hardware"]["cpu"] and report["config"]["env"]["id"] == "tests.games:TicTacToe"
+    assert report["parts"] and not report["failures"]
+
+
+def test_a_part_that_fails_does_not_take_the_others_with_it(capsys, monkeypatch):
+    def ask(questions, *, rounds=1, seconds=0.1):
+        raise worker.JobFailed("Check failed: something in XLA")
+
+    monkeypatch.setattr(command, "ask", ask)
+    given = arguments("--env", "tests.games:TicTacToe", "--only", "environment", "--only", "compile", "--quick")
+    assert command.main(given) == 1
+    assert capsys.readouterr().out.count("Check failed: something in XLA") >= 2
+
+
+def test_tables():
+    text = table.table(["name", "x"], [["a", "1"], ["long name", "22"]])
+    assert text.splitlines() == ["name        x", "---------  --", "a           1", "long name  22"]
+    assert [table.count(value) for value in (12.3e6, 4.5e3, 7.0)] == ["12.3 M", "4.5 k", "7"]
+
+
+def test_hardware_is_named():
+    facts = hardware.describe()
+    assert facts["cpu"] and facts["cores"] >= 1 and facts["jax"] and facts["device_kind"]
+    assert hardware.package_version("no-such-distribution") is None
+    assert isinstance(hardware.gpus(), list)
