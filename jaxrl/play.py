@@ -51,8 +51,12 @@ class Table:
         while not bool(state.terminated | state.truncated):
             key, act_key, step_key = jax.random.split(key, 3)
             seat = int(state.current_player)
-            action = self._answer(state) if seat == self._seat else self._other(seat, state, act_key)
-            state = self._step(state, np.int32(action), step_key)
+            if seat == self._seat:
+                state = self._step(state, np.int32(self._answer(state)), step_key)
+            else:
+                before, action = self._view(state), self._other(seat, state, act_key)
+                state = self._step(state, np.int32(action), step_key)
+                self._report(seat, before, self._view(state))
         self._tell(self._view(state))
         self._tell(summary(self._env, state, self._seat))
         return state
@@ -61,10 +65,15 @@ class Table:
         player = self._others[seat]
         if player is None:
             raise ValueError(f"nobody sits in seat {seat}")
-        action = int(self._act[player.act](player.params, state, key))
-        # What a seat does may be secret (a bid): the rendering of the person's own view shows what is public.
-        self._tell(f"seat {seat} ({player.name}) has acted")
-        return action
+        return int(self._act[player.act](player.params, state, key))
+
+    def _report(self, seat: int, before: str, after: str) -> None:
+        """Says what changed in the person's own view; the action itself may be secret (a bid)."""
+        player, known = self._others[seat], set(before.splitlines())
+        self._tell(f"seat {seat} ({player.name if player else 'nobody'}) has acted:")
+        for line in after.splitlines():
+            if line not in known:
+                self._tell(f"    {line}")
 
     def _answer(self, state: State) -> int:
         """Asks the person until the answer is a legal action."""
