@@ -16,7 +16,7 @@ from envs.wrappers import AutoReset, Final
 
 RECORDED_STEPS = 1000  # of one trace; longer games are played on but not stored
 STEPS_BEYOND_THE_END = 2
-ENOUGH_RESETS = 128
+ENOUGH_RESETS = 64
 
 BatchedBot = Callable[[State, jax.Array], jax.Array]
 
@@ -102,7 +102,14 @@ class Probe:
 
     def keys(self, stream: int, count: int) -> jax.Array:
         """`count` keys of the kind that rollouts use; other streams are independent."""
-        return jax.random.split(jax.random.fold_in(prng.fast_key(self.seed), stream), count)
+        return self._split(np.uint32(stream), count)
+
+    @cached_property
+    def _split(self) -> Callable[[np.uint32, int], jax.Array]:
+        def split(stream: jax.Array, count: int) -> jax.Array:
+            return jax.random.split(jax.random.fold_in(prng.fast_key(self.seed), stream), count)
+
+        return jax.jit(split, static_argnums=1)
 
     # ---- random games -----------------------------------------------------------------------------------------------
 
@@ -140,7 +147,7 @@ class Probe:
     def reset_games(self) -> State:
         """First states [N] that auto-reset put in the place of finished games, over several games per lane."""
         state, found, ended = self.first, [], 0
-        steps = min(4 * self.trace.steps + 8, self.max_steps)
+        steps = min(3 * self.trace.steps + 8, self.max_steps)
         for t in range(steps):
             action = self.random_action(state, self.keys(2 * t + 20, self.games))
             state, final = self.step_and_reset(state, action, self.keys(2 * t + 21, self.games))
