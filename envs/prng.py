@@ -38,7 +38,7 @@ def _counters(shape: tuple[int, ...]) -> jax.Array:
 
 
 def _words(key: jax.Array, counter: jax.Array, stream: int) -> jax.Array:
-    """Random u32 words for `counter`; different `stream` numbers never share words."""
+    """Random u32 words for `counter`; a `stream` number shifts the counter far away from those of other streams."""
     return _mix(_mix(counter * jnp.uint32(_GOLDEN) + key[0] + jnp.uint32(stream)) ^ key[1])
 
 

@@ -36,8 +36,9 @@ class AutoReset:
     The price of a reset. Under `vmap` both sides of a branch run, so ``env.reset`` is evaluated for every lane in every
     step, whether or not a game ended there. With the default `Env.reset` that is a full deal per lane and step. A game
     with an expensive deal overrides `reset` and prepares its next deal in small portions within `step`, so that the
-    reset itself is a few selects. Nothing is branched on and nothing leaves the lane: no barrier between games, no
-    result that depends on what other lanes do.
+    reset itself is a few selects. A lane's result never depends on what other lanes do, but its time may: a loop in
+    `reset` runs until every lane is through. Skull King's has one that deals what an illegal action has left undealt;
+    in legal play it costs one "any lane?" reduction per step.
     """
 
     def __init__(self, env: Env):

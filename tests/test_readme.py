@@ -11,6 +11,7 @@ import pytest
 
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.config import files
 from jaxrl.export import save_policy
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import TrainedRun, make_evaluation_env
@@ -53,6 +54,21 @@ def test_the_environment_example_runs():
     exec(compile(example, "README.md", "exec"), names)
     assert names["state"].current_player.shape == (1024,)
     assert not names["state"].illegal_action.any()
+
+
+def test_resume_further_means_further_than_planned():
+    [command] = [shlex.split(line) for line in COMMANDS if "resume" in line and "--steps" in line]
+    preset = configs.load(command[2], check_env=False)
+    assert int(command[-1]) > preset.num_updates * preset.batch_size
+
+
+def test_the_shown_run_directory_is_that_of_every_preset():
+    """Best checkpoints exist only where training evaluates, and evaluations happen only between calls."""
+    tree = re.search(r"^    runs/(\w+)/\n(?:      .*\n)+", README, re.MULTILINE)
+    assert tree is not None and tree[1] == "skull_king_cpu" and "best.json" in tree[0]
+    for name in files.shipped():
+        train = configs.load(name, check_env=False).train
+        assert train.evaluate_every and train.evaluate_every % train.updates_per_call == 0, name
 
 
 @pytest.mark.parametrize("line", COMMANDS)
