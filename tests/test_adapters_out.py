@@ -16,7 +16,7 @@ from envs.errors import UserError
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
 NO_GYMNASIUM = "gymnasium is not installed: pip install 'jaxrl[gymnasium]'"
-NO_SB3 = "sb3-contrib is not installed: pip install sb3-contrib"
+NO_SB3 = "sb3-contrib is not installed: pip install 'jaxrl[sb3]'"
 
 
 FUSION = "xla_cpu_use_multi_output_fusion"  # XLA aborts on some of the programs below with it

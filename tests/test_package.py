@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -37,3 +38,15 @@ def test_continuous_integration_runs_the_documented_test_command():
     assert pytest_part.startswith("-m pytest")
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "README.md" in script, "the command is read from the README"
+
+
+def test_every_required_package_is_imported():
+    """Nobody installs what is not used; what is imported under another name is listed here."""
+    import_names = {"orbax-checkpoint": "orbax", "PyYAML": "yaml"}
+    source = "\n".join(
+        path.read_text(encoding="utf-8") for top in ("envs", "jaxrl") for path in (ROOT / top).rglob("*.py")
+    )
+    for requirement in PROJECT["project"]["dependencies"]:
+        package = re.split(r"[><=\[]", requirement)[0]
+        name = import_names.get(package, package)
+        assert re.search(rf"^\s*(import|from) {name}\b", source, re.MULTILINE), package

@@ -21,7 +21,7 @@ from envs.adapters.gymnasium import spaces
 from envs.adapters.seat import Lane, SeatGame, View
 from envs.core import Env
 
-vec_env: Any = require("stable_baselines3.common.vec_env", "envs.adapters.sb3", "sb3-contrib")
+vec_env: Any = require("stable_baselines3.common.vec_env", "envs.adapters.sb3", "jaxrl[sb3]")
 _Base: Any = object if TYPE_CHECKING else vec_env.VecEnv
 
 
