@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 PyTree = Any
@@ -52,11 +53,14 @@ Bot = Callable[[State, Key], jax.Array]
 """A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``."""
 
 
+MAX_SUITS, MAX_RANKS = 16, 32
+
+
 class Tokens(NamedTuple):
     """A set-of-cards view of an observation, for attention encoders. N tokens with D flags each, C global features."""
 
-    suit: jax.Array  # i32[N], 0 .. num_suits - 1
-    rank: jax.Array  # i32[N], 0 .. num_ranks - 1
+    suit: jax.Array  # i32[N], 0 .. MAX_SUITS - 1
+    rank: jax.Array  # i32[N], 0 .. MAX_RANKS - 1
     features: jax.Array  # f32[N, D], where the card is now
     context: jax.Array  # f32[C], everything that is not a card
 
@@ -95,17 +99,40 @@ class Env(abc.ABC):
     def observe(self, state: State, seat: jax.Array) -> PyTree:
         """What `seat` (i32[]) may see of `state`: for its own turn, for opponents, for search and for display."""
 
-    def render(self, state: State) -> str:
-        """The state as text for a terminal."""
+    def render(self, state: State, seat: int | None = None) -> str:
+        """The state as text for a terminal: only what `seat` may see, or everything if `seat` is None.
+
+        Args:
+          state: one game, not a batch.
+          seat: the observer. The conformance suite checks that exchanging what it cannot see changes nothing here.
+        """
         raise NotImplementedError(f"{self.id} has no text rendering")
 
-    def render_svg(self, state: State) -> str:
-        """The state as one SVG document."""
+    def render_svg(self, state: State, seat: int | None = None) -> str:
+        """The state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
 
     def action_name(self, action: int) -> str:
         """A short human-readable name of an action."""
         return str(action)
+
+    def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
+        """What happened in one step, as one or more short sentences for people.
+
+        The default names the action to everybody: a game with secret actions overrides it, and so does one whose step
+        settles more than the next state shows (a completed trick, the points of a round).
+
+        Args:
+          before, after: the states around the step, one game.
+          action: the action, int (or i32[P] in a simultaneous game).
+          seat: who is told, of all that happened only what that seat could see; None is told everything.
+        """
+        del seat
+        if bool(after.illegal_action):
+            return "an illegal action ends the game"
+        seats = np.atleast_1d(np.asarray(before.current_player))
+        actions = np.atleast_1d(np.asarray(action))
+        return ", ".join(f"seat {s}: {self.action_name(int(a))}" for s, a in zip(seats, actions, strict=True))
 
     @property
     def bots(self) -> Mapping[str, Bot]:
@@ -129,11 +156,15 @@ class Env(abc.ABC):
         return self.init(key)
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
-        """bool[]: whether `action` is legal; a game with a packed mask overrides it with a bit test."""
-        if self.simultaneous:
-            action = jnp.asarray(action)
-            return jnp.take_along_axis(state.legal_action_mask, action[:, None], axis=1)[:, 0]  # bool[P]
-        return state.legal_action_mask[action]
+        """bool[] (bool[P] in a simultaneous game): whether `action` is legal; numbers outside of 0..A-1 never are.
+
+        A game with a packed mask overrides it with a bit test.
+        """
+        action = jnp.asarray(action)
+        inside = (action >= 0) & (action < self.num_actions)
+        index = jnp.clip(action, 0, self.num_actions - 1)
+        chosen = jnp.take_along_axis(state.legal_action_mask, index[..., None], axis=-1)[..., 0]
+        return chosen & inside
 
     def random_action(self, state: State, key: Key) -> jax.Array:
         """A uniformly random legal action, i32[] (i32[P] in a simultaneous game)."""

@@ -54,8 +54,8 @@ class Nim(Env):
         """bool[largest + 1], one-hot: both seats see the pile and nothing else is hidden."""
         return jnp.arange(self.largest + 1) == state.stones
 
-    def render(self, state):
-        """The pile as text."""
+    def render(self, state, seat=None):
+        """The pile as text; there is nothing to hide from a seat."""
         return f"{int(state.stones)} stones: {'o' * int(state.stones)}"
 
     def action_name(self, action):

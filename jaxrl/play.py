@@ -95,13 +95,9 @@ class Table:
 
 
 def render_for(env: Env, state: State, seat: int) -> str:
-    """The state as text from one seat's view if the game offers that (`render(state, seat=...)`), else as a whole."""
+    """The state as text, of which `seat` may see everything; the bare observation if the game has no rendering."""
     try:
-        return env.render(state, seat=seat)  # type: ignore[call-arg]
-    except TypeError:
-        pass
-    try:
-        return env.render(state)
+        return env.render(state, seat)
     except NotImplementedError:
         return str(jax.tree.map(np.asarray, env.observe(state, jnp.int32(seat))))
 

@@ -77,7 +77,7 @@ class TicTacToe(Env):
     def permute_hidden(self, state: TicTacToeState, seat: jax.Array, key: Key) -> TicTacToeState:
         return state  # nothing is hidden
 
-    def render(self, state: TicTacToeState) -> str:
+    def render(self, state: TicTacToeState, seat: int | None = None) -> str:
         cells = ["XO."[int(cell)] for cell in np.asarray(state.board)]
         return "\n".join(" ".join(cells[row : row + 3]) for row in (0, 3, 6))
 

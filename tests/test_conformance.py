@@ -213,8 +213,27 @@ class Cheat(HighCard):
 
 @breaks("rendering")
 class NotAnSvg(HighCard):
-    def render_svg(self, state):
+    def render_svg(self, state, seat=None):
         return "<html></html>"
+
+
+@breaks("rendering_keeps_secrets")
+class OpenTable(HighCard):
+    def render(self, state, seat=None):
+        return " ".join(str(int(owner)) for owner in state.owner)
+
+
+class SecretBid(HighCard):
+    """Cards are played face down: a seat sees its own."""
+
+    def observe(self, state, seat):
+        view = super().observe(state, seat)
+        return view._replace(seen=view.seen & False, table=jnp.where(jnp.arange(3) == 0, view.table, -1))
+
+
+@breaks("event_keeps_secrets")
+class TalksOfSecrets(SecretBid):
+    """The inherited `event` names every action."""
 
 
 @breaks("action_names")
@@ -233,6 +252,25 @@ def test_a_broken_promise_is_caught_by_its_check(name):
 def test_every_check_has_a_broken_game():
     elsewhere = {"final_observation_kept", "program_size"}  # the two tests below
     assert set(BROKEN) == set(CHECKS) - elsewhere
+
+
+def test_numbers_that_are_no_actions_are_tried():
+    class TrustsTheIndex(HighCard):
+        def is_legal(self, state, action):
+            return state.legal_action_mask[action]  # -1 and A are taken for the last action
+
+    report = check(TrustsTheIndex(), games=6, only=["illegal_action_loses"])
+    assert "illegal action -1 does not end the game" in report.failures["illegal_action_loses"]
+
+
+def test_an_event_that_keeps_a_secret_passes():
+    class Discreet(SecretBid):
+        def event(self, before, action, after, seat=None):
+            actor = int(before.current_player)
+            return super().event(before, action, after, seat) if seat in (None, actor) else f"seat {actor} has played"
+
+    report = check(Discreet(), games=6, only=["event_keeps_secrets"])
+    assert report.ok and "pairs of secret actions" in report.results[0].note
 
 
 def test_a_lost_final_observation_is_caught(monkeypatch):

@@ -62,9 +62,9 @@ class SeatEnv(_Base):
         return self._mask
 
     def render(self) -> str:
-        """The table as text."""
+        """The table as text, as the learner's seat sees it."""
         assert self._lane is not None, "call reset first"
-        return self.game.env.render(self._lane.state)
+        return self.game.env.render(self._lane.state, int(self._lane.seat))
 
     def _key(self) -> jax.Array:
         return prng.fast_key(int(self.np_random.integers(2**31)))

@@ -51,7 +51,9 @@ class PgxEnv(Env):
         """The array of the Pgx game, seen by `seat`."""
         return self.game._observe(self._inner(state), seat)  # `observe(state, player)` is deprecated in Pgx
 
-    def render_svg(self, state: State) -> str:
+    def render_svg(self, state: State, seat: int | None = None) -> str:
+        if seat is not None:
+            raise NotImplementedError(f"{self.id}: Pgx draws everything and does not say what a seat may see")
         return str(self._inner(state).replace(observation=state.observation).to_svg())
 
     def _wrap(self, inner: Any, illegal_action: jax.Array) -> PgxState:

@@ -6,7 +6,6 @@ The same conventions as in `rules_checks`.
 from __future__ import annotations
 
 import time
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -203,7 +202,7 @@ def _tokens(probe: Probe, views: Any) -> str:
     return f"{tokens.suit.shape[2]} tokens"
 
 
-# ---- players, cost, display -----------------------------------------------------------------------------------------
+# ---- players, cost --------------------------------------------------------------------------------------------------
 
 
 def bots_are_legal(probe: Probe) -> str:
@@ -263,31 +262,6 @@ def _inner(values: Any) -> Iterator[Any]:
             yield value.jaxpr
 
 
-def rendering(probe: Probe) -> str:
-    """Text and SVG renderings, where the game has them, work in the first, a middle and the last state."""
-    states = [item(probe.first, 0), item(probe.running(1), 0), item(probe.ended(), 0)]
-    has = []
-    for name, method in (("text", probe.env.render), ("SVG", probe.env.render_svg)):
-        try:
-            pages = [method(state) for state in states]
-        except NotImplementedError:
-            continue
-        require(all(isinstance(page, str) and page for page in pages), f"the {name} rendering is not a non-empty str")
-        has.append(name)
-        if name == "SVG":
-            roots = [ElementTree.fromstring(page).tag for page in pages]
-            require(all(tag.endswith("svg") for tag in roots), "render_svg does not return an SVG document")
-    if not has:
-        raise NotApplicable("the game has none")
-    return " and ".join(has)
-
-
-def action_names(probe: Probe) -> None:
-    """Every action has a name, so that people can play; equivalent actions may share one."""
-    names = [probe.env.action_name(action) for action in range(probe.env.num_actions)]
-    require(all(isinstance(name, str) and name for name in names), "action_name must give a non-empty str")
-
-
 CHECKS = (
     fresh_deals_at_init,
     fresh_deals_at_reset,
@@ -299,6 +273,4 @@ CHECKS = (
     features_are_finite,
     bots_are_legal,
     program_size,
-    rendering,
-    action_names,
 )

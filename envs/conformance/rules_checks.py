@@ -127,22 +127,36 @@ def is_legal_agrees_with_mask(probe: Probe) -> None:
 
 
 def illegal_action_loses(probe: Probe) -> str:
-    """An illegal action ends the game and is counted; the offender loses, the others share what it lost."""
+    """An illegal action ends the game and is counted; the offender loses, the others share what it lost.
+
+    Tried with actions that the mask forbids and with numbers that are no actions.
+    """
     env, states = probe.env, probe.running(64)
     mask = np.asarray(states.legal_action_mask)
     masks = mask if env.simultaneous else mask[:, None]  # bool[B, askers, A]
+    askers, rows = masks.shape[1], np.arange(len(masks))
+    for number in (-1, env.num_actions, 2**30):
+        action, seats = masks.argmax(axis=-1), rows % askers
+        action[rows, seats] = number
+        _require_lost(probe, states, action, seats, number)
     games, seats = np.nonzero(~masks.all(axis=-1))
     games, first = np.unique(games, return_index=True)
     if len(games) == 0:
-        raise NotApplicable("every action was always legal")
-    action = masks[games].argmax(axis=-1)
-    illegal = (~masks[games, seats[first]]).argmax(axis=-1)
-    action[np.arange(len(games)), seats[first]] = illegal
-    offender = seats[first] if env.simultaneous else np.asarray(states.current_player)[games]
+        return f"tried numbers that are no actions in {len(rows)} states; every action was always legal"
+    action, seats = masks[games].argmax(axis=-1), seats[first]
+    illegal = (~masks[games, seats]).argmax(axis=-1)
+    action[np.arange(len(games)), seats] = illegal
     chosen = jax.tree.map(lambda leaf: leaf[games], states)
-    action = jnp.asarray(action if env.simultaneous else action[:, 0], jnp.int32)
-    after = probe.step(chosen, action, probe.keys(1, len(games)))
-    name = f"illegal action {illegal[0]}"
+    _require_lost(probe, chosen, action, seats, illegal[0])
+    return f"tried in {len(games)} states, and numbers that are no actions in {len(rows)}"
+
+
+def _require_lost(probe: Probe, states: State, action: np.ndarray, seats: np.ndarray, number: int) -> None:
+    """Plays i32[N, askers] actions, of which that of the asker `seats` (i32[N]) is illegal."""
+    env, name = probe.env, f"illegal action {number}"
+    offender = seats if env.simultaneous else np.asarray(states.current_player)
+    actions = jnp.asarray(action if env.simultaneous else action[:, 0], jnp.int32)
+    after = probe.step(states, actions, probe.keys(1, len(seats)))
     require(np.asarray(after.terminated).all(), f"{name} does not end the game")
     require(np.asarray(after.illegal_action).all(), f"{name} does not set illegal_action, so it is never counted")
     is_offender = np.arange(env.num_players) == offender[:, None]
@@ -150,9 +164,8 @@ def illegal_action_loses(probe: Probe) -> str:
     expected = np.where(is_offender, -penalty, penalty / max(env.num_players - 1, 1))
     right = np.allclose(np.asarray(after.rewards), expected, atol=1e-6)
     require(right, f"rewards after {name} are {np.asarray(after.rewards)[0]}, not {expected[0]}")
-    changed = difference(after.replace(**_public(chosen)), chosen)
+    changed = difference(after.replace(**_public(states)), states)
     require(changed is None, f"{name} was executed: {changed} changed")
-    return f"tried in {len(games)} states"
 
 
 def _public(state: State) -> dict[str, object]:
