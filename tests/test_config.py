@@ -15,6 +15,7 @@ from jaxrl import config as configs
 from jaxrl.config import files
 from jaxrl.config.fields import limits_of
 from jaxrl.config.parse import all_paths
+from tests import reads
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -133,6 +134,9 @@ def test_wrong_type(override, expected):
         ("network.kind=mpl", "must be one of mlp, card_attention"),
         ("ppo.entropy_coef.kind=square", "must be one of constant, linear, cosine"),
         ("run.name=../x", "letters, digits"),
+        ("run.name=..", "beginning with a letter"),
+        ("run.name=.hidden", "beginning with a letter"),
+        ("run.name=-x", "beginning with a letter"),
         ("seats=[{learners: 0}]", "seats.0.learners must be at least 1"),
         ("seats=[{learners: some}]", "must be one of all"),
         ("seats=[]", "at least one mix"),
@@ -152,6 +156,10 @@ def test_out_of_range(override, expected):
         (["run.devices=3"], "divisible by run.devices (3)"),
         (["ppo.num_envs=1048576", "ppo.num_steps=4096"], "at most 2147483647"),
         (["network.attention.heads=5"], "network.attention.heads (5)"),
+        (
+            ["ppo.num_envs=8", "ppo.num_steps=16", "train.total_steps=300", "train.updates_per_call=4"],
+            "train.updates_per_call (4) must be at most the 3 update(s)",
+        ),
     ],
 )
 def test_impossible_shapes(overrides, expected):
@@ -236,17 +244,40 @@ def test_shipped_configurations_are_valid():
         configs.load(path)
 
 
-def test_every_key_is_read_somewhere():
-    """A declared target KL that nobody reads has happened in well-known projects (PITFALLS)."""
-    read = set()
-    for path in (ROOT / "jaxrl").rglob("*.py"):
-        if (ROOT / "jaxrl" / "config") not in path.parents:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            read |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    if "num_updates" in read:  # this property of Config reads it
-        read.add("total_steps")
-    unread = [path for path in all_paths() if path.rsplit(".", 1)[-1] not in read]
+def test_target_kl_declared_never_read():
+    """cleanrl's JAX variants declare a target KL that nobody reads: every key is read somewhere, by its whole path."""
+    properties = reads.properties_of_config((ROOT / "jaxrl/config/schema.py").read_text(encoding="utf-8"))
+    outside = [path for path in (ROOT / "jaxrl").rglob("*.py") if "config" not in path.relative_to(ROOT).parts[1]]
+    outside = [path for path in outside if not {"benchmark", "peers"} & set(path.parts)]  # they only report
+    found = set().union(*(reads.keys_read(path.read_text(encoding="utf-8"), properties) for path in outside))
+    unread = [path for path in all_paths() if path not in found]
     assert not unread, f"never read outside jaxrl/config: {unread}"
+
+
+def test_hyper_parameters_are_read_after_they_became_arrays():
+    """`ppo.clip` and others are copied into a structure of array leaves; each leaf is read from there again."""
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "jaxrl").rglob("*.py"))
+    state = (ROOT / "jaxrl/ppo/state.py").read_text(encoding="utf-8")
+    [hyper] = [node for node in ast.parse(state).body if isinstance(node, ast.ClassDef) and node.name == "Hyper"]
+    fields = [node.target.id for node in hyper.body if isinstance(node, ast.AnnAssign)]
+    assert "target_kl" in fields
+    for name in fields:
+        assert f"hyper.{name}" in source or f"self.{name}" in ast.unparse(hyper), name
+
+
+def test_the_reader_follows_names_but_not_any_attribute():
+    source = """
+def f(self, mixes: Sequence[SeatMix], other):
+    ppo, x = self.config.ppo, other.clip
+    rate = ppo.learning_rate
+    print(rate.kind, config.evaluate.greedy, other.seed, [mix.weight for mix in mixes], config.total)
+    def g(ppo):
+        return ppo.epochs
+    return [getattr(ppo, name) for name in ("gamma",)]
+"""
+    expected = {"ppo", "ppo.learning_rate", "ppo.learning_rate.kind", "evaluate", "evaluate.greedy", "total"}
+    expected |= {"seats.0.weight", "ppo.gamma", "train.total_steps"}
+    assert reads.keys_read(source, {"total": {"train.total_steps"}}) == expected
 
 
 def test_checking_without_the_game_does_not_start_jax():

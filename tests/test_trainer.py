@@ -156,7 +156,7 @@ def test_ctrl_c_saves_and_exits_cleanly(home):
     assert child.returncode == 0, errors
     assert "continue with: jaxrl resume" in output
     assert newest(home, "stop").step == rows(home, "stop")[-1]["update"]
-    assert cli.main(["resume", str(home / "runs" / "stop"), f"train.total_steps={STEPS_PER_UPDATE}"]) == 0
+    assert cli.main(["resume", str(home / "runs" / "stop"), f"train.total_steps={2 * STEPS_PER_UPDATE}"]) == 0
     assert newest(home, "stop").step >= rows(home, "stop")[-1]["update"]
 
 

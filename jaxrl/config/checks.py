@@ -24,6 +24,12 @@ def check_numbers(config: Config) -> None:
     _divides(group // ppo.minibatches, ppo.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
     if config.batch_size > MAX_BATCH:
         raise UserError(f"ppo.num_envs * ppo.num_steps must be at most {MAX_BATCH}, got {config.batch_size}.")
+    updates = -(-config.train.total_steps // config.batch_size)
+    if config.train.updates_per_call > updates:
+        raise UserError(
+            f"train.updates_per_call ({config.train.updates_per_call}) must be at most the {updates} update(s) that "
+            f"train.total_steps ({config.train.total_steps}) make with {config.batch_size} steps each."
+        )
     if config.run.devices:
         check_devices(config, config.run.devices)
     attention = config.network.attention

@@ -19,8 +19,8 @@ class RunConfig:
     name: str = option(
         "",
         "name of the run directory; empty: the name of the configuration file",
-        pattern=r"[A-Za-z0-9._-]*",
-        pattern_doc="letters, digits, '.', '_' and '-' only",
+        pattern=r"([A-Za-z0-9_][A-Za-z0-9._-]*)?",
+        pattern_doc="letters, digits, '.', '_' and '-' only, beginning with a letter, digit or '_'",
     )
     directory: str = option("runs", "folder in which run directories are created")
     seed: int = option(0, "seed of everything random in training", minimum=0, maximum=2**32 - 1)

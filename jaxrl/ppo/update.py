@@ -141,7 +141,10 @@ def permutation(key: jax.Array, size: int) -> jax.Array:
 
 
 def _minibatch_or_skip(network, shape, rows, coefs, hyper, learning_rate, carry: _Carry, indices: jax.Array):
-    """One minibatch, unless the policy has already moved too far; then nothing is computed."""
+    """One minibatch, unless the policy has already moved too far; then nothing changes.
+
+    With one seed nothing is computed either. Several seeds are a vmap, which evaluates both sides and selects.
+    """
     take = functools.partial(_minibatch, network, shape, rows, coefs, hyper, learning_rate)
     return jax.lax.cond(carry.stopped, lambda carry, _: carry, take, carry, indices), None
 

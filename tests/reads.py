@@ -1,0 +1,106 @@
+"""Which configuration keys a source file reads, as far as its syntax shows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+SECTIONS = {  # what a parameter or variable with this annotation holds
+    "Config": "",
+    "NetworkConfig": "network",
+    "PPOConfig": "ppo",
+    "SeatMix": "seats.0",
+    "Sequence[SeatMix]": "seats",
+}
+Names = dict[str, str]  # variable -> the section or key that it holds; "" is the whole configuration
+
+
+def keys_read(source: str, properties: dict[str, set[str]] | None = None) -> set[str]:
+    """The dotted paths of every key that the source reads, and of the sections on the way.
+
+    Followed are chains such as `self.config.ppo.clip`, variables bound to a part of one (`ppo, x = config.ppo, y`,
+    `for mix in config.seats`), annotated parameters, and `getattr(part, name)` where the names are written out.
+
+    Args:
+      source: of a module.
+      properties: what properties of `Config` read, by their names.
+    """
+    tree = ast.parse(source)
+    found = set(_of_scope(tree, {}))
+    for name, reads in (properties or {}).items():
+        if name in found:
+            found |= reads
+    return found
+
+
+def properties_of_config(source: str) -> dict[str, set[str]]:
+    """What each property of the class `Config` reads, directly or through another property."""
+    [cls] = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == "Config"]
+    methods = {node.name: set(_of_scope(node, {"self": ""})) for node in cls.body if isinstance(node, ast.FunctionDef)}
+    for _ in methods:  # so many steps reach everything
+        for reads in methods.values():
+            reads |= {path for name in reads & methods.keys() for path in methods[name]}
+    return methods
+
+
+def _of_scope(scope: ast.AST, outer: Names) -> Iterator[str]:
+    """Reads in one function or module; functions within see its names."""
+    names = dict(outer)
+    arguments = getattr(scope, "args", None)
+    if isinstance(arguments, ast.arguments):
+        for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+            annotation = ast.unparse(argument.annotation) if argument.annotation else ""
+            if argument.arg != "self":  # stays what it is in the class
+                names.pop(argument.arg, None)
+            if annotation in SECTIONS:
+                names[argument.arg] = SECTIONS[annotation]
+    inner, own = [], []
+    stack = list(ast.iter_child_nodes(scope))
+    while stack:
+        node = stack.pop(0)
+        (inner if isinstance(node, (ast.FunctionDef, ast.Lambda)) else own).append(node)
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            stack = [*ast.iter_child_nodes(node), *stack]
+    for node in own:
+        _bind(node, names)
+    texts = {node.value for node in own if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    for node in own:
+        if isinstance(node, ast.Attribute) and (path := _path(node, names)):
+            yield path
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
+            section = _path(node.args[0], names)
+            yield from (f"{section}.{text}" for text in texts if section)
+    for node in inner:
+        yield from _of_scope(node, names)
+
+
+def _bind(node: ast.AST, names: Names) -> None:
+    """Notes what an assignment or a loop binds."""
+    pairs: list[tuple[ast.AST, ast.AST, str]] = []
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = [(t, v, "") for t, v in zip(target.elts, value.elts, strict=False)]
+        else:
+            pairs = [(target, value, "")]
+    elif isinstance(node, (ast.For, ast.comprehension)):
+        target, value = node.target, node.iter
+        if isinstance(value, ast.Call) and ast.unparse(value.func) == "enumerate" and isinstance(target, ast.Tuple):
+            target, value = target.elts[1], value.args[0]
+        pairs = [(target, value, ".0")]
+    for target, value, suffix in pairs:
+        path = _path(value, names)
+        if isinstance(target, ast.Name) and path is not None:
+            names[target.id] = path + suffix
+
+
+def _path(node: ast.AST, names: Names) -> str | None:
+    """The part of the configuration that an expression is; None if it is no part of one."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id, "" if node.id == "config" else None)
+    if not isinstance(node, ast.Attribute):
+        return None
+    base = _path(node.value, names)
+    if base is None:
+        return "" if node.attr == "config" else None
+    return f"{base}.{node.attr}".lstrip(".")
