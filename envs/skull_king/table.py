@@ -104,7 +104,8 @@ def _cards(cards: CardSet) -> list[int]:
     return [card for card, slot in enumerate(c.SLOTS) if words[slot // 32] >> slot % 32 & 1]
 
 
-def _field(word, index: int, width: int = 4) -> int:
+def field(word, index: int, width: int = 4) -> int:
+    """Entry `index` of a word of small numbers, as a Python int."""
     return int(word) >> index * width & (1 << width) - 1
 
 
@@ -114,13 +115,13 @@ def _seat(game: rules.Game, players: int, seat: int, observer: int | None) -> Se
     turn = (seat - int(r.leader)) % players
     made = not bidding or turn < (int(game.actor) - int(r.leader)) % players
     hand = _cards(r.hands.of(jnp.int32(seat)))
-    play = _field(r.trick.plays[seat // 4], seat % 4, 8) - 1
+    play = field(r.trick.plays[seat // 4], seat % 4, 8) - 1
     return Seat(
-        bid=_field(r.bids, seat) if made and (not bidding or observer in (None, seat)) else None,
+        bid=field(r.bids, seat) if made and (not bidding or observer in (None, seat)) else None,
         bid_made=made,
-        won=_field(r.won, seat),
-        captured=10 * _field(r.captured[seat // 4], seat % 4, 8),
-        wager=10 * _field(r.wagers, seat),
+        won=field(r.won, seat),
+        captured=10 * field(r.captured[seat // 4], seat % 4, 8),
+        wager=10 * field(r.wagers, seat),
         score=int(game.scores[seat]),
         hand=tuple(hand) if observer in (None, seat) else None,
         hand_size=len(hand),
@@ -141,7 +142,7 @@ def _notes(game: rules.Game, seat: int) -> list[str]:
     if int(r.jade) == seat:
         notes.append("saw the stock")
     for i in range(2):
-        looter, partner = _field(r.alliances, 2 * i) - 1, _field(r.alliances, 2 * i + 1) - 1
+        looter, partner = field(r.alliances, 2 * i) - 1, field(r.alliances, 2 * i + 1) - 1
         if looter >= 0 and seat in (looter, partner):
             notes.append(f"allied with seat {partner if seat == looter else looter}")
     return notes
