@@ -75,6 +75,8 @@ class Env(abc.ABC):
       num_actions: A.
       simultaneous: True if all seats act in every step.
       may_truncate: True if `State.truncated` can ever be set; learners then bootstrap from final observations.
+      multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
+        times faster for games of packed words, but XLA aborts the process while compiling some other games.
     """
 
     id: ClassVar[str]
@@ -83,6 +85,7 @@ class Env(abc.ABC):
     num_actions: int
     simultaneous: bool = False
     may_truncate: bool = False
+    multi_output_fusion: ClassVar[bool] = False
     illegal_action_penalty: float = 1.0
 
     # ---- what a game supplies -----------------------------------------------------------------------------------

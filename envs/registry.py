@@ -11,6 +11,7 @@ Options are the keyword arguments of the game's ``__init__``; they are checked h
 
 from __future__ import annotations
 
+import collections.abc
 import importlib
 import inspect
 import os
@@ -184,10 +185,11 @@ def converted(what: str, annotation: Any, value: Any) -> Any:
     elif origin is Literal:
         if any(type(value) is type(choice) and value == choice for choice in arguments):
             return value
-    elif origin in (tuple, list) or annotation in (tuple, list):
+    elif (origin or annotation) in (tuple, list, collections.abc.Sequence):
         if isinstance(value, (list, tuple)):
             inner = arguments[0] if arguments else Any
-            return (origin or annotation)(converted(what, inner, item) for item in value)
+            kind = list if (origin or annotation) is list else tuple
+            return kind(converted(what, inner, item) for item in value)
     elif annotation is float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     elif annotation is Any or annotation is type(None):

@@ -92,7 +92,8 @@ def _run(argv: list[str]) -> int:
         _prepare_devices(name, rest)
     elif name != "config":
         # Evaluation spreads its games over all cores; the others play one game.
-        xla.set_flags(devices=xla.cores() if name == "evaluate" else 1, deterministic=False)
+        devices = xla.cores() if name == "evaluate" else 1
+        xla.set_flags(devices, deterministic=False, fusion=_fusion(_game(name, rest)))
     parser = Parser(prog=f"jaxrl {name}", description=command.help, allow_abbrev=False)
     if command.devices and name != "resume":
         parser.add_argument(
@@ -154,13 +155,38 @@ def _prepare_devices(name: str, rest: list[str]) -> None:
     overrides = [text for text in others if "=" in text and not text.startswith("-")]
     path = args.config or (_saved_config(others) if name == "resume" else None)
     if path is None and name != "train":
-        xla.set_flags(args.devices or xla.cores(), args.deterministic)
+        xla.set_flags(args.devices or xla.cores(), args.deterministic, _fusion(_game(name, rest)))
         return
     if args.devices is not None:
         overrides.append(f"run.devices={args.devices}")
     config = configs.load(path, overrides, check_env=False)
     wanted = config.run.devices or configs.device_count(config, xla.cores())
-    xla.set_flags(wanted, args.deterministic or config.run.deterministic)
+    xla.set_flags(wanted, args.deterministic or config.run.deterministic, _fusion(config.env.id))
+
+
+def _game(name: str, arguments: list[str]) -> str | None:
+    """The id of the game that a command is about, before the command itself reads its arguments."""
+    if name in ("check", "verify"):
+        return next((text for text in arguments if not text.startswith("-")), None)
+    from jaxrl import config as configs
+
+    flag = arguments.index("--config") + 1 if "--config" in arguments[:-1] else 0
+    path = arguments[flag] if flag else _saved_config(arguments)
+    overrides = [text for text in arguments if text.startswith("env.id=")]
+    try:
+        return configs.load(path, overrides, check_env=False).env.id
+    except UserError:
+        return None  # the command will say what is wrong
+
+
+def _fusion(game: str | None) -> bool:
+    """Whether a game asks for multi-output fusion; jax reads its flags when it starts, not when it is imported."""
+    from envs import registry
+
+    try:
+        return game is not None and bool(getattr(registry.game_class(game), "multi_output_fusion", False))
+    except UserError:
+        return False
 
 
 def _saved_config(arguments: list[str]) -> str | None:

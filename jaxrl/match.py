@@ -22,6 +22,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from envs import prng
 from envs.core import Env, Key, PyTree, State
+from envs.errors import UserError
 
 Act = Callable[[PyTree, State, Key], jax.Array]
 """(params, state, key) -> i32[], a legal action for the seat asked (i32[P] in a simultaneous game)."""
@@ -223,7 +224,8 @@ class Matchup:
           opponent: which of them is at the table.
 
         Raises:
-          RuntimeError: a player chose an illegal action, or a game did not end.
+          UserError: a player chose an illegal action.
+          RuntimeError: a game did not end.
         """
         params = [candidate, *opponents, *[None] * (len(self._acts) - 1 - len(opponents))]
         # A copy on every device: parameters may come from a training on fewer (or more) devices.
@@ -236,7 +238,10 @@ class Matchup:
         if not games.over.all():
             raise RuntimeError(f"{int((~games.over).sum())} games did not end within {self._max_steps} steps")
         if games.illegal.any():
-            raise RuntimeError(f"{int(games.illegal.sum())} games ended by an illegal action: a player is broken")
+            raise UserError(
+                f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules; "
+                f"run `jaxrl check` on {self._env.id}, which tries all its bots."
+            )
         return self._samples(games.figures)
 
     def _sharded(self) -> Callable[..., Games]:

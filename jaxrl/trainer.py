@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from envs.core import Env
+from envs.errors import UserError
 from jaxrl import anakin, checkpoint, metrics
 from jaxrl import config as configs
 from jaxrl.config import Config
@@ -149,6 +150,7 @@ class Trainer:
         self.update += train.updates_per_call
         self.host.seconds += seconds
         row = self._row(values, seconds)
+        self._check_finite(row)
         if _due(before, self.update, train.log_every):
             self.logger.write(self.update, self.update * self.config.batch_size, row)
         self.progress.show(self.update * self.config.batch_size * self.config.run.seeds, row)
@@ -169,6 +171,17 @@ class Trainer:
             "time/total_timesteps": self.update * self.config.batch_size,
             "time/time_elapsed": self.host.seconds,
         }
+
+    def _check_finite(self, row: dict[str, float]) -> None:
+        """Stops before a diverged state is saved over good ones."""
+        bad = [tag for tag in ("train/loss", "train/grad_norm") if not np.isfinite(row[tag])]
+        if bad:
+            steps = self.store.steps()
+            saved = f"checkpoint {steps[-1]} is intact" if steps else "nothing was saved yet"
+            raise UserError(
+                f"training diverged: {bad[0]} is {row[bad[0]]} after update {self.update}; {saved}: "
+                "lower ppo.learning_rate.start and resume or start again."
+            )
 
     # ---- checkpoints ----
 

@@ -26,17 +26,19 @@ def on_cpu() -> bool:
     return not (plugins and hardware)
 
 
-def set_flags(devices: int, deterministic: bool) -> None:
+def set_flags(devices: int, deterministic: bool, fusion: bool = False) -> None:
     """Adds to ``XLA_FLAGS``; has no effect once jax has started its backend.
 
     Args:
       devices: virtual CPU devices to make, so that several cores share the work of one program; nothing on a GPU.
       deterministic: on an accelerator, only algorithms that give the same bits every time (slower).
+      fusion: on a CPU, fuse operations with several outputs each. A game step is hundreds of small operations with many
+        results; fused like this Skull King compiles three times and runs up to fifty times faster. XLA aborts the
+        process while compiling some other games, so a game has to ask for it (`Env.multi_output_fusion`).
     """
     if on_cpu():
-        # A game step is hundreds of small operations with many results. Fused with several outputs each, they compile
-        # three times and run up to fifty times faster (measured with Skull King).
-        _add("xla_backend_extra_options", "xla_cpu_use_multi_output_fusion")
+        if fusion:
+            _add("xla_backend_extra_options", "xla_cpu_use_multi_output_fusion")
         _add("xla_force_host_platform_device_count", str(max(devices, 1)))
     elif deterministic:
         _add("xla_gpu_deterministic_ops", "true")

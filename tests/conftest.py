@@ -6,4 +6,4 @@ from jaxrl import xla
 
 # One device, also where a test calls the command line, which would otherwise ask for one per core. Tests of several
 # devices start a process of their own.
-xla.set_flags(devices=1, deterministic=False)
+xla.set_flags(devices=1, deterministic=False, fusion=True)

@@ -189,6 +189,21 @@ def test_devices_of_a_training(flags, monkeypatch, arguments, cores, devices):
     assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments", "fusion"),
+    [
+        ("check", ["skull_king", "players=3"], True),
+        ("check", ["--games", "2", "tests.games:HighCard"], False),
+        ("check", ["no_such_game"], False),
+        ("evaluate", ["bot:hard"], True),
+        ("evaluate", ["bot:random", "env.id=tests.games:TicTacToe"], False),
+        ("verify", ["skull_king", "file"], True),
+    ],
+)
+def test_a_game_has_to_ask_for_multi_output_fusion(command, arguments, fusion):
+    assert cli._fusion(cli._game(command, arguments)) == fusion
+
+
 def test_resume_uses_the_devices_of_the_run(flags, tmp_path):
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "runs" / "mine" / "config.yaml").write_text("run: {devices: 4}\n")

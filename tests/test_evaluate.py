@@ -152,7 +152,7 @@ def test_every_opponent_is_at_its_own_table(high_card_rows):
 def test_a_broken_player_is_not_reported_as_a_result():
     env = TicTacToe()
     stubborn = Matchup(env, lambda p, s, k: jnp.int32(4), [lambda p, s, k: jnp.int32(4)], deals=2, seed=0)
-    with pytest.raises(RuntimeError, match="illegal action"):
+    with pytest.raises(UserError, match="illegal action"):
         stubborn(None)
     with pytest.raises(RuntimeError, match="did not end"):
         matchup(env, "random", "random", deals=2, max_steps=3)(None)

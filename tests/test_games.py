@@ -109,3 +109,15 @@ def test_auto_reset_deals_differ_from_game_to_game():
     _, (owner, over) = jax.jit(lambda s: jax.lax.scan(one_step, s, jax.random.split(jax.random.key(1), 90)))(state)
     deals = np.asarray(owner)[np.asarray(over)]
     assert len(deals) == 10 and len(np.unique(deals, axis=0)) == 10
+
+
+@pytest.mark.parametrize("action", [-1, 9, 2**30, -(2**31)])
+def test_numbers_that_are_no_actions_are_illegal(action):
+    env = TicTacToe()
+    state = env.step(env.init(jax.random.key(0)), jnp.int32(action), jax.random.key(1))
+    assert bool(state.terminated) and bool(state.illegal_action)
+    np.testing.assert_allclose(state.rewards, [-1.0, 1.0])
+    env = RockPaperScissors(num_players=3)
+    state = env.step(env.init(jax.random.key(0)), jnp.array([0, action, 1]), jax.random.key(1))
+    assert bool(state.terminated) and bool(state.illegal_action)
+    np.testing.assert_allclose(state.rewards, [0.5, -1.0, 0.5])

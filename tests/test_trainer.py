@@ -259,3 +259,15 @@ def test_several_seeds_log_their_mean_and_each(home):
     assert row["seed_0/train/loss"] != row["seed_1/train/loss"]
     kernels = [np.asarray(p["dense_0"]["kernel"]) for p in runs.load_run(home / "runs" / "two").params]
     assert len(kernels) == 2 and kernels[0].shape[1] == 8 and not np.array_equal(*kernels)
+
+
+def test_a_diverged_training_stops_before_it_is_saved(home, capsys, monkeypatch):
+    row = trainer.Trainer._row
+
+    def diverge(self, values, seconds):
+        return row(self, values, seconds) | ({"train/loss": float("nan")} if self.update > 4 else {})
+
+    monkeypatch.setattr(trainer.Trainer, "_row", diverge)
+    assert train(home, "diverged") == 2
+    assert "training diverged" in capsys.readouterr().err
+    assert newest_steps(home, "diverged") == [4]

@@ -143,3 +143,33 @@ def test_only_weighted_decisions_move_the_parameters() -> None:
     assert_identical(jax.grad(ppo_loss, has_aux=True)(params, other, network, coefs)[0], gradient)
     assert sums.weight == 5.0
     assert any(np.any(leaf) for leaf in jax.tree.leaves(gradient))
+
+
+def test_a_bots_all_but_impossible_action_does_not_poison_the_loss() -> None:
+    """Weight 0 times an infinite ratio would be NaN."""
+    env = TicTacToe()
+    network = make_network(NetworkConfig(hidden=(8,)), env)
+    params = network.init(jax.random.key(0))
+    observation = jax.tree.map(lambda spec: jnp.zeros((2, *spec.shape), spec.dtype), env.observation_spec)
+    one, two = jnp.ones(2), jnp.array([0.0, 1.0])
+    batch = Batch(
+        observation=observation,
+        mask=jnp.full((2, 1), 0x1FF, jnp.uint32),
+        action=jnp.array([0, 1]),
+        log_prob=jnp.array([-200.0, -2.0]),
+        value=one,
+        advantage=one,
+        target=one,
+        weight=two,
+    )
+    coefs = LossCoefs(*jnp.array([0.2, 0.2, 0.5, 0.01]))
+    gradient, sums = jax.grad(ppo_loss, has_aux=True)(params, batch, network, coefs)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((gradient, sums)))
+
+
+def test_a_step_that_is_not_a_number_is_not_taken() -> None:
+    anakin, state = initial_state(gamma=jnp.float32(jnp.nan))
+    before = jax.device_get(state.params)
+    state, metrics = anakin.run(state)
+    assert not np.isfinite(metrics["train/loss"])
+    assert_identical(before, state.params)

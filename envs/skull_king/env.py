@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +44,7 @@ class SkullKing(Env):
 
     id = "skull_king"
     version = "1"
+    multi_output_fusion = True
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class SkullKing(Env):
         if episode == "round" and reward in ("rank", "win"):
             raise UserError(f"skull_king: reward {reward!r} ranks whole games; set episode to 'game'")
         weights = np.asarray(round_weights, np.float32)
-        if weights.shape != (NUM_ROUNDS,) or not np.all(weights >= 0) or weights.sum() <= 0:
+        if weights.shape != (NUM_ROUNDS,) or not np.all(np.isfinite(weights) & (weights >= 0)) or weights.sum() <= 0:
             raise UserError("skull_king: round_weights must be ten numbers >= 0 with a positive sum")
         self.num_players = players
         self.num_actions = NUM_ACTIONS
@@ -170,6 +172,11 @@ class SkullKing(Env):
 
         return render_svg(self, state, seat)
 
+    def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
+        from envs.skull_king.events import describe
+
+        return describe(self, before, int(action), after, seat)
+
     def action_name(self, action: int) -> str:
         if action < rules.FIRST_PLAY:
             return f"bid {action}"
@@ -236,10 +243,10 @@ class SkullKing(Env):
 
     def _begin(self, number: jax.Array, deal: Deal, key: Key) -> SkullKingState:
         """A new episode; `observation` still has to be filled in."""
-        bits = jax.random.bits(key, (2,))
-        game = rules.begin_game(number, deal, scale(bits[0], jnp.int32(self.num_players)), self.setup)
+        first_key, next_key, score_key = jax.random.split(key, 3)
+        first = scale(jax.random.bits(first_key), jnp.int32(self.num_players))
+        game = rules.begin_game(number, deal, first, self.setup)
         if self.setup.single_round:
-            next_key, score_key = jax.random.split(key)
             spread = 30 * (number - 1)
             scores = jax.random.uniform(score_key, (self.num_players,), minval=-1.0, maxval=2.0) * spread
             game = game.replace(next_number=self._draw_number(next_key), scores=10 * (scores / 10).astype(jnp.int32))

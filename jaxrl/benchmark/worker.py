@@ -168,7 +168,7 @@ def main(task_text: str) -> int:
     if task["our_flags"]:
         from jaxrl import xla
 
-        xla.set_flags(1, False)  # adds what is missing; the number of devices is there already
+        xla.set_flags(1, False, fusion=True)  # adds what is missing; the number of devices is there already
     from jaxrl.benchmark import jobs
     from jaxrl.benchmark.timing import runner
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from envs.errors import UserError, nearest
 from jaxrl.config.schema import Config
@@ -83,6 +84,7 @@ def check_game(config: Config) -> None:
         env.num_features,
     ):
         raise UserError("evaluate.options change the seats, actions or observation of the game: leave those as in env.")
+    _check_network(config, env)
     for index, mix in enumerate(config.seats):
         path = f"seats.{index}"
         learners = env.num_players if mix.learners == "all" else int(mix.learners)
@@ -95,6 +97,14 @@ def check_game(config: Config) -> None:
             )
         _known(mix.bots, list(env.bots), f"{path}.bots")
     _known(config.evaluate.opponents, list(env.bots), "evaluate.opponents")
+
+
+def _check_network(config: Config, env: Any) -> None:
+    """Raises UserError if the game has no card tokens for the card-set encoder."""
+    from envs.core import Env
+
+    if config.network.kind == "card_attention" and type(env).tokens is Env.tokens:
+        raise UserError(f"network.kind card_attention needs card tokens, which {config.env.id} has not: use mlp.")
 
 
 def _divides(number: int, divisor: int, number_name: str, divisor_name: str) -> None:

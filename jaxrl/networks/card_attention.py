@@ -6,7 +6,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from envs.core import Tokens
+from envs.core import MAX_RANKS, MAX_SUITS, Tokens
 from jaxrl.networks.mlp import Heads
 
 
@@ -34,8 +34,6 @@ class CardAttention(nn.Module):
     dim: int = 64
     heads: int = 4
     layers: int = 2
-    num_suits: int = 16
-    num_ranks: int = 32
     compute_dtype: str = "float32"
 
     @nn.compact
@@ -44,8 +42,8 @@ class CardAttention(nn.Module):
         dtype = jnp.dtype(self.compute_dtype)
         cards = nn.Dense(self.dim, dtype=dtype, name="flags")(tokens.features.astype(dtype))
         # One-hot products instead of look-ups: their gradient is a product too, not a scatter.
-        suit = jax.nn.one_hot(tokens.suit, self.num_suits, dtype=dtype)
-        rank = jax.nn.one_hot(tokens.rank, self.num_ranks, dtype=dtype)
+        suit = jax.nn.one_hot(tokens.suit, MAX_SUITS, dtype=dtype)
+        rank = jax.nn.one_hot(tokens.rank, MAX_RANKS, dtype=dtype)
         cards += nn.Dense(self.dim, use_bias=False, dtype=dtype, name="suit")(suit)
         cards += nn.Dense(self.dim, use_bias=False, dtype=dtype, name="rank")(rank)
         context = nn.relu(nn.Dense(2 * self.dim, dtype=dtype, name="context_0")(tokens.context.astype(dtype)))

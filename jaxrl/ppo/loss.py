@@ -60,7 +60,8 @@ def ppo_loss(params: Any, batch: Batch, network: Network, coefs: LossCoefs) -> t
     logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, batch.observation, mask)
     log_prob, entropy = distributions.log_prob_and_entropy(logits, batch.action)
 
-    log_ratio = log_prob - batch.log_prob
+    # A bot's action may be all but impossible for the network; with weight 0 its ratio must not become 0 * inf.
+    log_ratio = jnp.where(batch.weight > 0.0, log_prob - batch.log_prob, 0.0)
     ratio = jnp.exp(log_ratio)
     clipped = jnp.clip(ratio, 1.0 - coefs.clip, 1.0 + coefs.clip)
     policy = -jnp.minimum(ratio * batch.advantage, clipped * batch.advantage)

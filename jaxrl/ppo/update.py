@@ -154,7 +154,8 @@ def _minibatch(network, shape, rows, coefs, hyper, learning_rate, carry: _Carry,
     gradient, parts = _gradient(network, shape, rows, coefs, carry.params, indices)
     gradient, norms = optimizer.clip_by_global_norm(gradient, hyper.max_grad_norm)
     limit = jnp.where(hyper.target_kl > 0.0, KL_MARGIN * hyper.target_kl, jnp.inf)
-    stopped = parts.approx_kl > limit
+    # Numbers that are none stop too; the metrics show them and the trainer ends the run.
+    stopped = ~(parts.approx_kl <= limit) | ~jnp.isfinite(norms.raw)
 
     def keep(params, opt_state, gradient):
         return params, opt_state
