@@ -51,12 +51,9 @@ class Table:
         while not bool(state.terminated | state.truncated):
             key, act_key, step_key = jax.random.split(key, 3)
             seat = int(state.current_player)
-            if seat == self._seat:
-                state = self._step(state, np.int32(self._answer(state)), step_key)
-            else:
-                before, action = self._view(state), self._other(seat, state, act_key)
-                state = self._step(state, np.int32(action), step_key)
-                self._report(seat, before, self._view(state))
+            action = self._answer(state) if seat == self._seat else self._other(seat, state, act_key)
+            before, state = state, self._step(state, np.int32(action), step_key)
+            self._tell(f"  {self._env.event(before, action, state, self._seat)}")
         self._tell(self._view(state))
         self._tell(summary(self._env, state, self._seat))
         return state
@@ -66,14 +63,6 @@ class Table:
         if player is None:
             raise ValueError(f"nobody sits in seat {seat}")
         return int(self._act[player.act](player.params, state, key))
-
-    def _report(self, seat: int, before: str, after: str) -> None:
-        """Says what changed in the person's own view; the action itself may be secret (a bid)."""
-        player, known = self._others[seat], set(before.splitlines())
-        self._tell(f"seat {seat} ({player.name if player else 'nobody'}) has acted:")
-        for line in after.splitlines():
-            if line not in known:
-                self._tell(f"    {line}")
 
     def _answer(self, state: State) -> int:
         """Asks the person until the answer is a legal action."""
@@ -160,6 +149,7 @@ def main(args: argparse.Namespace) -> int:
     seed = args.seed if args.seed is not None else secrets.randbelow(2**31)
     name = args.candidate.removeprefix(BOT_PREFIX)
     print(f"you are seat {args.seat} of {env.num_players} against {args.opponents or name}; deal {seed}; Ctrl-D leaves")
+    print(", ".join(f"seat {i}: {player.name}" for i, player in enumerate(others) if i != args.seat))
     try:
         Table(env, args.seat, others).play(jax.random.key(seed))
     except (EOFError, KeyboardInterrupt):

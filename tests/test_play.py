@@ -7,7 +7,7 @@ import pytest
 
 from jaxrl import cli
 from jaxrl.match import bot_player
-from jaxrl.play import Table, parse_action
+from jaxrl.play import Table, parse_action, render_for
 from tests.games import HighCard, TicTacToe
 
 LEGAL = {3: "Parrot 1", 4: "Parrot 10", 7: "bid 2"}
@@ -36,6 +36,9 @@ def test_a_whole_game_with_mistakes_in_between():
     assert bool(end.terminated) and float(end.rewards[0]) == 1.0  # the column 0, 3, 6
     text = "\n".join(told)
     assert text.count("not a legal action now") == 3  # 9, center, 0 again
+    assert [line for line in told if line.startswith("  seat")] == [
+        f"  seat {turn % 2}: {cell}" for turn, cell in enumerate((0, 1, 3, 2, 6))
+    ]
     assert "X" in text and "the game is over" in text and "seat 0 (you)" in text
 
 
@@ -50,6 +53,31 @@ def test_the_other_seats_are_shown_as_public_information_only():
     end = table.play(jax.random.key(3))
     assert bool(end.terminated) and not bool(end.illegal_action)
     assert "tricks" in told[-1]
+
+
+def test_what_a_step_settled_is_told_from_the_persons_side():
+    class Telling(HighCard):
+        def event(self, before, action, after, seat=None):
+            return f"seat {seat} is told that seat {int(before.current_player)} played {action}"
+
+    told: list[str] = []
+    env = Telling()
+    table = Table(
+        env, 1, [bot_player(env, "lowest")] * 3, ask=lambda prompt: told[-1][1:].split("]")[0], tell=told.append
+    )
+    table.play(jax.random.key(3))
+    events = [line for line in told if "is told" in line]
+    assert len(events) == 9 and all(line.startswith("  seat 1 is told") for line in events)
+    assert sum("that seat 1 played" in line for line in events) == 3
+
+
+def test_a_rendering_without_a_seat_is_an_error_not_an_open_table():
+    class Old(HighCard):
+        def render(self, state):  # the contract is render(state, seat=None)
+            return str(state.owner)
+
+    with pytest.raises(TypeError):
+        render_for(Old(), Old().init(jax.random.key(0)), 0)
 
 
 def test_the_command_against_bots(monkeypatch, capsys):
