@@ -181,8 +181,8 @@ def test_terminal_observation_lost_in_auto_reset() -> None:
     np.testing.assert_allclose(np.asarray(steps.final_value)[..., 0], np.where(truncated, value[after], 0.0), atol=1e-6)
 
 
-def test_deals_differ_between_lanes_and_after_resets() -> None:
-    """mujoco_playground 169 and 179: the same first state after every reset."""
+def test_the_same_first_state_after_every_reset() -> None:
+    """mujoco_playground 169 and 179: deals differ between lanes and after resets."""
     anakin = program(HighCard(), small_config(num_envs=64))
     state = anakin.init(0)
     ids = jnp.arange(64, dtype=jnp.uint32)
@@ -207,12 +207,16 @@ def test_impossible_configurations() -> None:
             make_anakin(config, TicTacToe())
 
 
-def test_states_of_different_seeds_differ() -> None:
+def test_seed_has_no_effect() -> None:
+    """Mava 1194: another seed gives other games, parameters and another training; the same seed the same."""
     anakin = program(HighCard(), small_config())
     left, right = on_host(anakin.init(0)), on_host(anakin.init(1))
     assert np.any(left.lanes.env_state.owner != right.lanes.env_state.owner)
     assert np.any(left.params["dense_0"]["kernel"] != right.params["dense_0"]["kernel"])
     assert_identical(left, anakin.init(0))
+    left, again, right = (anakin.run(anakin.init(seed))[0] for seed in (0, 0, 1))
+    assert_identical(left, again)
+    assert np.any(on_host(left).params["dense_0"]["kernel"] != on_host(right).params["dense_0"]["kernel"])
 
 
 def test_staggered_games_are_not_in_step() -> None:
