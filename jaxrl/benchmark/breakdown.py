@@ -37,6 +37,13 @@ def of_training(answer: Answer) -> dict[str, Any]:
     }
 
 
+def reset_share(results: list[Result]) -> float:
+    """The share of a lean step that the automatic reset takes, from the pair at the batch where it was left out."""
+    [endless] = [result for result in results if result.info["view"] == "endless"]
+    same = [r for r in results if r.info["view"] == "lean" and r.info.get("batch") == endless.info.get("batch")]
+    return 1.0 - safe_ratio(same[0].rate, endless.rate)
+
+
 def _by_cpu_time(flops_per_step: float, whole: Result, products: list[Result]) -> float:
     """The same share per second of processor time: less sensitive to what else the machine does."""
     return safe_ratio(flops_per_step * whole.cpu_rate, max(result.cpu_rate for result in products))

@@ -140,7 +140,9 @@ def _environment(
     job = {
         "env": config.env.id,
         "options": dict(config.env.options),
-        "entries": [[b, "lean"] for b in batches] + [[b, "observed"] for b in batches] + [[middle, "features"]],
+        "entries": [[b, "lean"] for b in batches]
+        + [[b, "observed"] for b in batches]
+        + [[middle, "features"], [middle, "endless"]],
         "devices": devices,
     }
     questions = [Question("environment", job, devices, core)]
@@ -148,15 +150,17 @@ def _environment(
     questions += [Question("peer_games", {"peers": [name]}, devices, core, our_flags=False) for name in present]
     ours, *theirs = ask(questions, rounds=effort.rounds, seconds=effort.seconds)
     others = [result for answer in theirs for result in answer.results]
+    reset_share = breakdown.reset_share(ours.results)
     found = breakdown.ratios([result for result in ours.results if result.info["view"] == "lean"], others)
     text = [
         table.rates("environment steps", [*ours.results, *others]),
         table.ratios(f"{config.env.id}, the fastest lean rate, against", found),
         f"{ours.facts['jaxpr_equations']} equations in the jaxpr of one step",
+        f"reset cost: {100 * reset_share:.0f} % of a lean step, {middle} games",
         *absent,
     ]
     report = {"ours": ours.as_dict(), "peers": [answer.as_dict() for answer in theirs], "ratios": found}
-    return report, "\n".join(filter(None, text))
+    return report | {"reset_share": reset_share}, "\n".join(filter(None, text))
 
 
 def _training(config: Config, effort: Effort, devices: int, core: int | None) -> tuple[dict[str, Any], str]:

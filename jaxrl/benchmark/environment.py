@@ -7,6 +7,9 @@ Three views of the same loop, from what a planner needs to what a learner needs:
 - ``observed``: the observation as rollouts store it (packed) and the legal-action mask are written to a [T, B, ...]
   buffer;
 - ``features``: the same, with the observation expanded to the f32[F] that a network reads.
+
+A fourth one, ``endless``, is ``lean`` without the reset: finished games stay finished, which costs the same as playing.
+What ``lean`` takes longer is the cost of the reset.
 """
 
 from __future__ import annotations
@@ -23,9 +26,17 @@ from envs.core import Env, PyTree, State
 from envs.wrappers import AutoReset, Final, auto_reset
 from jaxrl.benchmark.timing import Contestant
 
-VIEWS = ("lean", "observed", "features")
+VIEWS = ("lean", "observed", "features", "endless")
 BUFFER_BYTES = 64 * 2**20  # what one block of `observed` or `features` may write
 MIXING_STEPS = 64  # untimed steps after the deal, so that lanes are not all in the same phase
+
+
+class Endless(AutoReset):
+    """Finished games stay as they are."""
+
+    def fresh(self, stepped: State, key: jax.Array) -> State:
+        """The stepped state itself."""
+        return stepped
 
 
 def contestant(env: Env, *, batch: int, view: str, steps: int = 128, devices: int = 1, name: str = "") -> Contestant:
@@ -65,7 +76,7 @@ def playing(env: Env, *, batch: int, steps: int, view: str, devices: int = 1) ->
 
     def play(states: State, seed: jax.Array) -> PyTree:
         key = jax.random.fold_in(prng.fast_key(seed), jax.lax.axis_index("env"))
-        return play_steps(auto, states, key, steps, view)
+        return play_steps(Endless(env) if view == "endless" else auto, states, key, steps, view)
 
     over_time = PartitionSpec(None, "env")
     outputs = (lanes, lanes, over_time)
@@ -110,7 +121,7 @@ def play_steps(
 
 
 def _seen(env: Env, states: State, view: str) -> PyTree:
-    if view == "lean":
+    if view in ("lean", "endless"):
         return None
     if view == "observed":
         return states.observation, states.legal_action_mask

@@ -36,7 +36,7 @@ class Question(NamedTuple):
     job: dict[str, Any]
     devices: int = 1  # virtual ones on a CPU; no effect on an accelerator
     core: int | None = None  # the only core that the process may use; None: all
-    our_flags: bool = True  # the XLA flags that jaxrl sets; False: XLA's defaults, for other people's programs
+    our_flags: bool = True  # the XLA flags that jaxrl sets for the job's game; False: XLA's defaults
 
 
 class Answer(NamedTuple):
@@ -139,9 +139,7 @@ def _elsewhere() -> None:
 def _environment(question: Question) -> dict[str, str]:
     """This process's environment with the question's devices and flags, our packages importable."""
     environment = dict(os.environ)
-    flags = _DEVICES.sub("", environment.get("XLA_FLAGS", ""))
-    if not question.our_flags:
-        flags = _OUR_FLAGS.sub("", flags)
+    flags = _OUR_FLAGS.sub("", _DEVICES.sub("", environment.get("XLA_FLAGS", "")))
     environment["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={question.devices}".strip()
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
@@ -168,7 +166,8 @@ def main(task_text: str) -> int:
     if task["our_flags"]:
         from jaxrl import xla
 
-        xla.set_flags(1, False, fusion=True)  # adds what is missing; the number of devices is there already
+        # Adds what is missing; the number of devices is there already. jax reads the flags when it first computes.
+        xla.set_flags(1, False, fusion=_asks_for_fusion(task["job"]))
     from jaxrl.benchmark import jobs
     from jaxrl.benchmark.timing import runner
 
@@ -183,6 +182,14 @@ def main(task_text: str) -> int:
         clock, cpu = runners[message["run"]](message["repeats"])
         _send(answers, {"clock": clock, "cpu": cpu})
     return 0
+
+
+def _asks_for_fusion(job: dict[str, Any]) -> bool:
+    """Whether the game of a job wants XLA's multi-output fusion."""
+    from envs import registry
+
+    game = job["env"] if "env" in job else job["config"]["env"]["id"]
+    return bool(getattr(registry.game_class(game), "multi_output_fusion", False))
 
 
 def _send(answers: IO[str], message: dict[str, Any]) -> None:
