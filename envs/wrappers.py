@@ -48,6 +48,10 @@ class AutoReset:
         """A new game."""
         return self.env.init(key)
 
+    def fresh(self, stepped: State, key: Key) -> State:
+        """The game that replaces a finished one."""
+        return self.env.reset(stepped, key)
+
     def step(self, state: State, action: jax.Array, key: Key) -> tuple[State, Final]:
         """One step of one game; vmap it over games.
 
@@ -71,7 +75,7 @@ class AutoReset:
             illegal_action=stepped.illegal_action,
             stats=self.env.episode_stats(stepped),
         )
-        return select(final.over, self.env.reset(stepped, reset_key), stepped), final
+        return select(final.over, self.fresh(stepped, reset_key), stepped), final
 
 
 def auto_reset(env: Env) -> AutoReset:

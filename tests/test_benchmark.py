@@ -66,6 +66,15 @@ def test_reset_cost():
     )
 
 
+def test_reset_cost():
+    """jumanji 297: what the reset costs is measured by leaving it out."""
+    play, states = environment.playing(games.TicTacToe(), batch=8, steps=9, view="endless")
+    after, _, buffer = play(states, 1)
+    assert after.terminated.all() and buffer is None
+    pair = [result("a", 80.0, view="lean"), result("b", 100.0, view="endless")]
+    assert breakdown.reset_share(pair) == pytest.approx(0.2)
+
+
 def test_seeds_of_random_play_matter():
     play, states = environment.playing(games.TicTacToe(), batch=8, steps=5, view="lean")
     one, same, other = (play(states, seed)[0].board for seed in (1, 1, 2))
