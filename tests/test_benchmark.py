@@ -61,16 +61,6 @@ def test_reset_cost():
     play, states = environment.playing(games.TicTacToe(), batch=8, steps=9, view="endless")
     after, _, buffer = play(states, 1)
     assert after.terminated.all() and buffer is None
-    assert breakdown.reset_share([result("a", 80.0, view="lean"), result("b", 100.0, view="endless")]) == pytest.approx(
-        0.2
-    )
-
-
-def test_reset_cost():
-    """jumanji 297: what the reset costs is measured by leaving it out."""
-    play, states = environment.playing(games.TicTacToe(), batch=8, steps=9, view="endless")
-    after, _, buffer = play(states, 1)
-    assert after.terminated.all() and buffer is None
     pair = [result("a", 80.0, view="lean"), result("b", 100.0, view="endless")]
     assert breakdown.reset_share(pair) == pytest.approx(0.2)
 
