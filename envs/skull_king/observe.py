@@ -31,6 +31,16 @@ for _play in range(56, c.NUM_PLAYS):
     else:
         _CLASSES[_play + 1, {c.KING: 2, 68: 3, 69: 3, c.KRAKEN: 4, c.WHALE: 5}[_play]] = 1
 
+_ACTION_BITS = np.zeros((4, rules.NUM_ACTIONS), np.uint32)  # [word, action], the bit of an action in `legal_words`
+for _action in range(rules.NUM_ACTIONS):
+    if _action < rules.FIRST_PLAY:
+        _bit = _action + 111
+    elif _action < rules.PLAY_TIGRESS_PIRATE:
+        _bit = c.slot_of(_action - rules.FIRST_PLAY)
+    else:
+        _bit = _action - rules.PLAY_TIGRESS_PIRATE + 96
+    _ACTION_BITS[_bit // 32, _action] = 1 << (_bit % 32)
+
 
 class View(NamedTuple):
     """An unpacked observation; i32[] unless noted. Seats are relative, -1 = nobody."""
@@ -209,10 +219,10 @@ def _pack_small(values: dict[str, jax.Array], fields) -> jax.Array:
 
 def expand_legal(legal: tuple[jax.Array, ...]) -> jax.Array:
     """bool[100]: the legal actions from `rules.legal_words`."""
-    words = jnp.stack(legal)
-    bids = (legal[3] >> np.arange(15, 26, dtype=np.uint32)) & 1
-    others = (legal[3] >> np.arange(15, dtype=np.uint32)) & 1
-    return jnp.concatenate([bids, _card_bits(words[:3]), others]).astype(bool)
+    hit = jnp.uint32(0)
+    for word, bits in zip(legal, _ACTION_BITS, strict=True):  # elementwise over the actions: three times faster
+        hit = hit | (word & bits)  # than shifting out bits and joining them (measured on CPU)
+    return hit != 0
 
 
 def _card_bits(words: jax.Array) -> jax.Array:
