@@ -186,7 +186,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--opponents", metavar="A,B", help="bots at the other seats (default: evaluate.opponents)")
     parser.add_argument("--deals", type=int, help="deals per opponent (default: evaluate.deals)")
     parser.add_argument("--seed", type=int, help="seed of the deals (default: evaluate.seed)")
-    parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
+    parser.add_argument("--sampled", action="store_true", help="sample from the policy even if evaluate.greedy is true")
     parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
     parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
     parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: the game, e.g. env.options.x=v")
@@ -209,7 +209,7 @@ def main(args: argparse.Namespace) -> int:
     rows = evaluate_players(env, candidate.players, bots, **settings)
     paired = evaluate_players(env, rivals[:1], bots, **settings) if rivals else []
     direct = evaluate_players(env, candidate.players, rivals[:1], **settings) if rivals and env.num_players > 1 else []
-    policy = "sampled" if args.sampled else "greedy"
+    policy = "greedy" if config.evaluate.greedy and not args.sampled else "sampled"
     print(f"{args.candidate}: {policy} policy, {deals} deals x {env.num_players} seats, evaluation seed {seed}")
     if candidate.run is not None:
         print(f"checkpoint after {candidate.run.update} updates, parameters {candidate.run.params_hash}")
@@ -258,7 +258,7 @@ def find_candidate(name: str, args: argparse.Namespace, like: Candidate | None =
     run = load_run(name, args.checkpoint)
     if like and _game(like) != _game(run):
         raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
-    act = make_act(run.config, run.env, greedy=not args.sampled)
+    act = make_act(run.config, run.env, greedy=run.config.evaluate.greedy and not args.sampled)
     labels = [run.name] if len(run.params) == 1 else [f"{run.name}/seed_{i}" for i in range(len(run.params))]
     players = [Player(label, act, params) for label, params in zip(labels, run.params, strict=True)]
     return Candidate(players, run.config, run.env, run)
