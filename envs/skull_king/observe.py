@@ -7,6 +7,7 @@ Seats are relative: entry 0 is the observing seat, entry 1 the next one, and so 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -30,16 +31,6 @@ for _play in range(56, c.NUM_PLAYS):
         _CLASSES[_play + 1, 1] = 1  # pirate-like
     else:
         _CLASSES[_play + 1, {c.KING: 2, 68: 3, 69: 3, c.KRAKEN: 4, c.WHALE: 5}[_play]] = 1
-
-_ACTION_BITS = np.zeros((4, rules.NUM_ACTIONS), np.uint32)  # [word, action], the bit of an action in `legal_words`
-for _action in range(rules.NUM_ACTIONS):
-    if _action < rules.FIRST_PLAY:
-        _bit = _action + 111
-    elif _action < rules.PLAY_TIGRESS_PIRATE:
-        _bit = c.slot_of(_action - rules.FIRST_PLAY)
-    else:
-        _bit = _action - rules.PLAY_TIGRESS_PIRATE + 96
-    _ACTION_BITS[_bit // 32, _action] = 1 << (_bit % 32)
 
 
 class View(NamedTuple):
@@ -217,10 +208,18 @@ def _pack_small(values: dict[str, jax.Array], fields) -> jax.Array:
 # ---- expanding ------------------------------------------------------------------------------------------------------
 
 
+@cache
+def _action_bits() -> np.ndarray:
+    """u32[4, 100], the bit of each action in each word of `rules.legal_words`; a constant of the traced program."""
+    with jax.ensure_compile_time_eval():
+        bit = np.asarray(rules.bit_of_action(jnp.arange(rules.NUM_ACTIONS)))
+    return np.where(np.arange(4)[:, None] == bit >> 5, np.uint32(1) << (bit & 31).astype(np.uint32), np.uint32(0))
+
+
 def expand_legal(legal: tuple[jax.Array, ...]) -> jax.Array:
     """bool[100]: the legal actions from `rules.legal_words`."""
     hit = jnp.uint32(0)
-    for word, bits in zip(legal, _ACTION_BITS, strict=True):  # elementwise over the actions: three times faster
+    for word, bits in zip(legal, _action_bits(), strict=True):  # elementwise over the actions: three times faster
         hit = hit | (word & bits)  # than shifting out bits and joining them (measured on CPU)
     return hit != 0
 

@@ -33,21 +33,6 @@ def contestants(seed: int = 1) -> list[Contestant]:
     ]
 
 
-def python_contestant(seed: int = 1) -> Contestant:
-    """The same game stepped from Python, one call per query and action."""
-    game = _game(LONGEST_ROUND)
-    generator = random.Random(seed)
-    games = 20
-
-    def block() -> None:
-        for _ in range(games):
-            state = game.new_initial_state()
-            while not state.is_terminal():
-                state.apply_action(generator.choice(state.legal_actions()))
-
-    return Contestant("OpenSpiel oh_hell, stepped from Python", float(games * decisions(LONGEST_ROUND)), block)
-
-
 def decisions(tricks: int) -> int:
     """Decisions of one round: a bid per seat and a card per seat and trick."""
     return PLAYERS * (1 + tricks)
