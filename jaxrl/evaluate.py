@@ -19,7 +19,7 @@ from envs.core import Env, PyTree
 from envs.errors import UserError, nearest
 from jaxrl import config as configs
 from jaxrl.config import Config
-from jaxrl.match import FINAL_DEALS, LANES, Estimate, Matchup, Player, Samples, bot_player
+from jaxrl.match import FINAL_DEALS, LANES, Estimate, Matchup, MemoryFns, Player, Samples, bot_player
 from jaxrl.runs import (
     TrainedRun,
     append_json,
@@ -76,6 +76,7 @@ class Evaluator:
         seed: int,
         stream: int = FINAL_DEALS,
         lanes: int = LANES,
+        memory: MemoryFns | None = None,
     ):
         """An evaluator.
 
@@ -83,12 +84,18 @@ class Evaluator:
           env: the game.
           act: the candidate, (params, state, key) -> action.
           opponents: each is one table, the others' seats filled with copies of it; ignored in a one-seat game.
-          deals, seed, stream, lanes: see `Matchup`.
+          deals, seed, stream, lanes, memory: see `Matchup`.
+
+        Raises:
+          UserError: an opponent has a memory: only the candidate may.
         """
         alone = env.num_players == 1
         self._opponents = [Player("-", act)] if alone else list(opponents)
+        for player in opponents:
+            if player.memory is not None and not alone:
+                raise UserError(f"{player.name!r} searches with a memory: only the candidate can, not an opponent.")
         acts = [] if alone else [player.act for player in opponents]
-        self._matchup = Matchup(env, act, acts, deals=deals, seed=seed, stream=stream, lanes=lanes)
+        self._matchup = Matchup(env, act, acts, deals=deals, seed=seed, stream=stream, lanes=lanes, memory=memory)
 
     def __call__(self, params: PyTree, name: str = "candidate") -> list[Row]:
         """Plays every table with these parameters of the candidate."""
@@ -228,7 +235,7 @@ def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Pl
     """Rows for players that share one `act` (the seeds of a run), against each opponent."""
     if not players:
         return []
-    evaluator = Evaluator(env, players[0].act, opponents, **settings)
+    evaluator = Evaluator(env, players[0].act, opponents, memory=players[0].memory, **settings)
     return [row for player in players for row in evaluator(player.params, player.name)]
 
 

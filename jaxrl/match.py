@@ -21,17 +21,33 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from envs import prng
-from envs.core import Env, Key, PyTree, State
+from envs.core import Env, Key, PyTree, State, select
 from envs.errors import UserError
 
-Act = Callable[[PyTree, State, Key], jax.Array]
-"""(params, state, key) -> i32[], a legal action for the seat asked (i32[P] in a simultaneous game)."""
+Act = Callable[..., jax.Array]
+"""(params, state, key) -> i32[], a legal action for the seat asked (i32[P] in a simultaneous game); a player with a
+memory takes it as the fourth argument."""
 
 FINAL_DEALS, TRAINING_DEALS = 0, 1
 """Streams of deals under one evaluation seed: results are never measured on the deals that chose a checkpoint."""
 
 MAX_STEPS = 20_000  # a game longer than this does not end
 LANES = 2048  # games side by side on one device, which bounds the memory
+_BEFORE_THE_GAME = 0xFFFFFFFF  # the time folded into the key of a memory's beginning: no step has it
+
+
+class MemoryFns(NamedTuple):
+    """How a player keeps a memory over one game, e.g. what it believes about hidden cards. Pure functions.
+
+    The memory is any pytree of arrays whose structure, shapes and dtypes never change. A player must put into it only
+    what its seat may know: the functions see whole states, as a bot does.
+    """
+
+    init: Callable[[PyTree, State, jax.Array, Key], PyTree]
+    """(params, state, seat, key) -> the memory of the player in `seat` (i32[]) before the first action."""
+
+    update: Callable[[PyTree, PyTree, State, jax.Array, State, jax.Array, Key], PyTree]
+    """(params, memory, before, action, after, seat, key) -> the memory after a step of a running game, by any seat."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,11 +58,14 @@ class Player:
       name: for tables.
       act: how it chooses.
       params: its parameters, None for a bot.
+      memory: how it remembers, None for a player that looks only at the present state. `act` then takes the memory as
+        its fourth argument.
     """
 
     name: str
     act: Act
     params: PyTree = None
+    memory: MemoryFns | None = None
 
 
 def bot_player(env: Env, name: str) -> Player:
@@ -69,6 +88,7 @@ class _Carry(NamedTuple):
     returns: jax.Array  # f32[N, P]
     length: jax.Array  # i32[N]
     time: jax.Array  # i32[]
+    memory: PyTree  # leading axis N; None without one
 
 
 def play_match(
@@ -80,6 +100,7 @@ def play_match(
     step_keys: Key,
     seat_keys: Key,
     max_steps: int = MAX_STEPS,
+    memory: MemoryFns | None = None,
 ) -> Games:
     """Plays N games to the end, side by side.
 
@@ -91,30 +112,45 @@ def play_match(
       step_keys: key[N], chance during the game, where the deal does not fix it.
       seat_keys: key[N], the players' own randomness.
       max_steps: where to give up on a game without an end.
+      memory: of player 0, who then holds exactly one seat of every game; nothing is paid without one.
     """
+    seats = jnp.argmax(holders == 0, axis=1).astype(jnp.int32)  # i32[N], player 0's
 
-    def choose(state: State, holder: jax.Array, key: Key) -> jax.Array:
-        chosen = [
-            act(p, state, jax.random.fold_in(key, i)) for i, (act, p) in enumerate(zip(acts, params, strict=True))
-        ]
+    def choose(state: State, holder: jax.Array, key: Key, remembered: PyTree) -> jax.Array:
+        extra = [(remembered,) if memory and i == 0 else () for i in range(len(acts))]
+        chosen = [act(params[i], state, jax.random.fold_in(key, i), *extra[i]) for i, act in enumerate(acts)]
         asked = holder[state.current_player]  # i32[], or i32[P] in a simultaneous game
         return functools.reduce(lambda rest, i: jnp.where(asked == i, chosen[i], rest), range(1, len(acts)), chosen[0])
 
-    def step(state: State, holder: jax.Array, step_key: Key, seat_key: Key, time: jax.Array) -> State:
-        action = choose(state, holder, jax.random.fold_in(seat_key, time))
-        return env.step(state, action, jax.random.fold_in(step_key, time))
+    def step(
+        state: State, remembered: PyTree, holder: jax.Array, seat: jax.Array, keys: tuple[Key, Key], time: jax.Array
+    ) -> tuple[State, PyTree]:
+        step_key, seat_key = (jax.random.fold_in(key, time) for key in keys)
+        action = choose(state, holder, seat_key, remembered)
+        after = env.step(state, action, step_key)
+        if memory is None:
+            return after, None
+        key = jax.random.fold_in(seat_key, len(acts))
+        updated = memory.update(params[0], remembered, state, action, after, seat, key)
+        return after, select(_over(state), remembered, updated)
 
     def running(carry: _Carry) -> jax.Array:
         return jnp.any(~_over(carry.state)) & (carry.time < max_steps)
 
     def body(carry: _Carry) -> _Carry:
-        state = jax.vmap(step, in_axes=(0, 0, 0, 0, None))(carry.state, holders, step_keys, seat_keys, carry.time)
+        state, remembered = jax.vmap(step, in_axes=(0, 0, 0, 0, 0, None))(
+            carry.state, carry.memory, holders, seats, (step_keys, seat_keys), carry.time
+        )
         return _Carry(
             state=state,
             returns=carry.returns + state.rewards,
             length=carry.length + ~_over(carry.state),
             time=carry.time + 1,
+            memory=remembered,
         )
+
+    def remember(state: State, seat: jax.Array, key: Key) -> PyTree:
+        return memory.init(params[0], state, seat, jax.random.fold_in(key, _BEFORE_THE_GAME)) if memory else None
 
     state = jax.vmap(env.init_deal)(deal_keys)
     start = _Carry(
@@ -122,6 +158,7 @@ def play_match(
         returns=jnp.zeros_like(state.rewards),
         length=jnp.zeros_like(state.terminated, jnp.int32),
         time=jnp.int32(0),
+        memory=jax.vmap(remember)(state, seats, seat_keys),
     )
     end = jax.lax.while_loop(running, body, start)
     stats = jax.vmap(env.episode_stats)(end.state)
@@ -191,6 +228,7 @@ class Matchup:
         stream: int = FINAL_DEALS,
         lanes: int = LANES,
         max_steps: int = MAX_STEPS,
+        memory: MemoryFns | None = None,
     ):
         """A matchup.
 
@@ -203,8 +241,9 @@ class Matchup:
           stream: which deals under that seed, `FINAL_DEALS` or `TRAINING_DEALS`.
           lanes: games side by side on one device.
           max_steps: where to give up on a game without an end.
+          memory: the candidate's, if it has one.
         """
-        self._env, self._deals = env, deals
+        self._env, self._deals, self._memory = env, deals, memory
         self._base = jax.random.fold_in(jax.random.key(seed), stream)
         self._acts = [candidate, *opponents]
         self._names, self._max_steps = figure_names(env), max_steps
@@ -268,6 +307,7 @@ class Matchup:
             step_keys=jax.vmap(prng.from_key)(deal[:, 1]),
             seat_keys=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
             max_steps=self._max_steps,
+            memory=self._memory,
         )
         return jax.tree.map(lambda x: x.reshape(-1, seats, *x.shape[1:]), games)
 

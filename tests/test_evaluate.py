@@ -12,7 +12,7 @@ import pytest
 from envs import registry
 from envs.errors import UserError
 from jaxrl import cli, evaluate
-from jaxrl.match import TRAINING_DEALS, Estimate, Matchup, Player, bot_player, play_match
+from jaxrl.match import TRAINING_DEALS, Estimate, Matchup, MemoryFns, Player, bot_player, play_match
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
 
@@ -272,3 +272,40 @@ def test_records_are_json(high_card_rows):
     record = json.loads(json.dumps(high_card_rows[0].record()))
     assert record["deals"] == 40 and record["games"] == 120
     assert set(record["figures"]["tricks"]) == {"mean", "half_width_95"}
+
+
+def test_a_candidate_with_a_memory_sees_every_step():
+    """It notes who acted and what fell; its bot plays as without one, so the results are those of the bot."""
+    env = HighCard()
+    seen = []
+
+    def init(params, state, seat, key):
+        return {"seat": seat, "steps": jnp.int32(0), "cards": jnp.zeros(12, bool), "own": jnp.int32(0)}
+
+    def update(params, memory, before, action, after, seat, key):
+        return {
+            "seat": memory["seat"],
+            "steps": memory["steps"] + 1,
+            "cards": memory["cards"].at[action].set(True),
+            "own": memory["own"] + (before.current_player == seat),
+        }
+
+    def act(params, state, key, memory):
+        asked = state.current_player == memory["seat"]
+        played = state.owner == 4  # tests.games.PLAYED
+        right = jnp.all(memory["cards"] == played) & (memory["steps"] == jnp.sum(played))
+        jax.debug.callback(lambda *x: seen.append([np.asarray(v) for v in x]), asked, right, memory["own"])
+        # A wrong memory plays worse than the bot, and the results would tell.
+        return jnp.where(right, env.bots["highest"](state, key), env.bots["lowest"](state, key))
+
+    candidate = Player("remembering", act, memory=MemoryFns(init, update))
+    opponents = [bot_player(env, "random"), bot_player(env, "lowest")]
+    rows = evaluate.evaluate_players(env, [candidate], opponents, deals=20, seed=5)
+    plain = evaluate.evaluate_players(env, [bot_player(env, "highest")], opponents, deals=20, seed=5)
+    for row, other in zip(rows, plain, strict=True):
+        np.testing.assert_array_equal(row.samples.candidate["return"], other.samples.candidate["return"])
+    jax.effects_barrier()
+    asked, right, own = (np.stack(column) for column in zip(*seen, strict=True))
+    assert right[asked].all() and asked.any() and own.max() == 3
+    with pytest.raises(UserError, match="only the candidate"):
+        evaluate.evaluate_players(env, [bot_player(env, "random")], [candidate], deals=2, seed=0)
