@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from envs.recorded import Disagreement, Record
 from envs.skull_king import rules
 from envs.skull_king.cards import TIGRESS
-from envs.skull_king.records import Record
 from envs.skull_king.replay import CHECKED_BOTS, Replay
 
 PHASES = ("BID", "PLAY", "ROSIE", "BENDT", "ROATAN", "HARRY", "END")
-
-
-class Disagreement(NamedTuple):
-    """One figure on which a record and the engine differ."""
-
-    decision: int  # index into the decisions of the game
-    where: str
-    what: str
-    expected: Any
-    got: Any
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what} expected {self.expected}, got {self.got}"
 
 
 class _Steps(NamedTuple):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
-
-from envs.errors import UserError
+from envs.recorded import Kind, Record
+from envs.recorded import require as _require
+from envs.recorded import whole as _whole
 from envs.skull_king.rules import NUM_ACTIONS, NUM_ROUNDS
 
-Record = dict[str, Any]
 GAMES, BOT_CHOICES, TRICKS = "games", "bot choices", "tricks"
 
 _HEAD = ("n", "expansion", "abilities", "first", "decks", "final")
@@ -23,46 +17,6 @@ _KEYS: dict[str, tuple[str, ...]] = {
 }
 _ROUND_KEYS = ("r", "h", "starter", "bids", "harry", "eff", "won", "bonus", "bet", "ally", "exact", "scores", "total")
 _TRICK_KEYS = ("lead", "plays", "win", "next", "bonus", "ally")
-
-
-class Recording(NamedTuple):
-    """One file."""
-
-    kind: str  # GAMES, BOT_CHOICES or TRICKS
-    records: Iterator[Record]  # parsed and checked one by one: the games of a large file do not fit into memory
-
-
-def read(path: str | Path) -> Recording:
-    """Opens a file, plain or gzip.
-
-    Raises:
-      UserError: the file cannot be read, or is not a recording; the message names the line. Lines after the first are
-        checked when the iterator reaches them.
-    """
-    path = Path(path)
-    lines = [line for line in _text(path).split("\n") if line.strip()]
-    if not lines:
-        raise UserError(f"{path} is empty: expected recorded games, one JSON object a line.")
-    kind = _kind(path, _parse(path, 1, lines[0]))
-    return Recording(kind, _checked(path, kind, lines))
-
-
-def _checked(path: Path, kind: str, lines: list[str]) -> Iterator[Record]:
-    for number, line in enumerate(lines, 1):
-        record = _parse(path, number, line)
-        try:
-            _CHECKS[kind](record)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            what = f"{error} is missing" if isinstance(error, KeyError) else error
-            raise UserError(f"{path}, line {number}: not a record of {kind} ({what}).") from None
-        yield record
-
-
-def _parse(path: Path, number: int, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as error:
-        raise UserError(f"{path}, line {number}: not JSON ({error}).") from None
 
 
 def label(record: Record, position: int) -> str:
@@ -81,34 +35,6 @@ def max_decisions(players: int) -> int:
     """The longest possible game: bids, plays and five ability decisions a round (specification section 6)."""
     most = 8 if players == 8 else 10
     return players * sum(1 + min(number, most) for number in range(1, NUM_ROUNDS + 1)) + 5 * NUM_ROUNDS
-
-
-def _text(path: Path) -> str:
-    try:
-        raw = path.read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
-        return raw.decode()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}.") from None
-    except (EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: the file is damaged ({error}).") from None
-
-
-def _kind(path: Path, record: Any) -> str:
-    for kind, key in ((GAMES, "rounds"), (BOT_CHOICES, "checks"), (TRICKS, "plays")):
-        if isinstance(record, dict) and key in record:
-            return kind
-    raise UserError(f"{path} is no recording: its first line has neither 'rounds', 'checks' nor 'plays'.")
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
-
-
-def _whole(values: Any, low: int, high: int, message: str) -> None:
-    _require(all(isinstance(v, int) and low <= v <= high for v in values), message)
 
 
 def _check_head(record: Record) -> None:
@@ -169,4 +95,8 @@ def _check_trick(record: Record) -> None:
         _whole([as_pirate], 0, 1, "the pirate flag must be 0 or 1")
 
 
-_CHECKS: dict[str, Callable[[Record], None]] = {GAMES: _check_game, BOT_CHOICES: _check_bots, TRICKS: _check_trick}
+KINDS = (
+    Kind(GAMES, "rounds", _check_game),
+    Kind(BOT_CHOICES, "checks", _check_bots),
+    Kind(TRICKS, "plays", _check_trick),
+)

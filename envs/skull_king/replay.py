@@ -17,11 +17,11 @@ import numpy as np
 from jax import lax
 
 from envs.cards import get_field
+from envs.recorded import Record
 from envs.skull_king import records, rules
 from envs.skull_king.bots import CHOOSE
 from envs.skull_king.cards import NUM_CARDS, TIGRESS_PIRATE
 from envs.skull_king.deal import Deal, Setup
-from envs.skull_king.records import Record
 from envs.skull_king.rules import Game
 from envs.skull_king.trick import Trick, resolve
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from envs import recorded
+from envs.recorded import Record
 from envs.skull_king import records
-from envs.skull_king.records import Record
 
 GAMES_AT_ONCE = 1_500  # bounds the memory of the replayed games
 
@@ -38,7 +38,7 @@ class Report(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `jaxrl verify skull_king`."""
-    parser.add_argument("file", nargs="+", help="recorded games, bot choices or tricks: JSON lines, plain or .gz")
+    recorded.add_arguments(parser, records.KINDS)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -47,15 +47,7 @@ def main(args: argparse.Namespace) -> int:
     Raises:
       UserError: a file cannot be read.
     """
-    failed = False
-    for path in args.file:
-        began = time.perf_counter()
-        report = verify(path)
-        print(f"{path}: {report} ({time.perf_counter() - began:.1f} s)", flush=True)
-        if report.first:
-            print(f"first disagreement: {report.first}", flush=True)
-        failed = failed or report.disagreements > 0
-    return int(failed)
+    return recorded.report(args.file, verify)
 
 
 def verify(path: str) -> Report:
@@ -64,18 +56,18 @@ def verify(path: str) -> Report:
     Raises:
       UserError: the file cannot be read.
     """
-    kind, recorded = records.read(path)
-    return _tricks(list(recorded)) if kind == records.TRICKS else _games(kind, recorded)
+    kind, lines = recorded.read(path, records.KINDS)
+    return _tricks(list(lines)) if kind == records.TRICKS else _games(kind, lines)
 
 
-def _games(kind: str, recorded: Iterator[Record]) -> Report:
+def _games(kind: str, lines: Iterator[Record]) -> Report:
     from envs.skull_king import compare, replay  # only once the file is known to be good
 
     bots = kind == records.BOT_CHOICES
     check = compare.compare_bots if bots else compare.compare_game
     games = decisions = choices = total = 0
     first = None
-    while part := list(itertools.islice(recorded, GAMES_AT_ONCE)):
+    while part := list(itertools.islice(lines, GAMES_AT_ONCE)):
         for record, played in zip(part, replay.replay(part, bots=bots), strict=True):
             found = sorted(check(record, played), key=lambda entry: entry.decision)
             if found and first is None:
@@ -87,14 +79,14 @@ def _games(kind: str, recorded: Iterator[Record]) -> Report:
     return Report(kind, games, decisions, choices, total, first)
 
 
-def _tricks(recorded: list[Record]) -> Report:
+def _tricks(lines: list[Record]) -> Report:
     from envs.skull_king import compare, replay
 
-    results = replay.resolve_tricks(recorded)
+    results = replay.resolve_tricks(lines)
     total, first = 0, None
-    for row, record in enumerate(recorded):
+    for row, record in enumerate(lines):
         found = list(compare.compare_trick(record, results, row))
         if found and first is None:
             first = f"trick {row}, {found[0]}"
         total += len(found)
-    return Report(records.TRICKS, len(recorded), sum(len(r["plays"]) for r in recorded), 0, total, first)
+    return Report(records.TRICKS, len(lines), sum(len(r["plays"]) for r in lines), 0, total, first)
