@@ -24,7 +24,10 @@ from typing import Any, Literal, NamedTuple
 from envs.core import Env
 from envs.errors import UserError, nearest
 
-_GAMES: dict[str, str] = {"skull_king": "envs.skull_king.env:SkullKing"}
+_GAMES: dict[str, str] = {
+    "beasty_bar": "envs.beasty_bar.env:BeastyBar",
+    "skull_king": "envs.skull_king.env:SkullKing",
+}
 _LIBRARIES: dict[str, str] = {"pgx": "envs.adapters.pgx:PgxEnv", "gymnax": "envs.adapters.gymnax:GymnaxEnv"}
 
 

@@ -1,0 +1,1 @@
+"""Beasty Bar for two players: rules, observation, ten scripted opponents, display."""
