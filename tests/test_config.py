@@ -131,7 +131,7 @@ def test_wrong_type(override, expected):
         ("ppo.clip=0", "ppo.clip must be greater than 0.0"),
         ("ppo.clip=.nan", "finite"),
         ("ppo.value_coef=.inf", "finite"),
-        ("network.kind=mpl", "must be one of mlp, card_attention"),
+        ("network.kind=mpl", "must be one of mlp, transformer"),
         ("ppo.entropy_coef.kind=square", "must be one of constant, linear, cosine"),
         ("run.name=../x", "letters, digits"),
         ("run.name=..", "beginning with a letter"),
@@ -155,7 +155,7 @@ def test_out_of_range(override, expected):
         (["ppo.num_envs=8", "ppo.num_steps=6", "ppo.minibatches=2", "ppo.accumulate=2"], "ppo.accumulate (2)"),
         (["run.devices=3"], "divisible by run.devices (3)"),
         (["ppo.num_envs=1048576", "ppo.num_steps=4096"], "at most 2147483647"),
-        (["network.attention.heads=5"], "network.attention.heads (5)"),
+        (["network.transformer.heads=5"], "network.transformer.heads (5)"),
         (
             ["ppo.num_envs=8", "ppo.num_steps=16", "train.total_steps=300", "train.updates_per_call=4"],
             "train.updates_per_call (4) must be at most the 3 update(s)",

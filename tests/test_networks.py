@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from envs import prng
 from envs.core import Tokens
 from jaxrl import distributions
-from jaxrl.config.schema import AttentionConfig, NetworkConfig
+from jaxrl.config.schema import NetworkConfig, TransformerConfig
 from jaxrl.networks.factory import make_network
 from tests.games import HighCard
 
@@ -28,13 +29,22 @@ class Cards(HighCard):
         )
 
 
+TINY = TransformerConfig(dim=16, heads=2, layers=1)
+FULL = TransformerConfig(dim=16, heads=4, layers=2, embedding=6, feed_forward=20, dropout=0.5)
 CONFIGS = [
     NetworkConfig(hidden=(32, 32)),
     NetworkConfig(hidden=(32,), layer_norm=True, activation="tanh"),
     NetworkConfig(hidden=(32,), compute_dtype="bfloat16", activation="gelu"),
-    NetworkConfig(kind="card_attention", attention=AttentionConfig(dim=16, heads=2, layers=1)),
-    NetworkConfig(kind="card_attention", attention=AttentionConfig(16, 2, 1), compute_dtype="bfloat16"),
+    NetworkConfig(kind="transformer", transformer=TINY),
+    NetworkConfig(kind="transformer", transformer=FULL, compute_dtype="bfloat16"),
+    NetworkConfig(kind="transformer", transformer=FULL),
 ]
+
+
+def example(batch: int) -> tuple[jax.Array, jax.Array]:
+    """Observations and masks of `batch` fresh games."""
+    states = jax.vmap(Cards().init)(jax.random.split(jax.random.key(1), batch))
+    return states.observation, states.legal_action_mask
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.kind}-{c.activation}-{c.compute_dtype}")
@@ -54,23 +64,62 @@ def test_outputs_are_float32_and_masked(config: NetworkConfig) -> None:
     np.testing.assert_allclose(one[0], logits[2], atol=1e-2 if config.compute_dtype == "bfloat16" else 1e-5)
 
 
-@pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[3]], ids=lambda c: c.kind)
+@pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[5]], ids=lambda c: c.kind)
 def test_gradients_reach_every_parameter(config: NetworkConfig) -> None:
-    env = Cards()
-    network = make_network(config, env)
+    network = make_network(config, Cards())
     params = network.init(jax.random.key(0))
-    states = jax.vmap(env.init)(jax.random.split(jax.random.key(1), 16))
+    observation, mask = example(16)
+    keys = jax.random.split(prng.fast_key(2), 16)
 
     def objective(params):
-        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(
-            params, states.observation, states.legal_action_mask
-        )
-        first = jnp.argmax(states.legal_action_mask, axis=-1)
+        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0))(params, observation, mask, keys)
+        first = jnp.argmax(mask, axis=-1)
         return jnp.sum(jnp.square(value - 1.0)) + jnp.sum(distributions.log_prob(logits, first))
 
     for path, leaf in jax.tree_util.tree_leaves_with_path(jax.grad(objective)(params)):
         assert np.all(np.isfinite(leaf)), path
         assert np.any(leaf != 0) or "key" in jax.tree_util.keystr(path), path  # a key's bias cancels in the softmax
+
+
+def test_the_order_of_the_cards_does_not_matter() -> None:
+    """A card's place is told by its flags: tokens are a set."""
+    env = Cards()
+    network = make_network(CONFIGS[5], env)
+    params = network.init(jax.random.key(0))
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], example(1))
+    tokens, order = env.tokens(observation), jax.random.permutation(jax.random.key(3), 12)
+    mixed = tokens._replace(suit=tokens.suit[order], rank=tokens.rank[order], features=tokens.features[order])
+    logits, value = network.apply(params, tokens, mask)
+    np.testing.assert_allclose(network.apply(params, mixed, mask)[0], logits, atol=1e-5)
+    np.testing.assert_allclose(network.apply(params, mixed, mask)[1], value, atol=1e-5)
+    other = tokens._replace(rank=tokens.rank[order])  # other cards in the same places are told apart
+    assert abs(network.apply(params, other, mask)[1] - value) > 1e-3
+
+
+def test_dropout_acts_only_with_a_key() -> None:
+    network = make_network(CONFIGS[5], Cards())
+    params = network.init(jax.random.key(0))
+    observation, mask = example(1)
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], observation), mask[0]
+    calm = network.evaluate(params, observation, mask)
+    np.testing.assert_array_equal(network.evaluate(params, observation, mask)[0], calm[0])
+    keys = jax.random.split(prng.fast_key(5), 64)
+    dropped = jax.vmap(network.evaluate, in_axes=(None, None, None, 0))(params, observation, mask, keys)
+    assert len(np.unique(dropped[1])) == 64 and np.all(np.isfinite(dropped[1]))
+    again = jax.vmap(network.evaluate, in_axes=(None, None, None, 0))(params, observation, mask, keys)
+    np.testing.assert_array_equal(again[0], dropped[0])
+
+
+def test_a_rate_of_zero_reads_no_key() -> None:
+    network = make_network(CONFIGS[3], Cards())
+    assert network.dropout == 0.0
+    params = network.init(jax.random.key(0))
+    observation, mask = example(1)
+    program = jax.make_jaxpr(network.evaluate)(params, *jax.tree.map(lambda leaf: leaf[0], (observation, mask)))
+    with_key = jax.make_jaxpr(lambda *inputs: network.evaluate(*inputs, jax.random.key(0)))(
+        params, *jax.tree.map(lambda leaf: leaf[0], (observation, mask))
+    )
+    assert "random" not in str(program) and len(with_key.eqns) <= len(program.eqns) + 2  # the key itself
 
 
 def test_parameters_can_be_stacked() -> None:

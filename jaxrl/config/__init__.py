@@ -17,29 +17,31 @@ from jaxrl.config.checks import check_devices, check_game, check_numbers, device
 from jaxrl.config.describe import describe
 from jaxrl.config.parse import build, to_tree
 from jaxrl.config.schema import (
-    AttentionConfig,
     Config,
     EnvConfig,
     EvaluateConfig,
+    ExploitConfig,
     NetworkConfig,
     PPOConfig,
     RunConfig,
     Schedule,
     SeatMix,
     TrainConfig,
+    TransformerConfig,
 )
 
 __all__ = [
-    "AttentionConfig",
     "Config",
     "EnvConfig",
     "EvaluateConfig",
+    "ExploitConfig",
     "NetworkConfig",
     "PPOConfig",
     "RunConfig",
     "Schedule",
     "SeatMix",
     "TrainConfig",
+    "TransformerConfig",
     "check_devices",
     "describe",
     "device_count",

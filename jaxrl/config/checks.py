@@ -9,6 +9,7 @@ from envs.errors import UserError, nearest
 from jaxrl.config.schema import Config
 
 MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.01, 100.0  # within them the fill of illegal logits stays out of reach
 
 
 def check_numbers(config: Config) -> None:
@@ -31,14 +32,35 @@ def check_numbers(config: Config) -> None:
             f"train.updates_per_call ({config.train.updates_per_call}) must be at most the {updates} update(s) that "
             f"train.total_steps ({config.train.total_steps}) make with {config.batch_size} steps each."
         )
+    _check_start(config)
     if config.run.devices:
         check_devices(config, config.run.devices)
-    attention = config.network.attention
-    _divides(attention.dim, attention.heads, "network.attention.dim", "network.attention.heads")
+    size = config.network.transformer
+    _divides(size.dim, size.heads, "network.transformer.dim", "network.transformer.heads")
+    ends = [ppo.temperature.start] + ([ppo.temperature.end] if ppo.temperature.kind != "constant" else [])
+    if not all(LOWEST_TEMPERATURE <= value <= HIGHEST_TEMPERATURE for value in ends):
+        raise UserError(
+            f"ppo.temperature must stay within {LOWEST_TEMPERATURE} and {HIGHEST_TEMPERATURE}, got "
+            f"{' to '.join(map(str, ends))}; 1 draws actions from the policy as it is."
+        )
     if config.run.seed + config.run.seeds > 2**32:
         raise UserError("run.seed + run.seeds must be at most 4294967296; choose a smaller run.seed.")
     if not config.seats:
         raise UserError("seats must hold at least one mix, e.g. [{weight: 1, learners: all, bots: []}].")
+
+
+def _check_start(config: Config) -> None:
+    """Raises UserError if the run continues nothing, itself, or something that is already as long."""
+    train = config.train
+    if train.from_update and not train.from_run:
+        raise UserError("train.from_update is a checkpoint of train.from_run: name that run too, or leave both out.")
+    if train.from_run and train.from_run == config.run.name:
+        raise UserError(f"train.from_run is the run {train.from_run!r} itself: continue it with `jaxrl resume`.")
+    if config.num_updates <= train.from_update:
+        raise UserError(
+            f"train.total_steps ({train.total_steps}) make {config.num_updates} updates, but train.from_update is "
+            f"{train.from_update}: steps count from the beginning of the first run; raise train.total_steps."
+        )
 
 
 def check_devices(config: Config, devices: int) -> None:
@@ -100,11 +122,11 @@ def check_game(config: Config) -> None:
 
 
 def _check_network(config: Config, env: Any) -> None:
-    """Raises UserError if the game has no card tokens for the card-set encoder."""
+    """Raises UserError if the game has no card tokens for the transformer."""
     from envs.core import Env
 
-    if config.network.kind == "card_attention" and type(env).tokens is Env.tokens:
-        raise UserError(f"network.kind card_attention needs card tokens, which {config.env.id} has not: use mlp.")
+    if config.network.kind == "transformer" and type(env).tokens is Env.tokens:
+        raise UserError(f"network.kind transformer needs card tokens, which {config.env.id} has not: use mlp.")
 
 
 def _divides(number: int, divisor: int, number_name: str, divisor_name: str) -> None:

@@ -60,7 +60,7 @@ class Limits:
             raise UserError(f"{path} must be {self.pattern_doc}, got {value!r}.")
 
     def range_text(self) -> str:
-        """The allowed values in a few characters, e.g. ``"0 <= x <= 1"`` or ``"mlp | card_attention"``."""
+        """The allowed values in a few characters, e.g. ``"0 <= x <= 1"`` or ``"mlp | transformer"``."""
         if self.choices is not None:
             return " | ".join(self.choices)
         low = (

@@ -48,26 +48,34 @@ class SeatMix:
 
 
 @dataclasses.dataclass(frozen=True)
-class AttentionConfig:
-    """The card-set encoder (`network.kind: card_attention`)."""
+class TransformerConfig:
+    """The transformer over cards (`network.kind: transformer`)."""
 
     dim: int = option(64, "width of a card token", minimum=1)
     heads: int = option(4, "attention heads; must divide dim", minimum=1)
     layers: int = option(2, "transformer layers", minimum=1)
+    embedding: int = option(0, "width of the suit and rank embeddings, projected to dim; 0: dim itself", minimum=0)
+    feed_forward: int = option(0, "width of each layer's feed-forward part; 0: 2 * dim", minimum=0)
+    dropout: float = option(
+        0.0,
+        "share set to 0 while learning, never while playing; the first ratios of an update are then not exactly 1",
+        minimum=0.0,
+        maximum=0.9,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
     """The policy and value network."""
 
-    kind: str = option("mlp", "encoder of the observation", choices=("mlp", "card_attention"))
+    kind: str = option("mlp", "encoder of the observation", choices=("mlp", "transformer"))
     hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
     activation: str = option("relu", "mlp: non-linearity of the dense layers", choices=("relu", "tanh", "gelu", "silu"))
     compute_dtype: str = option(
         "float32", "precision of the torso; heads and loss are float32", choices=("float32", "bfloat16")
     )
     layer_norm: bool = option(False, "mlp: layer normalisation after each dense layer")
-    attention: AttentionConfig = option(AttentionConfig(), "the card-set encoder")
+    transformer: TransformerConfig = option(TransformerConfig(), "the transformer over cards")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +102,7 @@ class PPOConfig:
     )
     learning_rate: Schedule = option(Schedule("linear", 3e-4, 3e-5), "Adam step size")
     entropy_coef: Schedule = option(Schedule("linear", 0.01, 0.001), "weight of the entropy bonus")
+    temperature: Schedule = option(Schedule("constant", 1.0, 1.0), "actions are drawn from pi^(1 / temperature)")
     clip: float = option(0.2, "clip range of the probability ratio", above=0.0)
     value_clip: float = option(0.2, "clip range of the value update; 0: off", minimum=0.0)
     value_coef: float = option(0.5, "weight of the value loss", minimum=0.0)
@@ -115,6 +124,10 @@ class TrainConfig:
     keep: int = option(3, "newest checkpoints to keep (the best one is kept besides)", minimum=1)
     evaluate_every: int = option(0, "updates between evaluations during training; 0: off", minimum=0)
     log_every: int = option(8, "updates between lines in the logs", minimum=1)
+    from_run: str = option(
+        "", "continue this run (a path, or a name in run.directory) as a new one; empty: from nothing"
+    )
+    from_update: int = option(0, "which of its checkpoints to continue from, in updates; 0: the newest", minimum=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,8 +137,28 @@ class EvaluateConfig:
     deals: int = option(400, "deals per opponent", minimum=2)
     seed: int = option(20250101, "seed of the deals; never used in training", minimum=0, maximum=2**32 - 1)
     opponents: tuple[str, ...] = option((), "bots to play against; empty: all bots of the game")
+    training_deals: int = option(64, "deals per opponent in the evaluations during training", minimum=2)
+    best_by: str = option(
+        "return",
+        "what makes a checkpoint the best one, over all opponents: mean return, mean win rate, or the lowest win rate",
+        choices=("return", "win_rate", "lowest_win_rate"),
+    )
     greedy: bool = option(True, "play the most probable action instead of sampling")
     options: dict[str, Any] = option({}, "options of the game that differ from env.options, e.g. {episode: game}")
+
+
+@dataclasses.dataclass(frozen=True)
+class ExploitConfig:
+    """The exploit cycle: best responses trained against the frozen current policy, which measure how well it holds."""
+
+    every: int = option(0, "updates between exploit cycles during training; 0: off", minimum=0)
+    updates: int = option(100, "updates of a best response; rounded up to whole calls", minimum=1)
+    seeds: int = option(2, "best responses trained side by side; the best of them counts", minimum=1)
+    num_envs: int = option(0, "games side by side for each of them; 0: as ppo.num_envs", minimum=0)
+    from_scratch: bool = option(False, "begin with new parameters instead of those of the policy")
+    learning_rate: float = option(1e-3, "Adam step size at the first update, falling to 0", above=0.0)
+    deals: int = option(500, "deals that measure the best response, and as many others that choose it", minimum=2)
+    add_to_pool: bool = option(True, "put the best response into the pool as a snapshot, if league.snapshots allows")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,6 +172,7 @@ class Config:
     ppo: PPOConfig = option(PPOConfig(), "the learner")
     train: TrainConfig = option(TrainConfig(), "length of the run")
     evaluate: EvaluateConfig = option(EvaluateConfig(), "evaluation")
+    exploit: ExploitConfig = option(ExploitConfig(), "approximate exploitability")
 
     @property
     def evaluation_options(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class Batch(NamedTuple):
     observation: Any  # packed
     mask: jax.Array  # u32[N, W]
     action: jax.Array  # i32[N]
-    log_prob: jax.Array  # f32[N], when it was chosen
+    log_prob: jax.Array  # f32[N], when it was chosen, of the distribution it was drawn from
     value: jax.Array  # f32[N], then
     advantage: jax.Array  # f32[N]
     target: jax.Array  # f32[N], the return that the value should predict
@@ -42,9 +42,12 @@ class LossCoefs(NamedTuple):
     value_clip: jax.Array
     value_coef: jax.Array
     entropy_coef: jax.Array
+    temperature: jax.Array | float = 1.0  # at which the actions were drawn
 
 
-def ppo_loss(params: Any, batch: Batch, network: Network, coefs: LossCoefs) -> tuple[jax.Array, LossSums]:
+def ppo_loss(
+    params: Any, batch: Batch, network: Network, coefs: LossCoefs, dropout_keys: jax.Array | None = None
+) -> tuple[jax.Array, LossSums]:
     """The *sum* of the loss over a batch; callers divide by the total weight of all portions of a minibatch.
 
     Args:
@@ -52,12 +55,17 @@ def ppo_loss(params: Any, batch: Batch, network: Network, coefs: LossCoefs) -> t
       batch: see `Batch`.
       network: applied to the expanded observations.
       coefs: see `LossCoefs`; a value clip of 0 switches that clip off.
+      dropout_keys: typed keys [N]; None = nothing is dropped. With dropout the ratio of unchanged parameters is not 1,
+        because decisions are made without.
 
     Returns:
       f32[] and the parts of it.
     """
     mask = distributions.unpack_mask(batch.mask, network.num_actions)
-    logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, batch.observation, mask)
+    evaluate = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0))
+    logits, value = evaluate(params, batch.observation, mask, dropout_keys)
+    # The ratio is between the distributions that actions are drawn from, and the bonus is for the entropy of that one.
+    logits = distributions.temper(logits, coefs.temperature)
     log_prob, entropy = distributions.log_prob_and_entropy(logits, batch.action)
 
     # A bot's action may be all but impossible for the network; with weight 0 its ratio must not become 0 * inf.

@@ -1,0 +1,87 @@
+"""A transformer over cards: every card is a token, so that what is learnt about one carries over to its neighbours.
+
+A card's place (hand, table, position in a queue) is among its flags, so tokens need no order: the output does not
+depend on the order in which a game lists its cards.
+"""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from envs.core import MAX_RANKS, MAX_SUITS, Tokens
+from jaxrl.networks.mlp import Heads
+
+
+class _Block(nn.Module):
+    """A pre-norm attention layer (Xiong et al. 2020, https://arxiv.org/abs/2002.04745)."""
+
+    heads: int
+    feed_forward: int
+    dropout: float
+    compute_dtype: str
+
+    @nn.compact
+    def __call__(self, x: jax.Array, deterministic: bool) -> jax.Array:
+        """[..., N, D] -> the same."""
+        dtype, dim = jnp.dtype(self.compute_dtype), x.shape[-1]
+        y = nn.LayerNorm(dtype=dtype, name="norm_attention")(x)
+        y = nn.MultiHeadDotProductAttention(self.heads, dtype=dtype, name="attention")(y)
+        x = x + nn.Dropout(self.dropout, name="dropout_attention")(y, deterministic)
+        y = nn.LayerNorm(dtype=dtype, name="norm_dense")(x)
+        y = nn.relu(nn.Dense(self.feed_forward, dtype=dtype, name="expand")(y))
+        y = nn.Dense(dim, dtype=dtype, name="contract")(y)
+        return x + nn.Dropout(self.dropout, name="dropout_dense")(y, deterministic)
+
+
+class Transformer(nn.Module):
+    """Suit and rank embeddings plus a projection of each card's flags, one context token, attention, then `Heads`.
+
+    Attributes:
+      num_actions: A.
+      dim: width of a token.
+      heads: attention heads; divides `dim`.
+      layers: attention layers.
+      embedding: width of the suit and rank embeddings, which are then projected to `dim`; 0: `dim`, not projected.
+      feed_forward: width of the hidden layer of each block; 0: 2 * dim.
+      dropout: share of the token sums and of every block's two outputs that is set to 0 (Vaswani et al. 2017, section
+        5.4, https://arxiv.org/abs/1706.03762); needs a "dropout" stream unless deterministic.
+      compute_dtype: of everything but the parameters and the heads.
+    """
+
+    num_actions: int
+    dim: int = 64
+    heads: int = 4
+    layers: int = 2
+    embedding: int = 0
+    feed_forward: int = 0
+    dropout: float = 0.0
+    compute_dtype: str = "float32"
+
+    @nn.compact
+    def __call__(self, tokens: Tokens, deterministic: bool = True) -> tuple[jax.Array, jax.Array]:
+        """Tokens (leading axes allowed in each field) -> logits f32[..., A], value f32[...]."""
+        dtype = jnp.dtype(self.compute_dtype)
+        cards = nn.Dense(self.dim, dtype=dtype, name="flags")(tokens.features.astype(dtype)) + self._identity(tokens)
+        context = nn.relu(nn.Dense(2 * self.dim, dtype=dtype, name="context_0")(tokens.context.astype(dtype)))
+        context = nn.Dense(self.dim, dtype=dtype, name="context_1")(context)
+        x = jnp.concatenate([context[..., None, :], cards], axis=-2)
+        x = nn.Dropout(self.dropout, name="dropout")(x, deterministic)
+        width = self.feed_forward or 2 * self.dim
+        for index in range(self.layers):
+            block = _Block(self.heads, width, self.dropout, self.compute_dtype, name=f"layer_{index}")
+            x = block(x, deterministic)
+        x = nn.LayerNorm(dtype=dtype, name="norm")(x)
+        pooled = jnp.concatenate([x[..., 0, :], jnp.mean(x[..., 1:, :], axis=-2)], axis=-1)
+        return Heads(self.num_actions, name="heads")(nn.relu(nn.Dense(2 * self.dim, dtype=dtype, name="pool")(pooled)))
+
+    def _identity(self, tokens: Tokens) -> jax.Array:
+        """What a card is, [..., N, dim]."""
+        dtype, width = jnp.dtype(self.compute_dtype), self.embedding or self.dim
+        # One-hot products instead of look-ups: their gradient is a product too, not a scatter.
+        suit = jax.nn.one_hot(tokens.suit, MAX_SUITS, dtype=dtype)
+        rank = jax.nn.one_hot(tokens.rank, MAX_RANKS, dtype=dtype)
+        cards = nn.Dense(width, use_bias=False, dtype=dtype, name="suit")(suit)
+        cards += nn.Dense(width, use_bias=False, dtype=dtype, name="rank")(rank)
+        return nn.Dense(self.dim, use_bias=False, dtype=dtype, name="project")(cards) if self.embedding else cards
