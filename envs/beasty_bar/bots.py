@@ -1,8 +1,8 @@
 """The ten opponents (specification section 11) as one function with ten rows of weights.
 
-Every score is a linear function of features of the complete turn that an action makes, so a bot is a row of `WEIGHTS` and
-a mixture of bots costs what one bot costs. All legal actions of a state, at most 15, are simulated in one batch of
-`SLOTS`; 16 lanes are a whole vector register.
+Every score is a linear function of features of the complete turn that an action makes, so a bot is a row of weights
+and a mixture of bots costs what one bot costs. All legal actions of a state, at most 15, are simulated in one batch of
+`SLOTS`; 16 numbers fill vector registers evenly.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def weights_of(name: str) -> np.ndarray:
     return np.array(list(weights.values()), np.float32)
 
 
-# ---- choosing -----------------------------------------------------------------------------------------------------------
+# ---- choosing -------------------------------------------------------------------------------------------------------
 
 
 def make_bots() -> Mapping[str, Bot]:
@@ -125,7 +125,9 @@ def make_switch(names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.A
 
 def scores(state: State, actions: jax.Array, weights: jax.Array) -> jax.Array:
     """f32[SLOTS]: the scores of actions (i32[SLOTS]) for the seat to move, with one bot's weights f32[F]."""
-    features = jax.vmap(turn_features, in_axes=(None, 0))(state, actions)
+    game = state.game  # type: ignore[attr-defined]
+    before, hand = mine_first(game.table, game.seat), of_seat(game.hands, game.seat)
+    features = jax.vmap(turn_features, in_axes=(None, None, None, 0))(before, hand, game.ply, actions)
     total = jnp.zeros(actions.shape, jnp.float32)
     for i, feature in enumerate(vars(features).values()):
         total += weights[i] * feature
@@ -161,17 +163,21 @@ def _row(table: np.ndarray, index: jax.Array) -> jax.Array:
     return row
 
 
-# ---- features of a turn -------------------------------------------------------------------------------------------------
+# ---- features of a turn ---------------------------------------------------------------------------------------------
 
 
-def turn_features(state: State, action: jax.Array) -> Features:
-    """Carries out one complete turn of the seat to move (without the draw) and measures it."""
-    game = state.game  # type: ignore[attr-defined]
-    me = game.seat
-    before = _mine_first(game.table, me)
+def turn_features(before: Table, hand: jax.Array, ply: jax.Array, action: jax.Array) -> Features:
+    """Carries out one complete turn (without the draw) and measures it.
+
+    Args:
+      before: the table with the seats exchanged so that the seat to move is 0 (`mine_first`).
+      hand: u32[], its species.
+      ply: i32[].
+      action: i32[], legal.
+    """
     play = rules.decode(before.queue, action)
     after = rules.play_turn(before, jnp.int32(0), play)
-    hand = of_seat(game.hands, me) & ~(jnp.uint32(1) << (play.strength - 1).astype(jnp.uint32))
+    hand = hand & ~(jnp.uint32(1) << (play.strength - 1).astype(jnp.uint32))
     target = jnp.where(play.strength == c.PARROT, field(before.queue, play.victim), 0)
     n = c.length(before.queue)
     change = _Change(before, after)
@@ -202,8 +208,8 @@ def turn_features(state: State, action: jax.Array) -> Features:
         jnp.where(opp_target, worth + 0.5 * reach, -0.8 * token_points(target)),
         jnp.where(is_skunk, change.opp_lost - change.my_lost, 0),
         jnp.where(is_monkey, 1.0 * eaters_gone + 0.8 * opp_monkey, 0.0),
-        recurring & (game.ply <= 3),
-        late & (game.ply >= 8),
+        recurring & (ply <= 3),
+        late & (ply >= 8),
     )
     return Features(*(jnp.asarray(value).astype(jnp.float32) for value in values))
 
@@ -218,7 +224,7 @@ class _Change:
         self.my_lost, self.opp_lost = species_points(of_seat(lost, mine)), species_points(of_seat(lost, other))
 
 
-def _mine_first(table: Table, me: jax.Array) -> Table:
+def mine_first(table: Table, me: jax.Array) -> Table:
     """The table with the seats exchanged if `me` is seat 1, so that I am always seat 0."""
 
     def swap(cards: jax.Array) -> jax.Array:
@@ -314,7 +320,7 @@ def _online(play: Play, before: Table, after: Table, target: jax.Array, n: jax.A
     return jnp.where(play.strength == c.PARROT, parrot, total)
 
 
-# ---- small measurements; my tokens are 1..12 ----------------------------------------------------------------------------
+# ---- small measurements; my tokens are 1..12 ------------------------------------------------------------------------
 
 
 def _is_mine(token: jax.Array) -> jax.Array:

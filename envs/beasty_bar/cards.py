@@ -1,8 +1,8 @@
 """The twelve species and how cards, sets of cards and the queue are coded.
 
-A species is named by its strength 1..12. A *code* is 12 * seat + strength - 1 (0..23), a *token* is code + 1 (1..24, 0 =
-nobody). A set of cards is a u32 whose bit is the code; a set of one seat's species a u32 whose bit is strength - 1. The
-*queue* is a u32 of five fields of five bits, field 0 = Heaven's Gate; each holds a token.
+A species is named by its strength 1..12. A *code* is 12 * seat + strength - 1 (0..23), a *token* is code + 1 (1..24, 0
+= nobody). A set of cards is a u32 whose bit is the code; a set of one seat's species a u32 whose bit is strength - 1.
+The *queue* is a u32 of five fields of five bits, field 0 = Heaven's Gate; each holds a token.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from flax import struct
 from jax import lax
 
-from envs.beasty_bar import observe, rules
+from envs.beasty_bar import belief, observe, rules
 from envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name
 from envs.beasty_bar.deal import Pile, deal_all, deal_card, given
 from envs.beasty_bar.rules import NUM_ACTIONS, Game, Table
@@ -33,27 +33,28 @@ class BeastyBarState(State):
 class BeastyBar(Env):
     """Beasty Bar for two players, 31 actions, 21 to 24 turns.
 
-    Dealing: each turn deals one card per seat of the *next* game, which is complete after twelve of its 21 or more turns.
+    Dealing: each turn deals one card per seat of the *next* game, whose deal is complete after twelve turns.
     """
 
     id = "beasty_bar"
     version = "1"
     multi_output_fusion = True
 
-    def __init__(self, *, reward: str = "outcome", start: int = -1):
+    def __init__(self, *, reward: str = "outcome", start: int = -1, lookahead: bool = False):
         """Makes a table.
 
         Args:
           reward: outcome (+1 win, 0 draw, -1 loss) | wins (+1 win, -1 otherwise, for both) | margin (points / 36) |
             shaped (the outcome, larger for larger margins); always on the last turn, specification section 10.
           start: the seat that begins, 0 or 1; -1: drawn for each game.
+          lookahead: the features also tell what each action would do to the table in this turn.
         """
         if reward not in REWARDS:
             raise UserError(f"beasty_bar: reward must be one of {', '.join(REWARDS)}, not {reward!r}")
         if start not in (-1, 0, 1):
             raise UserError(f"beasty_bar: start must be 0, 1 or -1 (drawn), not {start}")
         self.num_players, self.num_actions = 2, NUM_ACTIONS
-        self.reward, self.start = reward, start
+        self.reward, self.start, self.lookahead = reward, start, lookahead
 
     # ---- the contract -------------------------------------------------------------------------------------------
 
@@ -83,7 +84,12 @@ class BeastyBar(Env):
         return observe.pack(state.game, seat)
 
     def features(self, observation: jax.Array) -> jax.Array:
-        return observe.features(observation)
+        compact = observe.features(observation)
+        if not self.lookahead:
+            return compact
+        from envs.beasty_bar.lookahead import effects
+
+        return jnp.concatenate([compact, effects(observation).ravel()])
 
     def tokens(self, observation: jax.Array) -> Tokens:
         return observe.tokens(observation)
@@ -113,6 +119,13 @@ class BeastyBar(Env):
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> BeastyBarState:
         assert isinstance(state, BeastyBarState)
         return self._wrap(state, observe.redraw_hidden(state.game, seat, key))
+
+    def reconcile(
+        self, particle: State, actual: State, seat: jax.Array, key: Key
+    ) -> tuple[BeastyBarState, jax.Array]:
+        assert isinstance(particle, BeastyBarState) and isinstance(actual, BeastyBarState)
+        game, possible = belief.reconcile(particle.game, actual.game, seat, key)
+        return self._wrap(actual, game), possible
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         """points: in the bar; starter: 1 for the seat that began."""

@@ -9,7 +9,7 @@ from jax import lax
 from envs.beasty_bar import cards as c
 from envs.beasty_bar import rules
 from envs.beasty_bar.deal import Pile, deal_all
-from envs.beasty_bar.rules import Game
+from envs.beasty_bar.rules import Game, Table
 from envs.core import Tokens
 
 WORDS = 5
@@ -20,8 +20,8 @@ _PLACES = c.PLACES - 1
 def pack(game: Game, seat: jax.Array) -> jax.Array:
     """u32[5], everything from the point of view of `seat` (i32[]): the own cards have the tokens 1..12.
 
-    Word 0: own hand, own deck (12 bits each). 1: the other's unseen cards, own bar. 2: other bar, own out. 3: other out,
-    ply (5 bits), to move, started. 4: the queue (20 bits).
+    Word 0: own hand, own deck (12 bits each). 1: the other's unseen cards, own bar. 2: other bar, own out. 3: other
+    out, ply (5 bits), to move, started. 4: the queue (20 bits).
     """
     other = 1 - seat
     table, deck = game.table, rules.decks_left(game)
@@ -46,6 +46,14 @@ def features(observation: jax.Array) -> jax.Array:
     masks = [((cards >> species) & 1).astype(jnp.float32) for cards in sets]
     queue = [_place(words[4], place) for place in range(_PLACES)]
     return jnp.concatenate([*masks, *queue, _numbers(words, sets)])
+
+
+def view(observation: jax.Array) -> tuple[Table, jax.Array, jax.Array]:
+    """The table with the observer as seat 0, its hand u32[] (species) and the ply i32[]."""
+    words = [observation[i] for i in range(WORDS)]
+    hand, _, _, own_bar, other_bar, own_out, other_out = _sets(words)
+    table = Table(queue=words[4], bar=_pair(own_bar, other_bar), out=_pair(own_out, other_out))
+    return table, hand, (words[3] >> c.SPECIES).astype(jnp.int32) & 31
 
 
 def tokens(observation: jax.Array) -> Tokens:
@@ -91,7 +99,7 @@ def redraw_hidden(game: Game, seat: jax.Array, key: jax.Array) -> Game:
     )
 
 
-# ---- parts --------------------------------------------------------------------------------------------------------------
+# ---- parts ----------------------------------------------------------------------------------------------------------
 
 
 def _pair(low: jax.Array, high: jax.Array) -> jax.Array:

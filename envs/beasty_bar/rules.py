@@ -57,7 +57,7 @@ class Play(NamedTuple):
     hop: jax.Array  # cards that a kangaroo hops over
 
 
-# ---- actions, section 8 -----------------------------------------------------------------------------------------------
+# ---- actions, section 8 ---------------------------------------------------------------------------------------------
 
 
 def legal_word(table: Table, hand: jax.Array) -> jax.Array:
@@ -110,7 +110,7 @@ def decode(queue: jax.Array, action: jax.Array) -> Play:
     )
 
 
-# ---- a turn, sections 3 to 6 --------------------------------------------------------------------------------------------
+# ---- a turn, sections 3 to 6 ----------------------------------------------------------------------------------------
 
 
 def play_turn(table: Table, seat: jax.Array, play: Play) -> Table:
@@ -231,7 +231,7 @@ def _offset_of(queue: jax.Array, token: jax.Array) -> jax.Array:
     return jnp.where(zero == 0, 0, (31 - lax.clz(lowest).astype(jnp.int32)) - (FIELD - 1))
 
 
-# ---- the game -----------------------------------------------------------------------------------------------------------
+# ---- the game -------------------------------------------------------------------------------------------------------
 
 
 def step(game: Game, action: jax.Array) -> Game:
@@ -270,7 +270,7 @@ def decks_left(game: Game) -> jax.Array:
     return jnp.uint32(c.ALL_CARDS) & ~seen
 
 
-# ---- small helpers ------------------------------------------------------------------------------------------------------
+# ---- small helpers --------------------------------------------------------------------------------------------------
 
 
 def _if(condition: jax.Array, word: jax.Array) -> jax.Array:
