@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from envs.core import Env, PyTree
 from envs.errors import UserError, nearest
 from jaxrl import config as configs
 from jaxrl.config import Config
-from jaxrl.match import FINAL_DEALS, LANES, Estimate, Matchup, MemoryFns, Player, Samples, bot_player
+from jaxrl.match import FINAL_DEALS, LANES, Matchup, MemoryFns, Player, bot_player
 from jaxrl.runs import (
     TrainedRun,
     append_json,
@@ -29,38 +26,11 @@ from jaxrl.runs import (
     make_act,
     make_evaluation_env,
 )
+from jaxrl.tables import Row, by_candidate, format_differences, format_table, overall, scalars
+
+__all__ = ["Evaluator", "Row", "evaluate_players", "evaluation_record", "find_candidate", "format_table", "scalars"]
 
 BOT_PREFIX = "bot:"
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One line of a table: a candidate at a table of equal opponents."""
-
-    candidate: str
-    opponent: str
-    samples: Samples
-
-    @property
-    def deals(self) -> int:
-        """Independent samples."""
-        return len(next(iter(self.samples.candidate.values())))
-
-    def figures(self) -> dict[str, Estimate]:
-        """Means with intervals: the candidate's by figure, the opponents' as ``"opp. <figure>"``."""
-        own = {name: Estimate.of(x) for name, x in self.samples.candidate.items()}
-        return own | {f"opp. {name}": Estimate.of(x) for name, x in self.samples.opponents.items()}
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        figures = {name: {"mean": e.mean, "half_width_95": e.half} for name, e in self.figures().items()}
-        return {
-            "candidate": self.candidate,
-            "opponent": self.opponent,
-            "deals": self.deals,
-            "games": self.samples.games,
-            "figures": figures,
-        }
 
 
 class Evaluator:
@@ -118,61 +88,6 @@ def bot_players(env: Env, names: Sequence[str]) -> list[Player]:
     return [bot_player(env, name) for name in names]
 
 
-def difference(first: Row, second: Row) -> dict[str, Estimate]:
-    """Paired differences, first minus second, of two candidates on the same deals against the same opponents."""
-    return {
-        name: Estimate.of(np.asarray(x) - second.samples.candidate[name]) for name, x in first.samples.candidate.items()
-    }
-
-
-def scalars(rows: Sequence[Row]) -> dict[str, float]:
-    """Metrics for the logs: ``eval/<opponent>/<figure>``."""
-    return {
-        f"eval/{row.opponent}/{name}": float(np.mean(x)) for row in rows for name, x in row.samples.candidate.items()
-    }
-
-
-# ---- tables -------------------------------------------------------------------------------------------------------
-
-
-def format_estimate(estimate: Estimate) -> str:
-    """A mean and half width such as 0.629 (0.024), with fewer decimals for larger figures."""
-    size = abs(estimate.mean)
-    decimals = 3 if size < 2 else 2 if size < 10 else 1
-    return "-" if math.isnan(size) else f"{estimate.mean:.{decimals}f} ({estimate.half:.{decimals}f})"
-
-
-def format_table(rows: Sequence[Row], seats: int) -> str:
-    """The rows as a Markdown table; 95 % half widths in brackets."""
-    names = list(rows[0].figures()) if rows else []
-    head = ["candidate", f"{seats - 1} opponents", "deals", *(name.replace("_", " ") for name in names)]
-    body = []
-    for row in rows:
-        figures = row.figures()
-        body.append([row.candidate, row.opponent, str(row.deals), *(format_estimate(figures[name]) for name in names)])
-    return align([head, *body])
-
-
-def format_differences(pairs: Sequence[tuple[Row, Row]]) -> str:
-    """Paired differences as a Markdown table."""
-    names = list(pairs[0][0].samples.candidate)
-    head = ["difference", "opponents", "deals", *(name.replace("_", " ") for name in names)]
-    body = []
-    for first, second in pairs:
-        change = difference(first, second)
-        label = f"{first.candidate} - {second.candidate}"
-        body.append([label, first.opponent, str(first.deals), *(format_estimate(change[name]) for name in names)])
-    return align([head, *body])
-
-
-def align(cells: list[list[str]]) -> str:
-    """A Markdown table, head first, with columns padded for the terminal."""
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in cells]
-    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
-    return "\n".join(lines)
-
-
 # ---- jaxrl evaluate -----------------------------------------------------------------------------------------------
 
 
@@ -220,12 +135,14 @@ def main(args: argparse.Namespace) -> int:
     print(f"{args.candidate}: {policy} policy, {deals} deals x {env.num_players} seats, evaluation seed {seed}")
     if candidate.run is not None:
         print(f"checkpoint after {candidate.run.update} updates, parameters {candidate.run.params_hash}")
-    print(format_table(rows + paired + direct, env.num_players))
+    print(format_table(rows + paired, env.num_players))
+    if direct:
+        print(f"\n{format_table(direct, env.num_players)}")
     if paired:
         pairs = [(row, other) for row in rows for other in paired if row.opponent == other.opponent]
-        print(format_differences(pairs))
+        print(f"\n{format_differences(pairs)}")
     if candidate.run is not None:
-        record = evaluation_record(candidate.run, rows + paired + direct, policy=policy, seed=seed)
+        record = evaluation_record(candidate.run, rows + paired, direct, policy=policy, seed=seed)
         count = append_json(find_run(args.candidate).evaluation_file, record)
         print(f"evaluation number {count} of this run; all of them are in evaluation.json")
     return 0
@@ -239,14 +156,26 @@ def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Pl
     return [row for player in players for row in evaluator(player.params, player.name)]
 
 
-def evaluation_record(run: TrainedRun, rows: Sequence[Row], *, policy: str, seed: int) -> dict[str, Any]:
-    """What is kept in evaluation.json about one evaluation."""
+def evaluation_record(
+    run: TrainedRun, rows: Sequence[Row], direct: Sequence[Row] = (), *, policy: str, seed: int
+) -> dict[str, Any]:
+    """What is kept in evaluation.json about one evaluation.
+
+    Args:
+      run: the checkpoint measured.
+      rows: against the configured opponents, over which means and minima are taken.
+      direct: against another candidate.
+      policy: greedy or sampled.
+      seed: of the deals.
+    """
+    totals = {name: overall(group) for name, group in by_candidate(rows).items()}
     return {
         "update": run.update,
         "params_hash": run.params_hash,
         "policy": policy,
         "seed": seed,
-        "rows": [row.record() for row in rows],
+        "rows": [row.record() for row in (*rows, *direct)],
+        "overall": {name: total.record() for name, total in totals.items() if total is not None},
     }
 
 

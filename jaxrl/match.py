@@ -23,6 +23,7 @@ from jax.sharding import Mesh, PartitionSpec
 from envs import prng
 from envs.core import Env, Key, PyTree, State, select
 from envs.errors import UserError
+from jaxrl.outcomes import Outcomes, outcomes_of
 
 Act = Callable[..., jax.Array]
 """(params, state, key) -> i32[], a legal action for the seat asked (i32[P] in a simultaneous game); a player with a
@@ -33,6 +34,7 @@ FINAL_DEALS, TRAINING_DEALS = 0, 1
 
 MAX_STEPS = 20_000  # a game longer than this does not end
 LANES = 2048  # games side by side on one device, which bounds the memory
+STARTER = "starter"  # a figure of `Env.episode_stats`: 1 for the seat that started
 _BEFORE_THE_GAME = 0xFFFFFFFF  # the time folded into the key of a memory's beginning: no step has it
 
 
@@ -191,6 +193,7 @@ class Samples(NamedTuple):
     candidate: dict[str, np.ndarray]  # f64[D] by figure
     opponents: dict[str, np.ndarray]  # f64[D] by figure, mean over the other seats; empty in a one-seat game
     games: int
+    outcomes: Outcomes | None  # every single game, won, drawn or lost; None in a one-seat game
 
 
 class Estimate(NamedTuple):
@@ -281,7 +284,7 @@ class Matchup:
                 f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules; "
                 f"run `jaxrl check` on {self._env.id}, which tries all its bots."
             )
-        return self._samples(games.figures)
+        return self._samples(games)
 
     def _sharded(self) -> Callable[..., Games]:
         spec = PartitionSpec("env")
@@ -311,12 +314,15 @@ class Matchup:
         )
         return jax.tree.map(lambda x: x.reshape(-1, seats, *x.shape[1:]), games)
 
-    def _samples(self, figures: dict[str, np.ndarray]) -> Samples:
-        """f32[D, rotation, seat] by figure -> one sample per deal."""
+    def _samples(self, games: Games) -> Samples:
+        """Games with leading axes [D, rotation] -> one sample per deal, and each game's outcome."""
         own = np.eye(self._env.num_players, dtype=bool)  # the candidate sits in seat r in rotation r
         others = self._env.num_players - 1
+        figures = {name: np.asarray(games.figures[name]) for name in self._names}  # f32[D, rotation, seat]
+        shown = [name for name in self._names if name != STARTER]  # its mean says nothing
         return Samples(
-            candidate={n: figures[n][:, own].astype(np.float64).mean(axis=1) for n in self._names},
-            opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in self._names if others},
+            candidate={n: figures[n][:, own].astype(np.float64).mean(axis=1) for n in shown},
+            opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in shown if others},
             games=self._deals * self._env.num_players,
+            outcomes=outcomes_of(figures, np.asarray(games.length)),
         )

@@ -11,7 +11,7 @@ import pytest
 
 from envs import registry
 from envs.errors import UserError
-from jaxrl import cli, evaluate
+from jaxrl import cli, evaluate, tables
 from jaxrl.match import TRAINING_DEALS, Estimate, Matchup, MemoryFns, Player, bot_player, play_match
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
@@ -162,19 +162,19 @@ def test_a_broken_player_is_not_reported_as_a_result():
 def test_estimates():
     estimate = Estimate.of(np.array([1.0, 3.0]))
     assert estimate.mean == 2.0 and estimate.half == pytest.approx(1.96 * 1.0)
-    assert evaluate.format_estimate(Estimate(0.6291, 0.0244)) == "0.629 (0.024)"
-    assert evaluate.format_estimate(Estimate(-178.24, 3.0)) == "-178.2 (3.0)"
+    assert tables.format_estimate(Estimate(0.6291, 0.0244)) == "0.629 (0.024)"
+    assert tables.format_estimate(Estimate(-178.24, 3.0)) == "-178.2 (3.0)"
 
 
 def test_paired_differences(high_card_rows):
     first, second = (
         high_card_rows[0],
-        evaluate.Row("lowest", "random", matchup(HighCard(), "lowest", "random", 40)(None)),
+        tables.Row("lowest", "random", matchup(HighCard(), "lowest", "random", 40)(None)),
     )
-    change = evaluate.difference(first, second)["tricks"]
+    change = tables.difference(first, second)["tricks"]
     assert change.mean == pytest.approx(first.figures()["tricks"].mean - second.figures()["tricks"].mean)
-    assert evaluate.difference(first, first)["tricks"] == (0.0, 0.0)
-    assert "highest - lowest" in evaluate.format_differences([(first, second)])
+    assert tables.difference(first, first)["tricks"] == (0.0, 0.0)
+    assert "highest - lowest" in tables.format_differences([(first, second)])
 
 
 def test_parameters_are_arguments_not_constants():
@@ -194,21 +194,25 @@ BOTS = ["env.id=tests.games:HighCard", "run.cache_dir=''"]
 
 def test_the_command_for_bots(capsys):
     assert cli.main(["evaluate", "bot:highest", "--deals", "20", "--opponents", "random,lowest", *BOTS]) == 0
-    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
-    assert len(table) == 4 and [cell.strip() for cell in table[0].split("|")][1:5] == [
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    table, outcomes = lines[:4], lines[4:]
+    assert [cell.strip() for cell in table[0].split("|")][1:5] == [
         "candidate",
         "2 opponents",
         "deals",
         "tricks",
     ]
     assert "opp. tricks" in table[0] and table[2].startswith("| highest") and " lowest " in table[3]
+    assert [cell.strip() for cell in outcomes[0].split("|")][3:6] == ["games", "win % (95 %)", "draw %"]
+    assert [row.split("|")[2].strip() for row in outcomes[2:]] == ["random", "lowest", "mean of 2", "minimum: random"]
 
 
 def test_the_command_against_another(capsys):
     command = ["evaluate", "bot:highest", "--against", "bot:lowest", "--deals", "8", "--opponents", "random", *BOTS]
     assert cli.main(command) == 0
     output = capsys.readouterr().out
-    assert "highest - lowest" in output and output.count("| highest   | ") == 2  # against random, and directly
+    assert "highest - lowest" in output and output.count("| highest   | random") == 2  # figures and outcomes
+    assert output.count("| highest   | lowest") == 2
 
 
 TABLE = {  # specification section 13, 4 players: points, win share, exact bids with their half widths
@@ -272,6 +276,9 @@ def test_records_are_json(high_card_rows):
     record = json.loads(json.dumps(high_card_rows[0].record()))
     assert record["deals"] == 40 and record["games"] == 120
     assert set(record["figures"]["tricks"]) == {"mean", "half_width_95"}
+    outcomes = record["outcomes"]
+    assert outcomes["games"] == outcomes["wins"] + outcomes["draws"] + outcomes["losses"] == 120
+    assert sum(seat["wins"] for seat in outcomes["by_seat"]) == outcomes["wins"]
 
 
 def test_a_candidate_with_a_memory_sees_every_step():
