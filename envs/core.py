@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
+
+from envs.errors import UserError, nearest
 
 PyTree = Any
 Key = jax.Array  # a typed PRNG key, `jax.random.key(...)` or `envs.prng.fast_key(...)`
@@ -142,6 +144,38 @@ class Env(abc.ABC):
         """Scripted players by name; every game has at least ``"random"``."""
         return {"random": self.random_action}
 
+    def bot_switch(self, names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.Array]:
+        """One player that is any of several bots.
+
+        The default asks every named bot and selects, so its cost is the sum of theirs. A game whose bots share most of
+        their work overrides this and pays for it once.
+
+        Args:
+          names: of bots, the numbers of `index` in this order.
+
+        Returns:
+          (state, index, key) -> the action of bot ``names[index]``, i32[]; `index` is i32[] and may be traced. In a
+          simultaneous game the action is i32[P], and `index` may also be i32[P], one bot for each seat.
+
+        Raises:
+          UserError: no names, or one that is not in `bots`.
+        """
+        if not names:
+            raise UserError(f"{self.id}: name at least one bot of {', '.join(self.bots)}")
+        for name in names:
+            if name not in self.bots:
+                raise UserError(f"{self.id} has no bot {name!r}; {nearest(name, self.bots)}")
+        players = [self.bots[name] for name in names]
+
+        def play(state: State, index: jax.Array, key: Key) -> jax.Array:
+            action = players[0](state, jax.random.fold_in(key, 0)).astype(jnp.int32)
+            for number, player in enumerate(players[1:], start=1):
+                choice = player(state, jax.random.fold_in(key, number)).astype(jnp.int32)
+                action = jnp.where(index == number, choice, action)
+            return action
+
+        return play
+
     # ---- optional refinements -----------------------------------------------------------------------------------
 
     def reset(self, state: State, key: Key) -> State:
@@ -178,9 +212,33 @@ class Env(abc.ABC):
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
         """`state` with everything that `seat` cannot see exchanged at random, or None if the game does not say.
 
-        The conformance suite checks that the seat's observation does not change.
+        A search draws its worlds with it, uniformly over all that is possible for the seat: the legal actions must be
+        those of the returned state, also if another seat is to move. `observation` may be left as it is. The
+        conformance suite checks that the seat's observation does not change.
         """
         del state, seat, key
+        return None
+
+    def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array] | None:
+        """What `seat` now sees of `actual`, with the hidden rest as `particle` has it, or None if the game cannot say.
+
+        A belief (`jaxrl.search`) keeps states that the seat cannot tell from the real one, takes every step with them
+        too, and after the step lets this method take over what has become visible: an opponent's cards stay as the
+        particle holds them, the seat's own new card is the real one. What nobody's choice has depended on yet, such as
+        the order of a deck, carries no information: it is drawn anew from `key`, which keeps the particles diverse.
+
+        Args:
+          particle: a state in which the same actions were taken; its own visible part may differ by chance.
+          actual: the real state. Only what `seat` sees of it may be read.
+          seat: i32[], whose belief it is.
+          key: for what is drawn anew.
+
+        Returns:
+          The state, and bool[]: whether the particle's hidden part is possible given what `seat` sees. If not, the
+          state may be anything of the right form. The conformance suite checks that the seat's observation is that of
+          `actual`, and that exchanging what the seat cannot see of `actual` changes nothing.
+        """
+        del particle, actual, seat, key
         return None
 
     def features(self, observation: PyTree) -> jax.Array:

@@ -200,7 +200,8 @@ class Anakin:
         """
         actor, ppo = self.actor, self.config.ppo
         ids = self._local_ids(ppo.num_envs)
-        lanes, steps, played = rollout.rollout(actor, state.params, state.lanes, key, ids, ppo.num_steps)
+        temperature = state.hyper.temperature_at(state.update)
+        lanes, steps, played = rollout.rollout(actor, state.params, state.lanes, key, ids, ppo.num_steps, temperature)
         observation, mask, seat = jax.vmap(actor.seats_asked)(lanes.env_state)
         _, value = jax.vmap(actor.evaluate, in_axes=(None, 0, 0))(state.params, observation, mask)
         trajectory = rollout.trajectory_of(steps, seat, value, actor.env.num_players)
@@ -244,6 +245,7 @@ class Anakin:
             "train/explained_variance": explained / count,
             "train/learning_rate": state.hyper.learning_rate_at(state.update - 1),
             "train/entropy_coef": state.hyper.entropy_coef_at(state.update - 1),
+            "train/temperature": state.hyper.temperature_at(state.update - 1),
             "train/grad_norm": learnt.grad_norm / steps,
             "train/grad_norm_clipped": learnt.grad_norm_clipped / steps,
             "train/epochs_done": steps / (ppo.minibatches * count),

@@ -19,6 +19,15 @@ def mask_logits(logits: jax.Array, mask: jax.Array) -> jax.Array:
     return jnp.where(mask, logits.astype(jnp.float32), MASK_FILL)
 
 
+def temper(logits: jax.Array, temperature: jax.Array) -> jax.Array:
+    """Logits of the distribution proportional to pi^(1 / temperature), f32[..., A]; exactly `logits` at 1.
+
+    Actor and loss both call this, and a first log-ratio is then exactly 0. A product with 1 / temperature would not do:
+    a compiler may contract it with the sum that follows, in one program and not in the other.
+    """
+    return logits / temperature
+
+
 def pack_mask(mask: jax.Array) -> jax.Array:
     """bool[..., A] -> u32[..., W], bit i of word w is action 32 w + i."""
     num_actions = mask.shape[-1]

@@ -28,7 +28,7 @@ class Transition(NamedTuple):
     observation: Any  # [S, ...], packed, of the seats asked
     mask: jax.Array  # u32[S, W]
     action: jax.Array  # i32[S]
-    log_prob: jax.Array  # f32[S]
+    log_prob: jax.Array  # f32[S], of the tempered distribution that the action was drawn from
     value: jax.Array  # f32[S]
     seat: jax.Array  # i32[S]
     weight: jax.Array  # f32[S], 1 = the learner's decision, 0 = a bot's
@@ -119,7 +119,13 @@ def lane_keys(key: jax.Array, step: jax.Array, lane_ids: jax.Array) -> jax.Array
 
 
 def rollout(
-    actor: Actor, params: Any, lanes: Lanes, key: jax.Array, lane_ids: jax.Array, num_steps: int
+    actor: Actor,
+    params: Any,
+    lanes: Lanes,
+    key: jax.Array,
+    lane_ids: jax.Array,
+    num_steps: int,
+    temperature: jax.Array | float = 1.0,
 ) -> tuple[Lanes, Transition, RolloutSums]:
     """Plays `num_steps` steps in every lane.
 
@@ -130,6 +136,7 @@ def rollout(
       key: a fast key (`envs.prng`) of this update.
       lane_ids: u32[B], global numbers of these lanes.
       num_steps: T.
+      temperature: f32[], of the distribution that the actions are drawn from.
 
     Returns:
       The lanes afterwards, transitions [T, B, ...] and the sums over games that ended.
@@ -137,7 +144,7 @@ def rollout(
 
     def step(carry: tuple[Lanes, RolloutSums], t: jax.Array):
         lanes, sums = carry
-        lanes, transition, ended = _step(actor, params, lanes, lane_keys(key, t, lane_ids))
+        lanes, transition, ended = _step(actor, params, temperature, lanes, lane_keys(key, t, lane_ids))
         return (lanes, jax.tree.map(jnp.add, sums, ended)), transition
 
     (lanes, sums), transitions = jax.lax.scan(
@@ -146,21 +153,24 @@ def rollout(
     return lanes, transitions, sums
 
 
-def _step(actor: Actor, params: Any, lanes: Lanes, keys: jax.Array) -> tuple[Lanes, Transition, RolloutSums]:
+def _step(
+    actor: Actor, params: Any, temperature: jax.Array | float, lanes: Lanes, keys: jax.Array
+) -> tuple[Lanes, Transition, RolloutSums]:
     """One step of all lanes."""
-    play = functools.partial(_play, actor, params)
+    play = functools.partial(_play, actor, params, temperature)
     lanes, transition, final, ended = jax.vmap(play)(lanes, keys)
     if actor.env.may_truncate:
         transition = transition._replace(final_value=_final_values(actor, params, final))
     return lanes, transition, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, dtype=leaf.dtype), ended)
 
 
-def _play(actor: Actor, params: Any, lane: Lanes, key: jax.Array):
+def _play(actor: Actor, params: Any, temperature: jax.Array | float, lane: Lanes, key: jax.Array):
     """One step of one lane."""
     act_key, bot_key, env_key, seat_key = jax.random.split(key, 4)
     state = lane.env_state
     observation, mask, seat = actor.seats_asked(state)
     logits, value = actor.evaluate(params, observation, mask)
+    logits = distributions.temper(logits, temperature)
     action = distributions.sample(logits, jax.random.uniform(act_key, seat.shape))
     log_prob = distributions.log_prob(logits, action)
     controller = lane.controllers[seat]  # i8[S]

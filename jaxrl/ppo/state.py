@@ -42,6 +42,7 @@ class Hyper:
 
     learning_rate: Schedule
     entropy_coef: Schedule
+    temperature: Schedule
     clip: jax.Array
     value_clip: jax.Array  # 0 = off
     value_coef: jax.Array
@@ -50,7 +51,8 @@ class Hyper:
     max_grad_norm: jax.Array
     target_kl: jax.Array  # 0 = off
     adam_eps: jax.Array
-    total_updates: jax.Array  # the length of the run, for the schedules
+    total_updates: jax.Array  # the number of the last update + 1: schedules end with it
+    first_update: jax.Array  # the number of the first update: schedules begin with it
 
     def learning_rate_at(self, update: jax.Array) -> jax.Array:
         """f32[]: the learning rate of the update with this number (i32[])."""
@@ -60,8 +62,13 @@ class Hyper:
         """f32[]: the entropy coefficient of the update with this number (i32[])."""
         return value_at(self.entropy_coef, self._progress(update))
 
+    def temperature_at(self, update: jax.Array) -> jax.Array:
+        """f32[]: the sampling temperature of the update with this number (i32[])."""
+        return value_at(self.temperature, self._progress(update))
+
     def _progress(self, update: jax.Array) -> jax.Array:
-        return update / jnp.maximum(self.total_updates - 1.0, 1.0)  # 1 at the last update
+        """f32[]: 0 at the first update, 1 at the last."""
+        return (update - self.first_update) / jnp.maximum(self.total_updates - 1.0 - self.first_update, 1.0)
 
 
 @struct.dataclass
@@ -88,13 +95,15 @@ class TrainState:
     games: Counter  # finished ones
 
 
-def make_hyper(ppo: PPOConfig, total_updates: int) -> Hyper:
-    """The traced hyper-parameters of a `PPOConfig`."""
+def make_hyper(ppo: PPOConfig, total_updates: int, first_update: int = 0) -> Hyper:
+    """The traced hyper-parameters of a `PPOConfig` for the updates `first_update` .. `total_updates` - 1."""
     names = ("clip", "value_clip", "value_coef", "gamma", "gae_lambda", "max_grad_norm", "target_kl", "adam_eps")
-    rate, entropy = ppo.learning_rate, ppo.entropy_coef
+    rate, entropy, temperature = ppo.learning_rate, ppo.entropy_coef, ppo.temperature
     return Hyper(
         learning_rate=make_schedule(rate.kind, rate.start, rate.end),
         entropy_coef=make_schedule(entropy.kind, entropy.start, entropy.end),
+        temperature=make_schedule(temperature.kind, temperature.start, temperature.end),
         total_updates=jnp.float32(total_updates),
+        first_update=jnp.float32(first_update),
         **{name: jnp.float32(getattr(ppo, name)) for name in names},
     )

@@ -93,10 +93,21 @@ def update(
     steps, lanes = batch.weight.shape
     indices = shuffled_indices(group_keys, steps, lanes, shape)
     rows = jax.tree.map(lambda leaf: leaf.reshape(steps * lanes, *leaf.shape[2:]), batch)
-    coefs = LossCoefs(hyper.clip, hyper.value_clip, hyper.value_coef, hyper.entropy_coef_at(number))
-    step = functools.partial(_minibatch_or_skip, network, shape, rows, coefs, hyper, hyper.learning_rate_at(number))
-    carry = _Carry(params, opt_state, jnp.bool_(False), empty_sums())
-    carry, _ = jax.lax.scan(step, carry, indices)
+    coefs = LossCoefs(
+        clip=hyper.clip,
+        value_clip=hyper.value_clip,
+        value_coef=hyper.value_coef,
+        entropy_coef=hyper.entropy_coef_at(number),
+        temperature=hyper.temperature_at(number),
+    )
+    keys_of = functools.partial(dropout_keys, group_keys, steps, lanes, shape) if network.dropout else None
+    step = functools.partial(
+        _minibatch, network, shape, rows, indices, keys_of, coefs, hyper, hyper.learning_rate_at(number)
+    )
+    # One loop whose condition is the stop: a scan would ask a second time, in each of the minibatches that are left,
+    # and on a GPU every such question is an answer that the host has to wait for.
+    carry = _Carry(jnp.int32(0), params, opt_state, jnp.bool_(False), empty_sums())
+    carry = jax.lax.while_loop(lambda carry: (carry.number < len(indices)) & ~carry.stopped, step, carry)
     return carry.params, carry.opt_state, carry.sums
 
 
