@@ -44,6 +44,54 @@ def flatten_seeds(metrics: Mapping[str, Any]) -> dict[str, float]:
     return row
 
 
+class Window:
+    """The figures of the calls since the last line in the logs; a line speaks of all of them.
+
+    Counts add up, running figures (schedules, the league) are as they were last, means over games weigh calls by their
+    games and everything else is the mean of the calls.
+    """
+
+    COUNTS = ("rollout/games", "rollout/illegal")
+    LAST = ("train/learning_rate", "train/entropy_coef", "train/temperature", "league/")
+
+    def __init__(self, calls: list[dict[str, Any]] | None = None, seconds: float = 0.0):
+        """An empty window, or one from the `record` of a checkpoint."""
+        self._calls = [{tag: np.asarray(value) for tag, value in call.items()} for call in calls or []]
+        self.seconds = seconds
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def add(self, values: Mapping[str, Any], seconds: float) -> None:
+        """The figures of one call, [] or [S] each, and how long it took."""
+        self._calls.append({tag: np.asarray(value) for tag, value in values.items()})
+        self.seconds += seconds
+
+    def figures(self) -> dict[str, np.ndarray]:
+        """One figure for each tag, [] or [S]."""
+        if len(self._calls) == 1:
+            return self._calls[0]
+        return {tag: self._figure(tag) for tag in self._calls[-1]}
+
+    def record(self) -> dict[str, Any]:
+        """For a checkpoint between two lines: `Window(**record)` goes on where this one stood."""
+        return {"calls": [{t: v.tolist() for t, v in call.items()} for call in self._calls], "seconds": self.seconds}
+
+    def _figure(self, tag: str) -> np.ndarray:
+        values = np.stack([call[tag] for call in self._calls]).astype(np.float64)  # f64[calls, ...]
+        if tag.startswith(self.LAST):
+            return values[-1]
+        if tag in self.COUNTS:
+            return values.sum(axis=0)
+        weight = np.ones_like(values)
+        if tag.startswith("rollout/"):
+            weight = np.stack([call["rollout/games"] for call in self._calls]).astype(np.float64)
+        weight = np.where(np.isnan(values), 0.0, weight)  # a mean over no games does not count
+        total = weight.sum(axis=0)
+        mean = np.nansum(values * weight, axis=0) / np.maximum(total, 1e-9)
+        return np.where(total > 0, mean, np.nan)
+
+
 class MetricsLogger:
     """Appends rows to `<directory>/metrics.jsonl` and `<directory>/tensorboard/`.
 

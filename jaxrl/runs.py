@@ -213,7 +213,7 @@ def load_run(name: str | os.PathLike, checkpoint: str = "newest") -> TrainedRun:
     run = find_run(name)
     config = run.config()
     env = make_evaluation_env(config)
-    snapshot = _snapshot(run, checkpoint)
+    snapshot = read_checkpoint(run, checkpoint)
     check_stamp(snapshot.meta, make_stamp(config, env))
     stacked = subtree(snapshot.arrays, "params")
     seeds = config.run.seeds
@@ -221,7 +221,12 @@ def load_run(name: str | os.PathLike, checkpoint: str = "newest") -> TrainedRun:
     return TrainedRun(run.name, config, env, snapshot.step, params, snapshot.meta["params_hash"])
 
 
-def _snapshot(run: RunDirectory, checkpoint: str) -> Snapshot:
+def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:
+    """A checkpoint of a run: "newest", "best", or a number of updates.
+
+    Raises:
+      UserError: there is none, with those that there are, or every copy of it is damaged.
+    """
     if checkpoint == "newest":
         return run.checkpoints().newest()
     if checkpoint == "best":

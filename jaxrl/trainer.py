@@ -21,21 +21,19 @@ import numpy as np
 
 from envs.core import Env
 from envs.errors import UserError
-from jaxrl import anakin, checkpoint, metrics
+from jaxrl import anakin, checkpoint, continuation, metrics
 from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.evaluate import (
-    Evaluator,
     Row,
     bot_players,
     evaluate_players,
     evaluation_record,
     format_table,
     opponent_names,
-    scalars,
 )
-from jaxrl.match import TRAINING_DEALS, Player
-from jaxrl.ppo.state import TrainState, make_hyper
+from jaxrl.match import Player
+from jaxrl.ppo.state import Counter, TrainState, make_hyper
 from jaxrl.runs import (
     RunDirectory,
     TrainedRun,
@@ -49,8 +47,7 @@ from jaxrl.runs import (
     new_run,
     write_json,
 )
-
-TRAINING_EVALUATION_DEALS = 64  # enough to rank checkpoints, quick enough not to hold up the training
+from jaxrl.training_evaluation import TrainingEvaluation
 
 
 class StopRequest:
@@ -84,6 +81,8 @@ class HostState:
     seconds: float = 0.0  # of training so far, over all processes
     best_score: float | None = None
     best_update: int | None = None
+    best_by: str = "return"  # what the score is of
+    window: dict[str, Any] = dataclasses.field(default_factory=dict)  # figures not yet in a line of the logs
 
 
 class Trainer:
@@ -95,12 +94,13 @@ class Trainer:
         Args:
           config: what to train.
           run: its directory, locked by the caller.
-          resume: continue from the newest intact checkpoint; from the beginning if there never was one.
+          resume: continue from the newest intact checkpoint; from the beginning, which may be a checkpoint of another
+            run (`train.from_run`), if there never was one.
 
         Raises:
           UserError: every checkpoint is damaged, or they are of another game or network.
         """
-        self.config, self.run = config, run
+        self.run = run
         self.env: Env = make_env(config)
         self.evaluation_env: Env = make_evaluation_env(config)
         self.stamp = make_stamp(config, self.env)
@@ -108,26 +108,41 @@ class Trainer:
         snapshot = self.store.newest(quarantine=True) if resume and self.store.steps() else None
         if snapshot is not None:
             checkpoint.check_stamp(snapshot.meta, self.stamp)
+        origin = continuation.find_origin(config, self.stamp) if snapshot is None else None
+        if origin is not None:
+            config = continuation.resolve(config, origin)
+        self.config = config
         self.anakin = anakin.make_anakin(config, self.env)
-        self.host, self.update = HostState(), 0
-        if snapshot is None:
-            self.state = self.anakin.init(config.run.seed)
-        else:
+        self.host, self.update = HostState(best_by=config.evaluate.best_by), 0
+        if snapshot is not None:
             self.state = self._restore(snapshot)
+        elif origin is not None:
+            self.state, self.update = continuation.first_state(self.anakin, origin), origin.update
+        else:
+            self.state = self.anakin.init(config.run.seed)
         configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
-        steps = self.update * config.batch_size
+        self._steps_before = _first(self.state.env_steps) - self.update * config.batch_size
         again = run.metrics_file.exists()
-        self.logger = metrics.MetricsLogger(run.path, resume=(self.update, steps) if again else None)
-        total = config.num_updates * config.batch_size * config.run.seeds
-        self.progress = metrics.Progress(total, done_steps=steps * config.run.seeds)
+        self.logger = metrics.MetricsLogger(run.path, resume=(self.update, self.steps) if again else None)
+        self.window = metrics.Window(**self.host.window)
+        total = self._steps_before + config.num_updates * config.batch_size
+        self.progress = metrics.Progress(total * config.run.seeds, done_steps=self.steps * config.run.seeds)
         self._act = make_act(config, self.evaluation_env, greedy=config.evaluate.greedy)
-        self._evaluator: Evaluator | None = None
+        self._evaluation = TrainingEvaluation(config, self.evaluation_env, self._act, self._opponents())
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of each seed so far, with those of the runs that this one continues."""
+        return self._steps_before + self.update * self.config.batch_size
 
     # ---- the loop ----
 
     def train(self) -> bool:
         """Trains to the end or until asked to stop; returns whether it reached the end. The last state is saved."""
         self.progress.message(f"run {self.run.path}: parameters {checkpoint.params_hash(self.state.params)}")
+        source = self.config.train.from_run
+        if source and self.update == self.config.train.from_update:
+            self.progress.message(f"continuing {source!r} from its update {self.update}; games are dealt anew")
         if self.update < self.config.num_updates:
             self.progress.message("compiling the training (the next start takes it from run.cache_dir) ...")
         with StopRequest() as stop, checkpoint.no_space_is_user_error(self.run.path):
@@ -151,9 +166,11 @@ class Trainer:
         self.host.seconds += seconds
         row = self._row(values, seconds)
         self._check_finite(row)
+        self.window.add(values, seconds)
         if _due(before, self.update, train.log_every):
-            self.logger.write(self.update, self.update * self.config.batch_size, row)
-        self.progress.show(self.update * self.config.batch_size * self.config.run.seeds, row)
+            self._log(self._row(self.window.figures(), self.window.seconds, len(self.window)))
+            self.window = metrics.Window()
+        self.progress.show(self.steps * self.config.run.seeds, row)
         if train.evaluate_every and _due(before, self.update, train.evaluate_every):
             self._evaluate()
         if _due(before, self.update, train.checkpoint_every):
@@ -161,14 +178,17 @@ class Trainer:
         self.store.check()
         self.best.check()
 
-    def _row(self, values: dict[str, Any], seconds: float) -> dict[str, float]:
-        """The metrics of one call; `values` are the learner's, [] or [S] each."""
-        steps = self.config.batch_size * self.config.train.updates_per_call * self.config.run.seeds
+    def _log(self, row: dict[str, float]) -> None:
+        self.logger.write(self.update, self.steps, row)
+
+    def _row(self, values: dict[str, Any], seconds: float, calls: int = 1) -> dict[str, float]:
+        """The metrics of some calls; `values` are the learner's, [] or [S] each."""
+        steps = self.config.batch_size * self.config.train.updates_per_call * self.config.run.seeds * calls
         return metrics.flatten_seeds(values) | {
             "time/fps": metrics.rate(steps, seconds),
             "time/games_per_s": metrics.rate(float(np.sum(values["rollout/games"])), seconds),
             "time/iterations": self.update,
-            "time/total_timesteps": self.update * self.config.batch_size,
+            "time/total_timesteps": self.steps,
             "time/time_elapsed": self.host.seconds,
         }
 
@@ -186,6 +206,7 @@ class Trainer:
     # ---- checkpoints ----
 
     def _snapshot(self) -> checkpoint.Snapshot:
+        self.host.window = self.window.record() if len(self.window) else {}
         return checkpoint.take(self.update, self.state, self.stamp, dataclasses.asdict(self.host))
 
     def _restore(self, snapshot: checkpoint.Snapshot) -> TrainState:
@@ -195,13 +216,15 @@ class Trainer:
         if loaded != snapshot.meta["params_hash"]:
             raise RuntimeError(f"loaded parameters {loaded} are not those saved, {snapshot.meta['params_hash']}")
         self.host, self.update = HostState(**snapshot.meta["host"]), snapshot.step
+        if self.host.best_by != self.config.evaluate.best_by:  # scores of two kinds cannot be compared
+            self.host.best_by, self.host.best_score = self.config.evaluate.best_by, None
         for step in self.best.steps():  # chosen after the update that we go back to
             if step > self.update:
                 self.best.quarantine(step)
         # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
         hyper = jax.tree.map(
             lambda value, like: jax.device_put(np.broadcast_to(np.asarray(value), like.shape), like.sharding),
-            make_hyper(self.config.ppo, self.config.num_updates),
+            make_hyper(self.config.ppo, self.config.num_updates, self.config.train.from_update),
             template.hyper,
         )
         return dataclasses.replace(state, hyper=hyper)
@@ -221,26 +244,14 @@ class Trainer:
 
     def _evaluate(self) -> None:
         """A small evaluation on deals of its own; keeps the state if it is the best so far."""
-        if self._evaluator is None:
-            deals = min(TRAINING_EVALUATION_DEALS, self.config.evaluate.deals)
-            self._evaluator = Evaluator(
-                self.evaluation_env,
-                self._act,
-                self._opponents(),
-                deals=deals,
-                seed=self.config.evaluate.seed,
-                stream=TRAINING_DEALS,
-            )
-        each = [scalars(self._evaluator(player.params)) for player in self.players()]
-        values: dict[str, Any] = {tag: np.array([v[tag] for v in each]) for tag in each[0]}
-        row = metrics.flatten_seeds(values if len(each) > 1 else {tag: v[0] for tag, v in values.items()})
-        self.logger.write(self.update, self.update * self.config.batch_size, row)
-        score = float(np.mean([row[tag] for tag in values if tag.endswith("/return")]))
-        self.progress.message(f"update {self.update}: mean return against the bots {score:.3f}")
-        if self.host.best_score is None or score > self.host.best_score:
-            self.host.best_score, self.host.best_update = score, self.update
+        verdict = self._evaluation(self.players())
+        self._log(verdict.row)
+        self.progress.message(f"update {self.update}: {verdict.text}")
+        if self.host.best_score is None or verdict.score > self.host.best_score:
+            self.host.best_score, self.host.best_update = verdict.score, self.update
             self.best.save(self._snapshot())
-            write_json(self.run.best_file, {"update": self.update, "eval_return": score, "row": row})
+            best = {"update": self.update, "score": verdict.score, "best_by": self.host.best_by, "row": verdict.row}
+            write_json(self.run.best_file, best)
 
     def final_evaluation(self) -> list[Row]:
         """Measures the final policy on fresh deals, prints the table and keeps it in evaluation.json."""
@@ -276,6 +287,12 @@ class Trainer:
 def _due(before: int, after: int, every: int) -> bool:
     """Whether a multiple of `every` lies in (before, after]."""
     return after // every > before // every
+
+
+def _first(counter: Counter) -> int:
+    """A counter of the first seed on the host; the environment steps of all seeds are equal."""
+    words = jax.tree.map(lambda word: np.asarray(word).reshape(-1)[0], counter)
+    return int(words)
 
 
 # ---- the commands -------------------------------------------------------------------------------------------------

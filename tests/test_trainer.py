@@ -66,7 +66,7 @@ def home(tmp_path_factory):
             "log_every": 2,
             "keep": 100,
         },
-        "evaluate": {"deals": 4, "opponents": ["random"]},
+        "evaluate": {"deals": 4, "training_deals": 4, "opponents": ["random"]},
     }
     (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
     return home
@@ -264,8 +264,8 @@ def test_several_seeds_log_their_mean_and_each(home):
 def test_a_diverged_training_stops_before_it_is_saved(home, capsys, monkeypatch):
     row = trainer.Trainer._row
 
-    def diverge(self, values, seconds):
-        return row(self, values, seconds) | ({"train/loss": float("nan")} if self.update > 4 else {})
+    def diverge(self, values, seconds, calls=1):
+        return row(self, values, seconds, calls) | ({"train/loss": float("nan")} if self.update > 4 else {})
 
     monkeypatch.setattr(trainer.Trainer, "_row", diverge)
     assert train(home, "diverged") == 2

@@ -116,6 +116,8 @@ def unknown_key(path: str, label: str, cls: type = Config, parent: str = "") -> 
 def _scalar(value: Any, kind: type, path: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if kind is str and value is None:  # `run.cache_dir=` on the command line, `cache_dir:` in a file
+        return ""
     if isinstance(value, kind) and not (kind in (int, float) and isinstance(value, bool)):
         return value
     hint = ""

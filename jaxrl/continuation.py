@@ -1,0 +1,122 @@
+"""`train.from_run`: a new run that goes on where a checkpoint of another one stands.
+
+Taken over are the parameters, the optimizer state, the key and the counters (updates, environment steps, games). Games
+in progress are always dealt anew, because opponents and number of games may differ between the two runs; the pool
+begins with the other checkpoints of the earlier run. Hyper-parameters are those of the new configuration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+import numpy as np
+
+from envs.errors import UserError
+from jaxrl import checkpoint
+from jaxrl.anakin import Anakin
+from jaxrl.config import Config
+from jaxrl.ppo.state import TrainState
+from jaxrl.runs import RunDirectory, find_run, read_checkpoint
+
+TAKEN_OVER = ("params", "opt_state", "key", "update", "env_steps", "games")
+
+_log = logging.getLogger("jaxrl")
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """The checkpoint that a run continues from.
+
+    Attributes:
+      run: the earlier run.
+      snapshot: its checkpoint.
+    """
+
+    run: RunDirectory
+    snapshot: checkpoint.Snapshot
+
+    @property
+    def update(self) -> int:
+        """Its updates."""
+        return self.snapshot.step
+
+
+def find_origin(config: Config, stamp: checkpoint.Stamp) -> Origin | None:
+    """The checkpoint that `train.from_run` and `train.from_update` name, None if they name none.
+
+    Raises:
+      UserError: there is no such run or checkpoint, or it is of another game or as long as the whole new run.
+    """
+    train = config.train
+    if not train.from_run:
+        return None
+    try:
+        run = find_run(train.from_run, config.run.directory)
+        snapshot = read_checkpoint(run, str(train.from_update) if train.from_update else "newest")
+        checkpoint.check_stamp(snapshot.meta, stamp)
+    except UserError as error:
+        raise UserError(f"train.from_run: {error}") from error
+    if snapshot.step >= config.num_updates:
+        raise UserError(
+            f"train.from_run: {train.from_run!r} has {snapshot.step} updates already, and train.total_steps "
+            f"({train.total_steps}) make {config.num_updates}: steps count from its beginning; raise train.total_steps."
+        )
+    return Origin(run, snapshot)
+
+
+def resolve(config: Config, origin: Origin) -> Config:
+    """`config` with the number of the checkpoint written out: "the newest" may be another one tomorrow."""
+    return dataclasses.replace(config, train=dataclasses.replace(config.train, from_update=origin.update))
+
+
+def first_state(anakin: Anakin, origin: Origin) -> TrainState:
+    """The state of the new run before its first update; `anakin` is of its resolved configuration.
+
+    Raises:
+      UserError: the network is another one, or the number of seeds.
+    """
+    seed = derived_seed(anakin.config.run.seed, origin.update)
+    fresh = anakin.init(seed)  # the games, the pool and the hyper-parameters are new
+    wanted = {name: getattr(anakin.abstract_state, name) for name in TAKEN_OVER}
+    snapshot = origin.snapshot
+    names = [name for name in snapshot.arrays if name.split(".")[0] in TAKEN_OVER]
+    try:
+        taken = checkpoint.unpack(
+            {name: snapshot.arrays[name] for name in names},
+            {name: snapshot.meta["leaves"][name] for name in names},
+            wanted,
+        )
+    except UserError as error:
+        raise UserError(f"train.from_run: {origin.run.name!r} after {origin.update} updates: {error}") from error
+    return dataclasses.replace(fresh, **taken)
+
+
+def earlier_params(origin: Origin, template: Any, count: int) -> list[Any]:
+    """The parameters of the newest `count` checkpoints before `origin`, oldest first; damaged ones are left out."""
+    found: list[Any] = []
+    store = origin.run.checkpoints()
+    for step in sorted((step for step in store.steps() if step < origin.update), reverse=True):
+        if len(found) == count:
+            break
+        try:
+            snapshot = store.read(step)
+        except checkpoint.Damaged as error:
+            _log.warning(
+                "checkpoint %s is damaged (%s): it is left out of the pool.", store.directory / str(step), error
+            )
+            continue
+        names = [name for name in snapshot.arrays if name.split(".")[0] == "params"]
+        tree = checkpoint.unpack(
+            {name: snapshot.arrays[name] for name in names},
+            {name: snapshot.meta["leaves"][name] for name in names},
+            {"params": template},
+        )
+        found.insert(0, tree["params"])
+    return found
+
+
+def derived_seed(seed: int, *numbers: int) -> int:
+    """A seed below 2^32 that depends on all of these and on nothing else."""
+    return int(np.random.SeedSequence([seed, *numbers]).generate_state(1)[0])
