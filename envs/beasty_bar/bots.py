@@ -116,7 +116,9 @@ def make_switch(names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.A
         actions = legal_slots(state.legal)  # type: ignore[attr-defined]
         score = scores(state, actions, row)
         if noisy.any():
-            noise = NOISE * jax.random.normal(noise_key, (SLOTS,))
+            real = jnp.arange(SLOTS) < lax.population_count(state.legal).astype(jnp.int32)  # type: ignore[attr-defined]
+            # A repetition of the first action must not give that action a second draw.
+            noise = jnp.where(real, NOISE * jax.random.normal(noise_key, (SLOTS,)), -jnp.inf)
             score += jnp.where(jnp.any((index == np.arange(len(names))) & noisy), noise, 0.0)
         return _pick(best_word(actions, score, state.legal), pick_key)  # type: ignore[attr-defined]
 
