@@ -143,7 +143,7 @@ class Anakin:
             opt_state=optimizer.init(params),
             lanes=lanes,
             key=key,
-            hyper=make_hyper(self.config.ppo, self.config.num_updates),
+            hyper=make_hyper(self.config.ppo, self.config.num_updates, self.config.train.from_update),
             update=jnp.int32(0),
             env_steps=Counter.zero(),
             games=Counter.zero(),
