@@ -89,7 +89,7 @@ class BeastyBar(Env):
             return compact
         from envs.beasty_bar.lookahead import effects
 
-        return jnp.concatenate([compact, effects(observation).ravel()])
+        return jnp.concatenate([compact, effects(observation)])
 
     def tokens(self, observation: jax.Array) -> Tokens:
         return observe.tokens(observation)
@@ -120,9 +120,7 @@ class BeastyBar(Env):
         assert isinstance(state, BeastyBarState)
         return self._wrap(state, observe.redraw_hidden(state.game, seat, key))
 
-    def reconcile(
-        self, particle: State, actual: State, seat: jax.Array, key: Key
-    ) -> tuple[BeastyBarState, jax.Array]:
+    def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[BeastyBarState, jax.Array]:
         assert isinstance(particle, BeastyBarState) and isinstance(actual, BeastyBarState)
         game, possible = belief.reconcile(particle.game, actual.game, seat, key)
         return self._wrap(actual, game), possible
