@@ -93,14 +93,24 @@ class _Carry(NamedTuple):
     memory: PyTree  # leading axis N; None without one
 
 
+class GameKeys(NamedTuple):
+    """The randomness of N games."""
+
+    deal: Key  # key[N], the deals
+    step: Key  # key[N], chance during the game, where the deal does not fix it
+    seat: Key  # key[N], the players' own randomness
+
+
+Choose = Callable[[State, jax.Array, Key, PyTree], jax.Array]
+"""(state, holders i32[P], key, player 0's memory) -> the action of the seat asked, by whoever holds it."""
+
+
 def play_match(
     env: Env,
     acts: Sequence[Act],
     params: Sequence[PyTree],
     holders: jax.Array,
-    deal_keys: Key,
-    step_keys: Key,
-    seat_keys: Key,
+    keys: GameKeys,
     max_steps: int = MAX_STEPS,
     memory: MemoryFns | None = None,
 ) -> Games:
@@ -110,13 +120,10 @@ def play_match(
       env: the game.
       acts, params: the players; all of them are asked in every step, the seat's holder is heard.
       holders: i32[N, P], which player holds which seat.
-      deal_keys: key[N], the deals.
-      step_keys: key[N], chance during the game, where the deal does not fix it.
-      seat_keys: key[N], the players' own randomness.
+      keys: key[N] each.
       max_steps: where to give up on a game without an end.
       memory: of player 0, who then holds exactly one seat of every game; nothing is paid without one.
     """
-    seats = jnp.argmax(holders == 0, axis=1).astype(jnp.int32)  # i32[N], player 0's
 
     def choose(state: State, holder: jax.Array, key: Key, remembered: PyTree) -> jax.Array:
         extra = [(remembered,) if memory and i == 0 else () for i in range(len(acts))]
@@ -124,16 +131,35 @@ def play_match(
         asked = holder[state.current_player]  # i32[], or i32[P] in a simultaneous game
         return functools.reduce(lambda rest, i: jnp.where(asked == i, chosen[i], rest), range(1, len(acts)), chosen[0])
 
+    bound = None
+    if memory is not None:  # with player 0's parameters, and a stream of its own for what it draws
+        bound = MemoryFns(
+            init=functools.partial(memory.init, params[0]),
+            update=lambda *args: memory.update(params[0], *args[:-1], jax.random.fold_in(args[-1], len(acts))),
+        )
+    return play_games(env, choose, holders, keys, max_steps, bound)
+
+
+def play_games(
+    env: Env,
+    choose: Choose,
+    holders: jax.Array,
+    keys: GameKeys,
+    max_steps: int = MAX_STEPS,
+    memory: MemoryFns | None = None,
+) -> Games:
+    """`play_match` with any way to choose the actions; `memory` as there, its functions without `params`."""
+    seats = jnp.argmax(holders == 0, axis=1).astype(jnp.int32)  # i32[N], player 0's
+
     def step(
-        state: State, remembered: PyTree, holder: jax.Array, seat: jax.Array, keys: tuple[Key, Key], time: jax.Array
+        state: State, remembered: PyTree, holder: jax.Array, seat: jax.Array, keys: GameKeys, time: jax.Array
     ) -> tuple[State, PyTree]:
-        step_key, seat_key = (jax.random.fold_in(key, time) for key in keys)
+        step_key, seat_key = jax.random.fold_in(keys.step, time), jax.random.fold_in(keys.seat, time)
         action = choose(state, holder, seat_key, remembered)
         after = env.step(state, action, step_key)
         if memory is None:
             return after, None
-        key = jax.random.fold_in(seat_key, len(acts))
-        updated = memory.update(params[0], remembered, state, action, after, seat, key)
+        updated = memory.update(remembered, state, action, after, seat, seat_key)
         return after, select(_over(state), remembered, updated)
 
     def running(carry: _Carry) -> jax.Array:
@@ -141,7 +167,7 @@ def play_match(
 
     def body(carry: _Carry) -> _Carry:
         state, remembered = jax.vmap(step, in_axes=(0, 0, 0, 0, 0, None))(
-            carry.state, carry.memory, holders, seats, (step_keys, seat_keys), carry.time
+            carry.state, carry.memory, holders, seats, keys, carry.time
         )
         return _Carry(
             state=state,
@@ -152,15 +178,15 @@ def play_match(
         )
 
     def remember(state: State, seat: jax.Array, key: Key) -> PyTree:
-        return memory.init(params[0], state, seat, jax.random.fold_in(key, _BEFORE_THE_GAME)) if memory else None
+        return memory.init(state, seat, jax.random.fold_in(key, _BEFORE_THE_GAME)) if memory else None
 
-    state = jax.vmap(env.init_deal)(deal_keys)
+    state = jax.vmap(env.init_deal)(keys.deal)
     start = _Carry(
         state=state,
         returns=jnp.zeros_like(state.rewards),
         length=jnp.zeros_like(state.terminated, jnp.int32),
         time=jnp.int32(0),
-        memory=jax.vmap(remember)(state, seats, seat_keys),
+        memory=jax.vmap(remember)(state, seats, keys.seat),
     )
     end = jax.lax.while_loop(running, body, start)
     stats = jax.vmap(env.episode_stats)(end.state)
@@ -212,12 +238,91 @@ class Estimate(NamedTuple):
         return cls(float(samples.mean()), float(1.96 * spread))
 
 
+class DuplicateDeals:
+    """Plays D deals, each once in every rotation of the seats, with a given way to play N games.
+
+    Deals are spread over the local devices, each of which runs its games to the end by itself.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        play: Callable[[PyTree, jax.Array, GameKeys], Games],
+        *,
+        deals: int,
+        lanes: int = LANES,
+    ):
+        """Compiles at the first call.
+
+        Args:
+          env: the game.
+          play: (arguments, rotation i32[N], keys) -> the finished games; the rotation is the candidate's seat.
+          deals: D.
+          lanes: games side by side on one device.
+        """
+        self._env, self._deals, self._games = env, deals, play
+        devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
+        self.mesh = Mesh(np.array(devices), ("env",))
+        most = max(1, lanes // env.num_players) * len(devices)
+        portions = -(-deals // most)
+        self._portion = -(-deals // (portions * len(devices))) * len(devices)
+        self._program = jax.jit(self._sharded())
+
+    def __call__(self, arguments: PyTree, base: Key) -> Games:
+        """The games with leading axes [D, rotation], on the host.
+
+        Args:
+          arguments: for `play`, the same on every device.
+          base: key[], from which all deals are made.
+
+        Raises:
+          UserError: a player chose an illegal action.
+          RuntimeError: a game did not end.
+        """
+        parts = []
+        for first in range(0, self._deals, self._portion):
+            deals = np.arange(first, first + self._portion, dtype=np.uint32)
+            parts.append(jax.device_get(self._program(arguments, deals, base)))
+        games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
+        if not games.over.all():
+            steps = int(games.length.max())
+            raise RuntimeError(f"{int((~games.over).sum())} games did not end within {steps} steps")
+        if games.illegal.any():
+            raise UserError(
+                f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules; "
+                f"run `jaxrl check` on {self._env.id}, which tries all its bots."
+            )
+        return games
+
+    def _sharded(self) -> Callable[..., Games]:
+        spec = PartitionSpec("env")
+        return jax.shard_map(
+            self._play,
+            mesh=self.mesh,
+            in_specs=(PartitionSpec(), spec, PartitionSpec()),
+            out_specs=spec,
+            check_vma=False,
+        )
+
+    def _play(self, arguments: PyTree, deals: jax.Array, base: Key) -> Games:
+        """Arguments, deal numbers u32[D], a key -> Games with leading axes [D, rotation]."""
+        seats = self._env.num_players
+        number, rotation = jnp.repeat(deals, seats), jnp.tile(jnp.arange(seats), deals.shape[0])  # [N]
+        deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
+        keys = GameKeys(
+            deal=jax.vmap(prng.from_key)(deal[:, 0]),
+            step=jax.vmap(prng.from_key)(deal[:, 1]),
+            seat=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
+        )
+        games = self._games(arguments, rotation, keys)
+        return jax.tree.map(lambda x: x.reshape(-1, seats, *x.shape[1:]), games)
+
+
 class Matchup:
     """Candidate against equal opponents on fixed deals.
 
     One program for all opponents, because it takes longer to compile than to run: which opponent is at the table is an
-    argument, like the parameters. Deals are spread over the local devices, each of which runs its games to the end by
-    itself.
+    argument, like the parameters.
     """
 
     def __init__(
@@ -246,16 +351,10 @@ class Matchup:
           max_steps: where to give up on a game without an end.
           memory: the candidate's, if it has one.
         """
-        self._env, self._deals, self._memory = env, deals, memory
+        self._env, self._acts = env, [candidate, *opponents]
         self._base = jax.random.fold_in(jax.random.key(seed), stream)
-        self._acts = [candidate, *opponents]
-        self._names, self._max_steps = figure_names(env), max_steps
-        devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
-        self._mesh = Mesh(np.array(devices), ("env",))
-        most = max(1, lanes // env.num_players) * len(devices)
-        portions = -(-deals // most)
-        self._portion = -(-deals // (portions * len(devices))) * len(devices)
-        self._program = jax.jit(self._sharded())
+        self._names, self._max_steps, self._memory = figure_names(env), max_steps, memory
+        self._games = DuplicateDeals(env, self._play, deals=deals, lanes=lanes)
 
     def __call__(self, candidate: PyTree, opponents: Sequence[PyTree] = (), opponent: int = 0) -> Samples:
         """Plays all deals.
@@ -271,48 +370,14 @@ class Matchup:
         """
         params = [candidate, *opponents, *[None] * (len(self._acts) - 1 - len(opponents))]
         # A copy on every device: parameters may come from a training on fewer (or more) devices.
-        params = jax.device_put(params, jax.sharding.NamedSharding(self._mesh, PartitionSpec()))
-        parts = []
-        for first in range(0, self._deals, self._portion):
-            deals = np.arange(first, first + self._portion, dtype=np.uint32)
-            parts.append(jax.device_get(self._program(params, deals, np.int32(opponent), self._base)))
-        games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
-        if not games.over.all():
-            raise RuntimeError(f"{int((~games.over).sum())} games did not end within {self._max_steps} steps")
-        if games.illegal.any():
-            raise UserError(
-                f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules; "
-                f"run `jaxrl check` on {self._env.id}, which tries all its bots."
-            )
-        return self._samples(games)
+        params = jax.device_put(params, jax.sharding.NamedSharding(self._games.mesh, PartitionSpec()))
+        return self._samples(self._games((params, np.int32(opponent)), self._base))
 
-    def _sharded(self) -> Callable[..., Games]:
-        spec = PartitionSpec("env")
-        return jax.shard_map(
-            self._play,
-            mesh=self._mesh,
-            in_specs=(PartitionSpec(), spec, PartitionSpec(), PartitionSpec()),
-            out_specs=spec,
-            check_vma=False,
-        )
-
-    def _play(self, params: Any, deals: jax.Array, opponent: jax.Array, base: Key) -> Games:
-        """Deal numbers u32[D], the opponent's number i32[], a key -> Games with leading axes [D, rotation]."""
-        seats = self._env.num_players
-        number, rotation = jnp.repeat(deals, seats), jnp.tile(jnp.arange(seats), deals.shape[0])  # [N]
-        deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
-        games = play_match(
-            self._env,
-            self._acts,
-            params,
-            holders=jnp.where(jnp.arange(seats) == rotation[:, None], 0, 1 + opponent),
-            deal_keys=jax.vmap(prng.from_key)(deal[:, 0]),
-            step_keys=jax.vmap(prng.from_key)(deal[:, 1]),
-            seat_keys=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
-            max_steps=self._max_steps,
-            memory=self._memory,
-        )
-        return jax.tree.map(lambda x: x.reshape(-1, seats, *x.shape[1:]), games)
+    def _play(self, arguments: tuple[Any, jax.Array], rotation: jax.Array, keys: GameKeys) -> Games:
+        params, opponent = arguments
+        seats = jnp.arange(self._env.num_players)
+        holders = jnp.where(seats == rotation[:, None], 0, 1 + opponent)
+        return play_match(self._env, self._acts, params, holders, keys, self._max_steps, self._memory)
 
     def _samples(self, games: Games) -> Samples:
         """Games with leading axes [D, rotation] -> one sample per deal, and each game's outcome."""
@@ -320,9 +385,10 @@ class Matchup:
         others = self._env.num_players - 1
         figures = {name: np.asarray(games.figures[name]) for name in self._names}  # f32[D, rotation, seat]
         shown = [name for name in self._names if name != STARTER]  # its mean says nothing
+        deals, seats = games.length.shape
         return Samples(
             candidate={n: figures[n][:, own].astype(np.float64).mean(axis=1) for n in shown},
             opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in shown if others},
-            games=self._deals * self._env.num_players,
+            games=deals * seats,
             outcomes=outcomes_of(figures, np.asarray(games.length)),
         )

@@ -12,7 +12,7 @@ import pytest
 from envs import registry
 from envs.errors import UserError
 from jaxrl import cli, evaluate, tables
-from jaxrl.match import TRAINING_DEALS, Estimate, Matchup, MemoryFns, Player, bot_player, play_match
+from jaxrl.match import TRAINING_DEALS, Estimate, GameKeys, Matchup, MemoryFns, Player, bot_player, play_match
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
 
@@ -75,10 +75,10 @@ def high_card_rows():
 def test_random_against_random_has_the_known_value_of_the_first_seat():
     env = TicTacToe()
     count = 4000
-    keys = [jax.random.split(jax.random.key(i), count) for i in range(3)]
+    keys = GameKeys(*(jax.random.split(jax.random.key(i), count) for i in range(3)))
     act = bot_player(env, "random").act
     holders = jnp.zeros((count, 2), jnp.int32)
-    games = jax.jit(lambda: play_match(env, [act], [None], holders, *keys))()
+    games = jax.jit(lambda: play_match(env, [act], [None], holders, keys))()
     first = np.asarray(games.figures["return"][:, 0])
     assert abs(first.mean() - (0.585 - 0.288)) < 4 * first.std() / np.sqrt(count)
     assert games.over.all() and not games.illegal.any() and 5 <= int(games.length.min()) <= int(games.length.max()) == 9
