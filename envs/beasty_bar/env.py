@@ -38,6 +38,7 @@ class BeastyBar(Env):
 
     id = "beasty_bar"
     version = "1"
+    public_actions = True
     multi_output_fusion = True
 
     def __init__(self, *, reward: str = "outcome", start: int = -1, lookahead: bool = False):
@@ -207,7 +208,8 @@ class BeastyBar(Env):
     def _wrap(self, state: BeastyBarState, game: Game) -> BeastyBarState:
         seat = game.seat
         hand = (game.hands >> (SPECIES * seat).astype(jnp.uint32)) & ((1 << SPECIES) - 1)
-        legal = rules.legal_word(game.table, hand)
+        over = rules.is_over(game.table)
+        legal = jnp.where(over, jnp.uint32((1 << NUM_ACTIONS) - 1), rules.legal_word(game.table, hand))
         mask = ((legal >> jnp.arange(NUM_ACTIONS, dtype=jnp.uint32)) & 1).astype(bool)
         return state.replace(game=game, legal=legal, current_player=seat, legal_action_mask=mask)
 

@@ -68,6 +68,8 @@ def event_keeps_secrets(probe: Probe) -> str:
     env = probe.env
     if env.simultaneous or env.num_players == 1:
         raise NotApplicable("only for games in which seats take turns")
+    if env.public_actions:
+        raise NotApplicable("all actions are public")
     states = probe.running(32)
     actors, keys = np.asarray(states.current_player), probe.keys(40, batch_size(states))
     mask = np.asarray(states.legal_action_mask)
