@@ -77,6 +77,8 @@ class Env(abc.ABC):
       num_actions: A.
       simultaneous: True if all seats act in every step.
       may_truncate: True if `State.truncated` can ever be set; learners then bootstrap from final observations.
+      public_actions: True if every seat is told every action, also where two actions lead to the same position; a
+        game with secret actions (sealed bids) must leave it False.
       multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
     """
@@ -87,6 +89,7 @@ class Env(abc.ABC):
     num_actions: int
     simultaneous: bool = False
     may_truncate: bool = False
+    public_actions: ClassVar[bool] = False
     multi_output_fusion: ClassVar[bool] = False
     illegal_action_penalty: float = 1.0
 
