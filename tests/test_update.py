@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.config.schema import NetworkConfig
+from envs import prng
+from jaxrl import distributions
+from jaxrl.config.schema import NetworkConfig, PPOConfig, TransformerConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.ppo import optimizer, update
 from jaxrl.ppo.loss import Batch, LossCoefs, ppo_loss
 from jaxrl.ppo.schedule import KINDS, make_schedule, value_at
-from jaxrl.ppo.state import Counter
+from jaxrl.ppo.state import Counter, make_hyper
 from tests.games import HighCard, TicTacToe
+from tests.test_networks import Cards
 from tests.training import assert_close, assert_identical, program, small_config, train
 
 
@@ -24,6 +30,8 @@ def test_schedules() -> None:
     np.testing.assert_allclose(value["linear"], [4, 4, 3.5, 3, 2, 2])
     np.testing.assert_allclose(value["cosine"], [4, 4, 4 - 2 * (1 - np.cos(np.pi / 4)) / 2, 3, 2, 2], rtol=1e-6)
 
+
+TINY_TRANSFORMER = TransformerConfig(dim=8, heads=2, layers=1, dropout=0.3)
 
 # One program for several tests: what differs between them is traced.
 ONE_UPDATE = small_config(updates=1, calls=4)
@@ -143,6 +151,51 @@ def test_only_weighted_decisions_move_the_parameters() -> None:
     assert_identical(jax.grad(ppo_loss, has_aux=True)(params, other, network, coefs)[0], gradient)
     assert sums.weight == 5.0
     assert any(np.any(leaf) for leaf in jax.tree.leaves(gradient))
+
+
+def test_dropout_keys_belong_to_decisions() -> None:
+    """One key per decision and epoch, whatever device its group is on."""
+    group_keys = jax.random.split(prng.fast_key(0), 2)
+    both = update.UpdateShape(3, 4, 1, groups=2, normalize_advantage=True, axis_name=None)
+    rows = jnp.arange(8 * 6)  # 8 steps of 6 lanes: lanes 0-2 are the first group, 3-5 the second
+    keys = {e: jax.random.key_data(update.dropout_keys(group_keys, 6, both, e, rows)) for e in range(3)}
+    assert len(np.unique(np.concatenate(list(keys.values())), axis=0)) == 3 * 48
+    one = dataclasses.replace(both, groups=1)
+    alone = update.dropout_keys(group_keys[1:], 3, one, 2, jnp.arange(8 * 3))
+    np.testing.assert_array_equal(jax.random.key_data(alone), keys[2].reshape(8, 6, 2)[:, 3:].reshape(-1, 2))
+
+
+def test_an_update_with_dropout() -> None:
+    """Deterministic, the same in portions, and the rollout's log-probabilities are those without dropout."""
+    network = make_network(NetworkConfig(kind="transformer", transformer=TINY_TRANSFORMER), Cards())
+    params, env = network.init(jax.random.key(0)), Cards()
+    states = jax.vmap(jax.vmap(env.init))(jax.random.split(jax.random.key(1), (4, 4)))
+    evaluate = jax.vmap(jax.vmap(network.evaluate, in_axes=(None, 0, 0)), in_axes=(None, 0, 0))
+    logits, value = evaluate(params, states.observation, states.legal_action_mask)
+    action = distributions.greedy(logits)
+    batch = Batch(
+        observation=states.observation,
+        mask=jax.vmap(jax.vmap(distributions.pack_mask))(states.legal_action_mask),
+        action=action,
+        log_prob=distributions.log_prob(logits, action),
+        value=value,
+        advantage=jax.random.normal(jax.random.key(2), (4, 4)),
+        target=value + 1.0,
+        weight=jnp.ones((4, 4)),
+    )
+    hyper = make_hyper(PPOConfig(), 10)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def learn(accumulate: int, seed: int):
+        shape = update.UpdateShape(2, 2, accumulate, groups=2, normalize_advantage=True, axis_name=None)
+        keys = jax.random.split(prng.fast_key(seed), 2)
+        return update.update(network, shape, params, optimizer.init(params), batch, keys, hyper, jnp.int32(0))
+
+    (first, _, sums), (portions, _, _), (other, _, _) = learn(1, 0), learn(4, 0), learn(1, 1)
+    assert sums.steps == 4 and sums.parts.approx_kl > 0.0 and np.isfinite(sums.loss)
+    assert_identical(learn(1, 0)[0], first)
+    assert_close(portions, first, 1e-5)
+    assert any(np.any(a != b) for a, b in zip(*map(jax.tree.leaves, (first, other)), strict=True))
 
 
 def test_a_bots_all_but_impossible_action_does_not_poison_the_loss() -> None:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from envs.core import select
 from jaxrl.networks.factory import Network
 from jaxrl.ppo import optimizer
 from jaxrl.ppo.loss import Batch, LossCoefs, LossSums, combine, ppo_loss
@@ -46,6 +47,7 @@ class UpdateSums(NamedTuple):
 
 
 class _Carry(NamedTuple):
+    number: jax.Array  # i32[], minibatches evaluated
     params: Any
     opt_state: optax.OptState
     stopped: jax.Array  # bool[]
@@ -100,12 +102,12 @@ def update(
         entropy_coef=hyper.entropy_coef_at(number),
         temperature=hyper.temperature_at(number),
     )
-    keys_of = functools.partial(dropout_keys, group_keys, steps, lanes, shape) if network.dropout else None
+    keys_of = functools.partial(dropout_keys, group_keys, lanes, shape) if network.dropout else None
     step = functools.partial(
         _minibatch, network, shape, rows, indices, keys_of, coefs, hyper, hyper.learning_rate_at(number)
     )
-    # One loop whose condition is the stop: a scan would ask a second time, in each of the minibatches that are left,
-    # and on a GPU every such question is an answer that the host has to wait for.
+    # The stop is the loop's condition and the step below is selected: a GPU waits for the host at every branch that
+    # depends on data, and this way that is once per minibatch. With several seeds it runs until the last one stops.
     carry = _Carry(jnp.int32(0), params, opt_state, jnp.bool_(False), empty_sums())
     carry = jax.lax.while_loop(lambda carry: (carry.number < len(indices)) & ~carry.stopped, step, carry)
     return carry.params, carry.opt_state, carry.sums
@@ -151,40 +153,43 @@ def permutation(key: jax.Array, size: int) -> jax.Array:
     return (jax.lax.sort(words, is_stable=False) & low).astype(jnp.int32)
 
 
-def _minibatch_or_skip(network, shape, rows, coefs, hyper, learning_rate, carry: _Carry, indices: jax.Array):
-    """One minibatch, unless the policy has already moved too far; then nothing changes.
+def dropout_keys(
+    group_keys: jax.Array, lanes: int, shape: UpdateShape, epoch: jax.Array | int, rows: jax.Array
+) -> jax.Array:
+    """Keys [n] for the rows i32[n] in an epoch (i32[]): every decision has its own, new in every epoch.
 
-    With one seed nothing is computed either. Several seeds are a vmap, which evaluates both sides and selects.
+    They depend on the group and on the decision's place in it, so neither devices nor portions change them.
     """
-    take = functools.partial(_minibatch, network, shape, rows, coefs, hyper, learning_rate)
-    return jax.lax.cond(carry.stopped, lambda carry, _: carry, take, carry, indices), None
+    width = lanes // shape.groups
+    time, lane = rows // lanes, rows % lanes
+    # The numbers below `epochs` have shuffled the groups.
+    of_group = jax.vmap(jax.random.fold_in, in_axes=(0, None))(group_keys, shape.epochs + epoch)
+    return jax.vmap(jax.random.fold_in)(of_group[lane // width], time * width + lane % width)
 
 
-def _minibatch(network, shape, rows, coefs, hyper, learning_rate, carry: _Carry, indices: jax.Array) -> _Carry:
+def _minibatch(network, shape, rows, indices, keys_of, coefs, hyper, learning_rate, carry: _Carry) -> _Carry:
     """One optimizer step; the one that finds the KL divergence too large is not taken."""
-    gradient, parts = _gradient(network, shape, rows, coefs, carry.params, indices)
+    index, epoch = indices[carry.number], carry.number // shape.minibatches
+    keys = None if keys_of is None else functools.partial(keys_of, epoch)
+    gradient, parts = _gradient(network, shape, rows, keys, coefs, carry.params, index)
     gradient, norms = optimizer.clip_by_global_norm(gradient, hyper.max_grad_norm)
     limit = jnp.where(hyper.target_kl > 0.0, KL_MARGIN * hyper.target_kl, jnp.inf)
     # Numbers that are none stop too; the metrics show them and the trainer ends the run.
     stopped = ~(parts.approx_kl <= limit) | ~jnp.isfinite(norms.raw)
-
-    def keep(params, opt_state, gradient):
-        return params, opt_state
-
-    def learn(params, opt_state, gradient):
-        return optimizer.apply(params, opt_state, gradient, learning_rate, hyper.adam_eps)
-
-    params, opt_state = jax.lax.cond(stopped, keep, learn, carry.params, carry.opt_state, gradient)
+    learnt = optimizer.apply(carry.params, carry.opt_state, gradient, learning_rate, hyper.adam_eps)
+    # Selected, not branched: the step is as cheap as the question whether to take it.
+    params, opt_state = select(stopped, (carry.params, carry.opt_state), learnt)
     sums = UpdateSums(combine(parts, coefs), parts, norms.raw, norms.clipped, jnp.float32(1.0))
-    return _Carry(params, opt_state, stopped, jax.tree.map(jnp.add, carry.sums, sums))
+    return _Carry(carry.number + 1, params, opt_state, stopped, jax.tree.map(jnp.add, carry.sums, sums))
 
 
-def _gradient(network, shape, rows, coefs, params: Any, indices: jax.Array) -> tuple[Any, LossSums]:
+def _gradient(network, shape, rows, keys_of, coefs, params: Any, indices: jax.Array) -> tuple[Any, LossSums]:
     """Gradient of the mean loss of one minibatch (i32[accumulate, n] rows) and the means of its parts."""
 
     def portion(index: jax.Array) -> tuple[Any, LossSums]:
         batch = jax.tree.map(lambda leaf: leaf[index], rows)
-        return jax.grad(ppo_loss, has_aux=True)(params, batch, network, coefs)
+        keys = None if keys_of is None else keys_of(index)
+        return jax.grad(ppo_loss, has_aux=True)(params, batch, network, coefs, keys)
 
     def add(total, index):
         return jax.tree.map(jnp.add, total, portion(index)), None
