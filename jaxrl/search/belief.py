@@ -1,0 +1,173 @@
+"""What a seat believes about what it cannot see: particles, kept and weighed during the game.
+
+A particle is a state that looks to the seat like the real one. After every step each particle takes the same step; it
+is weighed by how likely the model of the others was to choose the seen action there, and what the step made visible is
+taken over from the real state (`Env.reconcile`). Nothing else of the real state is read, so a belief knows no more
+than its seat. See Doucet & Johansen 2009, "A tutorial on particle filtering and smoothing".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from envs.core import Env, Key, PyTree, State, select
+from envs.errors import UserError
+from jaxrl.search.playout import is_over
+from jaxrl.search.policies import Policy, SearchParams
+from jaxrl.search.sparse import where_needed
+
+DEAD = -1e30  # the log weight of a particle that cannot be the real world
+MIN_EFFECTIVE_SHARE = 0.5  # particles are drawn anew when their effective number falls below this share
+
+
+@struct.dataclass
+class Memory:
+    """What a searching seat keeps during one game. K particles, P seats."""
+
+    seat: jax.Array  # i32[]
+    returns: jax.Array  # f32[P], earned so far
+    particles: State | None  # K states, None without a belief
+    log_weights: jax.Array  # f32[K], normalised
+
+
+@dataclasses.dataclass(frozen=True)
+class Belief:
+    """The rules of a belief.
+
+    Attributes:
+      env: the game.
+      model: how the others choose.
+      particles: K; 0 keeps none.
+      doubt: the share of the others' choices that are uniformly random for all that the model knows.
+      batch: particles to be weighed side by side.
+    """
+
+    env: Env
+    model: Policy
+    particles: int
+    doubt: float
+    batch: int
+
+    def init(self, params: SearchParams, state: State, seat: jax.Array, key: Key) -> Memory:
+        """The memory of `seat` (i32[]) before the first action."""
+        del params
+        particles = self._fresh(state, seat, key) if self.particles else None
+        weights = jnp.full(self.particles, -jnp.log(max(self.particles, 1)), jnp.float32)
+        return Memory(seat, jnp.zeros_like(state.rewards), particles, weights)
+
+    def update(
+        self,
+        params: SearchParams,
+        memory: Memory,
+        before: State,
+        action: jax.Array,
+        after: State,
+        seat: jax.Array,
+        key: Key,
+    ) -> Memory:
+        """The memory after one step; see `jaxrl.match.MemoryFns`."""
+        memory = memory.replace(returns=memory.returns + after.rewards)
+        if memory.particles is None:
+            return memory
+        weigh_key, move_key = jax.random.split(key)
+        chunk = max(1, self.batch // self.particles)
+        others = before.current_player != seat
+        weigh = where_needed(self._weigh, chunk)
+        gained = weigh(others, jnp.zeros(self.particles), params.model, (memory.particles, action, weigh_key))
+        move = where_needed(lambda _, lanes: jax.vmap(self._move)(*lanes), chunk)
+        return move(~is_over(after), memory, (), (memory, gained, action, after, move_key))
+
+    def worlds(self, state: State, memory: Memory, key: Key, count: int) -> State:
+        """`count` worlds as `memory.seat` may believe them, in random order, each of the same weight."""
+        if memory.particles is None:
+            return jax.vmap(lambda k: self.permuted(state, memory.seat, k))(jax.random.split(key, count))
+        draw_key, order_key, luck_key = jax.random.split(key, 3)
+        index = jax.random.permutation(order_key, resample(memory.log_weights, draw_key, count))
+        chosen = jax.tree.map(lambda leaf: leaf[index], memory.particles)
+        return self._reconciled(chosen, state, memory.seat, luck_key)[0]
+
+    def permuted(self, state: State, seat: jax.Array, key: Key) -> State:
+        """One uniformly drawn world. Raises UserError if the game cannot draw it."""
+        world = self.env.permute_hidden(state, seat, key)
+        if world is None:
+            raise UserError(
+                f"{self.env.id} cannot be searched: it does not say what a seat cannot see (Env.permute_hidden)."
+            )
+        return self._seen(world)
+
+    def _seen(self, world: State) -> State:
+        """A world with the observation of the seat asked there, which may be another one than in the real state."""
+        return world.replace(observation=self.env.observe(world, world.current_player))
+
+    # ---- the filter -----------------------------------------------------------------------------------------------
+
+    def _fresh(self, state: State, seat: jax.Array, key: Key) -> State:
+        keys = jax.random.split(key, self.particles)
+        return jax.vmap(lambda k: self.permuted(state, seat, k))(keys)
+
+    def _reconciled(self, particles: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array]:
+        count = particles.terminated.shape[0]
+
+        def one(particle: State, k: Key) -> tuple[State, jax.Array]:
+            result = self.env.reconcile(particle, actual, seat, k)
+            assert result is not None  # `can_believe` was asked before
+            return self._seen(result[0]), result[1]
+
+        return jax.vmap(one)(particles, jax.random.split(key, count))
+
+    def _weigh(self, model: PyTree, lanes: tuple[State, jax.Array, Key]) -> jax.Array:
+        """Log-likelihoods f32[C, K] of the seen actions in the particles of C games."""
+
+        def one(particle: State, action: jax.Array, key: Key) -> jax.Array:
+            likelihood = self.model.likelihood(model, particle, action, key)
+            uniform = 1.0 / jnp.maximum(jnp.sum(particle.legal_action_mask), 1)
+            return jnp.log((1.0 - self.doubt) * likelihood + self.doubt * uniform + 1e-12)
+
+        particles, action, key = lanes
+        keys = jax.vmap(lambda k: jax.random.split(k, self.particles))(key)
+        return jax.vmap(jax.vmap(one, in_axes=(0, None, 0)))(particles, action, keys)
+
+    def _move(self, memory: Memory, gained: jax.Array, action: jax.Array, after: State, key: Key) -> Memory:
+        """The particles of one game after a step, weighed by f32[K] log-likelihoods and drawn anew if need be."""
+        step_key, reconcile_key, draw_key, fresh_key = jax.random.split(key, 4)
+        assert memory.particles is not None
+        legal = jax.vmap(self.env.is_legal, in_axes=(0, None))(memory.particles, action)
+        keys = jax.random.split(step_key, self.particles)
+        stepped = jax.vmap(self.env.step, in_axes=(0, None, 0))(memory.particles, action, keys)
+        particles, possible = self._reconciled(stepped, after, memory.seat, reconcile_key)
+        alive = legal & possible & (memory.log_weights > 0.5 * DEAD)
+        weights = jnp.where(alive, memory.log_weights + gained, DEAD)
+        weights = jnp.where(alive, weights - jax.nn.logsumexp(weights), DEAD)
+        effective = 1.0 / jnp.sum(jnp.exp(2.0 * weights))
+        index = resample(weights, draw_key, self.particles)
+        redrawn = jax.tree.map(lambda leaf: leaf[index], particles)
+        uniform = jnp.full_like(weights, -jnp.log(self.particles))
+        degenerate = effective < MIN_EFFECTIVE_SHARE * self.particles
+        particles, weights = select(degenerate, (redrawn, uniform), (particles, weights))
+        fresh = self._fresh(after, memory.seat, fresh_key)
+        particles, weights = select(jnp.any(alive), (particles, weights), (fresh, uniform))
+        return memory.replace(particles=particles, log_weights=weights)
+
+
+def can_believe(env: Env) -> bool:
+    """Whether a game implements what a belief needs: `permute_hidden` and `reconcile`."""
+
+    def ask(key: Key) -> bool:
+        state = env.init(key)
+        return env.reconcile(state, state, jnp.int32(0), key) is not None
+
+    answers: list[bool] = []
+    jax.eval_shape(lambda key: answers.append(ask(key)), jax.eval_shape(lambda: jax.random.key(0)))
+    return answers[0]
+
+
+def resample(log_weights: jax.Array, key: Key, count: int) -> jax.Array:
+    """Systematic resampling: i32[count] indices, each particle as often as its share of f32[K] weights, up to one."""
+    cumulative = jnp.cumsum(jax.nn.softmax(log_weights))
+    points = (jnp.arange(count) + jax.random.uniform(key)) / count * cumulative[-1]
+    index = jnp.searchsorted(cumulative, points, side="right")
+    return jnp.minimum(index, log_weights.shape[0] - 1).astype(jnp.int32)

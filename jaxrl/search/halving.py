@@ -1,0 +1,153 @@
+"""Sequential halving at the root: all actions race in the same worlds, and the slower half drops out of each round.
+
+Karnin et al. 2013, "Almost optimal exploration in multi-armed bandits"; Danihelka et al. 2022, "Policy improvement by
+planning with Gumbel" use it at the root of a tree. Here every simulation is a whole game. In a round all actions in the
+race meet the same worlds and the same luck (common random numbers), so that differences show early.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from envs.core import Key, State
+from jaxrl import distributions
+from jaxrl.search.belief import Belief, Memory
+from jaxrl.search.playout import Table, play_on, won
+from jaxrl.search.policies import Guide, SearchParams
+from jaxrl.search.settings import SearchSettings
+
+OUT = -1e30  # the score of an action out of the race
+
+
+class Plan(NamedTuple):
+    """What a search found for one decision."""
+
+    action: jax.Array  # i32[]
+    policy: jax.Array  # f32[A], an improved policy: the network's, shifted by the results
+    value: jax.Array  # f32[], the expected result of `action`
+    results: jax.Array  # f32[A], the mean result of every action, `value` where it was not tried
+
+
+class Race(NamedTuple):
+    """The state of the race in C games."""
+
+    total: jax.Array  # f32[C, A], sums of results
+    count: jax.Array  # f32[C, A], simulated games
+
+
+def rounds_and_slots(settings: SearchSettings) -> tuple[int, int]:
+    """How many rounds a race has, and simulated games in each; together at most `settings.simulations`."""
+    rounds = max(1, min(settings.rounds, settings.simulations // 8))
+    return rounds, settings.simulations // rounds
+
+
+def survivors(first: jax.Array, number: int, rounds: int) -> jax.Array:
+    """i32[...]: how many of `first` actions run in round `number`: from all in the first to two in the last."""
+    share = number / max(rounds - 1, 1)
+    first_f = jnp.maximum(first, 1).astype(jnp.float32)
+    left = jnp.ceil(first_f * (2.0 / first_f) ** share - 1e-3).astype(jnp.int32)
+    return jnp.where(first <= 2, first, jnp.clip(left, 2, first))
+
+
+def halving_plan(
+    table: Table, belief: Belief, guide: Guide, settings: SearchSettings, params: SearchParams, lanes
+) -> Plan:
+    """Plans the next move of C games at once.
+
+    Args:
+      table, belief, guide, settings: the search.
+      params: of the policies.
+      lanes: (states, memories, keys), each with leading axis C; the seats to move are those of the memories.
+
+    Returns:
+      `Plan` with leading axis C.
+    """
+    state, memory, key = lanes
+    rounds, slots = rounds_and_slots(settings)
+    keys = jax.vmap(lambda k: jax.random.split(k, 3))(key)
+    logits, _ = jax.vmap(guide, in_axes=(None, 0))(params.own, state)
+    prior = jax.nn.log_softmax(logits)
+    legal = state.legal_action_mask
+    first = jnp.minimum(jnp.sum(legal, axis=1), min(settings.candidates, slots)).astype(jnp.int32)
+    # Equal priors are tried in random order, so that a small field does not favour low numbers.
+    dither = 1e-3 * jax.vmap(lambda k: jax.random.uniform(k, legal.shape[1:]))(keys[:, 2])
+    order = _rank(jnp.where(legal, prior + dither, OUT))
+    race = Race(jnp.zeros(legal.shape), jnp.zeros(legal.shape))
+    worlds_count = settings.worlds or max(1, (rounds * slots) // 2)
+    worlds = jax.vmap(lambda s, m, k: belief.worlds(s, m, k, worlds_count))(state, memory, keys[:, 0])
+
+    def play_round(number: jax.Array, carry: tuple[Race, jax.Array, jax.Array]) -> tuple[Race, jax.Array, jax.Array]:
+        race, order, used = carry
+        field = survivors(first, number, rounds)
+        ranking = jnp.argsort(order, axis=1)
+        race, used = _run(table, settings, params, race, memory, worlds, keys[:, 1], ranking, field, used, slots)
+        # The race goes on among those that ran: an action that dropped out does not come back.
+        ran = order < field[:, None]
+        score = _mean(race) + settings.prior * prior
+        return race, _rank(jnp.where(ran, score, OUT)), used
+
+    race, order, _ = jax.lax.fori_loop(0, rounds, play_round, (race, order, jnp.zeros_like(first)))
+    return _plan(race, order, logits, legal, settings)
+
+
+def _rank(score: jax.Array) -> jax.Array:
+    """i32[C, A]: the place of every action, 0 = the highest score."""
+    return jnp.argsort(jnp.argsort(-score, axis=1, stable=True), axis=1).astype(jnp.int32)
+
+
+def _mean(race: Race) -> jax.Array:
+    return race.total / jnp.maximum(race.count, 1.0)
+
+
+def _run(
+    table: Table,
+    settings: SearchSettings,
+    params: SearchParams,
+    race: Race,
+    memory: Memory,
+    worlds: State,
+    key: Key,
+    ranking: jax.Array,
+    field: jax.Array,
+    used: jax.Array,
+    slots: int,
+) -> tuple[Race, jax.Array]:
+    """One round: the first `field` (i32[C]) actions of `ranking` (i32[C, A]) meet the next worlds.
+
+    `used` (i32[C]) counts the worlds of earlier rounds. Returns the race and that count.
+    """
+    games, pool = field.shape[0], worlds.terminated.shape[1]
+    # Game i's slots are i * slots .. i * slots + slots - 1 of flat arrays: one gather, no reshapes inside the program.
+    row, slot = jnp.repeat(jnp.arange(games), slots), jnp.tile(jnp.arange(slots), games)
+    runners = jnp.maximum(field, 1)
+    each = slots // runners  # worlds of this round, i32[C]
+    action = ranking.reshape(-1)[row * ranking.shape[1] + slot % runners[row]]
+    number = used[row] + slot // runners[row]
+    counted = slot < (each * field)[row]
+    start = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[row * pool + number % pool], worlds)
+    luck = jax.vmap(jax.random.fold_in)(key[row], number)
+    seats = memory.seat[row]
+    end = play_on(table, params, start, action, seats, luck, to_end=True)
+    if settings.objective == "wins":
+        result = won(end.returns + memory.returns[row], seats).astype(jnp.float32)
+    else:
+        result = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
+    weight = counted.astype(jnp.float32)
+    race = Race(race.total.at[row, action].add(weight * result), race.count.at[row, action].add(weight))
+    return race, used + each
+
+
+def _plan(race: Race, order: jax.Array, logits: jax.Array, legal: jax.Array, settings: SearchSettings) -> Plan:
+    action = jnp.argmin(order, axis=1).astype(jnp.int32)
+    mean = _mean(race)
+    value = jnp.take_along_axis(mean, action[:, None], axis=1)[:, 0]
+    # An action that was not tried is worth what the tried ones are worth to the network's policy.
+    tried = race.count > 0
+    share = jax.nn.softmax(jnp.where(tried, logits, OUT), axis=1)
+    rest = jnp.sum(jnp.where(tried, share * mean, 0.0), axis=1, keepdims=True)
+    results = jnp.where(tried, mean, rest)
+    policy = jax.nn.softmax(distributions.mask_logits(logits + settings.scale * (results - rest), legal), axis=1)
+    return Plan(action, policy, value, jnp.where(tried, mean, value[:, None]))

@@ -1,0 +1,106 @@
+"""Games played on from many worlds at once, to the end or until the searching seat is asked again.
+
+Everything here works on a batch of N games explicitly rather than under `jax.vmap`: then a branch that no game needs
+(the network, while all games wait for the other seat) is really left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from envs.core import Env, Key, State, select
+from jaxrl.match import MAX_STEPS
+from jaxrl.search.policies import Policy, SearchParams
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A game and who plays it: one seat's own policy, and the model of all other seats."""
+
+    env: Env
+    own: Policy
+    model: Policy
+
+
+class Playout(NamedTuple):
+    """N games that have been played on."""
+
+    state: State
+    returns: jax.Array  # f32[N, P], what every seat earned on the way
+    time: jax.Array  # i32[], steps
+
+
+def is_over(state: State) -> jax.Array:
+    """bool[...]: terminated or truncated."""
+    return state.terminated | state.truncated
+
+
+def choose(table: Table, params: SearchParams, state: State, seat: jax.Array, keys: Key) -> jax.Array:
+    """The next action of N games, i32[N].
+
+    Args:
+      table: who plays.
+      params: their parameters.
+      state: N games.
+      seat: i32[N], the searching seats.
+      keys: key[N].
+    """
+    mine, running = state.current_player == seat, ~is_over(state)
+
+    def ask(policy: Policy, own_params, wanted: jax.Array) -> jax.Array:
+        def play(games: tuple[State, Key]) -> jax.Array:
+            return jax.vmap(policy.act, in_axes=(None, 0, 0))(own_params, *games).astype(jnp.int32)
+
+        def nothing(games: tuple[State, Key]) -> jax.Array:
+            return jnp.zeros_like(seat)
+
+        return jax.lax.cond(jnp.any(wanted), play, nothing, (state, keys))
+
+    own = ask(table.own, params.own, mine & running)
+    return jnp.where(mine, own, ask(table.model, params.model, ~mine & running))
+
+
+def play_on(
+    table: Table, params: SearchParams, state: State, action: jax.Array, seat: jax.Array, keys: Key, *, to_end: bool
+) -> Playout:
+    """Carries out `action` in N games and plays them on.
+
+    Args:
+      table, params, state, seat: see `choose`.
+      action: i32[N], the first action.
+      keys: key[N], all the randomness; games with equal keys and equal worlds have equal luck.
+      to_end: to the end, else only until the searching seat is asked again.
+    """
+    step = jax.vmap(table.env.step)
+
+    def waiting(games: State) -> jax.Array:
+        running = ~is_over(games)
+        return running if to_end else running & (games.current_player != seat)
+
+    def more(carry: Playout) -> jax.Array:
+        return jnp.any(waiting(carry.state)) & (carry.time < MAX_STEPS)
+
+    def one(carry: Playout) -> Playout:
+        now = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, carry.time)))(keys)
+        chosen = choose(table, params, carry.state, seat, now[:, 0])
+        after = step(carry.state, chosen, now[:, 1])
+        rewards = after.rewards
+        if not to_end:  # a finished game stays as it is by itself, a game that waits for the seat does not
+            moves = waiting(carry.state)
+            rewards = jnp.where(moves[:, None], rewards, 0.0)
+            after = jax.vmap(select)(moves, after, carry.state)
+        return Playout(after, carry.returns + rewards, carry.time + 1)
+
+    first = step(state, action, jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys))
+    return jax.lax.while_loop(more, one, Playout(first, first.rewards, jnp.int32(1)))
+
+
+def won(returns: jax.Array, seat: jax.Array) -> jax.Array:
+    """bool[N]: the return of `seat` (i32[N]) is strictly above that of every other seat in f32[N, P]."""
+    own = jax.nn.one_hot(seat, returns.shape[-1], dtype=bool)
+    best_other = jnp.max(jnp.where(own, -jnp.inf, returns), axis=-1)
+    return jnp.sum(jnp.where(own, returns, 0.0), axis=-1) > best_other

@@ -1,0 +1,60 @@
+"""What a search player can be told."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from envs.errors import UserError
+
+PLANNERS = ("halving", "tree")
+OBJECTIVES = ("return", "wins")
+FEWEST_SIMULATIONS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchSettings:
+    """Settings of a search.
+
+    Attributes:
+      simulations: the most simulated games per move, over all worlds and actions (in `tree`: simulations of the tree,
+        over all worlds).
+      planner: "halving" plays games to the end and halves the actions in the race; "tree" grows a tree in each world,
+        judged by the network.
+      objective: "return" maximises the expected return, "wins" the share of games won (a draw is not a win).
+      worlds: worlds drawn per move; 0 leaves it to the planner.
+      particles: worlds kept during the game and weighed by what the others did; 0 draws them anew at every move.
+      candidates: the most actions tried, the likeliest ones by the prior.
+      rounds: how often the race is narrowed (halving).
+      prior: how much the network's log-probability counts against the simulated results, in returns per nat.
+      doubt: the share of the others' moves that the model does not explain; keeps a belief from being too sure.
+      greedy: the searching seat's simulated moves are its policy's likeliest ones instead of sampled ones.
+      scale: improved policies are softmax(log prior + scale * simulated result), for learning from search.
+      batch: simulated games side by side, which bounds the memory.
+    """
+
+    simulations: int = 300
+    planner: str = "halving"
+    objective: str = "return"
+    worlds: int = 0
+    particles: int = 256
+    candidates: int = 16
+    rounds: int = 4
+    prior: float = 0.01
+    doubt: float = 0.02
+    greedy: bool = False
+    scale: float = 8.0
+    batch: int = 16384
+
+    def __post_init__(self) -> None:
+        """Raises UserError for a setting out of its range."""
+        if self.simulations < FEWEST_SIMULATIONS:
+            raise UserError(f"a search needs at least {FEWEST_SIMULATIONS} simulations, got {self.simulations}.")
+        if self.planner not in PLANNERS:
+            raise UserError(f"the planner must be one of {', '.join(PLANNERS)}, got {self.planner!r}.")
+        if self.objective not in OBJECTIVES:
+            raise UserError(f"the objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}.")
+        for name in ("worlds", "particles"):
+            if getattr(self, name) < 0:
+                raise UserError(f"the {name} of a search must be at least 0, got {getattr(self, name)}.")
+        if not 0.0 <= self.doubt <= 1.0:
+            raise UserError(f"the doubt of a search must be between 0 and 1, got {self.doubt}.")

@@ -1,0 +1,106 @@
+"""A tree in each world, grown by mctx: Gumbel MuZero over the seat's own decisions.
+
+Danihelka et al. 2022, "Policy improvement by planning with Gumbel", https://openreview.net/forum?id=bERaNdoegnO. An
+edge of the tree is an action of the searching seat and everything the others do until it is asked again, as the model
+plays them; the network gives priors and leaf values. Each world has its own tree (a batch of mctx); their results are
+averaged at the root, because the seat cannot tell the worlds apart (perfect-information Monte Carlo).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from envs.core import Key, State
+from envs.errors import UserError
+from jaxrl import distributions
+from jaxrl.search.belief import Belief
+from jaxrl.search.halving import Plan
+from jaxrl.search.playout import Table, is_over, play_on, won
+from jaxrl.search.policies import Guide, SearchParams
+from jaxrl.search.settings import SearchSettings
+
+DEFAULT_WORLDS = 16
+
+
+def _mctx() -> Any:
+    try:
+        import mctx
+    except ImportError as error:
+        raise UserError("the planner 'tree' needs mctx: pip install 'jaxrl[search]', or use 'halving'.") from error
+    return mctx
+
+
+def tree_plan(
+    table: Table, belief: Belief, guide: Guide, settings: SearchSettings, params: SearchParams, lanes
+) -> Plan:
+    """Plans the next move of C games at once; arguments and result as in `halving.halving_plan`."""
+    mctx = _mctx()
+    state, memory, key = lanes
+    games, actions = state.legal_action_mask.shape
+    count = min(settings.worlds or DEFAULT_WORLDS, settings.simulations)
+    keys = jax.vmap(lambda k: jax.random.split(k, 2))(key)
+    worlds = jax.vmap(lambda s, m, k: belief.worlds(s, m, k, count))(state, memory, keys[:, 0])
+    worlds = jax.tree.map(lambda leaf: leaf.reshape(games * count, *leaf.shape[2:]), worlds)
+    luck = jax.vmap(lambda k: jax.random.split(k, count))(keys[:, 1]).reshape(games * count)
+    seats, earned = jnp.repeat(memory.seat, count), jnp.repeat(memory.returns, count, axis=0)
+    logits, value = jax.vmap(guide, in_axes=(None, 0))(params.own, worlds)
+
+    def recurrent(params: SearchParams, _: Key, action: jax.Array, embedding: tuple[State, jax.Array, Key]):
+        before, returns, key = embedding
+        # The number of steps so far is folded into the key by every step, so equal paths have equal luck.
+        end = play_on(table, params, before, action, seats, key, to_end=False)
+        returns, over = returns + end.returns, is_over(end.state)
+        logits, value = jax.vmap(guide, in_axes=(None, 0))(params.own, end.state)
+        reward = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
+        if settings.objective == "wins":  # on the scale of the network's value: a game that is not won is lost
+            reward = jnp.where(over, jnp.where(won(returns, seats), 1.0, -1.0), 0.0)
+        output = mctx.RecurrentFnOutput(
+            reward=jnp.where(is_over(before), 0.0, reward),
+            discount=jnp.where(over, 0.0, 1.0),
+            prior_logits=logits,
+            value=jnp.where(over, 0.0, value),
+        )
+        return output, (end.state, returns, jax.vmap(lambda k: jax.random.fold_in(k, 0x5EED))(key))
+
+    root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=(worlds, earned, luck))
+    found = mctx.gumbel_muzero_policy(
+        params,
+        jax.random.key(0),  # nothing is drawn from it: the Gumbel noise is off
+        root,
+        recurrent,
+        num_simulations=max(1, settings.simulations // count),
+        invalid_actions=~worlds.legal_action_mask,
+        max_num_considered_actions=min(settings.candidates, actions),
+        gumbel_scale=0.0,
+    )
+    summary = found.search_tree.summary()
+    visits = summary.visit_counts.reshape(games, count, actions).astype(jnp.float32)
+    values = summary.qvalues.reshape(games, count, actions)
+    weights = found.action_weights.reshape(games, count, actions).mean(axis=1)
+    return _joined(
+        visits, values, weights, state.legal_action_mask, logits.reshape(games, count, actions)[:, 0], settings
+    )
+
+
+def _joined(
+    visits: jax.Array,
+    values: jax.Array,
+    weights: jax.Array,
+    legal: jax.Array,
+    logits: jax.Array,
+    settings: SearchSettings,
+) -> Plan:
+    """The root of one decision from those of its W worlds: visits and values f32[C, W, A], mean weights f32[C, A]."""
+    total = jnp.sum(visits, axis=1)
+    mean = jnp.sum(visits * values, axis=1) / jnp.maximum(total, 1.0)
+    tried = total > 0
+    share = jax.nn.softmax(distributions.mask_logits(logits, tried), axis=1)
+    rest = jnp.sum(jnp.where(tried, share * mean, 0.0), axis=1, keepdims=True)
+    results = jnp.where(tried, mean, rest)
+    action = distributions.greedy(distributions.mask_logits(weights, legal))
+    policy = jax.nn.softmax(distributions.mask_logits(logits + settings.scale * (results - rest), legal), axis=1)
+    value = jnp.take_along_axis(results, action[:, None], axis=1)[:, 0]
+    return Plan(action, policy, value, results)
