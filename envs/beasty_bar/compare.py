@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envs.beasty_bar import cards as c
 from envs.beasty_bar.replay import Choice, Replay
 from envs.beasty_bar.rules import NUM_ACTIONS
+from envs.beasty_bar.table import queue_codes, seat_mask
 from envs.recorded import Disagreement, Record
 
 SCORE_TOLERANCE = 1e-3  # float32 sums of some twenty terms against float64
@@ -20,9 +20,9 @@ def compare_game(record: Record, played: Replay) -> Iterator[Disagreement]:
         got = {
             "seat": (seat, turns.seat[i]),
             "legal ids": (legal, ids(turns.legal[i])),
-            "queue": (queue, codes(turns.queue[i])),
-            "bar": (bar, masks(turns.bar[i])),
-            "out": (out, masks(turns.out[i])),
+            "queue": (queue, queue_codes(turns.queue[i])),
+            "bar": (bar, _masks(turns.bar[i])),
+            "out": (out, _masks(turns.out[i])),
             "game over": (i == last, turns.over[i]),
         }
         differs = False
@@ -57,12 +57,6 @@ def ids(word: int) -> list[int]:
     return [action for action in range(NUM_ACTIONS) if word >> action & 1]
 
 
-def codes(queue: int) -> list[int]:
-    """The card codes of a queue word, front first."""
-    tokens = [queue >> c.FIELD * place & c.FIELD_MASK for place in range(c.PLACES)]
-    return [token - 1 for token in tokens if token]
-
-
-def masks(cards: int) -> list[int]:
+def _masks(cards: int) -> list[int]:
     """A set of cards as one 12-bit mask for each seat."""
-    return [cards & c.ALL_SPECIES, cards >> c.SPECIES & c.ALL_SPECIES]
+    return [seat_mask(cards, seat) for seat in range(2)]
