@@ -19,9 +19,11 @@ from jax.sharding import PartitionSpec as Spec
 from envs import prng
 from envs.core import Env, State
 from envs.wrappers import auto_reset
-from jaxrl import distributions, opponents, rollout
+from jaxrl import distributions, rollout
 from jaxrl.config.checks import check_numbers, device_count
 from jaxrl.config.schema import Config
+from jaxrl.league.pool import make_league
+from jaxrl.league.seats import make_mixed_seats
 from jaxrl.networks.factory import make_network
 from jaxrl.ppo import advantage, optimizer, update
 from jaxrl.ppo.loss import Batch
@@ -134,10 +136,13 @@ class Anakin:
         ids = jnp.arange(self.config.ppo.num_envs, dtype=jnp.uint32)
         lane_key = prng.from_key(lane_key)
         keys = rollout.lane_keys(lane_key, jnp.uint32(0), ids)
-        lanes = jax.vmap(lambda key: rollout.new_lane(self.actor, key))(keys)
-        if self.config.ppo.stagger:
-            lanes = rollout.stagger(self.actor, lanes, jax.random.fold_in(lane_key, 1), ids, self.config.ppo.stagger)
         params = self.actor.network.init(param_key)
+        pool = self.actor.seats.init(params)
+        odds = self.actor.seats.odds(pool, ids)
+        lanes = jax.vmap(functools.partial(rollout.new_lane, self.actor))(keys, odds)
+        if self.config.ppo.stagger:
+            stagger_key, steps = jax.random.fold_in(lane_key, 1), self.config.ppo.stagger
+            lanes = rollout.stagger(self.actor, lanes, stagger_key, ids, steps, odds)
         return TrainState(
             params=params,
             opt_state=optimizer.init(params),
@@ -147,6 +152,7 @@ class Anakin:
             update=jnp.int32(0),
             env_steps=Counter.zero(),
             games=Counter.zero(),
+            pool=pool,
         )
 
     def _run_seeds(self, state: TrainState) -> tuple[TrainState, Metrics]:
@@ -181,10 +187,12 @@ class Anakin:
         )
         played = update.across_devices(played, AXIS)
         variance = update.across_devices(_variance_sums(batch), AXIS)
+        seats = self.actor.seats
         state = state.replace(
             params=params,
             opt_state=opt_state,
             lanes=lanes,
+            pool=seats.renew(seats.learn(state.pool, played.results), params, state.update + 1),
             update=state.update + 1,
             env_steps=state.env_steps.add(self.config.batch_size),
             games=state.games.add(played.games),
@@ -199,9 +207,16 @@ class Anakin:
           over the games that ended.
         """
         actor, ppo = self.actor, self.config.ppo
-        ids = self._local_ids(ppo.num_envs)
-        temperature = state.hyper.temperature_at(state.update)
-        lanes, steps, played = rollout.rollout(actor, state.params, state.lanes, key, ids, ppo.num_steps, temperature)
+        lanes, steps, played = rollout.rollout(
+            actor,
+            state.params,
+            state.lanes,
+            key,
+            self._local_ids(ppo.num_envs),
+            ppo.num_steps,
+            temperature=state.hyper.temperature_at(state.update),
+            pool=state.pool,
+        )
         observation, mask, seat = jax.vmap(actor.seats_asked)(lanes.env_state)
         _, value = jax.vmap(actor.evaluate, in_axes=(None, 0, 0))(state.params, observation, mask)
         trajectory = rollout.trajectory_of(steps, seat, value, actor.env.num_players)
@@ -250,6 +265,7 @@ class Anakin:
             "train/grad_norm_clipped": learnt.grad_norm_clipped / steps,
             "train/epochs_done": steps / (ppo.minibatches * count),
         }
+        metrics |= self.actor.seats.metrics(state.pool, played.results)
         metrics |= {f"rollout/stat_{name}": stat / played.seats for name, stat in played.stats.items()}
         return {name: jnp.asarray(value, jnp.float32) for name, value in metrics.items()}
 
@@ -264,8 +280,8 @@ def make_anakin(config: Config, env: Env) -> Anakin:
     devices = jax.local_devices()
     mesh = Mesh(np.array(devices[: device_count(config, len(devices))]), (AXIS,))
     network = make_network(config.network, env)
-    control = opponents.make_seat_control(config.seats, env)
-    return Anakin(config=config, actor=Actor(env, auto_reset(env), network, control), mesh=mesh)
+    seats = make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
+    return Anakin(config=config, actor=Actor(env, auto_reset(env), network, seats), mesh=mesh)
 
 
 def _variance_sums(batch: Batch) -> tuple[jax.Array, ...]:

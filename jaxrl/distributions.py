@@ -19,7 +19,7 @@ def mask_logits(logits: jax.Array, mask: jax.Array) -> jax.Array:
     return jnp.where(mask, logits.astype(jnp.float32), MASK_FILL)
 
 
-def temper(logits: jax.Array, temperature: jax.Array) -> jax.Array:
+def temper(logits: jax.Array, temperature: jax.Array | float) -> jax.Array:
     """Logits of the distribution proportional to pi^(1 / temperature), f32[..., A]; exactly `logits` at 1.
 
     Actor and loss both call this, and a first log-ratio is then exactly 0. A product with 1 / temperature would not do:

@@ -16,8 +16,9 @@ import jax.numpy as jnp
 from envs.core import Env, State, select
 from envs.wrappers import AutoReset, Final
 from jaxrl import distributions
+from jaxrl.league.pool import PoolState, Results
+from jaxrl.league.seats import LEARNER, Seats
 from jaxrl.networks.factory import Network
-from jaxrl.opponents import LEARNER, SeatControl
 from jaxrl.ppo.advantage import Steps, Trajectory
 from jaxrl.ppo.state import Lanes
 
@@ -31,7 +32,7 @@ class Transition(NamedTuple):
     log_prob: jax.Array  # f32[S], of the tempered distribution that the action was drawn from
     value: jax.Array  # f32[S]
     seat: jax.Array  # i32[S]
-    weight: jax.Array  # f32[S], 1 = the learner's decision, 0 = a bot's
+    weight: jax.Array  # f32[S], 1 = the learner's decision, 0 = an opponent's
     rewards: jax.Array  # f32[P]
     terminated: jax.Array  # bool[]
     truncated: jax.Array  # bool[]
@@ -49,6 +50,7 @@ class RolloutSums(NamedTuple):
     seats: jax.Array  # f32[], seats of the learner
     returns: jax.Array  # f32[], of those seats
     stats: dict[str, jax.Array]  # f32[], env.episode_stats of those seats
+    results: Results | None = None  # by opponent, with a league
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Actor:
     env: Env
     auto: AutoReset
     network: Network
-    control: SeatControl
+    seats: Seats
 
     def seats_asked(self, state: State) -> tuple[Any, jax.Array, jax.Array]:
         """Observation [S, ...], mask bool[S, A] and seat i32[S] of one game."""
@@ -79,21 +81,31 @@ class Actor:
         key = jax.eval_shape(lambda: jax.random.key(0))
         names = jax.eval_shape(lambda key: self.env.episode_stats(self.env.init(key)), key)
         zero = jnp.float32(0.0)
-        return RolloutSums(jnp.int32(0), jnp.int32(0), zero, zero, zero, {name: zero for name in names})
+        stats = {name: zero for name in names}
+        return RolloutSums(jnp.int32(0), jnp.int32(0), zero, zero, zero, stats, self.seats.no_results())
 
 
-def new_lane(actor: Actor, key: jax.Array) -> Lanes:
-    """One lane with a fresh game."""
+class Acting(NamedTuple):
+    """Who acts with what: the same in all steps of a rollout."""
+
+    params: Any  # the learner's
+    temperature: jax.Array | float  # f32[], of every network
+    pool: PoolState | None
+    odds: Any  # [B, ...], of `Seats.odds`
+
+
+def new_lane(actor: Actor, key: jax.Array, odds: Any = None) -> Lanes:
+    """One lane with a fresh game; `odds` are this lane's."""
     deal_key, seat_key = jax.random.split(key)
     return Lanes(
         env_state=actor.auto.init(deal_key),
-        controllers=actor.control.draw(seat_key),
+        controllers=actor.seats.deal(seat_key, odds),
         episode_return=jnp.zeros(actor.env.num_players, jnp.float32),
         episode_length=jnp.int32(0),
     )
 
 
-def stagger(actor: Actor, lanes: Lanes, key: jax.Array, lane_ids: jax.Array, num_steps: int) -> Lanes:
+def stagger(actor: Actor, lanes: Lanes, key: jax.Array, lane_ids: jax.Array, num_steps: int, odds: Any = None) -> Lanes:
     """Plays lane i of B on by ``i * num_steps / B`` random decisions.
 
     Games that all begin together stay in step: each rollout then shows one phase of the game only, and the network
@@ -101,13 +113,13 @@ def stagger(actor: Actor, lanes: Lanes, key: jax.Array, lane_ids: jax.Array, num
     """
     pause = lane_ids * num_steps // lane_ids.shape[0]  # u32[B]
 
-    def play_on(lane: Lanes, key: jax.Array) -> Lanes:
+    def play_on(lane: Lanes, key: jax.Array, odds: Any) -> Lanes:
         act_key, env_key, seat_key = jax.random.split(key, 3)
         state, final = actor.auto.step(lane.env_state, actor.env.random_action(lane.env_state, act_key), env_key)
-        return _account(actor, lane, final, seat_key)[0].replace(env_state=state)
+        return _account(actor, lane, final, seat_key, odds)[0].replace(env_state=state)
 
     def step(lanes: Lanes, t: jax.Array) -> tuple[Lanes, None]:
-        moved = jax.vmap(play_on)(lanes, lane_keys(key, t, lane_ids))
+        moved = jax.vmap(play_on)(lanes, lane_keys(key, t, lane_ids), odds)
         return jax.vmap(select)(t < pause, moved, lanes), None
 
     return jax.lax.scan(step, lanes, jnp.arange(num_steps, dtype=jnp.uint32))[0]
@@ -125,7 +137,9 @@ def rollout(
     key: jax.Array,
     lane_ids: jax.Array,
     num_steps: int,
+    *,
     temperature: jax.Array | float = 1.0,
+    pool: PoolState | None = None,
 ) -> tuple[Lanes, Transition, RolloutSums]:
     """Plays `num_steps` steps in every lane.
 
@@ -136,45 +150,86 @@ def rollout(
       key: a fast key (`envs.prng`) of this update.
       lane_ids: u32[B], global numbers of these lanes.
       num_steps: T.
-      temperature: f32[], of the distribution that the actions are drawn from.
+      temperature: f32[], of the distribution that actions are drawn from, the learner's and the snapshots'.
+      pool: with a league; games against its stale entries are first dealt anew.
 
     Returns:
       The lanes afterwards, transitions [T, B, ...] and the sums over games that ended.
     """
 
+    acting = Acting(params, temperature, pool, actor.seats.odds(pool, lane_ids))
+    sums = actor.empty_sums()
+    if pool is not None and sums.results is not None:
+        new_keys = lane_keys(key, jnp.uint32(num_steps), lane_ids)  # the steps use the numbers below
+        lanes, redealt = _deal_anew(actor, lanes, pool.stale, new_keys, acting.odds)
+        sums = sums._replace(results=sums.results._replace(redealt=redealt))
+
     def step(carry: tuple[Lanes, RolloutSums], t: jax.Array):
         lanes, sums = carry
-        lanes, transition, ended = _step(actor, params, temperature, lanes, lane_keys(key, t, lane_ids))
+        lanes, transition, ended = _step(actor, acting, lanes, lane_keys(key, t, lane_ids))
         return (lanes, jax.tree.map(jnp.add, sums, ended)), transition
 
-    (lanes, sums), transitions = jax.lax.scan(
-        step, (lanes, actor.empty_sums()), jnp.arange(num_steps, dtype=jnp.uint32)
-    )
+    (lanes, sums), transitions = jax.lax.scan(step, (lanes, sums), jnp.arange(num_steps, dtype=jnp.uint32))
     return lanes, transitions, sums
 
 
-def _step(
-    actor: Actor, params: Any, temperature: jax.Array | float, lanes: Lanes, keys: jax.Array
-) -> tuple[Lanes, Transition, RolloutSums]:
+def _deal_anew(actor: Actor, lanes: Lanes, stale: jax.Array, keys: jax.Array, odds: Any) -> tuple[Lanes, jax.Array]:
+    """The lanes [B] with new games in place of those against a stale opponent (bool[1 + E]), and f32[], how many."""
+    stop = stale[jnp.max(lanes.controllers, axis=1).astype(jnp.int32)]
+
+    def deal(lanes: Lanes) -> Lanes:
+        return jax.vmap(select)(stop, jax.vmap(functools.partial(new_lane, actor))(keys, odds), lanes)
+
+    lanes = jax.lax.cond(jnp.any(stop), deal, lambda lanes: lanes, lanes)
+    return lanes, jnp.sum(stop, dtype=jnp.float32)
+
+
+def _step(actor: Actor, acting: Acting, lanes: Lanes, keys: jax.Array) -> tuple[Lanes, Transition, RolloutSums]:
     """One step of all lanes."""
-    play = functools.partial(_play, actor, params, temperature)
-    lanes, transition, final, ended = jax.vmap(play)(lanes, keys)
+    play = functools.partial(_play, actor, acting.params, acting.temperature)
+    lanes, transition, final, ended = jax.vmap(play)(lanes, keys, acting.odds, _snapshot_logits(actor, acting, lanes))
     if actor.env.may_truncate:
-        transition = transition._replace(final_value=_final_values(actor, params, final))
+        transition = transition._replace(final_value=_final_values(actor, acting.params, final))
     return lanes, transition, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, dtype=leaf.dtype), ended)
 
 
-def _play(actor: Actor, params: Any, temperature: jax.Array | float, lane: Lanes, key: jax.Array):
+def _snapshot_logits(actor: Actor, acting: Acting, lanes: Lanes) -> jax.Array | None:
+    """f32[B, S, A]: logits of the snapshot that each lane can meet, slot l mod K for lane l; None without snapshots.
+
+    One pass per lane whatever K is: parameters [K, ...] are vmapped over lanes [B / K, K].
+    """
+    slots = 0 if acting.pool is None else acting.pool.born.shape[0]
+    if acting.pool is None or not slots:
+        return None
+    observation, mask, _ = jax.vmap(actor.seats_asked)(lanes.env_state)
+    asked = jax.tree.map(lambda leaf: leaf.reshape(-1, slots, *leaf.shape[1:]), (observation, mask))
+    of_slot = jax.vmap(actor.evaluate, in_axes=(None, 0, 0))  # over lanes
+    logits, _ = jax.vmap(of_slot, in_axes=(0, 1, 1), out_axes=1)(acting.pool.snapshots, *asked)
+    return distributions.temper(logits.reshape(-1, *logits.shape[2:]), acting.temperature)
+
+
+def _play(
+    actor: Actor,
+    params: Any,
+    temperature: jax.Array | float,
+    lane: Lanes,
+    key: jax.Array,
+    odds: Any,
+    snapshot_logits: jax.Array | None,
+):
     """One step of one lane."""
     act_key, bot_key, env_key, seat_key = jax.random.split(key, 4)
     state = lane.env_state
     observation, mask, seat = actor.seats_asked(state)
+    controller = lane.controllers[seat]  # i8[S]
     logits, value = actor.evaluate(params, observation, mask)
     logits = distributions.temper(logits, temperature)
-    action = distributions.sample(logits, jax.random.uniform(act_key, seat.shape))
+    drawn_from = logits
+    if snapshot_logits is not None:
+        drawn_from = jnp.where((controller > len(actor.seats.bots))[:, None], snapshot_logits, logits)
+    action = distributions.sample(drawn_from, jax.random.uniform(act_key, seat.shape))
     log_prob = distributions.log_prob(logits, action)
-    controller = lane.controllers[seat]  # i8[S]
-    action = actor.control.override(state, controller, action, bot_key)
+    action = actor.seats.override(state, controller, action, bot_key)
     next_state, final = actor.auto.step(state, action if actor.env.simultaneous else action[0], env_key)
     transition = Transition(
         observation=observation,
@@ -190,11 +245,11 @@ def _play(actor: Actor, params: Any, temperature: jax.Array | float, lane: Lanes
         final_seat=jnp.reshape(final.current_player, seat.shape),
         final_value=jnp.zeros_like(value),
     )
-    lane, ended = _account(actor, lane, final, seat_key)
+    lane, ended = _account(actor, lane, final, seat_key, odds)
     return lane.replace(env_state=next_state), transition, final, ended
 
 
-def _account(actor: Actor, lane: Lanes, final: Final, key: jax.Array) -> tuple[Lanes, RolloutSums]:
+def _account(actor: Actor, lane: Lanes, final: Final, key: jax.Array, odds: Any) -> tuple[Lanes, RolloutSums]:
     """Episode figures of one lane; where its game ended they are reported and cleared, and the seats are drawn anew."""
     over = final.over
     returns = lane.episode_return + final.rewards
@@ -207,10 +262,11 @@ def _account(actor: Actor, lane: Lanes, final: Final, key: jax.Array) -> tuple[L
         seats=jnp.sum(learner),
         returns=jnp.sum(learner * returns),
         stats={name: jnp.sum(learner * stat) for name, stat in final.stats.items()},
+        results=actor.seats.results(lane.controllers, returns, over),
     )
     controllers = lane.controllers
-    if actor.control.has_bots:
-        controllers = jnp.where(over, actor.control.draw(key), controllers)
+    if actor.seats.varied:
+        controllers = jnp.where(over, actor.seats.deal(key, odds), controllers)
     lane = lane.replace(
         controllers=controllers,
         episode_return=jnp.where(over, 0.0, returns),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 SECTIONS = {  # what a parameter or variable with this annotation holds
     "Config": "",
+    "LeagueConfig": "league",
     "NetworkConfig": "network",
     "PPOConfig": "ppo",
     "SeatMix": "seats.0",

@@ -54,7 +54,9 @@ def test_the_ratio_uses_the_behaviour_log_probability(sharp, temperature: float)
     """The first minibatch's log-ratio is exactly 0 at any temperature, and the rollout was drawn at that one."""
     anakin, state = sharp, first_state(sharp, temperature)
     ids = jnp.arange(16, dtype=jnp.uint32)
-    _, steps, _ = rollout.rollout(anakin.actor, state.params, state.lanes, prng.fast_key(1), ids, 9, temperature)
+    _, steps, _ = rollout.rollout(
+        anakin.actor, state.params, state.lanes, prng.fast_key(1), ids, 9, temperature=temperature
+    )
     mask = distributions.unpack_mask(steps.mask, 12)
     evaluate = jax.vmap(jax.vmap(anakin.actor.evaluate, in_axes=(None, 0, 0)), in_axes=(None, 0, 0))
     logits, _ = evaluate(state.params, steps.observation, mask)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from envs.errors import UserError, nearest
+from jaxrl.config.league_checks import check_league, check_league_game, divides
 from jaxrl.config.schema import Config
 
 MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program
@@ -19,11 +20,11 @@ def check_numbers(config: Config) -> None:
       UserError: an impossible batch shape, with the numbers and the keys to change.
     """
     ppo = config.ppo
-    _divides(ppo.num_envs, ppo.shuffle_groups, "ppo.num_envs", "ppo.shuffle_groups")
+    divides(ppo.num_envs, ppo.shuffle_groups, "ppo.num_envs", "ppo.shuffle_groups")
     group = ppo.num_envs // ppo.shuffle_groups * ppo.num_steps
     what = "ppo.num_envs / ppo.shuffle_groups * ppo.num_steps"
-    _divides(group, ppo.minibatches, what, "ppo.minibatches")
-    _divides(group // ppo.minibatches, ppo.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
+    divides(group, ppo.minibatches, what, "ppo.minibatches")
+    divides(group // ppo.minibatches, ppo.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
     if config.batch_size > MAX_BATCH:
         raise UserError(f"ppo.num_envs * ppo.num_steps must be at most {MAX_BATCH}, got {config.batch_size}.")
     updates = -(-config.train.total_steps // config.batch_size)
@@ -32,11 +33,12 @@ def check_numbers(config: Config) -> None:
             f"train.updates_per_call ({config.train.updates_per_call}) must be at most the {updates} update(s) that "
             f"train.total_steps ({config.train.total_steps}) make with {config.batch_size} steps each."
         )
-    _check_start(config)
+    _check_train(config)
+    check_league(config)
     if config.run.devices:
         check_devices(config, config.run.devices)
     size = config.network.transformer
-    _divides(size.dim, size.heads, "network.transformer.dim", "network.transformer.heads")
+    divides(size.dim, size.heads, "network.transformer.dim", "network.transformer.heads")
     ends = [ppo.temperature.start] + ([ppo.temperature.end] if ppo.temperature.kind != "constant" else [])
     if not all(LOWEST_TEMPERATURE <= value <= HIGHEST_TEMPERATURE for value in ends):
         raise UserError(
@@ -56,6 +58,9 @@ def _check_start(config: Config) -> None:
         raise UserError("train.from_update is a checkpoint of train.from_run: name that run too, or leave both out.")
     if train.from_run and train.from_run == config.run.name:
         raise UserError(f"train.from_run is the run {train.from_run!r} itself: continue it with `jaxrl resume`.")
+    if train.keep_every:  # or there would be no checkpoint at those updates
+        divides(train.keep_every, train.updates_per_call, "train.keep_every", "train.updates_per_call")
+        divides(train.keep_every, train.checkpoint_every, "train.keep_every", "train.checkpoint_every")
     if config.num_updates <= train.from_update:
         raise UserError(
             f"train.total_steps ({train.total_steps}) make {config.num_updates} updates, but train.from_update is "
@@ -65,8 +70,15 @@ def _check_start(config: Config) -> None:
 
 def check_devices(config: Config, devices: int) -> None:
     """Raises UserError if the games cannot be spread evenly over `devices`."""
-    _divides(config.ppo.num_envs, devices, "ppo.num_envs", "run.devices")
-    _divides(config.ppo.shuffle_groups, devices, "ppo.shuffle_groups", "run.devices")
+    if config.league.snapshots:
+        divides(
+            config.ppo.num_envs,
+            devices * config.league.snapshots,
+            "ppo.num_envs",
+            "run.devices * league.snapshots",
+        )
+    divides(config.ppo.num_envs, devices, "ppo.num_envs", "run.devices")
+    divides(config.ppo.shuffle_groups, devices, "ppo.shuffle_groups", "run.devices")
 
 
 def device_count(config: Config, available: int) -> int:
@@ -80,8 +92,8 @@ def device_count(config: Config, available: int) -> int:
         raise UserError(f"run.devices is {wanted}, but there are only {available} here; lower it, or use 0 for all.")
     if wanted:
         return wanted
-    ppo = config.ppo
-    return max(n for n in range(1, available + 1) if ppo.num_envs % n == 0 and ppo.shuffle_groups % n == 0)
+    ppo, slots = config.ppo, max(1, config.league.snapshots)
+    return max(n for n in range(1, available + 1) if ppo.num_envs % (n * slots) == 0 and ppo.shuffle_groups % n == 0)
 
 
 def check_game(config: Config) -> None:
@@ -118,7 +130,13 @@ def check_game(config: Config) -> None:
                 f"choose from {', '.join(env.bots)} or set {path}.learners to all."
             )
         _known(mix.bots, list(env.bots), f"{path}.bots")
+    check_league_game(config, env)
     _known(config.evaluate.opponents, list(env.bots), "evaluate.opponents")
+    if env.num_players < 2 and (config.evaluate.best_by != "return" or config.exploit.every):
+        raise UserError(
+            f"{config.env.id} has one seat only, so nobody wins or exploits: "
+            "set evaluate.best_by to return and exploit.every to 0."
+        )
 
 
 def _check_network(config: Config, env: Any) -> None:
@@ -127,14 +145,6 @@ def _check_network(config: Config, env: Any) -> None:
 
     if config.network.kind == "transformer" and type(env).tokens is Env.tokens:
         raise UserError(f"network.kind transformer needs card tokens, which {config.env.id} has not: use mlp.")
-
-
-def _divides(number: int, divisor: int, number_name: str, divisor_name: str) -> None:
-    if number % divisor:
-        raise UserError(
-            f"{number_name} ({number}) must be divisible by {divisor_name} ({divisor}); "
-            f"the nearest number that is, is {max(divisor, round(number / divisor) * divisor)}."
-        )
 
 
 def _known(names: Iterable[str], known: list[str], path: str) -> None:

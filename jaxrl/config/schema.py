@@ -162,12 +162,47 @@ class ExploitConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class LeagueConfig:
+    """Opponents drawn per game from a pool: the policy itself, frozen snapshots of it and scripted bots.
+
+    Off while `opponents` is empty. An opponent is drawn when a game starts and stays until it ends.
+    """
+
+    opponents: tuple[str, ...] = option(
+        (), "self (the current policy on all seats), snapshots, and names of bots, or bots for all of them; empty: off"
+    )
+    learners: int = option(1, "seats of the learner against anybody but itself; copies of one opponent hold the rest")
+    self_play: float = option(
+        0.25, "share of the games against itself, if self is listed; 1 if nobody else is", above=0.0, maximum=1.0
+    )
+    snapshots: int = option(0, "places for frozen copies of the policy; the oldest is overwritten", minimum=0)
+    snapshot_every: int = option(50, "updates between snapshots; 0: none are taken in training", minimum=0)
+    weighting: str = option(
+        "adaptive",
+        "shares of the opponents but self, x = win rate of the learner: adaptive max(1 - x, floor), "
+        "pfsp_hard max((1 - x)^2, floor), pfsp_even max(x (1 - x), floor), fixed as in weights",
+        choices=("fixed", "adaptive", "pfsp_hard", "pfsp_even"),
+    )
+    weights: dict[str, Any] = option(
+        {}, "fixed: relative weights by bot, and of each snapshot under the name snapshots; 1 if left out"
+    )
+    floor: float = option(0.05, "smallest relative weight before the weights are normalised", above=0.0, maximum=1.0)
+    half_life: float = option(500.0, "games against an opponent after which a result counts half", above=0.0)
+    update_from: str = option(
+        "training",
+        "which win rates the weights follow; evaluation: those of evaluations in training, where there are any",
+        choices=("training", "evaluation"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class Config:
     """A complete configuration."""
 
     run: RunConfig = option(RunConfig(), "the run itself")
     env: EnvConfig = option(EnvConfig(), "the game")
     seats: tuple[SeatMix, ...] = option((SeatMix(),), "who holds the seats; positions are permuted per game")
+    league: LeagueConfig = option(LeagueConfig(), "opponents drawn from a pool that learns from results")
     network: NetworkConfig = option(NetworkConfig(), "policy and value network")
     ppo: PPOConfig = option(PPOConfig(), "the learner")
     train: TrainConfig = option(TrainConfig(), "length of the run")

@@ -11,6 +11,7 @@ from flax import struct
 
 from envs.core import State
 from jaxrl.config.schema import PPOConfig
+from jaxrl.league.pool import PoolState
 from jaxrl.ppo.schedule import Schedule, make_schedule, value_at
 
 
@@ -76,7 +77,7 @@ class Lanes:
     """The games in progress, one lane each; every leaf has the leading axis B."""
 
     env_state: State
-    controllers: jax.Array  # i8[B, P], who holds each seat in this game: 0 the learner, i the bot i - 1
+    controllers: jax.Array  # i8[B, P], who holds each seat in this game, see `jaxrl.league.seats`
     episode_return: jax.Array  # f32[B, P], so far in this game
     episode_length: jax.Array  # i32[B]
 
@@ -93,6 +94,7 @@ class TrainState:
     update: jax.Array  # i32[], updates done
     env_steps: Counter
     games: Counter  # finished ones
+    pool: PoolState | None = None  # opponents and ratings, with `league.opponents`
 
 
 def make_hyper(ppo: PPOConfig, total_updates: int, first_update: int = 0) -> Hyper:

@@ -1,0 +1,1 @@
+"""Opponents: pools, ratings, tournaments and exploitability."""

@@ -1,0 +1,322 @@
+"""The opponent pool: whom the learner meets, drawn per game inside the compiled loop and weighted by results.
+
+Against the current policy itself ("self") every seat is the learner's. Against any other entry of the pool the learner
+holds `league.learners` seats at random positions, and copies of that one opponent hold the rest until the game is over.
+
+Arrays over opponents are indexed by controller: 0 the policy itself, 1 .. M the scripted bots in the order of the
+configuration, M + 1 .. M + K the snapshot slots. E = M + K.
+
+**Cost.** Bots act through `Env.bot_switch`. Lane l can only meet the snapshot in slot l mod K, so that all snapshots
+together cost every lane one more pass through a network, whatever K is: parameters [K, ...] are vmapped over lanes
+[B / K, K]. The price is a limit: slot g meets at most one lane in K, so its share is at most 1 / K, also while the
+other slots are still empty; what it cannot take goes to the others.
+
+**Ring.** The slot that is overwritten next is not drawn any more from the moment the one before it was written, so
+games against it end in time. Games that last longer than that are dealt anew (`league/redealt` counts them). A pool of
+one slot has no such rest: all its games are dealt anew.
+
+**Weights.** Self has its own share; the others divide the rest in proportion to a function of the learner's win rate x
+that is never below `league.floor` (the prioritised ones after AlphaStar, Vinyals et al. 2019,
+https://doi.org/10.1038/s41586-019-1724-z). Without any opponent to draw, all games are against itself.
+
+**Elo.** After every update, with n games, score s and expected score p = 1 / (1 + 10^((R_opponent - R_learner) / 400))
+against each opponent, ratings move by gain(n) (s - n p) / n: the learner over all its games, every opponent the
+opposite way over its own, where gain(n) = K n / (1 + K n / C), K = 8 points per game and at most C = 100 points per
+update. The first bot stays at 1000, and without bots the snapshots stay where they are: a snapshot begins with the
+learner's rating. Above two seats a "game" is the learner's best seat against the best of the opponent's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from envs.core import Env, Key
+from jaxrl.config.league_checks import SELF, SNAPSHOTS, check_league_game, league_bots
+from jaxrl.config.schema import Config, LeagueConfig
+from jaxrl.league.seats import LEARNER, Seats, random_ranks
+
+PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
+FIRST_RATING, GAIN_PER_GAME, LARGEST_GAIN = 1000.0, 8.0, 100.0
+
+
+class Results(NamedTuple):
+    """Finished games by controller, f32[1 + E]; sums over lanes, steps and updates."""
+
+    games: jax.Array
+    score: jax.Array  # wins of the learner + half of the draws
+    redealt: jax.Array  # f32[], unfinished games that were dealt anew because their opponent was overwritten
+
+
+@struct.dataclass
+class PoolState:
+    """The part of the training state that belongs to the pool. Leading axes: K slots, 1 + E controllers."""
+
+    snapshots: Any  # parameters [K, ...]
+    born: jax.Array  # i32[K], update at which a snapshot was taken, -1 = empty
+    taken: jax.Array  # i32[], snapshots taken so far; the next one goes to slot taken % K
+    stale: jax.Array  # bool[1 + E], games against these are dealt anew at the next update
+    games: jax.Array  # f32[1 + E], with older ones counting less
+    score: jax.Array  # f32[1 + E], of those
+    evaluated: jax.Array  # f32[1 + E], win rates from evaluations, -1 = none
+    elo: jax.Array  # f32[1 + E]
+
+
+# ---- the pool as a value ------------------------------------------------------------------------------------------
+
+
+def entry_names(league: LeagueConfig, env: Env) -> tuple[str, ...]:
+    """The names of controllers 0 .. E: self, the bots, snapshot_0 .. snapshot_{K-1}.
+
+    Raises:
+      UserError: a bot that the game does not have.
+    """
+    return (SELF, *league_bots(league, env), *(f"snapshot_{slot}" for slot in range(league.snapshots)))
+
+
+def win_rates(pool: PoolState) -> jax.Array:
+    """f32[1 + E]: the learner's running win rates, draws counting half; 1/2 without results."""
+    return (pool.score + 0.5 * PRIOR_GAMES) / (pool.games + PRIOR_GAMES)
+
+
+@jax.jit
+def add_snapshot(pool: PoolState, params: Any, born: jax.Array | int) -> PoolState:
+    """Puts parameters into the next slot; whoever was there leaves the pool. With several seeds vmap it.
+
+    Args:
+      pool: with K >= 1 slots.
+      params: of a network like the learner's.
+      born: i32[], the update after which they were taken.
+    """
+    slots, entries = pool.born.shape[0], pool.games.shape[0]
+    here = jnp.arange(slots) == pool.taken % slots
+    entry = jnp.arange(entries) == entries - slots + pool.taken % slots
+
+    # Selects, not scatters: XLA aborts while it compiles these for several seeds with `Env.multi_output_fusion`.
+    def put(every: jax.Array, leaf: jax.Array) -> jax.Array:
+        return jnp.where(here.reshape(slots, *[1] * leaf.ndim), leaf, every)
+
+    return pool.replace(
+        snapshots=jax.tree.map(put, pool.snapshots, params),
+        born=jnp.where(here, jnp.asarray(born, jnp.int32), pool.born),
+        taken=pool.taken + 1,
+        stale=pool.stale | entry,
+        games=jnp.where(entry, 0.0, pool.games),
+        score=jnp.where(entry, 0.0, pool.score),
+        evaluated=jnp.where(entry, -1.0, pool.evaluated),
+        elo=jnp.where(entry, pool.elo[LEARNER], pool.elo),
+    )
+
+
+def deal_all_anew(pool: PoolState) -> PoolState:
+    """Every game in progress is replaced by a new one at the next update, e.g. after the pool was filled by hand."""
+    return pool.replace(stale=jnp.ones_like(pool.stale))
+
+
+def with_results(pool: PoolState, names: Sequence[str], results: Mapping[str, Any]) -> PoolState:
+    """Win rates from an evaluation, for `league.update_from: evaluation`; called on the host.
+
+    Args:
+      pool: of one seed, or of several with a leading axis [S].
+      names: of the controllers, see `entry_names`.
+      results: win rates, draws counting half, by name: a number, or [S]. Names that the pool lacks are left out, and
+        entries that are not named keep the rate they had.
+    """
+    evaluated = pool.evaluated
+    for name, rate in results.items():
+        if name in names:
+            evaluated = evaluated.at[..., names.index(name)].set(jnp.asarray(rate, jnp.float32))
+    return pool.replace(evaluated=evaluated)
+
+
+# ---- the pool at work ---------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class League(Seats):
+    """A configured pool. M = len(bots), K = slots.
+
+    Attributes:
+      config: the section `league`.
+      slots: K.
+      relative: f32[E], weights of the entries with `league.weighting: fixed`.
+    """
+
+    config: LeagueConfig
+    slots: int
+    relative: np.ndarray
+
+    @property
+    def varied(self) -> bool:
+        """Whether there is anybody but the learner."""
+        return bool(self.bots) or self.slots > 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of controllers 0 .. E."""
+        return (SELF, *self.bots, *(f"snapshot_{slot}" for slot in range(self.slots)))
+
+    def init(self, params: Any) -> PoolState:
+        """The pool before the first update, without snapshots; `params` are a network's."""
+        entries = len(self.names)
+        return PoolState(
+            snapshots=jax.tree.map(lambda leaf: jnp.zeros((self.slots, *leaf.shape), leaf.dtype), params),
+            born=jnp.full(self.slots, -1, jnp.int32),
+            taken=jnp.int32(0),
+            stale=jnp.zeros(entries, bool),
+            games=jnp.zeros(entries, jnp.float32),
+            score=jnp.zeros(entries, jnp.float32),
+            evaluated=jnp.full(entries, -1.0, jnp.float32),
+            elo=jnp.full(entries, FIRST_RATING, jnp.float32),
+        )
+
+    # ---- who is drawn ----
+
+    def drawable(self, pool: PoolState) -> jax.Array:
+        """bool[E]: bots, and the snapshots that are there and not about to be overwritten."""
+        slot = jnp.arange(self.slots)
+        next_one = (slot == pool.taken % max(self.slots, 1)) if self.slots > 1 else jnp.zeros(self.slots, bool)
+        return jnp.concatenate([jnp.ones(len(self.bots), bool), (pool.born >= 0) & ~next_one])
+
+    def wanted_shares(self, pool: PoolState) -> jax.Array:
+        """f32[1 + E]: the shares of the games that the weights ask for; they sum to 1."""
+        config = self.config
+        rate = win_rates(pool)
+        if config.update_from == "evaluation":
+            rate = jnp.where(pool.evaluated >= 0.0, pool.evaluated, rate)
+        rate = rate[1:]
+        strength = {
+            "fixed": jnp.asarray(self.relative),
+            "adaptive": jnp.maximum(1.0 - rate, config.floor),
+            "pfsp_hard": jnp.maximum(jnp.square(1.0 - rate), config.floor),
+            "pfsp_even": jnp.maximum(rate * (1.0 - rate), config.floor),
+        }[config.weighting]
+        weight = jnp.where(self.drawable(pool), strength, 0.0)
+        total = jnp.sum(weight)
+        self_play = config.self_play if SELF in config.opponents else 0.0
+        own = jnp.where(total > 0.0, jnp.float32(self_play), 1.0)
+        return jnp.concatenate([own[None], (1.0 - own) * weight / jnp.where(total > 0.0, total, 1.0)])
+
+    def lane_shares(self, pool: PoolState) -> jax.Array:
+        """f32[max(K, 1), 1 + E]: whom lane l draws is row l mod K; the mean of the rows is what the weights ask for,
+        as long as no slot should have more than one game in K."""
+        share = self.wanted_shares(pool)
+        if not self.slots:
+            return share[None]
+        first = 1 + len(self.bots)
+        others, wanted = share[:first], share[first:]
+        snapshot = jnp.minimum(self.slots * wanted, 1.0)[:, None]  # f32[K, 1]
+        nobody = jnp.sum(others) <= 0.0
+        others = jnp.where(nobody, (jnp.arange(first) == LEARNER).astype(jnp.float32), others)
+        rest = (1.0 - snapshot) * others / jnp.sum(others)
+        return jnp.concatenate([rest, snapshot * jnp.eye(self.slots)], axis=1)
+
+    def shares(self, pool: PoolState) -> jax.Array:
+        """f32[1 + E]: the shares of the games that each opponent is really drawn for."""
+        return jnp.mean(self.lane_shares(pool), axis=0)
+
+    def odds(self, pool: PoolState, lane_ids: jax.Array) -> jax.Array:
+        """f32[B, 1 + E]: cumulative shares of each lane (u32[B], global numbers)."""
+        rows = jnp.cumsum(self.lane_shares(pool), axis=1)
+        return rows[(lane_ids % rows.shape[0]).astype(jnp.int32)]
+
+    def deal(self, key: Key, odds: jax.Array) -> jax.Array:
+        """The controllers of one new game, i8[P], from cumulative shares f32[1 + E]."""
+        uniform = jax.random.uniform(key, (1 + self.num_players,))
+        entry = jnp.sum(odds <= uniform[0] * odds[-1]).astype(jnp.int8)  # never one whose share is 0
+        learner = random_ranks(uniform[1:]) < self.config.learners
+        return jnp.where(learner, jnp.int8(LEARNER), entry)
+
+    # ---- what comes of it ----
+
+    def no_results(self) -> Results:
+        """Sums over nothing."""
+        nothing = jnp.zeros(len(self.names), jnp.float32)
+        return Results(games=nothing, score=nothing, redealt=jnp.float32(0.0))
+
+    def results(self, controllers: jax.Array, returns: jax.Array, over: jax.Array) -> Results:
+        """The result of one lane's game.
+
+        Args:
+          controllers: i8[P].
+          returns: f32[P], of the whole game.
+          over: bool[], whether it has ended.
+        """
+        own = controllers == LEARNER
+        lead = jnp.max(jnp.where(own, returns, -jnp.inf)) - jnp.max(jnp.where(own, -jnp.inf, returns))
+        entry = jnp.arange(len(self.names)) == jnp.max(controllers)
+        games = (over & entry).astype(jnp.float32)
+        won = jnp.where(lead > 0.0, 1.0, jnp.where(lead == 0.0, 0.5, 0.0))
+        won = jnp.where(jnp.all(own), 0.5, won)
+        return Results(games=games, score=games * won, redealt=jnp.float32(0.0))
+
+    def learn(self, pool: PoolState, results: Results) -> PoolState:
+        """The pool after the games of one update (sums over all devices), which has dealt anew what was stale."""
+        kept = jnp.exp2(-results.games / self.config.half_life)
+        return pool.replace(
+            games=pool.games * kept + results.games,
+            score=pool.score * kept + results.score,
+            elo=self.rate(pool.elo, results),
+            stale=jnp.zeros_like(pool.stale),
+        )
+
+    def rate(self, elo: jax.Array, results: Results) -> jax.Array:
+        """Ratings f32[1 + E] after the games of one update; the formula is at the top of this module."""
+        games, score = results.games[1:], results.score[1:]
+        expected = 1.0 / (1.0 + 10.0 ** ((elo[1:] - elo[LEARNER]) / 400.0))
+        surprise = score - games * expected
+        moving = jnp.arange(games.shape[0]) > 0 if self.bots else jnp.zeros(games.shape[0], bool)
+        own = _gain_over_games(jnp.sum(games)) * jnp.sum(surprise)
+        others = jnp.where(moving, -_gain_over_games(games) * surprise, 0.0)
+        return elo + jnp.concatenate([own[None], others])
+
+    def renew(self, pool: PoolState, params: Any, number: jax.Array) -> PoolState:
+        """The pool after update `number` - 1: with a new snapshot every `league.snapshot_every` updates."""
+        if not self.slots or not self.config.snapshot_every:
+            return pool
+        due = number % self.config.snapshot_every == 0
+        return jax.lax.cond(due, add_snapshot, lambda pool, *_: pool, pool, params, number)
+
+    def metrics(self, pool: PoolState, results: Results) -> dict[str, jax.Array]:
+        """Tags -> f32[]; an opponent that is not there, or was never met, has no win rate (NaN)."""
+        share, rate = self.shares(pool), win_rates(pool)
+        found = {"league/redealt": results.redealt, "league/elo/self": pool.elo[LEARNER]}
+        for number, name in enumerate(self.names):
+            found |= {f"league/share/{name}": share[number], f"league/games/{name}": results.games[number]}
+            if number != LEARNER:
+                known = pool.games[number] > 0.0
+                found[f"league/win_rate/{name}"] = jnp.where(known, rate[number], jnp.nan)
+                found[f"league/elo/{name}"] = pool.elo[number]
+        return found
+
+
+def _gain_over_games(games: jax.Array) -> jax.Array:
+    """gain(n) / n of the Elo formula: points per game more or less than expected."""
+    return GAIN_PER_GAME / (1.0 + GAIN_PER_GAME * games / LARGEST_GAIN)
+
+
+def make_league(config: Config, env: Env) -> League:
+    """The pool of a configuration with `league.opponents`.
+
+    Raises:
+      UserError: opponents or seats that the game does not have.
+    """
+    check_league_game(config, env)
+    league = config.league
+    bots = league_bots(league, env)
+    weights = [league.weights.get(name, 1.0) for name in bots]
+    weights += [league.weights.get(SNAPSHOTS, 1.0)] * league.snapshots
+    return League(
+        num_players=env.num_players,
+        bots=bots,
+        switch=env.bot_switch(bots) if bots else None,
+        config=league,
+        slots=league.snapshots,
+        relative=np.array(weights, np.float32),
+    )

@@ -1,0 +1,172 @@
+"""Who holds which seat: drawn when a game starts, fixed until it ends.
+
+Every lane carries the *controllers* of its game (`Lanes.controllers`, i8[P]), so an opponent never changes in the
+middle of a game (PufferLib 620). Controller 0 is the learner, 1 .. M are scripted bots; `jaxrl.league.pool` adds frozen
+snapshots of the learner behind them. Here are the bots, and the fixed mixes of the configuration key `seats`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.core import Env, Key, State
+from envs.errors import UserError, nearest
+from jaxrl.config.schema import SeatMix
+
+LEARNER = 0
+Switch = Callable[[State, jax.Array, Key], jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Seats:
+    """What every way to fill the seats has in common: the scripted bots.
+
+    Attributes:
+      num_players: P.
+      bots: controller i is bot ``bots[i - 1]``.
+      switch: `Env.bot_switch` of them, None without bots.
+    """
+
+    num_players: int
+    bots: tuple[str, ...]
+    switch: Switch | None
+
+    @property
+    def varied(self) -> bool:
+        """Whether a seat can ever be held by anybody but the learner; if not, none of this costs anything."""
+        raise NotImplementedError
+
+    def deal(self, key: Key, odds: Any) -> jax.Array:
+        """The controllers of one new game, i8[P]; `odds` are one lane's."""
+        raise NotImplementedError
+
+    # ---- only a pool has more to say; without one its state and its results are None ----
+
+    def init(self, params: Any) -> Any:
+        """The pool before the first update."""
+        del params
+        return None
+
+    def odds(self, pool: Any, lane_ids: jax.Array) -> Any:
+        """What `deal` needs to know of the pool, with a leading axis B (u32[B], global lane numbers)."""
+        del pool, lane_ids
+        return None
+
+    def no_results(self) -> Any:
+        """Sums over no games."""
+        return None
+
+    def results(self, controllers: jax.Array, returns: jax.Array, over: jax.Array) -> Any:
+        """The result of one lane's game: controllers i8[P], returns f32[P], bool[] whether it has ended."""
+        del controllers, returns, over
+        return None
+
+    def learn(self, pool: Any, results: Any) -> Any:
+        """The pool after the games of one update."""
+        del results
+        return pool
+
+    def renew(self, pool: Any, params: Any, number: jax.Array) -> Any:
+        """The pool after update `number` - 1 has made new parameters."""
+        del params, number
+        return pool
+
+    def metrics(self, pool: Any, results: Any) -> dict[str, jax.Array]:
+        """TensorBoard tags -> f32[]."""
+        del pool, results
+        return {}
+
+    def override(self, state: State, controller: jax.Array, action: jax.Array, key: Key) -> jax.Array:
+        """Replaces the network's action where a bot holds the seat.
+
+        Args:
+          state: one game.
+          controller: i8[S], of the seats asked now.
+          action: i32[S], the network's.
+          key: the bots' randomness.
+
+        Returns:
+          i32[S].
+        """
+        if self.switch is None:
+            return action
+        index = jnp.clip(controller.astype(jnp.int32) - 1, 0, len(self.bots) - 1)
+        choice = self.switch(state, index if state.current_player.ndim else index[0], key)
+        held = (controller != LEARNER) & (controller <= len(self.bots))
+        return jnp.where(held, jnp.reshape(choice, action.shape).astype(jnp.int32), action)
+
+
+@dataclasses.dataclass(frozen=True)
+class MixedSeats(Seats):
+    """The configured `seats` as small tables; M mixes, N = the most bots in one of them."""
+
+    cumulative: np.ndarray  # f32[M], cumulative probabilities of the mixes
+    learners: np.ndarray  # i32[M], seats of the learner
+    choices: np.ndarray  # i8[M, N], controllers of the other seats
+    num_choices: np.ndarray  # i32[M]
+
+    @property
+    def varied(self) -> bool:
+        """Whether there are bots."""
+        return bool(self.bots)
+
+    def deal(self, key: Key, odds: Any) -> jax.Array:
+        """The controllers of one new game, i8[P]."""
+        del odds
+        seats = self.num_players
+        if not self.varied:
+            return jnp.zeros(seats, jnp.int8)
+        uniform = jax.random.uniform(key, (1 + 2 * seats,))
+        mix = jnp.sum(uniform[0] >= jnp.asarray(self.cumulative[:-1])).astype(jnp.int32)
+        rank = random_ranks(uniform[1 : 1 + seats])
+        count = jnp.asarray(self.num_choices)[mix]
+        choice = jnp.minimum((uniform[1 + seats :] * count).astype(jnp.int32), count - 1)
+        bot = jnp.asarray(self.choices)[mix][jnp.maximum(choice, 0)]
+        return jnp.where(rank < jnp.asarray(self.learners)[mix], jnp.int8(LEARNER), bot)
+
+
+def random_ranks(uniform: jax.Array) -> jax.Array:
+    """A random order i32[P] of 0 .. P - 1 from uniform numbers f32[P], without a sort."""
+    return jnp.sum(uniform[None, :] < uniform[:, None], axis=1)
+
+
+def make_mixed_seats(mixes: Sequence[SeatMix], env: Env) -> MixedSeats:
+    """The tables of the configured `seats` for `env`.
+
+    Raises:
+      UserError: an unknown bot, more learners than seats, or seats that nobody holds.
+    """
+    seats = env.num_players
+    names: list[str] = []
+    learners, choices = [], []
+    for index, mix in enumerate(mixes):
+        count = seats if mix.learners == "all" else int(mix.learners)
+        if count > seats:
+            raise UserError(f"seats.{index}.learners is {count}, but {env.id} has only {seats} seats.")
+        if count < seats and not mix.bots:
+            raise UserError(f"seats.{index} leaves {seats - count} seats to bots: name them in seats.{index}.bots.")
+        used = tuple(mix.bots) if count < seats else ()
+        for name in used:
+            if name not in env.bots:
+                raise UserError(f"seats.{index}.bots: {env.id} has no bot {name!r}; {nearest(name, env.bots)}")
+            if name not in names:
+                names.append(name)
+        learners.append(count)
+        choices.append([names.index(name) + 1 for name in used])
+    width = max(1, *(len(row) for row in choices)) if choices else 1
+    weights = np.array([mix.weight for mix in mixes], np.float64)
+    return MixedSeats(
+        num_players=seats,
+        bots=tuple(names),
+        switch=env.bot_switch(names) if names else None,
+        cumulative=np.cumsum(weights / weights.sum()).astype(np.float32),
+        learners=np.array(learners, np.int32),
+        choices=np.array([row + [0] * (width - len(row)) for row in choices], np.int8),
+        num_choices=np.array([len(row) for row in choices], np.int32),
+    )
