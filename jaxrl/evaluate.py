@@ -26,6 +26,7 @@ from jaxrl.runs import (
     make_act,
     make_evaluation_env,
 )
+from jaxrl.search.command import Searcher, add_search_arguments, evaluate_search, make_searcher, settings_of
 from jaxrl.tables import Row, by_candidate, format_differences, format_table, overall, scalars
 
 __all__ = ["Evaluator", "Row", "evaluate_players", "evaluation_record", "find_candidate", "format_table", "scalars"]
@@ -112,6 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
     parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
     parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: the game, e.g. env.options.x=v")
+    add_search_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -128,11 +130,12 @@ def main(args: argparse.Namespace) -> int:
     rivals = find_candidate(args.against, args, like=candidate).players if args.against else []
     settings = {"deals": deals, "seed": seed}
 
-    rows = evaluate_players(env, candidate.players, bots, **settings)
+    rows, searcher = evaluate_candidate(candidate, bots, args, settings)
     paired = evaluate_players(env, rivals[:1], bots, **settings) if rivals else []
-    direct = evaluate_players(env, candidate.players, rivals[:1], **settings) if rivals and env.num_players > 1 else []
+    direct = evaluate_candidate(candidate, rivals[:1], args, settings)[0] if rivals and env.num_players > 1 else []
     policy = "greedy" if config.evaluate.greedy and not args.sampled else "sampled"
-    print(f"{args.candidate}: {policy} policy, {deals} deals x {env.num_players} seats, evaluation seed {seed}")
+    player = str(searcher) if searcher else f"{policy} policy"
+    print(f"{args.candidate}: {player}, {deals} deals x {env.num_players} seats, evaluation seed {seed}")
     if candidate.run is not None:
         print(f"checkpoint after {candidate.run.update} updates, parameters {candidate.run.params_hash}")
     print(format_table(rows + paired, env.num_players))
@@ -143,9 +146,21 @@ def main(args: argparse.Namespace) -> int:
         print(f"\n{format_differences(pairs)}")
     if candidate.run is not None:
         record = evaluation_record(candidate.run, rows + paired, direct, policy=policy, seed=seed)
+        record |= {"search": searcher.record()} if searcher else {}
         count = append_json(find_run(args.candidate).evaluation_file, record)
         print(f"evaluation number {count} of this run; all of them are in evaluation.json")
     return 0
+
+
+def evaluate_candidate(
+    candidate: Candidate, opponents: Sequence[Player], args: argparse.Namespace, settings: dict[str, int]
+) -> tuple[list[Row], Searcher | None]:
+    """Rows of a candidate against each opponent, with the search that the options ask for, and that search."""
+    if args.search is None:
+        return evaluate_players(candidate.env, candidate.players, opponents, **settings), None
+    bot = None if candidate.run else candidate.players[0].name
+    searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), args.search_model, bot)
+    return evaluate_search(candidate.env, searcher, candidate.players, opponents, **settings), searcher
 
 
 def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Player], **settings: Any) -> list[Row]:

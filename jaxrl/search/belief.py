@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.core import Env, Key, PyTree, State, select
+from envs.core import Env, Key, State, select
 from envs.errors import UserError
-from jaxrl.search.playout import is_over
-from jaxrl.search.policies import Policy, SearchParams
+from jaxrl.search.playout import Table, is_over
+from jaxrl.search.policies import SearchParams
 from jaxrl.search.sparse import where_needed
 
 DEAD = -1e30  # the log weight of a particle that cannot be the real world
@@ -39,18 +39,21 @@ class Belief:
     """The rules of a belief.
 
     Attributes:
-      env: the game.
-      model: how the others choose.
+      table: the game, and the model of how the others choose.
       particles: K; 0 keeps none.
       doubt: the share of the others' choices that are uniformly random for all that the model knows.
       batch: particles to be weighed side by side.
     """
 
-    env: Env
-    model: Policy
+    table: Table
     particles: int
     doubt: float
     batch: int
+
+    @property
+    def env(self) -> Env:
+        """The game."""
+        return self.table.env
 
     def init(self, params: SearchParams, state: State, seat: jax.Array, key: Key) -> Memory:
         """The memory of `seat` (i32[]) before the first action."""
@@ -77,7 +80,7 @@ class Belief:
         chunk = max(1, self.batch // self.particles)
         others = before.current_player != seat
         weigh = where_needed(self._weigh, chunk)
-        gained = weigh(others, jnp.zeros(self.particles), params.model, (memory.particles, action, weigh_key))
+        gained = weigh(others, jnp.zeros(self.particles), params, (memory.particles, action, weigh_key))
         move = where_needed(lambda _, lanes: jax.vmap(self._move)(*lanes), chunk)
         return move(~is_over(after), memory, (), (memory, gained, action, after, move_key))
 
@@ -119,11 +122,12 @@ class Belief:
 
         return jax.vmap(one)(particles, jax.random.split(key, count))
 
-    def _weigh(self, model: PyTree, lanes: tuple[State, jax.Array, Key]) -> jax.Array:
+    def _weigh(self, params: SearchParams, lanes: tuple[State, jax.Array, Key]) -> jax.Array:
         """Log-likelihoods f32[C, K] of the seen actions in the particles of C games."""
+        model, its_params = self.table.others(params)
 
         def one(particle: State, action: jax.Array, key: Key) -> jax.Array:
-            likelihood = self.model.likelihood(model, particle, action, key)
+            likelihood = model.likelihood(its_params, particle, action, key)
             uniform = 1.0 / jnp.maximum(jnp.sum(particle.legal_action_mask), 1)
             return jnp.log((1.0 - self.doubt) * likelihood + self.doubt * uniform + 1e-12)
 

@@ -35,7 +35,7 @@ class Race(NamedTuple):
     """The state of the race in C games."""
 
     total: jax.Array  # f32[C, A], sums of results
-    count: jax.Array  # f32[C, A], simulated games
+    games: jax.Array  # f32[C, A], simulated games
 
 
 def rounds_and_slots(settings: SearchSettings) -> tuple[int, int]:
@@ -44,7 +44,7 @@ def rounds_and_slots(settings: SearchSettings) -> tuple[int, int]:
     return rounds, settings.simulations // rounds
 
 
-def survivors(first: jax.Array, number: int, rounds: int) -> jax.Array:
+def survivors(first: jax.Array, number: jax.Array | int, rounds: int) -> jax.Array:
     """i32[...]: how many of `first` actions run in round `number`: from all in the first to two in the last."""
     share = number / max(rounds - 1, 1)
     first_f = jnp.maximum(first, 1).astype(jnp.float32)
@@ -99,7 +99,7 @@ def _rank(score: jax.Array) -> jax.Array:
 
 
 def _mean(race: Race) -> jax.Array:
-    return race.total / jnp.maximum(race.count, 1.0)
+    return race.total / jnp.maximum(race.games, 1.0)
 
 
 def _run(
@@ -136,7 +136,7 @@ def _run(
     else:
         result = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
     weight = counted.astype(jnp.float32)
-    race = Race(race.total.at[row, action].add(weight * result), race.count.at[row, action].add(weight))
+    race = Race(race.total.at[row, action].add(weight * result), race.games.at[row, action].add(weight))
     return race, used + each
 
 
@@ -145,7 +145,7 @@ def _plan(race: Race, order: jax.Array, logits: jax.Array, legal: jax.Array, set
     mean = _mean(race)
     value = jnp.take_along_axis(mean, action[:, None], axis=1)[:, 0]
     # An action that was not tried is worth what the tried ones are worth to the network's policy.
-    tried = race.count > 0
+    tried = race.games > 0
     share = jax.nn.softmax(jnp.where(tried, logits, OUT), axis=1)
     rest = jnp.sum(jnp.where(tried, share * mean, 0.0), axis=1, keepdims=True)
     results = jnp.where(tried, mean, rest)

@@ -60,15 +60,17 @@ class Search:
         return planner(self.table, self.belief, self.guide, self.settings, params, lanes)
 
 
-def make_search(env: Env, settings: SearchSettings, *, own: Policy, model: Policy, guide: Guide) -> Search:
+def make_search(
+    env: Env, settings: SearchSettings, *, own: Policy, guide: Guide, model: Policy | None = None
+) -> Search:
     """A search player.
 
     Args:
       env: the game.
       settings: see `SearchSettings`; without `Env.reconcile` the worlds are drawn anew at every move.
       own: how the searching seat goes on in simulated games.
-      model: how all other seats play.
       guide: priors of actions, and values for the planner "tree".
+      model: how all other seats play; None: like the searching seat.
 
     Raises:
       UserError: the game is simultaneous or does not say what is hidden, or wins are wanted in a one-seat game.
@@ -77,8 +79,9 @@ def make_search(env: Env, settings: SearchSettings, *, own: Policy, model: Polic
         raise UserError(f"{env.id} asks all seats at once: search is for games that ask one seat at a time.")
     if settings.objective == "wins" and env.num_players < 2:
         raise UserError(f"{env.id} has one seat: search for the objective 'return', nobody can be beaten.")
-    belief = Belief(env, model, settings.particles, settings.doubt, settings.batch)
+    table = Table(env, own, model)
+    belief = Belief(table, settings.particles, settings.doubt, settings.batch)
     jax.eval_shape(lambda key: belief.permuted(env.init(key), jnp.int32(0), key), jax.random.key(0))
     if not can_believe(env):
         belief = dataclasses.replace(belief, particles=0)
-    return Search(settings, Table(env, own, model), belief, guide)
+    return Search(settings, table, belief, guide)

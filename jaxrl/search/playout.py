@@ -12,18 +12,22 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.core import Env, Key, State, select
+from envs.core import Env, Key, PyTree, State, select
 from jaxrl.match import MAX_STEPS
 from jaxrl.search.policies import Policy, SearchParams
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A game and who plays it: one seat's own policy, and the model of all other seats."""
+    """A game and who plays it: one seat's own policy, and the model of all other seats (None: that policy too)."""
 
     env: Env
     own: Policy
-    model: Policy
+    model: Policy | None
+
+    def others(self, params: SearchParams) -> tuple[Policy, PyTree]:
+        """Who moves for the other seats, and with which parameters."""
+        return (self.own, params.own) if self.model is None else (self.model, params.model)
 
 
 class Playout(NamedTuple):
@@ -51,17 +55,19 @@ def choose(table: Table, params: SearchParams, state: State, seat: jax.Array, ke
     """
     mine, running = state.current_player == seat, ~is_over(state)
 
-    def ask(policy: Policy, own_params, wanted: jax.Array) -> jax.Array:
+    def ask(policy: Policy, its_params: PyTree, wanted: jax.Array) -> jax.Array:
         def play(games: tuple[State, Key]) -> jax.Array:
-            return jax.vmap(policy.act, in_axes=(None, 0, 0))(own_params, *games).astype(jnp.int32)
+            return jax.vmap(policy.act, in_axes=(None, 0, 0))(its_params, *games).astype(jnp.int32)
 
         def nothing(games: tuple[State, Key]) -> jax.Array:
             return jnp.zeros_like(seat)
 
         return jax.lax.cond(jnp.any(wanted), play, nothing, (state, keys))
 
+    if table.model is None:
+        return ask(table.own, params.own, running)
     own = ask(table.own, params.own, mine & running)
-    return jnp.where(mine, own, ask(table.model, params.model, ~mine & running))
+    return jnp.where(mine, own, ask(*table.others(params), ~mine & running))
 
 
 def play_on(

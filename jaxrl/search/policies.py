@@ -30,7 +30,7 @@ class SearchParams(NamedTuple):
     """What a search player is parametrised by."""
 
     own: PyTree  # of the policy that moves for the searching seat, and of its guide
-    model: PyTree  # of the policy that moves for all others
+    model: PyTree = None  # of the policy that moves for all others
 
 
 def bot_policy(bot: Bot, draws: int = 2) -> Policy:
@@ -40,16 +40,18 @@ def bot_policy(bot: Bot, draws: int = 2) -> Policy:
       bot: (state, key) -> action.
       draws: how often the bot is asked for one likelihood; it tells only what it does, not with which probability.
     """
-    return _asked(lambda params, state, key: bot(state, key), draws)
+    return act_policy(lambda params, state, key: bot(state, key), draws)
 
 
 def switch_policy(env: Env, names: Sequence[str], draws: int = 2) -> Policy:
     """The bot `names[index]`; its parameter is the index i32[], so that one program serves for all of them."""
     play = env.bot_switch(tuple(names))
-    return _asked(lambda index, state, key: play(state, index, key), draws)
+    return act_policy(lambda index, state, key: play(state, index, key), draws)
 
 
-def _asked(act: Callable[[PyTree, State, Key], jax.Array], draws: int) -> Policy:
+def act_policy(act: Callable[[PyTree, State, Key], jax.Array], draws: int = 2) -> Policy:
+    """Any player of which only the choice is known: (params, state, key) -> action."""
+
     def likelihood(params: PyTree, state: State, action: jax.Array, key: Key) -> jax.Array:
         keys = jax.random.split(key, draws)
         same = jax.vmap(lambda k: act(params, state, k) == action)(keys)
