@@ -36,6 +36,7 @@ COMMANDS = {
     "train": Command("jaxrl.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", True),
     "resume": Command("jaxrl.trainer", "resume", "continue a run exactly where it stopped", True),
     "evaluate": Command("jaxrl.evaluate", "", "play a run against every bot, or against another run"),
+    "tournament": Command("jaxrl.league.tournament", "", "play a round robin: win matrix, ratings, heat map"),
     "play": Command("jaxrl.play", "", "sit at the table with a trained agent"),
     "export": Command("jaxrl.export", "", "write a policy file for inference"),
     "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
@@ -91,8 +92,8 @@ def _run(argv: list[str]) -> int:
     if command.devices:
         _prepare_devices(name, rest)
     elif name != "config":
-        # Evaluation spreads its games over all cores; the others play one game.
-        devices = xla.cores() if name == "evaluate" else 1
+        # Evaluation and tournaments spread their games over all cores; the others play one game.
+        devices = xla.cores() if name in ("evaluate", "tournament") else 1
         xla.set_flags(devices, deterministic=False, fusion=_fusion(_game(name, rest)))
     parser = Parser(prog=f"jaxrl {name}", description=command.help, allow_abbrev=False)
     if command.devices and name != "resume":
@@ -190,8 +191,8 @@ def _fusion(game: str | None) -> bool:
 
 
 def _saved_config(arguments: list[str]) -> str | None:
-    """The configuration file of the run that `resume` names, if there is one."""
-    for text in arguments:
+    """The configuration file of the run that the arguments name, if there is one."""
+    for text in (argument.partition("@")[0] for argument in arguments):  # RUN@UPDATE in a tournament
         for folder in (Path(text), Path("runs") / text):
             if (folder / "config.yaml").is_file():
                 return str(folder / "config.yaml")

@@ -29,12 +29,13 @@ Act = Callable[..., jax.Array]
 """(params, state, key) -> i32[], a legal action for the seat asked (i32[P] in a simultaneous game); a player with a
 memory takes it as the fourth argument."""
 
-FINAL_DEALS, TRAINING_DEALS = 0, 1
+FINAL_DEALS, TRAINING_DEALS, EXPLOIT_DEALS = 0, 1, 2
 """Streams of deals under one evaluation seed: results are never measured on the deals that chose a checkpoint."""
 
 MAX_STEPS = 20_000  # a game longer than this does not end
 LANES = 2048  # games side by side on one device, which bounds the memory
 STARTER = "starter"  # a figure of `Env.episode_stats`: 1 for the seat that started
+_OF_THE_MEMORY = 0xFFFFFFFF  # folded into the key of a step for the memory: no player has this number
 _BEFORE_THE_GAME = 0xFFFFFFFF  # the time folded into the key of a memory's beginning: no step has it
 
 
@@ -131,13 +132,7 @@ def play_match(
         asked = holder[state.current_player]  # i32[], or i32[P] in a simultaneous game
         return functools.reduce(lambda rest, i: jnp.where(asked == i, chosen[i], rest), range(1, len(acts)), chosen[0])
 
-    bound = None
-    if memory is not None:  # with player 0's parameters, and a stream of its own for what it draws
-        bound = MemoryFns(
-            init=functools.partial(memory.init, params[0]),
-            update=lambda *args: memory.update(params[0], *args[:-1], jax.random.fold_in(args[-1], len(acts))),
-        )
-    return play_games(env, choose, holders, keys, max_steps, bound)
+    return play_games(env, choose, holders, keys, max_steps, memory, params[0])
 
 
 def play_games(
@@ -147,8 +142,9 @@ def play_games(
     keys: GameKeys,
     max_steps: int = MAX_STEPS,
     memory: MemoryFns | None = None,
+    params: PyTree = None,
 ) -> Games:
-    """`play_match` with any way to choose the actions; `memory` as there, its functions without `params`."""
+    """`play_match` with any way to choose the actions; `memory` as there, with the `params` of player 0."""
     seats = jnp.argmax(holders == 0, axis=1).astype(jnp.int32)  # i32[N], player 0's
 
     def step(
@@ -159,7 +155,8 @@ def play_games(
         after = env.step(state, action, step_key)
         if memory is None:
             return after, None
-        updated = memory.update(remembered, state, action, after, seat, seat_key)
+        key = jax.random.fold_in(seat_key, _OF_THE_MEMORY)
+        updated = memory.update(params, remembered, state, action, after, seat, key)
         return after, select(_over(state), remembered, updated)
 
     def running(carry: _Carry) -> jax.Array:
@@ -178,7 +175,7 @@ def play_games(
         )
 
     def remember(state: State, seat: jax.Array, key: Key) -> PyTree:
-        return memory.init(state, seat, jax.random.fold_in(key, _BEFORE_THE_GAME)) if memory else None
+        return memory.init(params, state, seat, jax.random.fold_in(key, _BEFORE_THE_GAME)) if memory else None
 
     state = jax.vmap(env.init_deal)(keys.deal)
     start = _Carry(
@@ -346,7 +343,7 @@ class Matchup:
           opponents: players of whom one fills all other seats; empty in a one-seat game.
           deals: D, each played P times.
           seed: the evaluation seed.
-          stream: which deals under that seed, `FINAL_DEALS` or `TRAINING_DEALS`.
+          stream: which deals under that seed: `FINAL_DEALS`, `TRAINING_DEALS` or `EXPLOIT_DEALS`.
           lanes: games side by side on one device.
           max_steps: where to give up on a game without an end.
           memory: the candidate's, if it has one.

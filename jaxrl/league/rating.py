@@ -125,7 +125,7 @@ def bradley_terry(
     fixed = 0 if anchor is None else list(names).index(anchor)
     np.fill_diagonal(scores, 0.0)
     met = scores + scores.T > 0
-    apart = [names[i] for i in np.flatnonzero(~_reachable(met)[fixed])]
+    apart = [names[int(i)] for i in np.flatnonzero(~_reachable(met)[fixed])]
     if apart:
         raise UserError(f"{', '.join(apart)} and {names[fixed]} are not connected by games: they cannot be compared.")
     virtual = 0.0 if _reachable(scores > 0).all() else VIRTUAL_DRAWS

@@ -1,0 +1,302 @@
+"""Round robins: players of known strength, one program for bots and networks, the comparison with a reference."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import yaml
+
+from envs.errors import UserError
+from jaxrl import checkpoint, cli, evaluate, runs
+from jaxrl import config as configs
+from jaxrl.league import heatmap, reference
+from jaxrl.league.entrants import Entrant, Groups, find_entrants
+from jaxrl.league.results import Results
+from jaxrl.league.tournament import Tournament
+from jaxrl.match import Player, bot_player
+from jaxrl.networks.factory import make_network
+from jaxrl.outcomes import Outcomes
+from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
+
+MATRIX = Path(__file__).parent / "golden" / "beasty_bar" / "bot_matrix.json"
+BOTS = ["env.id=tests.games:HighCard", "run.cache_dir=''"]
+
+
+def ranked(params, state, key):
+    """A network for TicTacToe: the legal cell with the largest parameter."""
+    return jnp.argmax(jnp.where(state.legal_action_mask, params, -1.0)).astype(jnp.int32)
+
+
+def reversed_ranked(params, state, key):
+    """Another network: the legal cell with the smallest parameter."""
+    return jnp.argmin(jnp.where(state.legal_action_mask, params, 99.0)).astype(jnp.int32)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Two bots, two sets of parameters of one network and one of another; also against themselves."""
+    env = TicTacToe(random_start=True)
+    up, down = jnp.arange(9.0), jnp.arange(9.0)[::-1]
+    players = [
+        Entrant("random"),
+        Entrant("first up", ranked, up),
+        Entrant("lowest"),
+        Entrant("first down", ranked, down),
+        Entrant("second up", reversed_ranked, up),
+    ]
+    return Tournament(env, players, deals=200, seed=3, self_pairs=True).run()
+
+
+def test_every_player_is_itself_in_every_pair(mixed):
+    """The players "first down" and "second up" play as the bot "lowest" does, and "first up" the other way round."""
+    names = mixed.names
+    assert mixed.games.tolist() == [[400] * 5] * 5 and mixed.total_games == 15 * 400
+    lowest = [names.index(name) for name in ("lowest", "first down", "second up")]
+    for i in lowest:
+        for j in lowest:  # two equal deterministic players on both seats of a deal
+            assert mixed.counts[i, j, 0] == mixed.counts[i, j, 2]
+            assert mixed.covariance[i, j, 0, 1] == pytest.approx(-mixed.covariance[i, j, 1, 1] / 2)
+    first_up, random = names.index("first up"), names.index("random")
+    rates = mixed.rates()
+    against = [rates[first_up, i] for i in lowest]  # the same meeting on three lists of deals
+    assert np.abs(np.subtract(against, against[0])).max() < 0.15
+    against = [rates[i, random] for i in lowest]
+    assert np.abs(np.subtract(against, against[0])).max() < 0.15
+    turned = rates.transpose(1, 0, 2)[..., ::-1]
+    np.testing.assert_array_equal(rates[~np.eye(5, dtype=bool)], turned[~np.eye(5, dtype=bool)])
+    np.testing.assert_allclose(mixed.points, mixed.counts @ [1, 0.5, 0])
+
+
+def test_a_pair_agrees_with_an_evaluation():
+    """Other deals, the same players: within the errors of both."""
+    env = HighCard()
+    results = Tournament(env, [Entrant("lowest"), Entrant("highest")], deals=300).run()
+    row = evaluate.evaluate_players(env, [bot_player(env, "highest")], [bot_player(env, "lowest")], deals=300, seed=1)
+    expected = row[0].samples.outcomes.tally()
+    assert results.games[1, 0] == expected.games == 900
+    for k in range(3):
+        share = expected[k] / 900
+        assert abs(results.counts[1, 0, k] / 900 - share) < 4 * np.sqrt(2 * share * (1 - share) / 900) + 1e-9
+
+
+def test_three_seats_are_rated_by_the_seats_left_behind():
+    env = HighCard()
+    results = Tournament(env, [Entrant(name) for name in env.bots], deals=60, self_pairs=True).run()
+    assert len(results.played) == 9, "both directions: one at a table of two"
+    assert np.allclose(np.diag(results.points), np.diag(results.games) / 2, rtol=0.25)
+    assert results.points[1, 1] == results.games[1, 1] / 2  # equal deterministic players, exactly
+
+
+def test_both_directions_count_where_a_table_has_more_than_two():
+    """60 of 100 points at the other's table, and 30 given away at the own: 130 of 200 altogether."""
+    results = Results.empty(["a", "b"], 4)
+    won = np.ones((25, 4), np.int8)
+    results.add(0, 1, Outcomes(won, won * 9, None, None), 60.0)
+    results.add(1, 0, Outcomes(-won, won * 9, None, None), 30.0)
+    ratings = results.ratings("b")
+    assert ratings.rating[0] == pytest.approx(400 * np.log10(0.65 / 0.35))
+    assert results.total_games == 200 and results.mean_steps == 9
+    assert "| a " in results.rating_table(ratings) and " 200 " in results.rating_table(ratings)
+
+
+def test_simultaneous_games():
+    env = RockPaperScissors(rounds=1)
+    rock = Entrant("rock", lambda params, state, key: params, jnp.zeros(2, jnp.int32))
+    rates = Tournament(env, [Entrant("random"), rock], deals=500).run().rates()[0, 1]
+    assert np.abs(rates - 1 / 3).max() < 4 * np.sqrt(2 / 9 / 1000)
+
+
+def test_results_repeat_and_do_not_depend_on_portions():
+    env, players = TicTacToe(random_start=True), [Entrant("random"), Entrant("lowest")]
+    whole, again = (Tournament(env, players, deals=40, seed=2, lanes=lanes).run() for lanes in (2048, 12))
+    np.testing.assert_array_equal(whole.counts, again.counts)
+    np.testing.assert_array_equal(whole.steps, again.steps)
+
+
+def test_groups_stack_the_parameters_of_one_network():
+    groups = Groups([Entrant("a", ranked, jnp.ones(2)), Entrant("bot"), Entrant("b", ranked, jnp.zeros(2))])
+    assert groups.bots == ["bot"] and groups.acts == [ranked]
+    assert groups.group.tolist() == [1, 0, 1] and groups.slot.tolist() == [0, 0, 1]
+    np.testing.assert_array_equal(groups.params[0], [[1, 1], [0, 0]])
+
+
+def test_too_little_to_play():
+    with pytest.raises(UserError, match="needs two players"):
+        Tournament(HighCard(), [Entrant("random")], deals=4)
+    with pytest.raises(UserError, match="a game for one"):
+        Tournament(Corridor(), [Entrant("random")] * 2, deals=4)
+    with pytest.raises(UserError, match="--deals must be at least 2"):
+        Tournament(HighCard(), [Entrant("random"), Entrant("lowest")], deals=1)
+
+
+# ---- a reference ----
+
+TRUTH = np.array([[[0.45, 0.10, 0.45], [0.60, 0.15, 0.25]], [[0.25, 0.15, 0.60], [0.40, 0.20, 0.40]]])
+
+
+def simulated(random: np.random.Generator, truth: np.ndarray, deals: int = 400) -> Results:
+    """Results of two players whose games are independent, with these rates."""
+    results = Results.empty(["a", "b"], 2)
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        result = random.choice([1, 0, -1], p=truth[i, j], size=(deals, 2)).astype(np.int8)
+        results.add(i, j, Outcomes(result, np.full(result.shape, 5), None, None), float((result + 1).sum() / 2))
+    return results
+
+
+def known(games: float = 100_000) -> reference.Reference:
+    return reference.Reference(["b", "a"], 100 * TRUTH[::-1, ::-1], np.full((2, 2), games), 0.1)
+
+
+def test_the_statistic_is_chi_square_when_they_agree():
+    """400 simulated matrices with 4 degrees of freedom: mean 4 and variance 8, within 4 standard errors."""
+    random = np.random.default_rng(1)
+    agreements = [reference.compare(simulated(random, TRUTH), known(games=1e9)) for _ in range(400)]
+    values = np.array([agreement.chi_square for agreement in agreements])
+    assert agreements[0].degrees == 4 and agreements[0].pairs == 3
+    assert abs(values.mean() - 4) < 4 * np.sqrt(8 / 400)
+    small = np.mean([agreement.p_value < 0.1 for agreement in agreements])
+    assert abs(small - 0.1) < 4 * np.sqrt(0.09 / 400)
+    assert np.mean([agreement.ok for agreement in agreements]) > 0.98
+
+
+def test_a_different_matrix_is_noticed():
+    random = np.random.default_rng(2)
+    changed = TRUTH.copy()
+    changed[0, 1] = 0.50, 0.15, 0.35
+    agreement = reference.compare(simulated(random, changed), known())
+    assert not agreement.ok and agreement.p_value < 1e-4
+    assert (agreement.worst.row, agreement.worst.column) == ("a", "b") and abs(agreement.worst.z) > 4
+    assert "DISAGREE" in str(agreement) and "they agree" in str(reference.compare(simulated(random, TRUTH), known()))
+
+
+def test_the_reference_of_beasty_bar_is_consistent():
+    matrix = reference.load_reference(MATRIX)
+    assert len(matrix.names) == 10 and matrix.games[0, 0] == 100_000
+    assert np.abs(matrix.percent.sum(axis=-1) - 100).max() < 0.16
+    np.testing.assert_array_equal(matrix.percent, matrix.percent.transpose(1, 0, 2)[..., ::-1])
+
+
+WIDE = '{"names": ["a"], "win": [[1, 2]], "draw": [[1, 2]], "loss": [[1, 2]], "games": 3}'
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "x", WIDE])
+def test_a_broken_reference_is_one_sentence(tmp_path, content):
+    (tmp_path / "m.json").write_text(content)
+    with pytest.raises(UserError, match="not a matrix"):
+        reference.load_reference(tmp_path / "m.json")
+
+
+# ---- the command ----
+
+
+def test_the_command_writes_tables_and_compares(tmp_path, capsys):
+    third = np.full((3, 3), 100 / 3).tolist()
+    vague = {"names": ["random", "lowest", "highest"], "win": third, "draw": third, "loss": third, "games": 3}
+    (tmp_path / "vague.json").write_text(json.dumps(vague))
+    command = ["tournament", "bots", *BOTS, "--deals", "30", "--reference", str(tmp_path / "vague.json")]
+    assert cli.main([*command, "--out", str(tmp_path / "out"), "--no-picture"]) == 0, "three games say nothing"
+    output = capsys.readouterr().out
+    assert "row at a table of column" in output and "| random  | +0.0" in output and "they agree" in output
+    record = json.loads((tmp_path / "out" / "matrix.json").read_text())
+    assert record["ratings"]["anchor"] == "random" and record["names"] == ["random", "lowest", "highest"]
+    assert (tmp_path / "out" / "table.md").read_text() in output
+    assert not (tmp_path / "out" / "heatmap.png").exists()
+    (tmp_path / "vague.json").write_text(json.dumps(vague | {"games": 100_000}))
+    assert cli.main(command) == 1
+    assert "DISAGREE" in capsys.readouterr().out
+
+
+def test_what_a_tournament_writes_is_a_reference(mixed, tmp_path):
+    (tmp_path / "matrix.json").write_text(json.dumps(mixed.record()))
+    agreement = reference.compare(mixed, reference.load_reference(tmp_path / "matrix.json"))
+    assert agreement.ok and agreement.chi_square == pytest.approx(0.0) and agreement.pairs == 15
+
+
+def test_the_picture(mixed, tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib.image import imread
+
+    heatmap.draw(mixed, mixed.ratings("random"), tmp_path / "heatmap.png")
+    pixels = imread(tmp_path / "heatmap.png")
+    assert min(pixels.shape[:2]) > 500 and len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 50
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["bots", "bot:lowest", *BOTS], "'lowest' takes part twice"),
+        (["bot:lowst", *BOTS], "did you mean 'lowest'"),
+        (["bot:lowest", "no_such_run@all"], "no_such_run"),
+        (["bots", *BOTS, "--anchor", "bot:best"], "does not take part"),
+        (["bots", *BOTS, "--deals", "1"], "--deals must be at least 2"),
+        (["bots", *BOTS, "--reference", "no/such/file"], "cannot read the reference"),
+        (["bot:lowest", *BOTS], "needs two players"),
+    ],
+)
+def test_mistakes(capsys, arguments, message):
+    assert cli.main(["tournament", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_missing_plot_package_is_said_before_anything_is_played(capsys, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert cli.main(["tournament", "bots", *BOTS, "--out", str(tmp_path / "out")]) == 2
+    assert "jaxrl[plots]" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+# ---- runs ----
+
+
+@pytest.fixture
+def saved_run(tmp_path, monkeypatch):
+    """A run with checkpoints after 1 and 2 updates, of networks that were never trained."""
+    monkeypatch.chdir(tmp_path)
+    network = {"kind": "mlp", "hidden": [8]}
+    (tmp_path / "game.yaml").write_text(yaml.safe_dump({"env": {"id": "tests.games:HighCard"}, "network": network}))
+    config = configs.load("game.yaml", ["run.cache_dir=''", "run.name=mine"])
+    env = runs.make_env(config)
+    run = runs.new_run(config)
+    configs.save(config, run.config_file)
+    with closing(run.checkpoints()) as store:
+        for step in (1, 2):
+            params = make_network(config.network, env).init(jax.random.key(step))
+            store.save(checkpoint.take(step, {"params": params}, runs.make_stamp(config, env)))
+    return run
+
+
+def test_checkpoints_of_a_run_meet_each_other_and_bots(saved_run, capsys):
+    """The checkpoint plays as the evaluator's candidate does: the same outcomes at a table of "lowest"."""
+    assert cli.main(["tournament", "mine@all", "bot:lowest", "--deals", "40", "--anchor", "mine@1"]) == 0
+    output = capsys.readouterr().out
+    assert all(f"| {name} " in output for name in ("mine@1", "mine@2", "lowest")) and "anchor" in output
+    field = find_entrants(["bot:lowest", "mine@2", "mine@1"])
+    assert [entrant.name for entrant in field.entrants] == ["lowest", "mine@2", "mine@1"]
+    assert field.entrants[1].act is field.entrants[2].act is not None, "one network, stacked parameters"
+    results = Tournament(field.env, field.entrants, deals=300, seed=1).run()
+    players = [Player(entrant.name, entrant.act, entrant.params) for entrant in field.entrants[1:]]
+    rows = evaluate.evaluate_players(field.env, players, [bot_player(field.env, "lowest")], deals=300, seed=1)
+    for number, row in enumerate(rows, start=1):
+        expected = np.array(row.samples.outcomes.tally().rates())
+        error = 4 * np.sqrt(2 * expected * (1 - expected) / 900)
+        assert (np.abs(results.rates()[number, 0] - expected) <= error + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["mine@7"], "no checkpoint '7'"),
+        (["mine", "mine@2"], "takes part twice"),
+        (["mine", "env.id=tests.games:TicTacToe"], "is for bots alone"),
+        (["mine", "bot:best"], "no bot 'best'"),
+    ],
+)
+def test_mistakes_with_runs(saved_run, arguments, message):
+    with pytest.raises(UserError, match=message):
+        find_entrants(arguments)
