@@ -210,15 +210,16 @@ class CheckpointStore:
     is complete and the new one is under way.
     """
 
-    def __init__(self, directory: Path, *, keep: int = 3):
+    def __init__(self, directory: Path, *, keep: int = 3, keep_every: int = 0):
         """Touches nothing yet.
 
         Args:
           directory: created on the first save.
           keep: how many of the newest to keep.
+          keep_every: keep those of steps that are a multiple of this besides; 0 = none.
         """
         self.directory = Path(directory).absolute()
-        self._keep = keep
+        self._keep, self._keep_every = keep, keep_every
         self._manager: ocp.CheckpointManager | None = None
         # orbax prints the tracebacks of its background threads; every error reaches our caller anyway.
         logging.getLogger("absl").setLevel(logging.CRITICAL)
@@ -266,7 +267,10 @@ class CheckpointStore:
     def _writer(self) -> ocp.CheckpointManager:
         if self._manager is None:
             options = ocp.CheckpointManagerOptions(
-                max_to_keep=self._keep, enable_async_checkpointing=True, cleanup_tmp_directories=True
+                max_to_keep=self._keep,
+                keep_period=self._keep_every or None,
+                enable_async_checkpointing=True,
+                cleanup_tmp_directories=True,
             )
             self._manager = ocp.CheckpointManager(self.directory, options=options, item_names=(_STATE, _META))
         return self._manager

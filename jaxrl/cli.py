@@ -37,6 +37,10 @@ COMMANDS = {
     "resume": Command("jaxrl.trainer", "resume", "continue a run exactly where it stopped", True),
     "evaluate": Command("jaxrl.evaluate", "", "play a run against every bot, or against another run"),
     "tournament": Command("jaxrl.league.tournament", "", "play a round robin: win matrix, ratings, heat map"),
+    "exploit": Command(
+        "jaxrl.league.exploitability", "", "train best responses to a run: approximate exploitability", True
+    ),
+    "distill": Command("jaxrl.distill", "", "teach a run's network what a search finds"),
     "play": Command("jaxrl.play", "", "sit at the table with a trained agent"),
     "export": Command("jaxrl.export", "", "write a policy file for inference"),
     "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
@@ -94,7 +98,9 @@ def _run(argv: list[str]) -> int:
     elif name != "config":
         # Evaluation and tournaments spread their games over all cores; the others play one game.
         devices = xla.cores() if name in ("evaluate", "tournament") else 1
-        xla.set_flags(devices, deterministic=False, fusion=_fusion(_game(name, rest)))
+        # A search is a program that XLA cannot always compile with that fusion, and hardly faster with it.
+        search = any(text.startswith("--search") for text in rest)
+        xla.set_flags(devices, deterministic=False, fusion=not search and _fusion(_game(name, rest)))
     parser = Parser(prog=f"jaxrl {name}", description=command.help, allow_abbrev=False)
     if command.devices and name != "resume":
         parser.add_argument(

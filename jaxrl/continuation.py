@@ -17,6 +17,7 @@ from envs.errors import UserError
 from jaxrl import checkpoint
 from jaxrl.anakin import Anakin
 from jaxrl.config import Config
+from jaxrl.league.insert import insert_snapshot
 from jaxrl.ppo.state import TrainState
 from jaxrl.runs import RunDirectory, find_run, read_checkpoint
 
@@ -90,12 +91,15 @@ def first_state(anakin: Anakin, origin: Origin) -> TrainState:
         )
     except UserError as error:
         raise UserError(f"train.from_run: {origin.run.name!r} after {origin.update} updates: {error}") from error
-    return dataclasses.replace(fresh, **taken)
+    state = dataclasses.replace(fresh, **taken)
+    for step, params in _earlier(origin, wanted["params"], anakin.config.league.snapshots):
+        state = insert_snapshot(anakin, state, params, step)
+    return state
 
 
-def earlier_params(origin: Origin, template: Any, count: int) -> list[Any]:
-    """The parameters of the newest `count` checkpoints before `origin`, oldest first; damaged ones are left out."""
-    found: list[Any] = []
+def _earlier(origin: Origin, template: Any, count: int) -> list[tuple[int, Any]]:
+    """The newest `count` checkpoints before `origin`, oldest first: updates and parameters, without damaged ones."""
+    found: list[tuple[int, Any]] = []
     store = origin.run.checkpoints()
     for step in sorted((step for step in store.steps() if step < origin.update), reverse=True):
         if len(found) == count:
@@ -113,7 +117,7 @@ def earlier_params(origin: Origin, template: Any, count: int) -> list[Any]:
             {name: snapshot.meta["leaves"][name] for name in names},
             {"params": template},
         )
-        found.insert(0, tree["params"])
+        found.insert(0, (step, tree["params"]))
     return found
 
 

@@ -51,7 +51,7 @@ class Window:
     games and everything else is the mean of the calls.
     """
 
-    COUNTS = ("rollout/games", "rollout/illegal")
+    COUNTS = ("rollout/games", "rollout/illegal", "league/games/", "league/redealt")
     LAST = ("train/learning_rate", "train/entropy_coef", "train/temperature", "league/")
 
     def __init__(self, calls: list[dict[str, Any]] | None = None, seconds: float = 0.0):
@@ -79,10 +79,10 @@ class Window:
 
     def _figure(self, tag: str) -> np.ndarray:
         values = np.stack([call[tag] for call in self._calls]).astype(np.float64)  # f64[calls, ...]
+        if tag.startswith(self.COUNTS):
+            return values.sum(axis=0)
         if tag.startswith(self.LAST):
             return values[-1]
-        if tag in self.COUNTS:
-            return values.sum(axis=0)
         weight = np.ones_like(values)
         if tag.startswith("rollout/"):
             weight = np.stack([call["rollout/games"] for call in self._calls]).astype(np.float64)

@@ -5,6 +5,7 @@ runs/<name>/config.yaml        the resolved configuration
             best/<u>/          the state with the best evaluation during training; best.json says which
             metrics.jsonl      one row per log line; tensorboard/ holds the same
             evaluation.json    every evaluation table made of this run
+            exploitability.json   what best responses won against it: `jaxrl exploit`
 """
 
 from __future__ import annotations
@@ -57,13 +58,18 @@ class RunDirectory:
         return self.path / "evaluation.json"
 
     @property
+    def exploitability_file(self) -> Path:
+        """Every measurement of what a best response wins against this run."""
+        return self.path / "exploitability.json"
+
+    @property
     def best_file(self) -> Path:
         """Which checkpoint had the best evaluation during training."""
         return self.path / "best.json"
 
-    def checkpoints(self, keep: int = 3) -> CheckpointStore:
-        """The newest training states."""
-        return CheckpointStore(self.path / "checkpoints", keep=keep)
+    def checkpoints(self, keep: int = 3, keep_every: int = 0) -> CheckpointStore:
+        """The newest training states, and those at multiples of `keep_every` updates."""
+        return CheckpointStore(self.path / "checkpoints", keep=keep, keep_every=keep_every)
 
     def best(self) -> CheckpointStore:
         """The training state with the best evaluation during training."""

@@ -32,6 +32,9 @@ from jaxrl.evaluate import (
     format_table,
     opponent_names,
 )
+from jaxrl.league.exploit import Exploit, Exploiter
+from jaxrl.league.insert import insert_snapshot
+from jaxrl.league.pool import entry_names, with_results
 from jaxrl.match import Player
 from jaxrl.ppo.state import Counter, TrainState, make_hyper
 from jaxrl.runs import (
@@ -104,7 +107,7 @@ class Trainer:
         self.env: Env = make_env(config)
         self.evaluation_env: Env = make_evaluation_env(config)
         self.stamp = make_stamp(config, self.env)
-        self.store, self.best = run.checkpoints(config.train.keep), run.best()
+        self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
         snapshot = self.store.newest(quarantine=True) if resume and self.store.steps() else None
         if snapshot is not None:
             checkpoint.check_stamp(snapshot.meta, self.stamp)
@@ -129,6 +132,7 @@ class Trainer:
         self.progress = metrics.Progress(total * config.run.seeds, done_steps=self.steps * config.run.seeds)
         self._act = make_act(config, self.evaluation_env, greedy=config.evaluate.greedy)
         self._evaluation = TrainingEvaluation(config, self.evaluation_env, self._act, self._opponents())
+        self._exploiter = Exploiter(config, self.env, self.evaluation_env) if config.exploit.every else None
 
     @property
     def steps(self) -> int:
@@ -173,6 +177,8 @@ class Trainer:
         self.progress.show(self.steps * self.config.run.seeds, row)
         if train.evaluate_every and _due(before, self.update, train.evaluate_every):
             self._evaluate()
+        if self._exploiter is not None and _due(before, self.update, self.config.exploit.every):
+            self._exploit(self._exploiter)
         if _due(before, self.update, train.checkpoint_every):
             self.store.save(self._snapshot())
         self.store.check()
@@ -247,11 +253,32 @@ class Trainer:
         verdict = self._evaluation(self.players())
         self._log(verdict.row)
         self.progress.message(f"update {self.update}: {verdict.text}")
+        if self.state.pool is not None:
+            names = entry_names(self.config.league, self.env)
+            seeds = self.config.run.seeds
+            scores = {name: each if seeds > 1 else each[0] for name, each in verdict.scores.items()}
+            pool = jax.device_put(with_results(self.state.pool, names, scores), self.anakin.shardings.pool)
+            self.state = dataclasses.replace(self.state, pool=pool)
         if self.host.best_score is None or verdict.score > self.host.best_score:
             self.host.best_score, self.host.best_update = verdict.score, self.update
             self.best.save(self._snapshot())
             best = {"update": self.update, "score": verdict.score, "best_by": self.host.best_by, "row": verdict.row}
             write_json(self.run.best_file, best)
+
+    def _exploit(self, exploiter: Exploiter) -> None:
+        """Best responses to the current policy: what they win goes into the logs, and they into the pool."""
+        self.progress.message(f"update {self.update}: training best responses to the policy ...")
+        found: list[Exploit] = []
+        for seed, player in enumerate(self.players()):
+            found.append(exploiter(player.params, self.update, seed))
+            self.progress.message(f"update {self.update}: {player.name}: {found[-1].text()}")
+        each = [exploit.scalars() for exploit in found]
+        values = {tag: np.array([v[tag] for v in each]) for tag in each[0]}
+        self._log(metrics.flatten_seeds(values if len(each) > 1 else {tag: v[0] for tag, v in values.items()}))
+        if self.config.exploit.add_to_pool and self.config.league.snapshots:
+            params = jax.tree.map(lambda *leaves: np.stack(leaves), *[exploit.params for exploit in found])
+            params = params if len(found) > 1 else found[0].params
+            self.state = insert_snapshot(self.anakin, self.state, params, self.update)
 
     def final_evaluation(self) -> list[Row]:
         """Measures the final policy on fresh deals, prints the table and keeps it in evaluation.json."""

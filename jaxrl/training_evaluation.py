@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +10,9 @@ import numpy as np
 from envs.core import Env
 from jaxrl import metrics
 from jaxrl.config import Config
-from jaxrl.evaluate import Evaluator, Row, scalars
+from jaxrl.evaluate import Evaluator
 from jaxrl.match import TRAINING_DEALS, Act, Player
+from jaxrl.tables import Row, overall, scalars
 
 
 class Verdict(NamedTuple):
@@ -21,8 +21,7 @@ class Verdict(NamedTuple):
     row: dict[str, float]  # for the logs
     score: float  # of `evaluate.best_by`, mean over seeds; higher is better
     text: str  # for the terminal
-    win_rates: dict[str, np.ndarray]  # by opponent, f64[S]; empty in a one-seat game
-    games: int  # behind each of them
+    scores: dict[str, np.ndarray]  # win rates by opponent, draws counting half, f64[S]; empty in a one-seat game
 
 
 class TrainingEvaluation:
@@ -53,36 +52,39 @@ class TrainingEvaluation:
         each = [scalars(rows) for rows in tables]
         values: dict[str, Any] = {tag: np.array([v[tag] for v in each]) for tag in each[0]}
         row = metrics.flatten_seeds(values if len(each) > 1 else {tag: v[0] for tag, v in values.items()})
-        rates = {first.opponent: np.array([_win_rate(rows[i]) for rows in tables]) for i, first in enumerate(tables[0])}
-        known = all(np.isfinite(rate).all() for rate in rates.values())
+        rates = _rates(tables)
         return Verdict(
             row=row,
             score=float(np.mean([score(rows, self._best_by) for rows in tables])),
-            text=_text(tables),
-            win_rates=rates if known else {},
-            games=tables[0][0].samples.games,
+            text=_text(tables, rates),
+            scores={name: wins + draws / 2 for name, (wins, draws) in rates.items()},
         )
 
 
 def score(rows: Sequence[Row], best_by: str) -> float:
     """What `evaluate.best_by` makes of one candidate's tables; higher is better."""
-    if best_by == "return":
+    total = overall(rows)
+    if best_by == "return" or total is None:
         return float(np.mean([row.samples.candidate["return"].mean() for row in rows]))
-    rates = [_win_rate(row) for row in rows]
-    return float(np.mean(rates) if best_by == "win_rate" else np.min(rates))
+    return total.win.mean if best_by == "mean_win_rate" else total.minimum_win
 
 
-def _win_rate(row: Row) -> float:
-    outcomes = row.samples.outcomes
-    return math.nan if outcomes is None else outcomes.tally().rates()[0]
+def _rates(tables: Sequence[Sequence[Row]]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Shares of wins and draws by opponent, f64[S] each; empty in a one-seat game."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for rows in tables:
+        for row in rows:
+            if row.samples.outcomes is not None:
+                found.setdefault(row.opponent, []).append(row.samples.outcomes.tally().rates()[:2])
+    return {name: (np.array([w for w, _ in each]), np.array([d for _, d in each])) for name, each in found.items()}
 
 
-def _text(tables: Sequence[Sequence[Row]]) -> str:
+def _text(tables: Sequence[Sequence[Row]], rates: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> str:
     """The evaluation in one line, means over seeds."""
-    returned = float(np.mean([score(rows, "return") for rows in tables]))
+    returned = np.mean([score(rows, "return") for rows in tables])
     text = f"mean return against the bots {returned:.3f}"
-    rates = np.array([[_win_rate(row) for row in rows] for rows in tables]).mean(axis=0)  # by opponent
-    if not np.isfinite(rates).all():
+    if not rates:
         return text
-    lowest = int(rates.argmin())
-    return f"{text}, win rate {rates.mean():.1%}, lowest {rates[lowest]:.1%} ({tables[0][lowest].opponent})"
+    wins = {name: float(won.mean()) for name, (won, _) in rates.items()}
+    worst = min(wins, key=wins.__getitem__)
+    return f"{text}, win rate {np.mean(list(wins.values())):.1%}, lowest {wins[worst]:.1%} ({worst})"

@@ -58,8 +58,8 @@ def same_bits(a, b) -> bool:
     return first.keys() == second.keys() and all(first[n].tobytes() == second[n].tobytes() for n in first)
 
 
-def store_with(path: Path, *scales: float, keep: int = 3) -> CheckpointStore:
-    store = CheckpointStore(path / "checkpoints", keep=keep)
+def store_with(path: Path, *scales: float, keep: int = 3, keep_every: int = 0) -> CheckpointStore:
+    store = CheckpointStore(path / "checkpoints", keep=keep, keep_every=keep_every)
     for step, scale in enumerate(scales, start=1):
         store.save(take(step, a_state(scale), STAMP, {"best": scale}))
     store.wait()
@@ -106,6 +106,10 @@ def test_a_snapshot_survives_donation_of_its_source():
 
 def test_only_the_newest_are_kept(tmp_path):
     assert store_with(tmp_path, 1.0, 2.0, 3.0, 4.0, keep=2).steps() == [3, 4]
+
+
+def test_every_so_manieth_is_kept_for_good(tmp_path):
+    assert store_with(tmp_path, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, keep=1, keep_every=3).steps() == [3, 6, 7]
 
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "delete_meta", "delete_arrays", "garbage_meta"])

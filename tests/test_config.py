@@ -154,6 +154,11 @@ def test_out_of_range(override, expected):
         (["ppo.num_envs=8", "ppo.num_steps=5", "ppo.minibatches=2"], "divisible by ppo.minibatches (2)"),
         (["ppo.num_envs=8", "ppo.num_steps=6", "ppo.minibatches=2", "ppo.accumulate=2"], "ppo.accumulate (2)"),
         (["run.devices=3"], "divisible by run.devices (3)"),
+        (["train.keep_every=500"], "divisible by train.updates_per_call (8)"),
+        (
+            ["train.keep_every=120", "train.updates_per_call=5", "train.checkpoint_every=50"],
+            "divisible by train.checkpoint_every (50)",
+        ),
         (["ppo.num_envs=1048576", "ppo.num_steps=4096"], "at most 2147483647"),
         (["network.transformer.heads=5"], "network.transformer.heads (5)"),
         (

@@ -51,8 +51,8 @@ def check_numbers(config: Config) -> None:
         raise UserError("seats must hold at least one mix, e.g. [{weight: 1, learners: all, bots: []}].")
 
 
-def _check_start(config: Config) -> None:
-    """Raises UserError if the run continues nothing, itself, or something that is already as long."""
+def _check_train(config: Config) -> None:
+    """Raises UserError if the run continues nothing, itself or something as long, or keeps what there is not."""
     train = config.train
     if train.from_update and not train.from_run:
         raise UserError("train.from_update is a checkpoint of train.from_run: name that run too, or leave both out.")

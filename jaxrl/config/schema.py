@@ -122,6 +122,7 @@ class TrainConfig:
     updates_per_call: int = option(8, "updates in one compiled call; the host acts between calls", minimum=1)
     checkpoint_every: int = option(200, "updates between checkpoints", minimum=1)
     keep: int = option(3, "newest checkpoints to keep (the best one is kept besides)", minimum=1)
+    keep_every: int = option(0, "also keep every checkpoint at a multiple of this many updates; 0: none", minimum=0)
     evaluate_every: int = option(0, "updates between evaluations during training; 0: off", minimum=0)
     log_every: int = option(8, "updates between lines in the logs", minimum=1)
     from_run: str = option(
@@ -141,7 +142,7 @@ class EvaluateConfig:
     best_by: str = option(
         "return",
         "what makes a checkpoint the best one, over all opponents: mean return, mean win rate, or the lowest win rate",
-        choices=("return", "win_rate", "lowest_win_rate"),
+        choices=("return", "mean_win_rate", "min_win_rate"),
     )
     greedy: bool = option(True, "play the most probable action instead of sampling")
     options: dict[str, Any] = option({}, "options of the game that differ from env.options, e.g. {episode: game}")
@@ -155,7 +156,11 @@ class ExploitConfig:
     updates: int = option(100, "updates of a best response; rounded up to whole calls", minimum=1)
     seeds: int = option(2, "best responses trained side by side; the best of them counts", minimum=1)
     num_envs: int = option(0, "games side by side for each of them; 0: as ppo.num_envs", minimum=0)
-    from_scratch: bool = option(False, "begin with new parameters instead of those of the policy")
+    start: str = option(
+        "both",
+        "what they begin with: the parameters of the policy, scratch (new ones), or both in turn",
+        choices=("both", "policy", "scratch"),
+    )
     learning_rate: float = option(1e-3, "Adam step size at the first update, falling to 0", above=0.0)
     deals: int = option(500, "deals that measure the best response, and as many others that choose it", minimum=2)
     add_to_pool: bool = option(True, "put the best response into the pool as a snapshot, if league.snapshots allows")

@@ -1,0 +1,218 @@
+"""`train.from_run`: what a new run takes over from another one, and every way in which it cannot."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import yaml
+
+from envs.errors import UserError
+from jaxrl import checkpoint, cli, runs
+from jaxrl import config as configs
+from jaxrl.metrics import Window, read_rows
+from jaxrl.trainer import Trainer
+from tests.test_trainer import assert_same, cache_setting
+
+assert cache_setting  # a fixture: the disk cache is switched off again after these tests
+
+BATCH = 8 * 4  # steps per update of the first run
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a configuration and the run "first": 8 updates, a checkpoint every 2."""
+    home = tmp_path_factory.mktemp("continuation")
+    tree = {
+        "run": {"directory": str(home / "runs"), "cache_dir": str(home / "cache"), "devices": 1},
+        "env": {"id": "tests.games:TicTacToe", "options": {"random_start": True}},
+        "network": {"hidden": [8]},
+        "ppo": {
+            "num_envs": 8,
+            "num_steps": 4,
+            "epochs": 1,
+            "minibatches": 2,
+            "shuffle_groups": 2,
+            "learning_rate": {"kind": "constant", "start": 0.001},
+            "entropy_coef": {"kind": "linear", "start": 0.04, "end": 0.01},
+        },
+        "train": {
+            "total_steps": 8 * BATCH,
+            "updates_per_call": 2,
+            "checkpoint_every": 2,
+            "log_every": 2,
+            "keep": 100,
+        },
+        "evaluate": {"deals": 2, "opponents": ["random"]},
+    }
+    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
+    assert train(home, "first") == 0
+    return home
+
+
+def train(home: Path, name: str, *overrides: str) -> int:
+    return cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", name, *overrides])
+
+
+def trainer(home: Path, name: str, *overrides: str) -> Trainer:
+    """A new run before its first update."""
+    config = configs.load(home / "tiny.yaml", [f"run.name={name}", *overrides])
+    return Trainer(config, runs.new_run(config), resume=False)
+
+
+def refused(home: Path, *overrides: str) -> str:
+    with pytest.raises(UserError) as error:
+        trainer(home, "refused", *overrides).close()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_parameters_optimizer_key_and_counters_are_taken_over(home):
+    """Also onto another number of games; then the environment steps are those really made."""
+    source = runs.RunDirectory(home / "runs" / "first").checkpoints().read(4)
+    new = trainer(
+        home,
+        "taken",
+        "train.from_run=first",
+        "train.from_update=4",
+        "ppo.num_envs=16",
+        "run.seed=5",
+        f"train.total_steps={99 * BATCH}",
+    )
+    arrays, _ = checkpoint.pack(new.state)
+    new.close()
+    parts = ("params.", "opt_state.", "key", "update", "env_steps.", "games.")
+    names = [name for name in source.arrays if name.startswith(parts)]
+    assert len(names) > 20
+    for name in names:
+        assert arrays[name].tobytes() == source.arrays[name].tobytes(), name
+    assert new.update == 4 and new.steps == int(new.state.env_steps) == 4 * BATCH
+    assert int(new.state.games) == int(source.arrays["games.lo"]) > 0
+    assert arrays["lanes.controllers"].shape == (16, 2)
+    assert float(new.state.hyper.first_update) == 4 and int(new.state.hyper.entropy_coef_at(4) * 1e6) in (39999, 40000)
+
+
+def test_the_pool_begins_with_the_earlier_checkpoints(home):
+    """The newest before the update, the oldest of them is the first to be overwritten."""
+    league = "league={opponents: [self, snapshots, random], snapshots: 2}"
+    total = f"train.total_steps={99 * BATCH}"
+    new = trainer(home, "pooled", "train.from_run=first", "train.from_update=8", league, total)
+    new.close()
+    pool, store = jax.device_get(new.state.pool), runs.RunDirectory(home / "runs" / "first").checkpoints()
+    assert pool.born.tolist() == [4, 6] and pool.taken == 2
+    for slot, update in enumerate((4, 6)):
+        held = jax.tree.map(lambda leaf, slot=slot: leaf[slot], pool.snapshots)
+        assert checkpoint.params_hash(held) == store.read(update).meta["params_hash"]
+
+
+def test_games_are_dealt_anew(home):
+    """Not those of the first run, and other ones at each place of it."""
+    boards = []
+    for update in (2, 4):
+        new = trainer(home, "deals", "train.from_run=first", f"train.from_update={update}")
+        boards.append(np.asarray(new.state.lanes.env_state.board))
+        new.close()
+    first = runs.RunDirectory(home / "runs" / "first")
+    config = dataclasses.replace(first.config(), run=dataclasses.replace(first.config().run, name="again"))
+    again = Trainer(config, runs.new_run(config), resume=False)
+    boards.append(np.asarray(again.state.lanes.env_state.board))
+    again.close()
+    assert not any(np.array_equal(boards[i], boards[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+
+
+def test_a_continued_run_counts_on_and_resumes_exactly(home):
+    """The newest checkpoint is written out, schedules begin with it, and a stop in between changes nothing."""
+    total = f"train.total_steps={12 * BATCH}"
+    assert train(home, "second", "train.from_run=first", total) == 0
+    run = runs.RunDirectory(home / "runs" / "second")
+    assert run.config().train.from_update == 8
+    rows = [row for row in read_rows(run.metrics_file) if "train/loss" in row]
+    assert [row["update"] for row in rows] == [10, 12]
+    assert [row["time/total_timesteps"] for row in rows] == [10 * BATCH, 12 * BATCH]
+    assert rows[-1]["train/entropy_coef"] == pytest.approx(0.01) and rows[0]["train/entropy_coef"] == pytest.approx(
+        0.03
+    )
+
+    split = trainer(home, "split", "train.from_run=first", total)
+    split._call()
+    split.store.save(split._snapshot())
+    split.close()
+    assert cli.main(["resume", str(home / "runs" / "split")]) == 0
+    assert_same(run.checkpoints().newest(), runs.RunDirectory(home / "runs" / "split").checkpoints().newest())
+
+
+def test_a_resume_without_own_checkpoints_begins_with_the_other_run_again(home):
+    trainer(home, "early", "train.from_run=first", "train.from_update=6").close()
+    run = runs.RunDirectory(home / "runs" / "early")
+    again = Trainer(run.config(), run, resume=True)
+    again.close()
+    assert again.update == 6
+    source = runs.RunDirectory(home / "runs" / "first").checkpoints().read(6)
+    assert checkpoint.params_hash(again.state.params) == source.meta["params_hash"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["train.from_run=frist"], "did you mean 'first'"),
+        (["train.from_run=first", "train.from_update=5"], "use newest, best, or one of 2, 4, 6, 8"),
+        (["train.from_run=first", "train.from_update=4", "network.hidden=[9]"], "does not fit"),
+        (["train.from_run=first", "train.from_update=4", "run.seeds=2"], "does not fit"),
+        (["train.from_run=first", "train.from_update=4", "env.options={random_start: false}"], "of another game"),
+        (["train.from_run=first"], "has 8 updates already"),
+        (["train.from_run=first", "train.from_update=8"], "raise train.total_steps"),
+        (["train.from_update=8"], "name that run too"),
+        (["train.from_run=refused"], "is the run 'refused' itself"),
+    ],
+)
+def test_what_cannot_be_continued_is_said(home, overrides, expected):
+    assert expected in refused(home, *overrides)
+
+
+def test_a_line_in_the_logs_speaks_of_all_its_calls(home):
+    """Counts are summed and means are of all calls, also if the run is stopped between two lines."""
+    short = f"train.total_steps={8 * BATCH}"
+    assert train(home, "each", short) == 0
+    assert train(home, "window", short, "train.log_every=4", "train.checkpoint_every=6") == 0
+    each, window = (
+        [row for row in read_rows(home / "runs" / name / "metrics.jsonl") if "train/loss" in row]
+        for name in ("each", "window")
+    )
+    assert [row["update"] for row in window] == [4, 8]
+    for line, pair in zip(window, (each[:2], each[2:]), strict=True):
+        games = [row["rollout/games"] for row in pair]
+        assert line["rollout/games"] == sum(games)
+        assert line["train/loss"] == pytest.approx(np.mean([row["train/loss"] for row in pair]))
+        mean = np.average([row["rollout/ep_len_mean"] for row in pair], weights=games)
+        assert line["rollout/ep_len_mean"] == pytest.approx(mean)
+        assert line["train/entropy_coef"] == pair[-1]["train/entropy_coef"]
+    record = runs.RunDirectory(home / "runs" / "window").checkpoints().read(6).meta["host"]["window"]
+    assert Window(**record).figures()["train/loss"] == pytest.approx(each[2]["train/loss"])
+    run = runs.RunDirectory(home / "runs" / "window")
+    run.checkpoints().quarantine(8)
+    assert cli.main(["resume", str(run.path)]) == 0
+    again = [row for row in read_rows(run.metrics_file) if "train/loss" in row]
+    timed = ("time/fps", "time/games_per_s", "time/time_elapsed")
+    assert [{tag: row[tag] for tag in row if tag not in timed} for row in again] == [
+        {tag: row[tag] for tag in row if tag not in timed} for row in window
+    ]
+
+
+def test_an_empty_string_on_the_command_line():
+    assert configs.load(None, ["run.cache_dir="], check_env=False).run.cache_dir == ""
+
+
+def test_the_shipped_continuation_fits_the_run_that_it_continues():
+    """Update 600 of beasty_bar is kept, network and game are the same, and the numbers are those it is named for."""
+    first, second = configs.load("beasty_bar"), configs.load("resume_600_to_1000")
+    train = second.train
+    assert (train.from_run, train.from_update, second.num_updates) == ("beasty_bar", 600, 1000)
+    assert first.num_updates >= 600 and 600 % first.train.keep_every == 0
+    assert (first.env, first.network, first.run.seeds) == (second.env, second.network, second.run.seeds)
+    assert first.evaluation_options == second.evaluation_options
+    assert second.minibatch_size == 2048 and second.ppo.epochs == 4 and second.league.snapshots == 10
+    assert (train.evaluate_every, train.checkpoint_every) == (25, 50)
+    assert 600 % train.updates_per_call == 25 % train.updates_per_call == 0
