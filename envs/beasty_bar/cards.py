@@ -77,7 +77,7 @@ def field(queue: jax.Array, place: jax.Array | int) -> jax.Array:
 
 def length(queue: jax.Array) -> jax.Array:
     """i32[]: cards in a queue, which has no gaps."""
-    return sum(((queue >> jnp.uint32(FIELD * i)) != 0).astype(jnp.int32) for i in range(PLACES))  # type: ignore[return-value]
+    return sum(((queue >> jnp.uint32(FIELD * i)) != 0).astype(jnp.int32) for i in range(PLACES))
 
 
 def cards_in(queue: jax.Array, places: int = PLACES) -> jax.Array:

@@ -34,6 +34,5 @@ def effects(observation: jax.Array) -> jax.Array:
         jnp.ones(_IDS),
     )
     possible = ((legal >> actions.astype(jnp.uint32)) & 1) != 0
-    columns = tuple(jnp.where(possible, column, 0.0) for column in columns)
     # Without the barrier XLA's CPU backend simulates every turn again for each column.
-    return jnp.concatenate(lax.optimization_barrier(columns))
+    return jnp.concatenate(lax.optimization_barrier([jnp.where(possible, column, 0.0) for column in columns]))

@@ -161,9 +161,9 @@ def _own_action(queue: jax.Array, card: jax.Array, play: Play) -> tuple[jax.Arra
 
     not_weaker = sum((s >= c.SNAKE).astype(jnp.int32) for s in strengths)
     ahead = (kind == c.HIPPO) | (kind == c.CROCODILE) | (kind == c.GIRAFFE)
-    place = jnp.where(ahead, to_field, jnp.where(kind == c.KANGAROO, n - play.hop, kept))
-    place = jnp.where((kind == c.LION) | (kind == c.SEAL) | monkeys, 0, jnp.where(kind == c.SNAKE, not_weaker, place))
-    inserted = _insert(others, FIELD * place, card)
+    mine = jnp.where(ahead, to_field, jnp.where(kind == c.KANGAROO, n - play.hop, kept))
+    mine = jnp.where((kind == c.LION) | (kind == c.SEAL) | monkeys, 0, jnp.where(kind == c.SNAKE, not_weaker, mine))
+    inserted = _insert(others, FIELD * mine, card)
     return others, jnp.where((kind == c.LION) & lions, others, inserted)
 
 
