@@ -11,8 +11,9 @@ import pytest
 
 from envs.errors import UserError
 from jaxrl import config as configs
-from jaxrl.benchmark import breakdown, command, environment, hardware, table, timing, training, worker
+from jaxrl.benchmark import breakdown, command, environment, hardware, jobs, table, timing, training, worker
 from jaxrl.benchmark.timing import Contestant, Result
+from jaxrl.peers import published
 from tests import games
 
 
@@ -48,7 +49,8 @@ def test_percentiles_interpolate():
 
 @pytest.mark.parametrize("view", ["lean", "observed", "features"])
 def test_random_play_goes_on_through_many_games(view):
-    play, states = environment.playing(games.TicTacToe(), batch=8, steps=40, view=view)
+    play, states, lengths = environment.playing(games.TicTacToe(), batch=8, steps=40, view=view)
+    assert lengths.shape == (8,) and jnp.all((lengths >= 5) & (lengths <= 9))
     after, total, buffer = play(states, 1)
     assert after.observation is None and after.board.shape == (8, 9)
     assert jnp.any(total != 0) and jnp.any(after.board != states.board)
@@ -58,7 +60,7 @@ def test_random_play_goes_on_through_many_games(view):
 
 def test_reset_cost():
     """jumanji 297: what the reset costs is measured by leaving it out."""
-    play, states = environment.playing(games.TicTacToe(), batch=8, steps=9, view="endless")
+    play, states, _ = environment.playing(games.TicTacToe(), batch=8, steps=9, view="endless")
     after, _, buffer = play(states, 1)
     assert after.terminated.all() and buffer is None
     pair = [result("a", 80.0, view="lean"), result("b", 100.0, view="endless")]
@@ -66,9 +68,24 @@ def test_reset_cost():
 
 
 def test_seeds_of_random_play_matter():
-    play, states = environment.playing(games.TicTacToe(), batch=8, steps=5, view="lean")
+    play, states, _ = environment.playing(games.TicTacToe(), batch=8, steps=5, view="lean")
     one, same, other = (play(states, seed)[0].board for seed in (1, 1, 2))
     assert jnp.array_equal(one, same) and not jnp.array_equal(one, other)
+
+
+def test_steps_become_games_per_second():
+    team = jobs.bots({"env": "tests.games:TicTacToe", "options": {}, "batch": 16, "devices": 1})
+    random, lowest = team.contestants
+    assert random.name == "random" and 5.0 < random.info["decisions_per_game"] < 9.0
+    assert lowest.info["decisions_per_game"] == 7.0  # 0, 2, 4, 6: the first seat's fourth move completes a line
+    lowest.block()
+    results = [result("lowest", 70.0, 140.0)._replace(info=lowest.info)]
+    header, _, row = table.rates("bots", results).splitlines()
+    assert "games/s" in header and row.split()[-3:] == ["10", "20", "7.00"]
+    assert "games/s" not in table.rates("bots", [result("of unknown length", 70.0)])
+    figures = [published.Published("somebody", 5.0)]
+    assert breakdown.against_published(results, figures)[0]["ratio"] == pytest.approx(4.0)
+    assert breakdown.against_published([result("of unknown length", 70.0)], figures) == []
 
 
 def test_simultaneous_games_can_be_measured():
@@ -178,7 +195,7 @@ def arguments(*given: str) -> argparse.Namespace:
 
 
 def test_parts():
-    assert command.wanted_parts(None, peer=False) == ["environment", "training", "compile"]
+    assert command.wanted_parts(None, peer=False) == ["environment", "bots", "training", "compile"]
     assert command.wanted_parts(None, peer=True) == list(command.PARTS)
     assert command.wanted_parts(["compile", "training"], peer=True) == ["training", "compile"]
 

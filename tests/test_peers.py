@@ -42,6 +42,15 @@ def test_gymnax_is_stepped():
     assert contestant.units == 12
 
 
+def test_the_cython_engine_plays_whole_games():
+    needs("beastybar")
+    from jaxrl.peers import beastybar_cython
+
+    for contestant in beastybar_cython.contestants(games=16):
+        contestant.block()
+        assert 21 <= contestant.info["decisions_per_game"] <= 24
+
+
 def test_pgx_is_stepped():
     needs("pgx")
     from jaxrl.peers import pgx_games

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from jaxrl.benchmark.timing import Result, safe_ratio
 from jaxrl.benchmark.worker import Answer
+from jaxrl.peers.published import Published
 
 PARTS = ("environment", "inference", "update")
 
@@ -35,6 +37,22 @@ def of_training(answer: Answer) -> dict[str, Any]:
         "flops_share": safe_ratio(facts["flops_per_step"] * whole.rate, fastest),
         "flops_share_by_cpu_time": _by_cpu_time(facts["flops_per_step"], whole, list(products.values())),
     }
+
+
+def against_published(results: list[Result], published: Sequence[Published]) -> list[dict[str, Any]]:
+    """Our fastest games per second of processor time over each published figure, which is of another machine."""
+    rates = [
+        result.cpu_rate / result.info["decisions_per_game"] for result in results if "decisions_per_game" in result.info
+    ]
+    return [
+        {
+            "against": figure.name,
+            "games_per_second": figure.games_per_second,
+            "ratio": max(rates) / figure.games_per_second,
+        }
+        for figure in published
+        if rates
+    ]
 
 
 def reset_share(results: list[Result]) -> float:

@@ -17,8 +17,9 @@ from jaxrl import xla
 from jaxrl.benchmark import breakdown, hardware, table
 from jaxrl.benchmark.worker import JobFailed, Question, ask
 from jaxrl.config import Config
+from jaxrl.peers import published
 
-PARTS = ("environment", "training", "compile", "peers")
+PARTS = ("environment", "bots", "training", "compile", "peers")
 CPU_BATCHES = (256, 1024, 4096, 16384)
 ACCELERATOR_BATCHES = (1024, 8192, 65536, 524288)
 CARTPOLE: dict[str, Any] = {
@@ -111,6 +112,12 @@ def _plan(config: Config, effort: Effort, parts: list[str], peers: bool) -> list
         if every > 1 or not on_cpu:
             title = f"random play, {every} device(s)"
             plan.append((title, "environment", lambda: _environment(config, effort, every, None, False)))
+    if "bots" in parts:
+        title, devices = ("one core", 1) if on_cpu else (f"{every} device(s)", every)
+        where = core if on_cpu else None
+        plan.append(
+            (f"scripted players against themselves, {title}", "bots", lambda: _bots(config, effort, devices, where))
+        )
     if "training" in parts:
         if on_cpu and every > 1:
             plan.append(("training, one core", "training_core", lambda: _training(config, effort, 1, core)))
@@ -146,21 +153,36 @@ def _environment(
         "devices": devices,
     }
     questions = [Question("environment", job, devices, core)]
-    present, absent = _peers_here(["openspiel", "pgx", "gymnax"] if peers else [])
+    same_game = peers_package.SAME_GAME.get(config.env.id, ())
+    present, absent = _peers_here(["openspiel", "pgx", "gymnax", *same_game] if peers else [])
     questions += [Question("peer_games", {"peers": [name]}, devices, core, our_flags=False) for name in present]
     ours, *theirs = ask(questions, rounds=effort.rounds, seconds=effort.seconds)
     others = [result for answer in theirs for result in answer.results]
     reset_share = breakdown.reset_share(ours.results)
-    found = breakdown.ratios([result for result in ours.results if result.info["view"] == "lean"], others)
+    lean = [result for result in ours.results if result.info["view"] == "lean"]
+    found = breakdown.ratios(lean, others)
+    figures = breakdown.against_published(lean, published.RANDOM_PLAY.get(config.env.id, ()))
     text = [
         table.rates("environment steps", [*ours.results, *others]),
         table.ratios(f"{config.env.id}, the fastest lean rate, against", found),
+        table.published(figures),
         f"{ours.facts['jaxpr_equations']} equations in the jaxpr of one step",
         f"reset cost: {100 * reset_share:.0f} % of a lean step, {middle} games",
         *absent,
     ]
     report = {"ours": ours.as_dict(), "peers": [answer.as_dict() for answer in theirs], "ratios": found}
-    return report | {"reset_share": reset_share}, "\n".join(filter(None, text))
+    return report | {"published": figures, "reset_share": reset_share}, "\n".join(filter(None, text))
+
+
+def _bots(config: Config, effort: Effort, devices: int, core: int | None) -> tuple[dict[str, Any], str]:
+    """Every bot of the game on all seats."""
+    batch = effort.batches[len(effort.batches) // 2] // devices * devices
+    job = {"env": config.env.id, "options": dict(config.env.options), "batch": batch, "devices": devices}
+    [answer] = ask([Question("bots", job, devices, core)], rounds=min(5, effort.rounds), seconds=effort.seconds)
+    scripted = [result for result in answer.results if result.name != "random"]
+    figures = breakdown.against_published(scripted, published.BOT_PLAY.get(config.env.id, ()))
+    text = [table.rates("bot on all seats", answer.results), table.published(figures)]
+    return answer.as_dict() | {"published": figures}, "\n".join(filter(None, text))
 
 
 def _training(config: Config, effort: Effort, devices: int, core: int | None) -> tuple[dict[str, Any], str]:

@@ -40,6 +40,20 @@ def environment(job: Job) -> Team:
     return Team(contestants, {"jaxpr_equations": play.program_size(env)})
 
 
+def bots(job: Job) -> Team:
+    """Every scripted player of a game on all its seats; nothing is written down.
+
+    Args:
+      job: {"env", "options", "batch", "devices"}.
+    """
+    from envs import registry
+    from jaxrl.benchmark import environment as play
+
+    env = registry.make(job["env"], **job["options"])
+    of_job = {"batch": job["batch"], "devices": job["devices"], "view": "lean", "steps": 32}
+    return Team([play.contestant(env, name=name, player=name, **of_job) for name in env.bots], {})
+
+
 def peer_games(job: Job) -> Team:
     """Random play of a peer's games.
 
@@ -147,6 +161,7 @@ def compilation(job: Job) -> Team:
 
 JOBS: dict[str, Callable[[Job], Team]] = {
     "environment": environment,
+    "bots": bots,
     "peer_games": peer_games,
     "training": training,
     "whole_training": whole_training,

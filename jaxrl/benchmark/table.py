@@ -47,17 +47,28 @@ def machine(facts: dict[str, Any]) -> str:
 
 
 def rates(title: str, results: Sequence[Result]) -> str:
-    """One line per contestant."""
-    rows = [
-        [
-            result.name,
-            str(result.info.get("batch", "")),
-            *(count(rate) for rate in (result.rate, result.low, result.high, result.cpu_rate)),
-            f"{result.first_seconds:.1f}",
-        ]
-        for result in results
-    ]
-    return table([title, "batch", "steps/s", "slowest", "fastest", "per CPU s", "first run s"], rows)
+    """One line per contestant; games per second too where the length of a game is known."""
+    header = [title, "batch", "steps/s", "slowest", "fastest", "per CPU s", "first run s"]
+    lengths = [result.info.get("decisions_per_game") for result in results]
+    if any(lengths):
+        header += ["games/s", "per CPU s", "steps/game"]
+    rows = []
+    for result, length in zip(results, lengths, strict=True):
+        row = [result.name, str(result.info.get("batch", ""))]
+        row += [count(rate) for rate in (result.rate, result.low, result.high, result.cpu_rate)]
+        row.append(f"{result.first_seconds:.1f}")
+        if length:
+            row += [count(result.rate / length), count(result.cpu_rate / length), f"{length:.2f}"]
+        rows.append(row + [""] * (len(header) - len(row)))
+    return table(header, rows)
+
+
+def published(found: Sequence[dict[str, Any]]) -> str:
+    """Our games per second of processor time over published figures; nothing if there are none."""
+    if not found:
+        return ""
+    rows = [[each["against"], count(each["games_per_second"]), f"{each['ratio']:.1f}"] for each in found]
+    return table(["published, measured on another machine", "games/s", "our fastest by CPU time / it"], rows)
 
 
 def ratios(title: str, found: Sequence[dict[str, Any]]) -> str:

@@ -10,12 +10,20 @@ import importlib
 import importlib.util
 import types
 
-MODULES = {"openspiel": "openspiel", "pgx": "pgx_games", "gymnax": "gymnax_games"}  # peers that are games
+MODULES = {
+    "openspiel": "openspiel",
+    "pgx": "pgx_games",
+    "gymnax": "gymnax_games",
+    "beastybar": "beastybar_cython",
+}  # peers that are games
+SAME_GAME = {"beasty_bar": ("beastybar",)}  # our game -> peers that play the very same one
 
+BEASTYBAR = "nothing: clone github.com/diegooprime/beastybar, build _01_simulator/_cython, put it on PYTHONPATH"
 PACKAGES = {  # peer -> (packages it needs, what to install)
     "openspiel": (("pyspiel",), "open_spiel"),
     "pgx": (("pgx",), "pgx"),
     "gymnax": (("gymnax",), "gymnax six"),
+    "beastybar": (("_01_simulator",), BEASTYBAR),
     "purejaxrl": (("gymnax",), "gymnax six"),
     "sb3": (("gymnasium", "stable_baselines3", "sb3_contrib"), "gymnasium stable-baselines3 sb3-contrib"),
 }
