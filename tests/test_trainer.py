@@ -104,6 +104,7 @@ def assert_same(first, second) -> None:
         assert array.tobytes() == second.arrays[name].tobytes(), name
 
 
+LEAGUE = "{opponents: [self, snapshots, random], snapshots: 2, snapshot_every: 2}"
 SEATS = "[{weight: 1, learners: 1, bots: [random, highest]}, {weight: 2, learners: all}]"
 
 
@@ -113,6 +114,7 @@ SEATS = "[{weight: 1, learners: 1, bots: [random, highest]}, {weight: 2, learner
         ("one", ["train.evaluate_every=4"]),
         ("seeds", ["run.seeds=2"]),
         ("bots", [f"seats={SEATS}"]),
+        ("league", [f"league={LEAGUE}"]),
     ],
 )
 def test_resume_after_kill_is_exact(home, name, overrides):
