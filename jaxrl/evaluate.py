@@ -12,6 +12,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from envs.core import Env, PyTree
 from envs.errors import UserError, nearest
 from jaxrl import config as configs
@@ -66,13 +68,19 @@ class Evaluator:
             if player.memory is not None and not alone:
                 raise UserError(f"{player.name!r} searches with a memory: only the candidate can, not an opponent.")
         acts = [] if alone else [player.act for player in opponents]
+        others = [player.params for player in self._opponents]
+        self._tables: list[tuple[list[PyTree], int]] = [(others, index) for index in range(len(others))]
+        if acts and all(player.bot for player in opponents):  # one player that is any of them: the game may share work
+            switch = env.bot_switch([player.bot for player in opponents])
+            acts = [lambda index, state, key: switch(state, index, key)]
+            self._tables = [([np.int32(index)], 0) for index in range(len(others))]
         self._matchup = Matchup(env, act, acts, deals=deals, seed=seed, stream=stream, lanes=lanes, memory=memory)
 
     def __call__(self, params: PyTree, name: str = "candidate") -> list[Row]:
         """Plays every table with these parameters of the candidate."""
-        others = [player.params for player in self._opponents]
         return [
-            Row(name, player.name, self._matchup(params, others, index)) for index, player in enumerate(self._opponents)
+            Row(name, player.name, self._matchup(params, others, index))
+            for player, (others, index) in zip(self._opponents, self._tables, strict=True)
         ]
 
 

@@ -23,6 +23,7 @@ from jax.sharding import Mesh, PartitionSpec
 from envs import prng
 from envs.core import Env, Key, PyTree, State, select
 from envs.errors import UserError
+from jaxrl import xla
 from jaxrl.outcomes import Outcomes, outcomes_of
 
 Act = Callable[..., jax.Array]
@@ -63,18 +64,20 @@ class Player:
       params: its parameters, None for a bot.
       memory: how it remembers, None for a player that looks only at the present state. `act` then takes the memory as
         its fourth argument.
+      bot: its name in `Env.bots`, empty for others.
     """
 
     name: str
     act: Act
     params: PyTree = None
     memory: MemoryFns | None = None
+    bot: str = ""
 
 
 def bot_player(env: Env, name: str) -> Player:
     """The scripted player `name` of a game."""
     bot = env.bots[name]
-    return Player(name, lambda params, state, key: bot(state, key))
+    return Player(name, lambda params, state, key: bot(state, key), bot=name)
 
 
 class Games(NamedTuple):
@@ -263,7 +266,8 @@ class DuplicateDeals:
         most = max(1, lanes // env.num_players) * len(devices)
         portions = -(-deals // most)
         self._portion = -(-deals // (portions * len(devices))) * len(devices)
-        self._program = jax.jit(self._sharded())
+        # A player with a memory searches: a program that XLA cannot always compile with every optimisation.
+        self._program = jax.jit(self._sharded(), compiler_options=xla.plain_options() if memory else None)
 
     def __call__(self, arguments: PyTree, base: Key) -> Games:
         """The games with leading axes [D, rotation], on the host.

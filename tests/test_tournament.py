@@ -186,6 +186,13 @@ def test_the_reference_of_beasty_bar_is_consistent():
 WIDE = '{"names": ["a"], "win": [[1, 2]], "draw": [[1, 2]], "loss": [[1, 2]], "games": 3}'
 
 
+@pytest.mark.slow
+def test_the_bots_of_beasty_bar_have_the_strength_of_the_reference(capsys):
+    """20,000 games a pair, in one command."""
+    command = ["tournament", "bots", "--self", "env.id=beasty_bar", "--deals", "10000", "--reference", str(MATRIX)]
+    assert cli.main(command) == 0, capsys.readouterr().out
+
+
 @pytest.mark.parametrize("content", ["[]", "{}", "x", WIDE])
 def test_a_broken_reference_is_one_sentence(tmp_path, content):
     (tmp_path / "m.json").write_text(content)
