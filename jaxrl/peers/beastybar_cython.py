@@ -28,10 +28,10 @@ def contestants(*, games: int = 2048) -> list[Contestant]:
     ]
 
 
-def _contestant(name: str, make: Callable[[], Choose], games: int) -> Contestant:
-    decisions = play(make(), games)
+def _contestant(name: str, make: Callable[[int], Choose], games: int) -> Contestant:
+    decisions = play(make(games), games)
     info = {"batch": games, "decisions_per_game": decisions / games}
-    return Contestant(name, float(decisions), lambda: play(make(), games), info)
+    return Contestant(name, float(decisions), lambda: play(make(games), games), info)
 
 
 def play(choose: Choose, games: int) -> int:
@@ -50,24 +50,27 @@ def play(choose: Choose, games: int) -> int:
     return decisions
 
 
-def _by_mask() -> Choose:
+def _by_mask(games: int) -> Choose:
     import numpy as np
     from _01_simulator._cython import _cython_core as engine
 
     generator = np.random.default_rng(1)
+    buffer = np.zeros((games, engine.PY_ACTION_DIM), np.float32)
 
     def choose(states: Any, running: Any) -> Any:
-        masks = np.zeros((len(running), engine.PY_ACTION_DIM), np.float32)
+        masks = buffer[: len(running)]
+        masks[:] = 0.0
         engine.get_legal_masks_parallel(states, running, masks, 1)
         return np.argmax(generator.random(masks.shape, np.float32) * masks, axis=1)
 
     return choose
 
 
-def _native() -> Choose:
+def _native(games: int) -> Choose:
     import numpy as np
     from _01_simulator._cython import _cython_core as engine
 
+    del games
     generator = np.random.default_rng(1)
 
     def choose(states: Any, running: Any) -> Any:
