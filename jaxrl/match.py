@@ -251,6 +251,7 @@ class DuplicateDeals:
         *,
         deals: int,
         lanes: int = LANES,
+        compiler_options: dict[str, str] | None = None,
     ):
         """Compiles at the first call.
 
@@ -259,6 +260,7 @@ class DuplicateDeals:
           play: (arguments, rotation i32[N], keys) -> the finished games; the rotation is the candidate's seat.
           deals: D.
           lanes: games side by side on one device.
+          compiler_options: of `jax.jit`.
         """
         self._env, self._deals, self._games = env, deals, play
         devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
@@ -266,8 +268,7 @@ class DuplicateDeals:
         most = max(1, lanes // env.num_players) * len(devices)
         portions = -(-deals // most)
         self._portion = -(-deals // (portions * len(devices))) * len(devices)
-        # A player with a memory searches: a program that XLA cannot always compile with every optimisation.
-        self._program = jax.jit(self._sharded(), compiler_options=xla.plain_options() if memory else None)
+        self._program = jax.jit(self._sharded(), compiler_options=compiler_options)
 
     def __call__(self, arguments: PyTree, base: Key) -> Games:
         """The games with leading axes [D, rotation], on the host.
@@ -355,7 +356,9 @@ class Matchup:
         self._env, self._acts = env, [candidate, *opponents]
         self._base = jax.random.fold_in(jax.random.key(seed), stream)
         self._names, self._max_steps, self._memory = figure_names(env), max_steps, memory
-        self._games = DuplicateDeals(env, self._play, deals=deals, lanes=lanes)
+        # A player with a memory searches: a program that XLA cannot always compile with every optimisation.
+        options = xla.plain_options() if memory else None
+        self._games = DuplicateDeals(env, self._play, deals=deals, lanes=lanes, compiler_options=options)
 
     def __call__(self, candidate: PyTree, opponents: Sequence[PyTree] = (), opponent: int = 0) -> Samples:
         """Plays all deals.

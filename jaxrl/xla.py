@@ -44,6 +44,14 @@ def set_flags(devices: int, deterministic: bool, fusion: bool = False) -> None:
         _add("xla_gpu_deterministic_ops", "true")
 
 
+def plain_options() -> dict[str, str]:
+    """Options of one program that is compiled without what `set_flags` adds, for `jax.jit(compiler_options=...)`.
+
+    XLA's CPU backend aborts the process while compiling some searches with multi-output fusion.
+    """
+    return {"xla_backend_extra_options": ""} if on_cpu() else {}
+
+
 def _add(name: str, value: str) -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if f"--{name}" not in flags:
