@@ -47,6 +47,9 @@ def properties_of_config(source: str) -> dict[str, set[str]]:
 def _of_scope(scope: ast.AST, outer: Names) -> Iterator[str]:
     """Reads in one function or module; functions within see its names."""
     names = dict(outer)
+    for field in scope.body if isinstance(scope, ast.ClassDef) else []:  # what its methods know as self.<field>
+        if isinstance(field, ast.AnnAssign) and ast.unparse(field.annotation) in SECTIONS:
+            names[f"self.{ast.unparse(field.target)}"] = SECTIONS[ast.unparse(field.annotation)]
     arguments = getattr(scope, "args", None)
     if isinstance(arguments, ast.arguments):
         for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
@@ -59,8 +62,8 @@ def _of_scope(scope: ast.AST, outer: Names) -> Iterator[str]:
     stack = list(ast.iter_child_nodes(scope))
     while stack:
         node = stack.pop(0)
-        (inner if isinstance(node, (ast.FunctionDef, ast.Lambda)) else own).append(node)
-        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        (inner if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)) else own).append(node)
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
             stack = [*ast.iter_child_nodes(node), *stack]
     for node in own:
         _bind(node, names)
@@ -101,6 +104,8 @@ def _path(node: ast.AST, names: Names) -> str | None:
         return names.get(node.id, "" if node.id == "config" else None)
     if not isinstance(node, ast.Attribute):
         return None
+    if ast.unparse(node) in names:
+        return names[ast.unparse(node)]
     base = _path(node.value, names)
     if base is None:
         return "" if node.attr == "config" else None

@@ -279,9 +279,15 @@ def f(self, mixes: Sequence[SeatMix], other):
     def g(ppo):
         return ppo.epochs
     return [getattr(ppo, name) for name in ("gamma",)]
+
+class Pool:
+    config: LeagueConfig
+    def g(self):
+        config = self.config
+        return self.config.floor, config.half_life
 """
     expected = {"ppo", "ppo.learning_rate", "ppo.learning_rate.kind", "evaluate", "evaluate.greedy", "total"}
-    expected |= {"seats.0.weight", "ppo.gamma", "train.total_steps"}
+    expected |= {"seats.0.weight", "ppo.gamma", "train.total_steps", "league", "league.floor", "league.half_life"}
     assert reads.keys_read(source, {"total": {"train.total_steps"}}) == expected
 
 
