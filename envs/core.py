@@ -215,8 +215,9 @@ class Env(abc.ABC):
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
         """`state` with everything that `seat` cannot see exchanged at random, or None if the game does not say.
 
-        A search draws its worlds with it, uniformly over all that is possible for the seat: the legal actions must be
-        those of the returned state, also if another seat is to move. `observation` may be left as it is. The
+        A search draws its worlds with it, uniformly over all that is possible for the seat, so the result must be a
+        function of the key and of what the seat sees. The legal actions must be those of the returned state, also if
+        another seat is to move. `observation` may be left as it is. The
         conformance suite checks that the seat's observation does not change.
         """
         del state, seat, key

@@ -283,10 +283,22 @@ class HighCard(Env):
 
     def permute_hidden(self, state: HighCardState, seat: jax.Array, key: Key) -> HighCardState:
         hidden = (state.owner != seat) & (state.owner != PLAYED)
-        place = jnp.argsort(~hidden, stable=True)  # hidden cards first, in order
-        source = jnp.argsort(jnp.where(hidden, jax.random.uniform(key, (12,)), 2.0))  # hidden cards first, shuffled
-        moved = jnp.where(jnp.arange(12) < jnp.sum(hidden), state.owner[source], state.owner[place])
-        return state.replace(owner=state.owner.at[place].set(moved))
+        place = jnp.argsort(jnp.where(hidden, jax.random.uniform(key, (12,)), 2.0))  # hidden cards first, shuffled
+        owners = jnp.sort(jnp.where(hidden, state.owner, jnp.int8(9)))  # hidden ones first: who holds how many is known
+        shown = jnp.arange(12) >= jnp.sum(hidden)
+        return self._owned(state, state.owner.at[place].set(jnp.where(shown, state.owner[place], owners)))
+
+    def reconcile(
+        self, particle: HighCardState, actual: HighCardState, seat: jax.Array, key: Key
+    ) -> tuple[HighCardState, jax.Array]:
+        seen = (actual.owner == seat) | (actual.owner == PLAYED)
+        possible = jnp.all(jnp.where(seen, particle.owner == actual.owner, particle.owner != seat))
+        possible &= jnp.all((particle.owner == PLAYED) == (actual.owner == PLAYED))
+        return self._owned(actual, jnp.where(seen, actual.owner, particle.owner)), possible
+
+    def _owned(self, state: HighCardState, owner: jax.Array) -> HighCardState:
+        mask = (owner == state.current_player) | state.terminated
+        return state.replace(owner=owner, legal_action_mask=mask)
 
     def episode_stats(self, state: HighCardState) -> dict[str, jax.Array]:
         return {"tricks": state.won.astype(jnp.float32)}

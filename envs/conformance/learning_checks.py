@@ -168,6 +168,36 @@ def hidden_information(probe: Probe) -> str:
     return f"{count} states, every seat" if exchanged else "nothing is hidden"
 
 
+def beliefs(probe: Probe) -> str:
+    """`reconcile` gives the seat's own view back, reads nothing hidden of the real state, and accepts every world."""
+    env, states = probe.env, probe.running(64)
+    key, count = jax.random.key(0), batch_size(states)
+    one = item(states, 0)
+    world = env.permute_hidden(one, jnp.int32(0), key)
+    if world is None or env.reconcile(world, one, jnp.int32(0), key) is None:
+        raise NotApplicable("the game does not implement reconcile, so a search keeps no belief")
+
+    @probe.compiled
+    def carry_over(state: State, seat: jax.Array, key: jax.Array) -> tuple[Any, ...]:
+        keys = jax.random.split(key, 3)
+        particle, other = env.permute_hidden(state, seat, keys[0]), env.permute_hidden(state, seat, keys[1])
+        assert particle is not None and other is not None  # asked above
+        result, again = env.reconcile(particle, state, seat, keys[2]), env.reconcile(particle, other, seat, keys[2])
+        assert result is not None and again is not None
+        plain = [x[0].replace(observation=None) for x in (result, again)]
+        return env.observe(state, seat), env.observe(result[0], seat), result[1], *plain
+
+    for seat in range(env.num_players):
+        seats = jnp.full(count, seat, jnp.int32)
+        before, after, possible, first, second = carry_over(states, seats, probe.keys(18 + seat, count))
+        changed = difference(before, after)
+        require(changed is None, f"reconcile changes what seat {seat} sees{_at(changed)}")
+        require(np.asarray(possible).all(), f"reconcile rejects a world that permute_hidden gave seat {seat}")
+        changed = difference(first, second)
+        require(changed is None, f"reconcile reads what seat {seat} cannot see of the real state{_at(changed)}")
+    return f"{count} states, every seat"
+
+
 def _at(path: str | None) -> str:
     return f": {path}" if path else ""
 
@@ -270,6 +300,7 @@ CHECKS = (
     duplicate_deals,
     observation_is_the_movers,
     hidden_information,
+    beliefs,
     features_are_finite,
     bots_are_legal,
     program_size,

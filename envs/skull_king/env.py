@@ -145,7 +145,7 @@ class SkullKing(Env):
 
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> SkullKingState:
         assert isinstance(state, SkullKingState)
-        return state.replace(game=observe.permute_hidden(state.game, seat, key, self.setup))
+        return self._wrap(state, observe.permute_hidden(state.game, seat, key, self.setup))
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         """points: points of the episode; win_share: 1/k for k tied winners; exact_bids: share of exact bids."""

@@ -78,7 +78,7 @@ class Belief:
             return memory
         weigh_key, move_key = jax.random.split(key)
         chunk = max(1, self.batch // self.particles)
-        others = before.current_player != seat
+        others = (before.current_player != seat) & ~is_over(before)
         weigh = where_needed(self._weigh, chunk)
         gained = weigh(others, jnp.zeros(self.particles), params, (memory.particles, action, weigh_key))
         move = where_needed(lambda _, lanes: jax.vmap(self._move)(*lanes), chunk)

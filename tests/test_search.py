@@ -1,0 +1,239 @@
+"""Search at play time on games whose best play is known, and what it may not know."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import struct
+
+from envs import prng
+from envs.core import Env, Key, PyTree, State, public_fields
+from envs.errors import UserError
+from examples.nim import Nim
+from jaxrl import xla
+from jaxrl.match import GameKeys, play_match
+from jaxrl.search.belief import resample
+from jaxrl.search.halving import survivors
+from jaxrl.search.player import Search, make_search
+from jaxrl.search.playout import won
+from jaxrl.search.policies import SearchParams, bot_policy, no_guide, switch_policy
+from jaxrl.search.settings import SearchSettings
+from jaxrl.search.sparse import where_needed
+from tests.games import HighCard, RockPaperScissors
+
+NOTHING = SearchParams(own=None, model=None)
+
+
+jitted = functools.partial(jax.jit, compiler_options=xla.plain_options())
+
+
+class OpenNim(Nim):
+    """Nim that says that nothing is hidden."""
+
+    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State:
+        return state
+
+
+@struct.dataclass
+class SecretState(State):
+    card: jax.Array  # i32[], seat 1's
+    time: jax.Array  # i32[]
+    spoken: jax.Array  # i32[], the last word, 4 = none
+
+
+class Secret(Env):
+    """Seat 1 holds one of four cards and says two words; then seat 0 guesses the card: +1 if right, else -1.
+
+    Against "honest", who names the card, the best guess always wins; against "half", who says only whether it is high,
+    every second one; without listening every fourth.
+    """
+
+    id, version = "secret", "1"
+    num_players, num_actions = 2, 4
+
+    def _init(self, key: Key) -> SecretState:
+        fields = public_fields(num_players=2, num_actions=4) | {"current_player": jnp.int32(1)}
+        card = jax.random.randint(key, (), 0, 4)
+        return SecretState(observation=None, card=card, time=jnp.int32(0), spoken=jnp.int32(4), **fields)
+
+    def _step(self, state: SecretState, action: jax.Array, key: Key) -> SecretState:
+        over = state.time == 2
+        right = jnp.where(action == state.card, 1.0, -1.0)
+        return state.replace(
+            current_player=jnp.where(state.time == 0, 1, 0),
+            time=state.time + 1,
+            spoken=jnp.asarray(action, jnp.int32),
+            rewards=jnp.where(over, jnp.stack([right, -right]), 0.0),
+            terminated=over,
+        )
+
+    def observe(self, state: SecretState, seat: jax.Array) -> jax.Array:
+        return jnp.stack([jnp.where(seat == 1, state.card, -1), state.time, state.spoken])
+
+    def permute_hidden(self, state: SecretState, seat: jax.Array, key: Key) -> SecretState:
+        return state.replace(card=jnp.where(seat == 1, state.card, jax.random.randint(key, (), 0, 4)))
+
+    def reconcile(
+        self, particle: SecretState, actual: SecretState, seat: jax.Array, key: Key
+    ) -> tuple[SecretState, jax.Array]:
+        return actual.replace(card=jnp.where(seat == 1, actual.card, particle.card)), jnp.bool_(True)
+
+    @property
+    def bots(self):
+        return {
+            "random": self.random_action,
+            "honest": lambda state, key: state.card,
+            "half": lambda state, key: state.card // 2,
+        }
+
+
+def search_of(env: Env, model: str, own: str = "random", **settings) -> Search:
+    chosen = SearchSettings(**({"simulations": 64, "particles": 32} | settings))
+    return make_search(env, chosen, own=bot_policy(env.bots[own]), guide=no_guide, model=bot_policy(env.bots[model]))
+
+
+def keys_of(seed: int, count: int) -> jax.Array:
+    return jax.vmap(prng.from_key)(jax.random.split(jax.random.key(seed), count))
+
+
+SPEAKERS = ("honest", "half", "random")
+
+
+def guesses(games: int, **settings):
+    """A function (the model's number, the opponent's number) -> the mean return of guessing by search in `Secret`."""
+    env = Secret()
+    model = switch_policy(env, SPEAKERS)
+    chosen = SearchSettings(**({"simulations": 32, "particles": 32, "doubt": 0.0} | settings))
+    search = make_search(env, chosen, own=bot_policy(env.bots["random"]), guide=no_guide, model=model)
+    holders = jnp.ones((games, 2), jnp.int32).at[:, 0].set(0)
+    keys = GameKeys(keys_of(1, games), keys_of(2, games), keys_of(3, games))
+
+    def mean(taken_for: jax.Array, speaker: jax.Array) -> jax.Array:
+        params = [SearchParams(None, taken_for), speaker]
+        played = play_match(env, [search.act, model.act], params, holders, keys, memory=search.memory)
+        return jnp.mean(played.figures["return"][:, 0])
+
+    program = jitted(mean)
+    return lambda taken_for, speaker: float(program(SPEAKERS.index(taken_for), SPEAKERS.index(speaker)))
+
+
+def test_nim_is_played_perfectly_against_a_known_opponent():
+    env = OpenNim(largest=11)
+    search = search_of(env, "perfect", simulations=192)
+    stones = jnp.array([n for n in range(2, 12) if n % 4], jnp.int32)
+    state = jax.vmap(env.init)(keys_of(0, len(stones)))
+    state = state.replace(stones=stones, legal_action_mask=jnp.arange(3) < stones[:, None])
+
+    @jitted
+    def decide(state: State, keys: jax.Array) -> jax.Array:
+        memory = jax.vmap(search.memory.init, in_axes=(None, 0, 0, 0))(NOTHING, state, state.current_player, keys)
+        return jax.vmap(search.act, in_axes=(None, 0, 0, 0))(NOTHING, state, keys, memory)
+
+    actions = decide(state, keys_of(1, len(stones)))
+    np.testing.assert_array_equal(actions, stones % 4 - 1)
+    np.testing.assert_array_equal(actions, decide(state, keys_of(1, len(stones))))  # and again
+
+
+def test_a_belief_hears_what_the_others_actions_say():
+    play = guesses(256, objective="wins")
+    assert play("honest", "honest") == 1.0
+    assert abs(play("half", "half")) < 0.25  # every second guess is right; four standard errors
+    # A model that is wrong, in whose worlds what was said is impossible, leaves guesses no worse than blind ones.
+    assert abs(play("honest", "random") + 0.5) < 0.22  # every fourth
+    assert abs(guesses(256, particles=0)("honest", "honest") + 0.5) < 0.22
+
+
+def test_search_does_not_depend_on_what_its_seat_cannot_see():
+    env = HighCard()
+    search = search_of(env, "lowest", own="highest", simulations=24, particles=16)
+    count, seat = 24, jnp.int32(0)
+
+    @jitted
+    def think(world: State, action: jax.Array, keys: jax.Array) -> tuple[PyTree, ...]:
+        memory = jax.vmap(lambda s, k: search.memory.init(NOTHING, s, seat, k))(world, keys)
+        plan = jax.vmap(lambda s, k, m: search.plan(NOTHING, s, k, m))(world, keys, memory)
+        after = jax.vmap(env.step)(world, action, keys)
+        kept = jax.vmap(lambda *x: search.memory.update(NOTHING, *x[:4], seat, x[4]))(
+            memory, world, action, after, keys
+        )
+        return tuple(plan), (kept.particles.owner, kept.log_weights)
+
+    state = jax.vmap(env.init)(keys_of(4, count))
+    other = jax.jit(jax.vmap(lambda s, k: env.permute_hidden(s, seat, k)))(state, keys_of(5, count))
+    assert (state.owner != other.owner).any()
+    action = jnp.argmax(state.legal_action_mask, axis=1).astype(jnp.int32)  # legal in the first world
+    legal, mine = np.asarray(jax.vmap(env.is_legal)(other, action)), np.asarray(state.current_player == seat)
+    assert mine.any() and (legal & ~mine).any()
+    (plan, kept), (other_plan, other_kept) = (
+        think(state, action, keys_of(6, count)),
+        think(other, action, keys_of(6, count)),
+    )
+    # A plan is the seat's only where it is asked; where another one is, the legal actions themselves are hidden.
+    for left, right in zip(plan, other_plan, strict=True):
+        np.testing.assert_array_equal(left[mine], right[mine])
+    for left, right in zip(kept, other_kept, strict=True):
+        np.testing.assert_array_equal(left[legal], right[legal])
+
+
+def test_one_program_models_any_bot():
+    env = Secret()
+    names = ("honest", "half")
+    policy = switch_policy(env, names, draws=1)
+    state = env.init(jax.random.key(3))
+    for index, name in enumerate(names):
+        expected = env.bots[name](state, jax.random.key(0))
+        assert policy.act(jnp.int32(index), state, jax.random.key(0)) == expected
+        assert policy.likelihood(jnp.int32(index), state, expected, jax.random.key(0)) == 1.0
+
+
+def test_where_needed_computes_only_what_is_needed():
+    calls = []
+
+    def double(shared: jax.Array, lanes: jax.Array) -> jax.Array:
+        jax.debug.callback(lambda x: calls.append(x.shape), lanes)
+        return shared * lanes
+
+    call = jax.jit(jax.vmap(where_needed(double, chunk=4), in_axes=(0, 0, None, 0)))
+    needed = jnp.arange(11) % 2 == 1  # five lanes: two chunks
+    result = call(needed, -jnp.arange(11), jnp.int32(2), jnp.arange(11))
+    np.testing.assert_array_equal(result, np.where(needed, 2 * np.arange(11), -np.arange(11)))
+    jax.effects_barrier()
+    assert calls == [(4,), (4,)]
+
+
+def test_survivors_fall_from_all_to_two():
+    fields = [int(survivors(jnp.int32(15), number, 4)) for number in range(4)]
+    assert fields == [15, 8, 4, 2]
+    assert [int(survivors(jnp.int32(2), number, 4)) for number in range(4)] == [2] * 4
+    assert [int(survivors(jnp.int32(1), number, 4)) for number in range(4)] == [1] * 4
+
+
+def test_resampling_keeps_the_shares():
+    index = resample(jnp.log(jnp.array([0.5, 1e-30, 0.25, 0.25])), jax.random.key(0), 8)
+    np.testing.assert_array_equal(np.bincount(index, minlength=4), [4, 0, 2, 2])
+
+
+def test_a_draw_is_not_a_win():
+    returns = jnp.array([[1.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, -1.0, 1.0]])
+    np.testing.assert_array_equal(won(returns, jnp.array([0, 0, 2])), [False, True, True])
+
+
+@pytest.mark.parametrize(
+    ("game", "settings", "sentence"),
+    [
+        (lambda: Nim(), {}, "permute_hidden"),
+        (lambda: RockPaperScissors(), {}, "all seats at once"),
+        (lambda: HighCard(), {"simulations": 1}, "at least 4 simulations"),
+        (lambda: HighCard(), {"planner": "guess"}, "halving, tree"),
+        (lambda: HighCard(), {"objective": "fun"}, "return, wins"),
+        (lambda: HighCard(), {"doubt": 2.0}, "between 0 and 1"),
+        (lambda: HighCard(), {"particles": -1}, "at least 0"),
+    ],
+)
+def test_mistakes_are_explained(game, settings, sentence):
+    with pytest.raises(UserError, match=sentence):
+        search_of(game(), "random", **settings)
