@@ -98,9 +98,7 @@ def _run(argv: list[str]) -> int:
     elif name != "config":
         # Evaluation and tournaments spread their games over all cores; the others play one game.
         devices = xla.cores() if name in ("evaluate", "tournament") else 1
-        # A search is a program that XLA cannot always compile with that fusion, and hardly faster with it.
-        search = any(text.startswith("--search") for text in rest)
-        xla.set_flags(devices, deterministic=False, fusion=not search and _fusion(_game(name, rest)))
+        xla.set_flags(devices, deterministic=False, fusion=_fusion(_game(name, rest)))
     parser = Parser(prog=f"jaxrl {name}", description=command.help, allow_abbrev=False)
     if command.devices and name != "resume":
         parser.add_argument(
