@@ -143,12 +143,12 @@ class League(Seats):
     """A configured pool. M = len(bots), K = slots.
 
     Attributes:
-      config: the section `league`.
+      config: the whole configuration; its section `league` is read.
       slots: K.
       relative: f32[E], weights of the entries with `league.weighting: fixed`.
     """
 
-    config: LeagueConfig
+    config: Config
     slots: int
     relative: np.ndarray
 
@@ -186,20 +186,20 @@ class League(Seats):
 
     def wanted_shares(self, pool: PoolState) -> jax.Array:
         """f32[1 + E]: the shares of the games that the weights ask for; they sum to 1."""
-        config = self.config
+        league = self.config.league
         rate = win_rates(pool)
-        if config.update_from == "evaluation":
+        if league.update_from == "evaluation":
             rate = jnp.where(pool.evaluated >= 0.0, pool.evaluated, rate)
         rate = rate[1:]
         strength = {
             "fixed": jnp.asarray(self.relative),
-            "adaptive": jnp.maximum(1.0 - rate, config.floor),
-            "pfsp_hard": jnp.maximum(jnp.square(1.0 - rate), config.floor),
-            "pfsp_even": jnp.maximum(rate * (1.0 - rate), config.floor),
-        }[config.weighting]
+            "adaptive": jnp.maximum(1.0 - rate, league.floor),
+            "pfsp_hard": jnp.maximum(jnp.square(1.0 - rate), league.floor),
+            "pfsp_even": jnp.maximum(rate * (1.0 - rate), league.floor),
+        }[league.weighting]
         weight = jnp.where(self.drawable(pool), strength, 0.0)
         total = jnp.sum(weight)
-        self_play = config.self_play if SELF in config.opponents else 0.0
+        self_play = league.self_play if SELF in league.opponents else 0.0
         own = jnp.where(total > 0.0, jnp.float32(self_play), 1.0)
         return jnp.concatenate([own[None], (1.0 - own) * weight / jnp.where(total > 0.0, total, 1.0)])
 
@@ -230,7 +230,7 @@ class League(Seats):
         """The controllers of one new game, i8[P], from cumulative shares f32[1 + E]."""
         uniform = jax.random.uniform(key, (1 + self.num_players,))
         entry = jnp.sum(odds <= uniform[0] * odds[-1]).astype(jnp.int8)  # never one whose share is 0
-        learner = random_ranks(uniform[1:]) < self.config.learners
+        learner = random_ranks(uniform[1:]) < self.config.league.learners
         return jnp.where(learner, jnp.int8(LEARNER), entry)
 
     # ---- what comes of it ----
@@ -258,7 +258,7 @@ class League(Seats):
 
     def learn(self, pool: PoolState, results: Results) -> PoolState:
         """The pool after the games of one update (sums over all devices), which has dealt anew what was stale."""
-        kept = jnp.exp2(-results.games / self.config.half_life)
+        kept = jnp.exp2(-results.games / self.config.league.half_life)
         return pool.replace(
             games=pool.games * kept + results.games,
             score=pool.score * kept + results.score,
@@ -278,9 +278,9 @@ class League(Seats):
 
     def renew(self, pool: PoolState, params: Any, number: jax.Array) -> PoolState:
         """The pool after update `number` - 1: with a new snapshot every `league.snapshot_every` updates."""
-        if not self.slots or not self.config.snapshot_every:
+        if not self.slots or not self.config.league.snapshot_every:
             return pool
-        due = number % self.config.snapshot_every == 0
+        due = number % self.config.league.snapshot_every == 0
         return jax.lax.cond(due, add_snapshot, lambda pool, *_: pool, pool, params, number)
 
     def metrics(self, pool: PoolState, results: Results) -> dict[str, jax.Array]:
@@ -316,7 +316,7 @@ def make_league(config: Config, env: Env) -> League:
         num_players=env.num_players,
         bots=bots,
         switch=env.bot_switch(bots) if bots else None,
-        config=league,
+        config=config,
         slots=league.snapshots,
         relative=np.array(weights, np.float32),
     )

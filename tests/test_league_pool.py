@@ -1,0 +1,413 @@
+"""The opponent pool: who is drawn, for how long, with what weight, and that a resumed run draws the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs import prng
+from envs.errors import UserError
+from examples.nim import Nim
+from jaxrl import config as configs
+from jaxrl import rollout
+from jaxrl.config.schema import LeagueConfig, SeatMix, TrainConfig
+from jaxrl.league import pool as pools
+from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
+from tests.training import assert_close, assert_identical, on_host, program, small_config, train
+
+EVERYBODY = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snapshot_every=1, half_life=50.0)
+
+
+def league_config(league: LeagueConfig = EVERYBODY, **settings):
+    return dataclasses.replace(small_config(**settings), league=league)
+
+
+def filled(anakin, count: int, seed: int = 0):
+    """The first state of a program whose pool holds `count` snapshots, of parameters that differ."""
+    state = anakin.init(seed)
+    pool = state.pool
+    for number in range(count):
+        params = jax.tree.map(lambda leaf, n=number: leaf + 0.1 * (n + 1), state.params)
+        pool = pools.add_snapshot(pool, params, number)
+    return state.replace(pool=pool)
+
+
+# ---- resume, devices, seeds ---------------------------------------------------------------------------------------
+
+
+def test_resume_is_exact_with_a_league() -> None:
+    """Snapshots, results, ratings and opponents in progress: 2 + 2 updates equal 4 through host memory, with two seeds;
+    tests/test_trainer.py kills and resumes a process with one."""
+    anakin = program(TicTacToe(), league_config(seeds=2))
+    state, _ = anakin.run(anakin.init(3))
+    leaves, tree = jax.tree.flatten(state)
+    is_key = [jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
+    saved = [np.array(leaf) for leaf in jax.tree.leaves(on_host(state))]
+    uninterrupted, _ = anakin.run(state)
+    restored = [
+        jax.random.wrap_key_data(jnp.asarray(x)) if key else jnp.asarray(x)
+        for x, key in zip(saved, is_key, strict=True)
+    ]
+    resumed, _ = anakin.run(jax.device_put(tree.unflatten(restored), anakin.shardings))
+    assert_identical(resumed, uninterrupted)
+    pool = on_host(resumed.pool)
+    assert np.all(pool.taken == 4) and np.all(pool.games.sum(axis=-1) > 50) and np.all(pool.elo[..., 0] != 1000.0)
+
+
+def test_several_seeds_are_trainings_of_their_own() -> None:
+    _, both, metrics = train(TicTacToe(), league_config(seeds=2), 1, seed=5)
+    single = program(TicTacToe(), league_config())
+    for index in range(2):
+        state, _ = single.run(single.init(5 + index))
+        one_of_both = jax.tree.map(lambda leaf, i=index: leaf[i], both)
+        assert_close(one_of_both.pool, state.pool, 1e-3)
+        assert_identical(one_of_both.lanes.controllers, state.lanes.controllers)
+    assert metrics["league/share/self"].shape == (2,)
+
+
+DEVICES_PROGRAM = """
+import json
+import jax, numpy as np
+from tests.games import TicTacToe
+from tests.training import train, on_host
+from tests.test_league_pool import league_config
+results = []
+for devices in (1, 2):
+    _, state, metrics = train(TicTacToe(), league_config(devices=devices), 2)
+    leaves = [jax.tree.leaves(on_host(tree)) for tree in (state.params, state.lanes, state.pool)]
+    results.append({
+        "leaves": [np.asarray(leaf, np.float64).ravel().tolist() for part in leaves for leaf in part],
+        "metrics": {name: float(value) for name, value in metrics.items() if value == value},
+    })
+print(json.dumps(results))
+"""
+
+
+def test_two_devices_agree_with_one() -> None:
+    environment = os.environ | {
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0",
+        "PYTHONPATH": os.getcwd(),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", DEVICES_PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    one, two = json.loads(done.stdout.splitlines()[-1])
+    for left, right in zip(one["leaves"], two["leaves"], strict=True):
+        np.testing.assert_allclose(left, right, atol=2e-4, rtol=1e-5)
+    for name, value in one["metrics"].items():
+        np.testing.assert_allclose(two["metrics"][name], value, rtol=2e-3, atol=2e-4, err_msg=name)
+
+
+# ---- who plays ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(name="table", scope="module")
+def _table():
+    """64 lanes with four snapshots in the pool, and a compiled step of them."""
+    anakin = program(HighCard(), league_config(num_envs=64))
+    state, ids = filled(anakin, 4), jnp.arange(64, dtype=jnp.uint32)
+
+    @jax.jit
+    def one_step(lanes, pool, t):
+        key = jax.random.fold_in(prng.fast_key(1), t)
+        return rollout.rollout(anakin.actor, state.params, lanes, key, ids, 1, pool=pool)
+
+    return state, one_step
+
+
+def test_opponents_stay_for_a_game_and_are_one_per_game(table) -> None:
+    """PufferLib 620: controllers change where a game ended only; all entries occur; copies of one fill the seats."""
+    state, one_step = table
+    pool = state.pool.replace(stale=jnp.zeros(8, bool))
+    lanes, drawn, games = state.lanes, set(), np.zeros(8)
+    for t in range(60):
+        before = np.asarray(lanes.controllers)
+        lanes, steps, sums = one_step(lanes, pool, t)
+        after, over = np.asarray(lanes.controllers), np.asarray(steps.terminated[0])
+        np.testing.assert_array_equal(after[~over], before[~over])
+        seat = np.asarray(steps.seat[0, :, 0])
+        np.testing.assert_array_equal(steps.weight[0, :, 0], before[np.arange(64), seat] == 0)
+        ended = before[over].max(axis=1)
+        np.testing.assert_array_equal(sums.results.games, np.bincount(ended, minlength=8))
+        games += np.bincount(ended, minlength=8)
+        drawn |= set(after.max(axis=1))
+        opponents = after[after.max(axis=1) > 0]
+        assert np.all(np.sum(opponents == 0, axis=1) == 1), "one learner's seat against copies of one opponent"
+        assert np.all(np.sum(opponents == opponents.max(axis=1, keepdims=True), axis=1) == 2)
+        slot = after.max(axis=1) - 4
+        assert np.all((slot < 0) | (slot == np.arange(64) % 4)), "lane l meets slot l mod K only"
+    assert drawn == set(range(8)) - {4}, "slot 0 is overwritten next: it rests"
+    assert games[0] > 0 and games[4] == 0
+
+
+@pytest.mark.parametrize("env", [HighCard(), RockPaperScissors()], ids=lambda env: env.id)
+def test_the_opponent_in_the_seat_acts(env) -> None:
+    """A snapshot's decisions are those of the parameters in its slot, a bot's are not the network's."""
+    league = LeagueConfig(opponents=("snapshots", "random"), snapshots=4, snapshot_every=0)
+    anakin = program(env, league_config(league, num_envs=64))
+    state = anakin.init(0)
+    pool = state.pool
+    favourite = np.arange(6) % 3  # by controller: snapshots that choose one action wherever it is legal
+    for entry in range(2, 6):
+        params = jax.tree.map(jnp.zeros_like, state.params)
+        params["heads"]["policy"]["bias"] = 100.0 * (jnp.arange(env.num_actions) == favourite[entry])
+        pool = pools.add_snapshot(pool, params, 0)
+    ids = jnp.arange(64, dtype=jnp.uint32)
+
+    @jax.jit
+    def play(lanes, pool, seed):
+        return rollout.rollout(anakin.actor, state.params, lanes, prng.fast_key(seed), ids, 2, pool=pool)
+
+    lanes, _, sums = play(state.lanes, pools.deal_all_anew(pool), 1)
+    assert sums.results.redealt == 64
+    _, steps, _ = play(lanes, pool.replace(stale=jnp.zeros_like(pool.stale)), 2)
+    held = np.asarray(lanes.controllers)[np.arange(64)[:, None], np.asarray(steps.seat[0])]  # [B, S]
+    legal = (np.asarray(steps.mask[0])[..., 0] >> favourite[held]) & 1 == 1
+    as_liked = np.asarray(steps.action[0]) == favourite[held]
+    assert set(held.ravel()) == {0, 1, 3, 4, 5}  # slot 0 rests
+    for entry in (3, 4, 5):
+        assert np.any(legal & (held == entry)) and np.all(as_liked[legal & (held == entry)])
+    for entry in (0, 1):
+        assert np.any(~as_liked[legal & (held == entry)])
+
+
+def test_a_resting_slot_is_overwritten_without_a_trace() -> None:
+    """In training with a snapshot after every update nobody is left at the slot that is written."""
+    anakin = program(TicTacToe(), league_config())
+    state, metrics = anakin.run(filled(anakin, 4))
+    assert int(state.pool.taken) == 6 and np.array_equal(state.pool.born, [1, 2, 2, 3])
+    np.testing.assert_array_equal(state.pool.stale, np.arange(7) == 4)  # the last written
+    assert not np.any(np.asarray(state.lanes.controllers) == 4) and metrics["league/redealt"] == 0
+    for leaf, all_slots in zip(jax.tree.leaves(state.params), jax.tree.leaves(state.pool.snapshots), strict=True):
+        np.testing.assert_array_equal(leaf, all_slots[1])
+
+
+def test_games_against_an_overwritten_snapshot_are_dealt_anew(table) -> None:
+    """Where a slot had no time to rest, its unfinished games do not go on with another opponent."""
+    state, one_step = table
+    lanes, _, _ = one_step(state.lanes, pools.deal_all_anew(state.pool), 0)
+    pool = state.pool.replace(stale=jnp.zeros(8, bool))
+    lanes, _, _ = one_step(lanes, pool, 1)
+    controllers = np.asarray(lanes.controllers)
+    pool = pools.add_snapshot(pools.add_snapshot(pool, state.params, 9), state.params, 9)  # slots 0 and 1
+    hit = controllers.max(axis=1) == 5
+    assert np.any(hit) and not np.any(controllers == 4)
+    after, _, sums = one_step(lanes, pool, 2)
+    assert sums.results.redealt == np.sum(hit)
+    np.testing.assert_array_equal(np.asarray(after.episode_length), np.where(hit, 1, 3))
+    np.testing.assert_array_equal(np.asarray(after.controllers)[~hit], controllers[~hit])
+
+
+def test_results_are_the_best_seats() -> None:
+    seats = program(HighCard(), league_config()).actor.seats
+    cases = [  # controllers, returns, entry, score
+        ([0, 2, 2], [1.0, 0.5, -1.0], 2, 1.0),
+        ([2, 0, 2], [1.0, 1.0, -1.0], 2, 0.5),
+        ([2, 2, 0], [1.0, 0.0, 0.5], 2, 0.0),
+        ([0, 0, 5], [-1.0, 1.0, 0.5], 5, 1.0),
+        ([0, 0, 0], [1.0, 0.0, 0.5], 0, 0.5),
+    ]
+    for controllers, returns, entry, score in cases:
+        for over in (True, False):
+            result = seats.results(jnp.array(controllers, jnp.int8), jnp.array(returns), jnp.bool_(over))
+            np.testing.assert_array_equal(result.games, over * (np.arange(8) == entry))
+            np.testing.assert_array_equal(result.score, over * score * (np.arange(8) == entry))
+
+
+# ---- weights and ratings ------------------------------------------------------------------------------------------
+
+
+def nim_against_the_perfect(**league) -> tuple:
+    """Two opponents, one of them strong; few updates."""
+    settings = {"opponents": ("self", "random", "perfect"), "half_life": 200.0, "floor": 0.05, "self_play": 0.2}
+    config = league_config(LeagueConfig(**(settings | league)), num_envs=64, num_steps=16, updates=5)
+    config = dataclasses.replace(config, train=TrainConfig(total_steps=64 * 16 * 10, updates_per_call=5))
+    return program(Nim(), config)
+
+
+def test_a_strong_opponent_is_met_more_often() -> None:
+    """The perfect player of Nim wins almost always: its share rises, nobody's falls below the floor's share."""
+    anakin = nim_against_the_perfect()
+    state, shares, metrics = anakin.init(0), [], {}
+    shares.append(np.asarray(anakin.actor.seats.shares(state.pool)))
+    for _ in range(2):
+        state, metrics = anakin.run(state)
+        shares.append(np.asarray(anakin.actor.seats.shares(state.pool)))
+    np.testing.assert_allclose(shares[0], [0.2, 0.4, 0.4], rtol=1e-5)
+    assert shares[0][2] < shares[1][2] and shares[2][2] > 0.5
+    assert metrics["league/win_rate/perfect"] < 0.3 < metrics["league/win_rate/random"]
+    assert metrics["league/elo/perfect"] > 1100.0 > metrics["league/elo/random"] == 1000.0
+    for share in shares:
+        np.testing.assert_allclose(np.sum(share), 1.0, rtol=1e-5)
+        assert share[0] == np.float32(0.2) and np.min(share[1:]) >= 0.8 * 0.05 / (1.0 + 0.05) - 1e-6
+    drawn = np.bincount(np.asarray(state.lanes.controllers).max(axis=1), minlength=3) / 64
+    np.testing.assert_allclose(drawn, shares[-1], atol=0.2)
+    assert [metrics[f"league/games/{name}"] > 20 for name in ("self", "random", "perfect")] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    "weighting, expected",
+    [
+        ("adaptive", [0.05, 1.0, 0.5]),
+        ("pfsp_hard", [0.05, 1.0, 0.25]),
+        ("pfsp_even", [0.05, 0.05, 0.25]),
+        ("fixed", [1.0, 3.0, 1.0]),
+    ],
+)
+def test_weights(weighting: str, expected: list[float]) -> None:
+    """Win rates 1, 0 and 1/2: at the ends the floor holds."""
+    weights = {"lowest": 3.0} if weighting == "fixed" else {}
+    league = LeagueConfig(opponents=("bots", "self"), self_play=0.1, weighting=weighting, weights=weights)
+    league = dataclasses.replace(league, update_from="evaluation")
+    seats = pools.make_league(league_config(league), HighCard())
+    pool = seats.init({})
+    pool = pools.with_results(pool, seats.names, {"random": 1.0, "lowest": 0.0, "highest": 0.5, "absent": 1.0})
+    share = np.asarray(seats.shares(pool))
+    np.testing.assert_allclose(share[1:], 0.9 * np.array(expected) / np.sum(expected), rtol=1e-5)
+    assert share[0] == np.float32(0.1)
+    trained = pools.make_league(league_config(dataclasses.replace(league, update_from="training")), HighCard())
+    equal = np.array([1.0, 3.0, 1.0] if weighting == "fixed" else [1.0, 1.0, 1.0])
+    np.testing.assert_allclose(trained.shares(pool)[1:], 0.9 * equal / np.sum(equal), rtol=1e-5)
+
+
+def test_names_are_in_the_order_of_controllers() -> None:
+    seats = program(HighCard(), league_config()).actor.seats
+    names = ("self", "random", "lowest", "highest", *(f"snapshot_{slot}" for slot in range(4)))
+    assert seats.names == pools.entry_names(EVERYBODY, HighCard()) == names
+
+
+def test_shares_of_snapshots() -> None:
+    """Empty and resting slots are not drawn; the lanes' shares add up to the wanted ones, up to 1 / K a slot."""
+    seats = pools.make_league(league_config(), HighCard())
+    params = {"x": jnp.zeros(3)}
+    pool = seats.init(params)
+    np.testing.assert_allclose(seats.shares(pool), [0.25, 0.25, 0.25, 0.25, 0, 0, 0, 0], rtol=1e-5)
+    for count in range(1, 7):
+        pool = pools.add_snapshot(pool, {"x": jnp.full(3, count)}, count)
+        there = np.arange(4) < count
+        there[count % 4] = False
+        expected = 0.75 * np.concatenate([np.ones(3), there]) / (3 + there.sum())
+        np.testing.assert_allclose(seats.shares(pool), np.concatenate([[0.25], expected]), rtol=1e-5)
+        table = np.asarray(seats.lane_shares(pool))
+        np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-5)
+        np.testing.assert_array_equal(table[:, 4:] * (1 - np.eye(4)), 0.0)
+    np.testing.assert_array_equal(pool.born, [5, 6, 3, 4])
+    np.testing.assert_array_equal(pool.snapshots["x"][:, 0], [5, 6, 3, 4])
+
+
+def test_a_share_above_one_lane_in_k_goes_to_the_others() -> None:
+    league = LeagueConfig(opponents=("self", "snapshots"), self_play=0.2, snapshots=4, snapshot_every=0)
+    seats = pools.make_league(league_config(league), HighCard())
+    pool = seats.init({})
+    np.testing.assert_array_equal(seats.shares(pool), [1, 0, 0, 0, 0])
+    pool = pools.add_snapshot(pool, {}, 0)
+    np.testing.assert_allclose(seats.wanted_shares(pool), [0.2, 0.8, 0, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(seats.shares(pool), [0.75, 0.25, 0, 0, 0], rtol=1e-6)
+    alone = pools.make_league(league_config(dataclasses.replace(league, opponents=("snapshots",), snapshots=1)), Nim())
+    pool = pools.add_snapshot(alone.init({}), {}, 0)
+    np.testing.assert_array_equal(alone.shares(pool), [0, 1])  # one slot: drawn until it is overwritten
+
+
+def test_nobody_with_an_empty_share_is_drawn() -> None:
+    seats = pools.make_league(league_config(num_envs=4000), HighCard())
+    pool = pools.add_snapshot(seats.init({}), {}, 0)
+    odds = seats.odds(pool, jnp.arange(4000, dtype=jnp.uint32))
+    controllers = jax.vmap(seats.deal)(jax.random.split(jax.random.key(0), 4000), odds)
+    share = np.bincount(np.asarray(controllers).max(axis=1), minlength=8) / 4000
+    np.testing.assert_allclose(share, seats.shares(pool), atol=0.03)
+    assert np.all(share[5:] == 0)
+    learner = np.mean((np.asarray(controllers) == 0)[np.asarray(controllers).max(axis=1) > 0], axis=0)
+    np.testing.assert_allclose(learner, 1 / 3, atol=0.04)
+
+
+def test_elo_finds_the_strength() -> None:
+    """Opponents 200 points apart are found from expected results, in small batches and in large ones."""
+    seats = pools.make_league(league_config(LeagueConfig(opponents=("bots",))), HighCard())
+    true = np.array([1150.0, 1000.0, 1200.0, 1350.0])  # learner, random (the anchor), lowest, highest
+    win = 1.0 / (1.0 + 10.0 ** ((true - true[0]) / 400.0))
+    for games in (2.0, 50.0, 5000.0):
+        elo = jnp.full(4, 1000.0)
+        played = jnp.array([0.0, games, games, games])
+        results = pools.Results(games=played, score=played * win, redealt=jnp.float32(0.0))
+        step = jax.jit(lambda elo, results=results: seats.rate(elo, results))
+        for _ in range(1500):
+            elo = step(elo)
+        np.testing.assert_allclose(elo, true, atol=2.0)
+
+
+def test_old_results_fade() -> None:
+    seats = pools.make_league(league_config(), HighCard())
+    pool = seats.init({})
+    lost = pools.Results(jnp.zeros(8).at[1].set(50.0), jnp.zeros(8), jnp.float32(0.0))
+    won = lost._replace(score=lost.games)
+    pool = seats.learn(seats.learn(pool, lost), won)  # 50 games are the half-life
+    np.testing.assert_allclose(pool.games[1], 75.0, rtol=1e-6)
+    np.testing.assert_allclose(pool.score[1], 50.0, rtol=1e-6)
+    np.testing.assert_allclose(pools.win_rates(pool)[1], 52.0 / 79.0, rtol=1e-6)
+    assert pools.win_rates(pool)[2] == 0.5
+
+
+# ---- nothing without a league, clear errors with a wrong one --------------------------------------------------------
+
+
+def test_without_a_league_there_is_no_pool() -> None:
+    anakin = program(TicTacToe(), small_config())
+    assert anakin.abstract_state.pool is None
+    metrics = jax.eval_shape(anakin.run, anakin.abstract_state)[1]
+    assert metrics and not [name for name in metrics if name.startswith("league/")]
+
+
+@pytest.mark.parametrize(
+    "league, message",
+    [
+        ({"opponents": ["hihest"]}, "did you mean 'highest'"),
+        ({"opponents": ["self", "bots", "self"]}, "lists a name twice"),
+        ({"opponents": ["self", "snapshots"]}, "league.snapshots is 0"),
+        ({"opponents": ["bots"], "snapshots": 8}, "list snapshots in league.opponents"),
+        ({"snapshots": 8}, "needs league.opponents"),
+        ({"opponents": ["bots"], "learners": 3}, "league.learners is 3"),
+        ({"opponents": ["bots"], "learners": 0}, "at least 1"),
+        ({"opponents": ["self", "bots"], "self_play": 1.0}, "less than 1"),
+        ({"opponents": ["bots"], "floor": 0.0}, "league.floor must be greater than 0"),
+        ({"opponents": ["bots"], "weights": {"random": 2}}, "weighting fixed"),
+        ({"opponents": ["bots"], "weighting": "fixed", "weights": {"rendom": 2}}, "did you mean 'random'"),
+        ({"opponents": ["bots"], "weighting": "fixed", "weights": {"random": 0}}, "greater than 0"),
+        ({"opponents": ["bots"], "update_from": "evaluation"}, "train.evaluate_every"),
+        ({"opponents": ["self", "snapshots"], "snapshots": 3}, "512.*league.snapshots.*513"),
+    ],
+)
+def test_impossible_leagues(league, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        configs.from_dict({"env": {"id": "tests.games:HighCard"}, "league": league})
+
+
+def test_league_and_other_keys() -> None:
+    league = {"opponents": ["self", "snapshots"], "snapshots": 4}
+    tree = {"env": {"id": "tests.games:HighCard"}, "league": league}
+    with pytest.raises(UserError, match="seats and league.opponents"):
+        configs.from_dict(tree | {"seats": [{"learners": 1, "bots": ["random"]}]})
+    with pytest.raises(UserError, match="one seat only"):
+        configs.from_dict(tree | {"env": {"id": "tests.games:Corridor"}})
+    settings = {"num_envs": 520, "shuffle_groups": 8, "num_steps": 64}
+    config = configs.from_dict(tree | {"ppo": settings})
+    assert configs.device_count(config, 8) == 2  # 520 = 4 * 2 * 65
+    with pytest.raises(UserError, match=r"ppo.num_envs \(520\).*run.devices \* league.snapshots \(16\).*512"):
+        configs.from_dict(tree | {"ppo": settings, "run": {"devices": 4}})
+    with pytest.raises(UserError, match="one seat only"):
+        pools.make_league(league_config(), Corridor())
+    assert LeagueConfig() == small_config(seats=(SeatMix(),)).league
