@@ -1,0 +1,103 @@
+"""Distillation: what a search finds is learnt by the network, and the result is a run like any other."""
+
+from __future__ import annotations
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl import cli
+from jaxrl.config.schema import NetworkConfig
+from jaxrl.distill import Lessons, make_learner
+from jaxrl.distributions import mask_logits
+from jaxrl.networks.factory import make_network
+from jaxrl.ppo import optimizer
+from jaxrl.runs import load_run
+from tests.games import TicTacToe
+
+SMALL = """
+env: {id: "tests.games:TicTacToe", options: {random_start: true}}
+run: {devices: 1, cache_dir: ""}
+network: {hidden: [8]}
+ppo: {num_envs: 8, num_steps: 6, epochs: 1, minibatches: 2}
+train: {total_steps: 48, updates_per_call: 1, evaluate_every: 0}
+evaluate: {deals: 2, opponents: [lowest]}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of one update."""
+    place = tmp_path_factory.mktemp("runs")
+    (place / "small.yaml").write_text(SMALL)
+    arguments = ["train", "--config", str(place / "small.yaml"), "--name", "source", f"run.directory={place}"]
+    assert cli.main(arguments) == 0
+    return place / "source"
+
+
+def test_the_learner_closes_the_gap_and_ignores_what_was_not_searched():
+    env = TicTacToe()
+    network = make_network(NetworkConfig(hidden=(16,)), env)
+    params = network.init(jax.random.key(0))
+    states = jax.vmap(env.init)(jax.random.split(jax.random.key(1), 32))
+    best = jnp.arange(32) % 2 * 4  # nothing in the observation tells these decisions apart: half 0, half 4
+    lessons = Lessons(
+        observation=states.observation,
+        mask=states.legal_action_mask,
+        policy=jax.nn.one_hot(jnp.where(jnp.arange(32) < 16, best, 8), 9),
+        value=jnp.where(jnp.arange(32) < 16, 0.5, -1.0),
+        weight=(jnp.arange(32) < 16).astype(jnp.float32),
+    )
+    learn = jax.jit(make_learner(network, epochs=400, minibatch=32, learning_rate=0.02, value_coef=0.5))
+    params, _, losses = learn(params, optimizer.init(params), lessons, jax.random.key(2))
+    logits, value = network.evaluate(params, states.observation[0], states.legal_action_mask[0])
+    policy = jax.nn.softmax(mask_logits(logits, states.legal_action_mask[0]))
+    np.testing.assert_allclose(policy[jnp.array([0, 4, 8])], [0.5, 0.5, 0.0], atol=0.05)
+    assert abs(float(value) - 0.5) < 0.05
+    assert abs(float(losses.policy) - np.log(2)) < 0.05  # each lesson is sure of itself, together they are not
+
+
+def test_distilled_run_is_a_run(run, capsys):
+    options = ["--search", "16", "--games", "12", "--iterations", "2", "--minibatch", "32"]
+    assert cli.main(["distill", str(run), "--name", "wiser", "--opponents", "random", *options]) == 0
+    printed = capsys.readouterr().out
+    assert "2/2 against random: search earns" in printed
+    before, after = load_run(run), load_run(run.parent / "wiser")
+    assert after.update == before.update and after.params_hash in printed
+    assert after.params_hash != before.params_hash
+    more = ["resume", str(run.parent / "wiser"), "--steps", "96"]
+    assert cli.main(more) == 0
+    assert load_run(run.parent / "wiser").update == 2
+
+
+def test_evaluate_searches_and_says_how(run, capsys):
+    pytest.importorskip("mctx")
+    options = ["--search", "24", "--search-planner", "tree", "--search-model", "opponent", "--worlds", "2"]
+    assert cli.main(["evaluate", str(run), "--deals", "8", "--opponents", "lowest", *options]) == 0
+    assert "search with 24 simulations a move (tree, model opponent" in capsys.readouterr().out
+    record = json.loads((run / "evaluation.json").read_text())[-1]
+    assert record["search"]["planner"] == "tree" and record["search"]["model"] == "opponent"
+    # Who always takes the lowest free cell is beaten from either seat by whoever looks ahead.
+    assert record["rows"][0]["figures"]["return"]["mean"] > 0.7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--search", "2"], "at least 4 simulations"),
+        (["--search", "8", "--search-model", "nobody"], "self, opponent or bot:NAME"),
+        (["--search", "8", "--search-model", "bot:hihgest"], "no bot 'hihgest'"),
+    ],
+)
+def test_mistakes_are_explained(run, arguments, sentence, capsys):
+    assert cli.main(["evaluate", str(run), "--deals", "2", *arguments]) == cli.USER_ERROR
+    assert sentence in capsys.readouterr().err
+
+
+def test_self_and_bots_are_not_mixed(run, capsys):
+    arguments = ["distill", str(run), "--name", "no", "--search", "8", "--opponents", "self,random"]
+    assert cli.main(arguments) == cli.USER_ERROR
+    assert "either self alone" in capsys.readouterr().err
