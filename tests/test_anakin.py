@@ -239,12 +239,13 @@ def scans(jaxpr, length: int) -> list:
 
 
 def test_out_of_memory_from_stacked_metrics() -> None:
-    """purejaxrl 38: the loop over updates and the one over minibatches stack nothing, everything is summed up."""
+    """purejaxrl 38: the loop over updates stacks nothing, everything is summed up (that over minibatches is a while
+    loop, which cannot stack)."""
     config = small_config(updates=7, epochs=5, minibatches=1)
     anakin = program(TicTacToe(), config)
     traced = anakin.run.trace(anakin.abstract_state)
-    loops = scans(traced.jaxpr.jaxpr, 7) + scans(traced.jaxpr.jaxpr, 5)
-    assert len(loops) >= 2
+    loops = scans(traced.jaxpr.jaxpr, 7)
+    assert len(loops) == 1 and not scans(traced.jaxpr.jaxpr, 5)
     for loop in loops:
         assert len(loop.outvars) == loop.params["num_carry"]
     assert all(metric.shape == () for metric in traced.out_info[1].values())

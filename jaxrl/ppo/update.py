@@ -1,4 +1,4 @@
-"""One PPO update: epochs x minibatches in one scan over a rollout that stays where it is.
+"""One PPO update: epochs x minibatches in one loop over a rollout that stays where it is.
 
 Minibatches are gathered by index: no shuffled copy of the rollout is ever made. Lanes are split into groups, every
 group is shuffled by itself and gives every minibatch an equal share. Groups never leave their device, so the result
