@@ -30,6 +30,7 @@ from jaxrl.search.settings import OBJECTIVES, PLANNERS, SearchSettings
 from jaxrl.tables import Row
 
 SELF, OPPONENT, BOT_PREFIX = "self", "opponent", "bot:"
+SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
 LANES = 1024  # games side by side on one device; each carries its particles
 
 
@@ -51,6 +52,13 @@ def add_search_arguments(parser: argparse.ArgumentParser, *, required: bool = Fa
     )
     parser.add_argument("--worlds", type=int, default=known.worlds, help="hidden cards drawn per move (default: auto)")
     parser.add_argument(
+        "--search-depth",
+        type=int,
+        default=known.depth,
+        metavar="MOVES",
+        help="own moves before the network judges (halving); 0: play to the end (default: %(default)s)",
+    )
+    parser.add_argument(
         "--particles",
         type=int,
         default=known.particles,
@@ -60,12 +68,17 @@ def add_search_arguments(parser: argparse.ArgumentParser, *, required: bool = Fa
 
 def settings_of(args: argparse.Namespace) -> SearchSettings:
     """The settings that the options describe. Raises UserError for one out of its range."""
+    # The policy itself is a wrong model of everybody else: what it says of their cards and plans counts for less.
+    unsure, known = args.search_model == SELF, SearchSettings()
     return SearchSettings(
+        doubt=SELF_DOUBT if unsure else known.doubt,
+        prior=SELF_PRIOR if unsure else known.prior,
         simulations=args.search,
         planner=args.search_planner,
         objective=args.search_objective,
         worlds=args.worlds,
         particles=args.particles,
+        depth=args.search_depth,
     )
 
 
@@ -78,8 +91,8 @@ def own_policy(config: Config, env: Env, settings: SearchSettings, bot: str | No
     if bot is None:
         network = make_network(config.network, env)
         return network_policy(network, greedy=settings.greedy), network_guide(network)
-    if settings.planner == "tree":
-        raise UserError("the planner 'tree' needs a network's values: search with a run, or use 'halving'.")
+    if settings.planner == "tree" or settings.depth:
+        raise UserError("a tree and a limited depth need a network's values: search with a run, or play to the end.")
     return bot_policy(env.bots[bot]), no_guide
 
 

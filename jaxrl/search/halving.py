@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from envs.core import Key, State
 from jaxrl import distributions
 from jaxrl.search.belief import Belief, Memory
-from jaxrl.search.playout import Table, play_on, won
+from jaxrl.search.playout import TO_THE_END, Table, is_over, play_on, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
 
@@ -83,7 +83,7 @@ def halving_plan(
         race, order, used = carry
         field = survivors(first, number, rounds)
         ranking = jnp.argsort(order, axis=1)
-        race, used = _run(table, settings, params, race, memory, worlds, keys[:, 1], ranking, field, used, slots)
+        race, used = _run(table, guide, settings, params, race, memory, worlds, keys[:, 1], ranking, field, used, slots)
         # The race goes on among those that ran: an action that dropped out does not come back.
         ran = order < field[:, None]
         score = _mean(race) + settings.prior * prior
@@ -104,6 +104,7 @@ def _mean(race: Race) -> jax.Array:
 
 def _run(
     table: Table,
+    guide: Guide,
     settings: SearchSettings,
     params: SearchParams,
     race: Race,
@@ -130,11 +131,14 @@ def _run(
     start = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[row * pool + number % pool], worlds)
     luck = jax.vmap(jax.random.fold_in)(key[row], number)
     seats = memory.seat[row]
-    end = play_on(table, params, start, action, seats, luck, to_end=True)
-    if settings.objective == "wins":
-        result = won(end.returns + memory.returns[row], seats).astype(jnp.float32)
-    else:
-        result = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
+    end = play_on(table, params, start, action, seats, luck, turns=settings.depth or TO_THE_END)
+    result = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
+    if settings.objective == "wins":  # on the scale of a network that predicts +1 for a win
+        result = jnp.where(won(end.returns + memory.returns[row], seats), 1.0, -1.0)
+    if settings.depth:
+        foreseen = jax.vmap(guide, in_axes=(None, 0))(params.own, end.state)[1]
+        before = 0.0 if settings.objective == "wins" else result
+        result = jnp.where(is_over(end.state), result, before + foreseen)
     weight = counted.astype(jnp.float32)
     race = Race(race.total.at[row, action].add(weight * result), race.games.at[row, action].add(weight))
     return race, used + each

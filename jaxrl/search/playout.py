@@ -16,6 +16,8 @@ from envs.core import Env, Key, PyTree, State, select
 from jaxrl.match import MAX_STEPS
 from jaxrl.search.policies import Policy, SearchParams
 
+TO_THE_END = -1
+
 
 @dataclasses.dataclass(frozen=True)
 class Table:
@@ -71,7 +73,7 @@ def choose(table: Table, params: SearchParams, state: State, seat: jax.Array, ke
 
 
 def play_on(
-    table: Table, params: SearchParams, state: State, action: jax.Array, seat: jax.Array, keys: Key, *, to_end: bool
+    table: Table, params: SearchParams, state: State, action: jax.Array, seat: jax.Array, keys: Key, *, turns: int
 ) -> Playout:
     """Carries out `action` in N games and plays them on.
 
@@ -79,30 +81,35 @@ def play_on(
       table, params, state, seat: see `choose`.
       action: i32[N], the first action.
       keys: key[N], all the randomness; games with equal keys and equal worlds have equal luck.
-      to_end: to the end, else only until the searching seat is asked again.
+      turns: how many more times the searching seat moves; then the game stops where it is asked again. `TO_THE_END`
+        does not stop.
     """
     step = jax.vmap(table.env.step)
 
-    def waiting(games: State) -> jax.Array:
+    def moves_on(games: State, left: jax.Array) -> jax.Array:
         running = ~is_over(games)
-        return running if to_end else running & (games.current_player != seat)
+        return running if turns == TO_THE_END else running & ((games.current_player != seat) | (left > 0))
 
-    def more(carry: Playout) -> jax.Array:
-        return jnp.any(waiting(carry.state)) & (carry.time < MAX_STEPS)
+    def more(carry: tuple[Playout, jax.Array]) -> jax.Array:
+        played, left = carry
+        return jnp.any(moves_on(played.state, left)) & (played.time < MAX_STEPS)
 
-    def one(carry: Playout) -> Playout:
-        now = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, carry.time)))(keys)
-        chosen = choose(table, params, carry.state, seat, now[:, 0])
-        after = step(carry.state, chosen, now[:, 1])
+    def one(carry: tuple[Playout, jax.Array]) -> tuple[Playout, jax.Array]:
+        played, left = carry
+        now = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, played.time)))(keys)
+        chosen = choose(table, params, played.state, seat, now[:, 0])
+        after = step(played.state, chosen, now[:, 1])
         rewards = after.rewards
-        if not to_end:  # a finished game stays as it is by itself, a game that waits for the seat does not
-            moves = waiting(carry.state)
+        if turns != TO_THE_END:  # a finished game stays as it is by itself, one that waits for the seat does not
+            moves = moves_on(played.state, left)
             rewards = jnp.where(moves[:, None], rewards, 0.0)
-            after = jax.vmap(select)(moves, after, carry.state)
-        return Playout(after, carry.returns + rewards, carry.time + 1)
+            left = left - (moves & (played.state.current_player == seat))
+            after = jax.vmap(select)(moves, after, played.state)
+        return Playout(after, played.returns + rewards, played.time + 1), left
 
     first = step(state, action, jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys))
-    return jax.lax.while_loop(more, one, Playout(first, first.rewards, jnp.int32(1)))
+    begin = Playout(first, first.rewards, jnp.int32(1)), jnp.full_like(seat, turns)
+    return jax.lax.while_loop(more, one, begin)[0]
 
 
 def won(returns: jax.Array, seat: jax.Array) -> jax.Array:

@@ -26,6 +26,8 @@ class SearchSettings:
       candidates: the most actions tried, the likeliest ones by the prior.
       rounds: how often the race is narrowed (halving).
       prior: how much the network's log-probability counts against the simulated results, in returns per nat.
+      depth: how many moves of its own the searching seat makes in a simulated game before the network judges the
+        position; 0: the games are played to the end (halving).
       doubt: the share of the others' moves that the model does not explain; keeps a belief from being too sure.
       greedy: the searching seat's simulated moves are its policy's likeliest ones instead of sampled ones.
       scale: improved policies are softmax(log prior + scale * simulated result), for learning from search.
@@ -40,6 +42,7 @@ class SearchSettings:
     candidates: int = 16
     rounds: int = 4
     prior: float = 0.01
+    depth: int = 0
     doubt: float = 0.02
     greedy: bool = False
     scale: float = 8.0
@@ -53,7 +56,7 @@ class SearchSettings:
             raise UserError(f"the planner must be one of {', '.join(PLANNERS)}, got {self.planner!r}.")
         if self.objective not in OBJECTIVES:
             raise UserError(f"the objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}.")
-        for name in ("worlds", "particles"):
+        for name in ("worlds", "particles", "depth"):
             if getattr(self, name) < 0:
                 raise UserError(f"the {name} of a search must be at least 0, got {getattr(self, name)}.")
         if not 0.0 <= self.doubt <= 1.0:

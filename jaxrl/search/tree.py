@@ -51,7 +51,7 @@ def tree_plan(
     def recurrent(params: SearchParams, _: Key, action: jax.Array, embedding: tuple[State, jax.Array, Key]):
         before, returns, key = embedding
         # The number of steps so far is folded into the key by every step, so equal paths have equal luck.
-        end = play_on(table, params, before, action, seats, key, to_end=False)
+        end = play_on(table, params, before, action, seats, key, turns=0)
         returns, over = returns + end.returns, is_over(end.state)
         logits, value = jax.vmap(guide, in_axes=(None, 0))(params.own, end.state)
         reward = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
