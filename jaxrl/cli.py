@@ -175,8 +175,9 @@ def _game(name: str, arguments: list[str]) -> str | None:
         return next((text for text in arguments if not text.startswith("-")), None)
     from jaxrl import config as configs
 
-    flag = arguments.index("--config") + 1 if "--config" in arguments[:-1] else 0
-    path = arguments[flag] if flag else _saved_config(arguments)
+    early = Parser(prog=f"jaxrl {name}", add_help=False, allow_abbrev=False)
+    early.add_argument("--config")  # also as --config=FILE
+    path = early.parse_known_args(arguments)[0].config or _saved_config(arguments)
     overrides = [text for text in arguments if text.startswith("env.id=")]
     try:
         return configs.load(path, overrides, check_env=False).env.id

@@ -204,6 +204,13 @@ def test_a_game_has_to_ask_for_multi_output_fusion(command, arguments, fusion):
     assert cli._fusion(cli._game(command, arguments)) == fusion
 
 
+@pytest.mark.parametrize("given", [["--config=mine.yaml"], ["--config", "mine.yaml"]])
+def test_the_game_of_a_configuration_is_found_however_it_is_written(tmp_path, monkeypatch, given):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("env: {id: 'tests.games:TicTacToe'}\n")
+    assert cli._game("tournament", ["bots", *given]) == "tests.games:TicTacToe"
+
+
 def test_resume_uses_the_devices_of_the_run(flags, tmp_path):
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "runs" / "mine" / "config.yaml").write_text("run: {devices: 4}\n")
