@@ -84,7 +84,9 @@ def test_steps_become_games_per_second():
     assert "games/s" in header and row.split()[-3:] == ["10", "20", "7.00"]
     assert "games/s" not in table.rates("bots", [result("of unknown length", 70.0)])
     figures = [published.Published("somebody", 5.0)]
-    assert breakdown.against_published(results, figures)[0]["ratio"] == pytest.approx(4.0)
+    [found] = breakdown.against_published(results, figures)
+    assert (found["ratio"], found["by_cpu_time"]) == pytest.approx((2.0, 4.0))
+    assert table.published([found]).split()[-2:] == ["2.0", "4.0"]
     assert breakdown.against_published([result("of unknown length", 70.0)], figures) == []
 
 
