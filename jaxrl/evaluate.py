@@ -1,8 +1,9 @@
 """Measuring a policy against bots and other runs: `jaxrl evaluate`.
 
-The candidate sits once in every seat of every deal, against equal opponents; intervals are over deals (see
-`jaxrl.match`). Results are never the maximum over checkpoints: a checkpoint chosen by evaluations during training is
-measured again here, on other deals.
+The candidate sits once in every seat of every deal, against equal opponents. Intervals of means are over deals (see
+`jaxrl.match`), those of win rates are Wilson's, which take all games as independent (see `jaxrl.outcomes`). Results are
+never the maximum over checkpoints: a checkpoint chosen by evaluations during training is measured again here, on other
+deals.
 """
 
 from __future__ import annotations

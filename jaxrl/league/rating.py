@@ -37,8 +37,9 @@ def elo_update(rating, other, score, k=16.0):
     Args:
       rating, other: before the game.
       score: of the first player: 1 for a win, 0.5 for a draw, 0 for a loss.
-      k: the most that one game can move a rating. A rating then wanders by about sqrt(87 k) points (one standard
-        deviation) around the true one and needs some 700 / k games to follow a change.
+      k: the most that one game can move a rating. Against equal opponents whose ratings stay where they are, a rating
+        wanders by about sqrt(87 k) points (one standard deviation) around the true one, less with draws, and needs some
+        700 / k games to follow a change.
 
     Returns:
       Both ratings after the game; their sum stays the same.

@@ -194,8 +194,8 @@ def _report(results: Results, ratings: Ratings, title: str) -> str:
     note = ""
     if ratings.virtual_draws:
         note = (
-            f"\n\nSomebody won or lost every game: {ratings.virtual_draws:g} drawn game was added to each pair, and "
-            "the distance to that player is only a lower bound."
+            "\n\nA player, or a group of them, won or lost every game against all others: "
+            f"{ratings.virtual_draws:g} drawn game was added to each pair, or its distance would be infinite."
         )
     return (
         f"{len(results.names)} players, {results.total_games:,} games: {title}; mean length "
