@@ -151,7 +151,7 @@ class Env(abc.ABC):
         """One player that is any of several bots.
 
         The default asks every named bot and selects, so its cost is the sum of theirs. A game whose bots share most of
-        their work overrides this and pays for it once.
+        their work overrides this and pays for it once; the conformance suite checks that it plays as they do.
 
         Args:
           names: of bots, the numbers of `index` in this order.
@@ -163,12 +163,9 @@ class Env(abc.ABC):
         Raises:
           UserError: no names, or one that is not in `bots`.
         """
-        if not names:
-            raise UserError(f"{self.id}: name at least one bot of {', '.join(self.bots)}")
-        for name in names:
-            if name not in self.bots:
-                raise UserError(f"{self.id} has no bot {name!r}; {nearest(name, self.bots)}")
-        players = [self.bots[name] for name in names]
+        self._require_bots(names)
+        bots = self.bots
+        players = [bots[name] for name in names]
 
         def play(state: State, index: jax.Array, key: Key) -> jax.Array:
             action = players[0](state, jax.random.fold_in(key, 0)).astype(jnp.int32)
@@ -217,8 +214,8 @@ class Env(abc.ABC):
 
         A search draws its worlds with it, uniformly over all that is possible for the seat, so the result must be a
         function of the key and of what the seat sees. The legal actions must be those of the returned state, also if
-        another seat is to move. `observation` may be left as it is. The
-        conformance suite checks that the seat's observation does not change.
+        another seat is to move. `observation` may be left as it is. The conformance suite checks that the seat's
+        observation and its own legal actions do not change.
         """
         del state, seat, key
         return None
@@ -311,6 +308,15 @@ class Env(abc.ABC):
         else:
             observation = self.observe(state, state.current_player)
         return dataclasses.replace(state, observation=observation)
+
+    def _require_bots(self, names: Sequence[str]) -> None:
+        """Raises the UserError of `bot_switch`."""
+        bots = self.bots
+        if not names:
+            raise UserError(f"{self.id}: name at least one bot of {', '.join(bots)}")
+        for name in names:
+            if name not in bots:
+                raise UserError(f"{self.id} has no bot {name!r}; {nearest(name, bots)}")
 
     def _penalty(self, state: State, legal: jax.Array) -> jax.Array:
         """f32[P]: -penalty for each offender, +penalty shared by the others."""

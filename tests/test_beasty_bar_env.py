@@ -223,6 +223,12 @@ def test_single_bots_and_small_switches_play_alike() -> None:
         assert {a, b} <= set(referee_bots.best("online", game))
 
 
+@pytest.mark.parametrize("names", [[], ["heuristik"]])
+def test_a_switch_of_unknown_bots_is_an_error(names: list[str]) -> None:
+    with pytest.raises(UserError, match="beasty_bar"):
+        BeastyBar().bot_switch(names)
+
+
 # ---- the contract ---------------------------------------------------------------------------------------------------
 
 

@@ -217,6 +217,13 @@ class Cheat(HighCard):
         return {"random": self.random_action, "cheat": lambda state, key: jnp.int32(11)}
 
 
+@breaks("bot_switch_plays_as_the_bots")
+class BotsInTheirOwnOrder(HighCard):
+    def bot_switch(self, names):
+        self._require_bots(names)
+        return super().bot_switch([name for name in self.bots if name in names])
+
+
 @breaks("rendering")
 class NotAnSvg(HighCard):
     def render_svg(self, state, seat=None):
@@ -267,6 +274,33 @@ def test_numbers_that_are_no_actions_are_tried():
 
     report = check(TrustsTheIndex(), games=6, only=["illegal_action_loses"])
     assert "illegal action -1 does not end the game" in report.failures["illegal_action_loses"]
+
+
+def test_a_bot_switch_of_its_own():
+    class SameBots(HighCard):
+        def bot_switch(self, names):
+            return super().bot_switch(names)
+
+    class TakesAnyName(HighCard):
+        def bot_switch(self, names):
+            return super().bot_switch([name for name in names if name in self.bots] or ["random"])
+
+    only = ["bot_switch_plays_as_the_bots"]
+    report = check(SameBots(), games=6, only=only)
+    assert report.ok and "3 bots" in report.results[0].note
+    report = check(TakesAnyName(), games=6, only=only)
+    assert "does not raise UserError" in report.failures[only[0]]
+    assert check(HighCard(), games=6, only=only).results[0].status == "SKIP"
+
+
+def test_legal_actions_that_come_from_exchanged_cards_are_caught():
+    class OwnHandToo(HighCard):
+        def permute_hidden(self, state, seat, key):
+            permuted = super().permute_hidden(state, seat, key)
+            return permuted.replace(legal_action_mask=~state.legal_action_mask)
+
+    report = check(OwnHandToo(), games=6, only=["hidden_information"])
+    assert "changes the legal actions of seat 0" in report.failures["hidden_information"]
 
 
 def test_an_event_that_keeps_a_secret_passes():

@@ -198,7 +198,7 @@ def turn_features(before: Table, hand: jax.Array, ply: jax.Array, action: jax.Ar
         *plain,
         *skunks,
         _bonus(play, before, after, change, target),
-        _online(play, before, after, target, n),
+        _online(play, before, target, n),
         change.my_gain,
         change.opp_gain,
         change.my_lost,
@@ -293,9 +293,8 @@ def _bonus(play: Play, before: Table, after: Table, change: _Change, target: jax
     return total
 
 
-def _online(play: Play, before: Table, after: Table, target: jax.Array, n: jax.Array) -> jax.Array:
+def _online(play: Play, before: Table, target: jax.Array, n: jax.Array) -> jax.Array:
     """Section 11.3; looks at the table before the turn only."""
-    del after
     seen = of_seat(before.bar | before.out | c.cards_in(before.queue, PLACES - 1), jnp.int32(1))
 
     def saw(species: int) -> jax.Array:

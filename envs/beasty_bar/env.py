@@ -11,7 +11,7 @@ from flax import struct
 from jax import lax
 
 from envs.beasty_bar import belief, observe, rules
-from envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name
+from envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name, of_seat
 from envs.beasty_bar.deal import Pile, deal_all, deal_card, given
 from envs.beasty_bar.rules import NUM_ACTIONS, Game, Table
 from envs.cards import nth_set_bit, scale
@@ -115,6 +115,7 @@ class BeastyBar(Env):
     def bot_switch(self, names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.Array]:
         from envs.beasty_bar.bots import make_switch
 
+        self._require_bots(names)
         return make_switch(names)
 
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> BeastyBarState:
@@ -207,9 +208,9 @@ class BeastyBar(Env):
 
     def _wrap(self, state: BeastyBarState, game: Game) -> BeastyBarState:
         seat = game.seat
-        hand = (game.hands >> (SPECIES * seat).astype(jnp.uint32)) & ((1 << SPECIES) - 1)
         over = rules.is_over(game.table)
-        legal = jnp.where(over, jnp.uint32((1 << NUM_ACTIONS) - 1), rules.legal_word(game.table, hand))
+        possible = rules.legal_word(game.table, of_seat(game.hands, seat))
+        legal = jnp.where(over, jnp.uint32((1 << NUM_ACTIONS) - 1), possible)
         mask = ((legal >> jnp.arange(NUM_ACTIONS, dtype=jnp.uint32)) & 1).astype(bool)
         return state.replace(game=game, legal=legal, current_player=seat, legal_action_mask=mask)
 

@@ -13,7 +13,6 @@ from envs.beasty_bar.rules import Game, Table
 from envs.core import Tokens
 
 WORDS = 5
-NUM_FEATURES = 150
 _PLACES = c.PLACES - 1
 
 

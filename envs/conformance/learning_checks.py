@@ -25,10 +25,12 @@ from envs.conformance.probe import (
     item,
     require,
 )
-from envs.core import State
+from envs.core import MAX_RANKS, MAX_SUITS, Env, State
+from envs.errors import UserError
 
 SLOW_COMPILE_SECONDS = 60.0
 COMPILE_BATCH = 256
+SWITCH_STATES, SWITCH_DRAWS = 16, 64  # where a bot and the switch in its place are asked, and how often in each
 
 
 # ---- deals ----------------------------------------------------------------------------------------------------------
@@ -143,28 +145,32 @@ def _movers_views(probe: Probe, states: State) -> Any:
 
 
 def hidden_information(probe: Probe) -> str:
-    """Exchanging what a seat cannot see leaves its observation unchanged."""
+    """Exchanging what a seat cannot see leaves its observation and its own legal actions unchanged."""
     env, states = probe.env, probe.running(64)
     count = batch_size(states)
     if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
         raise NotApplicable("the game does not implement permute_hidden, so hidden information is not tested")
 
     @probe.compiled
-    def both(state: State, seat: jax.Array, key: jax.Array) -> tuple[Any, Any, State]:
+    def both(state: State, seat: jax.Array, key: jax.Array) -> tuple[Any, Any, State, jax.Array]:
         permuted = env.permute_hidden(state, seat, key)
         assert permuted is not None  # asked above
-        return env.observe(state, seat), env.observe(permuted, seat), permuted
+        differs = jnp.any(state.legal_action_mask != permuted.legal_action_mask, axis=-1) & (
+            state.current_player == seat
+        )
+        return env.observe(state, seat), env.observe(permuted, seat), permuted, jnp.any(differs)
 
     exchanged = 0
     for seat in range(env.num_players):
         for stream in range(4):
             seats = jnp.full(count, seat, jnp.int32)
-            before, after, permuted = both(states, seats, probe.keys(14 + stream, count))
+            before, after, permuted, differs = both(states, seats, probe.keys(14 + stream, count))
             exchanged += difference(states, permuted) is not None
             changed = difference(before, after)
             require(
                 changed is None, f"the observation of seat {seat} shows something that it must not see{_at(changed)}"
             )
+            require(not differs.any(), f"permute_hidden changes the legal actions of seat {seat}, whose turn it is")
     return f"{count} states, every seat" if exchanged else "nothing is hidden"
 
 
@@ -222,9 +228,9 @@ def _tokens(probe: Probe, views: Any) -> str:
         tokens = probe.compiled(jax.vmap(probe.env.tokens))(views)
     except NotImplementedError:
         return "no tokens"
-    require(
-        (np.asarray(tokens.suit) >= 0).all() and (np.asarray(tokens.rank) >= 0).all(), "a token's suit or rank is < 0"
-    )
+    for name, values, limit in (("suit", tokens.suit, MAX_SUITS), ("rank", tokens.rank, MAX_RANKS)):
+        inside = (np.asarray(values) >= 0) & (np.asarray(values) < limit)
+        require(inside.all(), f"a token's {name} is not in 0 .. {limit - 1}")
     for leaf in (tokens.features, tokens.context):
         require(
             leaf.dtype == jnp.float32 and np.isfinite(np.asarray(leaf)).all(), "a token feature is not finite float32"
@@ -237,11 +243,9 @@ def _tokens(probe: Probe, views: Any) -> str:
 
 def bots_are_legal(probe: Probe) -> str:
     """Every bot chooses a legal action in every state it meets, in every seat."""
-    bots = dict(probe.env.bots)
-    require("random" in bots, "env.bots has no 'random'")
+    require("random" in probe.bots, "env.bots has no 'random'")
     form = (probe.env.num_players,) if probe.env.simultaneous else ()
-    for name, bot in bots.items():
-        choose = probe.compiled(bot)
+    for name, choose in probe.bots.items():
         chosen = jax.eval_shape(choose, probe.first, probe.keys(0, probe.games))
         found = f"{chosen.dtype}{list(chosen.shape[1:])}"
         require(
@@ -252,7 +256,45 @@ def bots_are_legal(probe: Probe) -> str:
         wrong = int((~trace.legal).sum())
         require(wrong == 0, f"bot {name!r} chose {wrong} illegal actions in {probe.games} games")
         require(trace.over[-1].all(), f"games among {name!r} bots do not end within {trace.steps} steps")
-    return ", ".join(bots)
+    return ", ".join(probe.bots)
+
+
+def bot_switch_plays_as_the_bots(probe: Probe) -> str:
+    """An overridden `bot_switch` draws what the named bot draws, as often, and refuses names that are no bots."""
+    env = probe.env
+    if type(env).bot_switch is Env.bot_switch:
+        raise NotApplicable("the game inherits bot_switch")
+    for wrong in ((), ("no such bot",)):
+        try:
+            env.bot_switch(wrong)
+        except UserError:
+            continue
+        require(False, f"bot_switch({list(wrong)}) does not raise UserError")
+    names = tuple(probe.bots)[::-1]  # an order of its own: the index must be that of the argument
+    switch = probe.compiled(env.bot_switch(names))
+    states = probe.running(SWITCH_STATES)
+    index = np.repeat(np.arange(batch_size(states)), SWITCH_DRAWS)
+    states = jax.tree.map(lambda leaf: leaf[index], states)
+    for number, name in enumerate(names):
+        alone = probe.bots[name](states, probe.keys(22, len(index)))
+        switched = switch(states, jnp.full(len(index), number, jnp.int32), probe.keys(23, len(index)))
+        drawn = [_counts(np.asarray(actions), env.num_actions) for actions in (alone, switched)]
+        require(_alike(*drawn), f"bot_switch({list(names)}) with index {number} does not play as {name!r} does")
+    return f"{len(names)} bots in {len(index) // SWITCH_DRAWS} states, {SWITCH_DRAWS} times each"
+
+
+def _counts(actions: np.ndarray, num_actions: int) -> np.ndarray:
+    """How often each action was drawn in each state (and by each seat), [N, A]; the draws of a state are together."""
+    chosen = actions.reshape(-1, SWITCH_DRAWS, *actions.shape[1:])
+    return np.sum(chosen[..., None] == np.arange(num_actions), axis=1).reshape(-1, num_actions)
+
+
+def _alike(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two tables of counts [N, A] may come from the same distributions: chi squared, far beyond chance."""
+    total = one + other
+    statistic = np.sum(np.square(one - other) / np.maximum(total, 1))
+    freedom = int(np.sum(np.sum(total > 0, axis=1) - 1))
+    return bool(statistic <= freedom + 6.0 * np.sqrt(2.0 * freedom) + 20.0)
 
 
 def program_size(probe: Probe) -> str:
@@ -303,5 +345,6 @@ CHECKS = (
     beliefs,
     features_are_finite,
     bots_are_legal,
+    bot_switch_plays_as_the_bots,
     program_size,
 )

@@ -79,6 +79,11 @@ class Probe:
         return self.compiled(self.env.random_action)
 
     @cached_property
+    def bots(self) -> dict[str, BatchedBot]:
+        """The game's bots by name: states, keys [B] -> actions."""
+        return {name: self.compiled(bot) for name, bot in self.env.bots.items()}
+
+    @cached_property
     def views(self) -> Callable[[State], PyTree]:
         """States [B] -> the observations of all seats [B, P, ...]."""
         seats = jnp.arange(self.env.num_players, dtype=jnp.int32)
