@@ -90,10 +90,10 @@ def read(path: str | Path, kinds: Sequence[Kind]) -> Recording:
         checked when the iterator reaches them.
     """
     path = Path(path)
-    lines = [line for line in _text(path).split("\n") if line.strip()]
+    lines = [(number, line) for number, line in enumerate(_text(path).split("\n"), 1) if line.strip()]
     if not lines:
         raise UserError(f"{path} is empty: expected recorded games, one JSON object a line.")
-    first = _parse(path, 1, lines[0])
+    first = _parse(path, *lines[0])
     for kind in kinds:
         if isinstance(first, dict) and kind.key in first:
             return Recording(kind.name, _checked(path, kind, lines))
@@ -112,8 +112,8 @@ def whole(values: Sequence[Any], low: int, high: int, message: str) -> None:
     require(all(isinstance(value, int) and low <= value <= high for value in values), message)
 
 
-def _checked(path: Path, kind: Kind, lines: list[str]) -> Iterator[Record]:
-    for number, line in enumerate(lines, 1):
+def _checked(path: Path, kind: Kind, lines: list[tuple[int, str]]) -> Iterator[Record]:
+    for number, line in lines:
         record = _parse(path, number, line)
         try:
             kind.check(record)

@@ -156,7 +156,6 @@ def rollout(
     Returns:
       The lanes afterwards, transitions [T, B, ...] and the sums over games that ended.
     """
-
     acting = Acting(params, temperature, pool, actor.seats.odds(pool, lane_ids))
     sums = actor.empty_sums()
     if pool is not None and sums.results is not None:

@@ -145,6 +145,7 @@ def test_wrong_best_ids_are_caught(tmp_path: Path, capsys) -> None:
         (b'{"plays": []}\n', "is no recording of this game"),
         (b'{"moves": []}\n', "line 1: not a record of games ('g' is missing)"),
         (b'{"best": [], "bot": "noisy"}\n', "line 1: not a record of bot choices (bot must be one of"),
+        (b'\n\n{"moves": []}\n', "line 3: not a record of games ('g' is missing)"),
         (gzip.compress(b'{"moves": []}\n' * 50, mtime=0)[:-9], "the file is damaged"),
     ],
 )

@@ -31,8 +31,6 @@ def check_league(config: Config) -> None:
             f"league.snapshots is {league.snapshots}: list snapshots in league.opponents and set league.snapshots to "
             "how many are kept, e.g. 8, or do neither."
         )
-    if league.learners < 1:
-        raise UserError(f"league.learners must be at least 1, got {league.learners}.")
     if league.self_play == 1.0 and SELF in league.opponents and len(league.opponents) > 1:
         raise UserError("league.self_play must be less than 1, because league.opponents lists others too.")
     if league.update_from == "evaluation" and not config.train.evaluate_every:

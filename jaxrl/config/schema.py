@@ -176,16 +176,23 @@ class LeagueConfig:
     opponents: tuple[str, ...] = option(
         (), "self (the current policy on all seats), snapshots, and names of bots, or bots for all of them; empty: off"
     )
-    learners: int = option(1, "seats of the learner against anybody but itself; copies of one opponent hold the rest")
+    learners: int = option(
+        1, "seats of the learner against anybody but itself; copies of one opponent hold the rest", minimum=1
+    )
     self_play: float = option(
         0.25, "share of the games against itself, if self is listed; 1 if nobody else is", above=0.0, maximum=1.0
     )
-    snapshots: int = option(0, "places for frozen copies of the policy; the oldest is overwritten", minimum=0)
+    snapshots: int = option(
+        0,
+        "places for frozen copies of the policy; the oldest is overwritten, and not met while it waits for that",
+        minimum=0,
+    )
     snapshot_every: int = option(50, "updates between snapshots; 0: none are taken in training", minimum=0)
     weighting: str = option(
         "adaptive",
-        "shares of the opponents but self, x = win rate of the learner: adaptive max(1 - x, floor), "
-        "pfsp_hard max((1 - x)^2, floor), pfsp_even max(x (1 - x), floor), fixed as in weights",
+        "shares of the opponents but self, x = win rate of the learner with draws as half a win: "
+        "adaptive max(1 - x, floor), pfsp_hard max((1 - x)^2, floor), pfsp_even max(x (1 - x), floor), "
+        "fixed as in weights",
         choices=("fixed", "adaptive", "pfsp_hard", "pfsp_even"),
     )
     weights: dict[str, Any] = option(

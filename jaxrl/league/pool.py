@@ -40,6 +40,7 @@ from flax import struct
 from envs.core import Env, Key
 from jaxrl.config.league_checks import SELF, SNAPSHOTS, check_league_game, league_bots
 from jaxrl.config.schema import Config, LeagueConfig
+from jaxrl.league.rating import expected_score
 from jaxrl.league.seats import LEARNER, Seats, random_ranks
 
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
@@ -77,7 +78,11 @@ def entry_names(league: LeagueConfig, env: Env) -> tuple[str, ...]:
     Raises:
       UserError: a bot that the game does not have.
     """
-    return (SELF, *league_bots(league, env), *(f"snapshot_{slot}" for slot in range(league.snapshots)))
+    return _names(league_bots(league, env), league.snapshots)
+
+
+def _names(bots: Sequence[str], slots: int) -> tuple[str, ...]:
+    return (SELF, *bots, *(f"snapshot_{slot}" for slot in range(slots)))
 
 
 def win_rates(pool: PoolState) -> jax.Array:
@@ -159,8 +164,8 @@ class League(Seats):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of controllers 0 .. E."""
-        return (SELF, *self.bots, *(f"snapshot_{slot}" for slot in range(self.slots)))
+        """The names of controllers 0 .. E, as `entry_names` gives them."""
+        return _names(self.bots, self.slots)
 
     def init(self, params: Any) -> PoolState:
         """The pool before the first update, without snapshots; `params` are a network's."""
@@ -269,8 +274,7 @@ class League(Seats):
     def rate(self, elo: jax.Array, results: Results) -> jax.Array:
         """Ratings f32[1 + E] after the games of one update; the formula is at the top of this module."""
         games, score = results.games[1:], results.score[1:]
-        expected = 1.0 / (1.0 + 10.0 ** ((elo[1:] - elo[LEARNER]) / 400.0))
-        surprise = score - games * expected
+        surprise = score - games * expected_score(elo[LEARNER], elo[1:])
         moving = jnp.arange(games.shape[0]) > 0 if self.bots else jnp.zeros(games.shape[0], bool)
         own = _gain_over_games(jnp.sum(games)) * jnp.sum(surprise)
         others = jnp.where(moving, -_gain_over_games(games) * surprise, 0.0)
