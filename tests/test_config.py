@@ -47,6 +47,12 @@ def test_override_is_parsed_as_yaml():
     assert config.network.hidden == (8, 4)
 
 
+def test_skull_king_can_use_the_pool_by_configuration_alone():
+    overrides = ["seats=[{learners: all}]", "league.opponents=[self, snapshots, bots]", "league.snapshots=4"]
+    config = configs.load("skull_king", overrides)
+    assert config.env.id == "skull_king" and config.league.snapshots == 4
+
+
 def test_later_override_wins_and_keeps_neighbours():
     config = load("ppo.learning_rate.start=1e-3", "ppo.learning_rate.start=2e-3")
     default = configs.Config().ppo.learning_rate

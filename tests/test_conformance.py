@@ -217,6 +217,16 @@ class Cheat(HighCard):
         return {"random": self.random_action, "cheat": lambda state, key: jnp.int32(11)}
 
 
+@breaks("bots_keep_to_what_they_see")
+class LooksIntoTheStock(HighCard):
+    @property
+    def bots(self):
+        def spy(state, key):
+            return jnp.argmax(state.legal_action_mask * (1 + state.owner[::-1])).astype(jnp.int32)
+
+        return {"random": self.random_action, "spy": spy}
+
+
 @breaks("bot_switch_plays_as_the_bots")
 class BotsInTheirOwnOrder(HighCard):
     def bot_switch(self, names):

@@ -259,6 +259,22 @@ def bots_are_legal(probe: Probe) -> str:
     return ", ".join(probe.bots)
 
 
+def bots_keep_to_what_they_see(probe: Probe) -> str:
+    """Exchanging what a seat cannot see changes no bot's choice for it."""
+    env, states = probe.env, probe.running(64)
+    count, keys = batch_size(states), probe.keys(24, batch_size(states))
+    if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
+        raise NotApplicable("the game does not implement permute_hidden, so hidden information is not tested")
+    permute = probe.compiled(env.permute_hidden)
+    for seat in range(env.num_players):
+        permuted = permute(states, jnp.full(count, seat, jnp.int32), probe.keys(25 + seat, count))
+        asked = np.asarray(states.current_player) == seat  # bool[B], or bool[B, P] if simultaneous
+        for name, bot in probe.bots.items():
+            changed = asked & (np.asarray(bot(states, keys)) != np.asarray(bot(permuted, keys)))
+            require(not changed.any(), f"bot {name!r} reads something that seat {seat} must not see")
+    return f"{count} states, every seat"
+
+
 def bot_switch_plays_as_the_bots(probe: Probe) -> str:
     """An overridden `bot_switch` draws what the named bot draws, as often, and refuses names that are no bots."""
     env = probe.env
@@ -345,6 +361,7 @@ CHECKS = (
     beliefs,
     features_are_finite,
     bots_are_legal,
+    bots_keep_to_what_they_see,
     bot_switch_plays_as_the_bots,
     program_size,
 )

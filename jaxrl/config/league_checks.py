@@ -23,7 +23,7 @@ def check_league(config: Config) -> None:
             raise UserError("league.snapshots needs league.opponents: [self, snapshots] with the bots you want.")
         return
     if config.seats != (SeatMix(),):
-        raise UserError("seats and league.opponents both say who holds the seats: leave one of them out.")
+        raise UserError("seats and league.opponents both say who holds the seats: set seats to [{learners: all}].")
     if len(set(league.opponents)) < len(league.opponents):
         raise UserError("league.opponents lists a name twice.")
     if (SNAPSHOTS in league.opponents) != (league.snapshots > 0):
