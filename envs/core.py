@@ -52,7 +52,7 @@ class State:
 S = TypeVar("S", bound=State)
 
 Bot = Callable[[State, Key], jax.Array]
-"""A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``, which may read what it sees."""
+"""A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``, from what that seat sees."""
 
 
 MAX_SUITS, MAX_RANKS = 16, 32
