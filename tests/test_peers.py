@@ -15,7 +15,7 @@ def needs(peer: str) -> None:
 
 
 def test_a_peer_that_is_missing_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(peers.PACKAGES, "nobody", (("no_such_package",), "nobody"))
+    monkeypatch.setitem(peers.PACKAGES, "nobody", (("no_such_package",), "pip install nobody"))
     assert peers.missing("nobody") == "nobody: not installed (pip install nobody)"
 
 

@@ -245,6 +245,7 @@ def test_the_picture(mixed, tmp_path):
         (["bots", *BOTS, "--deals", "1"], "--deals must be at least 2"),
         (["bots", *BOTS, "--reference", "no/such/file"], "cannot read the reference"),
         (["bot:lowest", *BOTS], "needs two players"),
+        (["bots", *BOTS, "--out", __file__, "--no-picture"], "cannot be a folder"),
     ],
 )
 def test_mistakes(capsys, arguments, message):

@@ -174,6 +174,8 @@ def main(args: argparse.Namespace) -> int:
     if anchor is not None and anchor not in names:
         raise UserError(f"--anchor {args.anchor!r} does not take part: choose one of {', '.join(names)}.")
     tournament = Tournament(field.env, field.entrants, deals=args.deals, seed=args.seed, self_pairs=args.self_pairs)
+    if args.out:
+        _make_folder(args.out)  # before anything is played
     started = time.monotonic()
     results = tournament.run(_show_progress)
     seconds = time.monotonic() - started
@@ -205,8 +207,14 @@ def _report(results: Results, ratings: Ratings, title: str) -> str:
     )
 
 
+def _make_folder(path: str) -> None:
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--out {path!r} cannot be a folder ({error.strerror}): choose another.") from error
+
+
 def _write(folder: Path, results: Results, ratings: Ratings, text: str, *, picture: bool) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "matrix.json", results.record() | {"ratings": ratings.record()})
     (folder / "table.md").write_text(text + "\n", encoding="utf-8")
     if picture:

@@ -18,14 +18,14 @@ MODULES = {
 }  # peers that are games
 SAME_GAME = {"beasty_bar": ("beastybar",)}  # our game -> peers that play the very same one
 
-BEASTYBAR = "nothing: clone github.com/diegooprime/beastybar, build _01_simulator/_cython, put it on PYTHONPATH"
-PACKAGES = {  # peer -> (packages it needs, what to install)
-    "openspiel": (("pyspiel",), "open_spiel"),
-    "pgx": (("pgx",), "pgx"),
-    "gymnax": (("gymnax",), "gymnax six"),
+BEASTYBAR = "clone github.com/diegooprime/beastybar, build _01_simulator/_cython, put it on PYTHONPATH"
+PACKAGES = {  # peer -> (packages it needs, how to get them)
+    "openspiel": (("pyspiel",), "pip install open_spiel"),
+    "pgx": (("pgx",), "pip install pgx"),
+    "gymnax": (("gymnax",), "pip install gymnax six"),
     "beastybar": (("_01_simulator",), BEASTYBAR),
-    "purejaxrl": (("gymnax",), "gymnax six"),
-    "sb3": (("gymnasium", "stable_baselines3", "sb3_contrib"), "gymnasium stable-baselines3 sb3-contrib"),
+    "purejaxrl": (("gymnax",), "pip install gymnax six"),
+    "sb3": (("gymnasium", "stable_baselines3", "sb3_contrib"), "pip install gymnasium stable-baselines3 sb3-contrib"),
 }
 
 
@@ -33,7 +33,7 @@ def missing(peer: str) -> str | None:
     """None if `peer` can run here, else one sentence saying what to install."""
     packages, install = PACKAGES[peer]
     absent = [name for name in packages if importlib.util.find_spec(name) is None]
-    return f"{peer}: not installed (pip install {install})" if absent else None
+    return f"{peer}: not installed ({install})" if absent else None
 
 
 def load(peer: str) -> types.ModuleType:
