@@ -1,10 +1,10 @@
 """Teaching a network what a search finds: `jaxrl distill`.
 
-Games are played by the search of `jaxrl.search` against bots, themselves modelled truly, or against the policy itself.
-Every searched decision is kept: what the seat saw, the improved policy (Danihelka et al. 2022: the network's logits
-shifted by the results) and how the game ended for the seat. The network learns the policies by cross-entropy and the
-ends by regression, then the improved network searches again (expert iteration, Anthony et al. 2017,
-https://arxiv.org/abs/1705.08439). The result is a run like any other: evaluate, play, resume.
+Games are played by the search of `jaxrl.search` against bots, whom it knows only with `--search-model opponent`, or
+against the policy itself. Every searched decision is kept: what the seat saw, the improved policy (Danihelka et al.
+2022: the network's logits shifted by the results) and how the game ended for the seat. The network learns the policies
+by cross-entropy and the ends by regression, then the improved network searches again (expert iteration, Anthony et al.
+2017, https://arxiv.org/abs/1705.08439). The result is a run like any other: evaluate, play, resume.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -42,10 +43,11 @@ from jaxrl.runs import (
     new_run,
     read_checkpoint,
 )
-from jaxrl.search.command import add_search_arguments, make_searcher, settings_of
+from jaxrl.search.command import Searcher, add_search_arguments, make_searcher, settings_of
 from jaxrl.search.player import Search
 from jaxrl.search.playout import is_over
 from jaxrl.search.policies import SearchParams, switch_policy
+from jaxrl.trainer import HostState
 
 SELF = "self"
 
@@ -150,20 +152,28 @@ def make_learner(
         size = min(minibatch, count)
         batches = count // size
 
-        def one(carry: tuple[PyTree, Any], index: jax.Array) -> tuple[tuple[PyTree, Any], Losses]:
+        def step(carry: tuple[PyTree, Any], batch: Lessons) -> tuple[tuple[PyTree, Any], Losses]:
             params, opt_state = carry
-            batch = jax.tree.map(lambda leaf: leaf[index], lessons)
             gradient, losses = jax.grad(loss_of, has_aux=True)(params, batch)
             gradient, _ = optimizer.clip_by_global_norm(gradient, jnp.float32(1.0))
             return optimizer.apply(params, opt_state, gradient, jnp.float32(learning_rate), jnp.float32(1e-8)), losses
 
-        def epoch(carry: tuple[PyTree, Any], key: Key) -> tuple[tuple[PyTree, Any], Losses]:
-            # Decisions without a lesson (another seat's, forced ones) go to the end, and with it mostly left out.
-            order = jax.random.permutation(key, count)[: batches * size].reshape(batches, size)
-            return jax.lax.scan(one, carry, order)
+        def one(carry: tuple[PyTree, Any], index: jax.Array) -> tuple[tuple[PyTree, Any], tuple[Losses, jax.Array]]:
+            batch = jax.tree.map(lambda leaf: leaf[index], lessons)
+            weight = jnp.sum(batch.weight)
+            nothing = Losses(jnp.float32(0.0), jnp.float32(0.0))
+            carry, losses = jax.lax.cond(weight > 0, step, lambda carry, _: (carry, nothing), carry, batch)
+            return carry, (losses, weight)
 
-        (params, opt_state), losses = jax.lax.scan(epoch, (params, opt_state), jax.random.split(key, epochs))
-        return params, opt_state, jax.tree.map(lambda x: jnp.mean(x[-1]), losses)
+        def epoch(carry: tuple[PyTree, Any], key: Key) -> tuple[tuple[PyTree, Any], tuple[Losses, jax.Array]]:
+            # Decisions without a lesson (another seat's, forced ones) come last: they would only thin out minibatches.
+            shuffled = jax.random.permutation(key, count)
+            order = shuffled[jnp.argsort(lessons.weight[shuffled] <= 0, stable=True)]
+            return jax.lax.scan(one, carry, order[: batches * size].reshape(batches, size))
+
+        (params, opt_state), (losses, weight) = jax.lax.scan(epoch, (params, opt_state), jax.random.split(key, epochs))
+        share = weight[-1] / jnp.maximum(jnp.sum(weight[-1]), 1.0)
+        return params, opt_state, jax.tree.map(lambda x: jnp.sum(share * x[-1]), losses)
 
     return learn
 
@@ -192,7 +202,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--iterations", type=int, default=20, help="turns of playing and learning (default: 20)")
     parser.add_argument("--games", type=int, default=256, help="games per turn (default: 256)")
     parser.add_argument("--epochs", type=int, default=2, help="passes over the games of a turn (default: 2)")
-    parser.add_argument("--minibatch", type=int, default=512, help="decisions per optimizer step (default: 512)")
+    parser.add_argument("--minibatch", type=int, default=512, help="searched decisions per step (default: 512)")
     parser.add_argument("--learning-rate", type=float, default=3e-4, help="of Adam (default: 3e-4)")
     parser.add_argument("--value-coef", type=float, default=0.5, help="weight of the value loss (default: 0.5)")
     parser.add_argument("--seed", type=int, default=0, help="of all randomness (default: 0)")
@@ -204,22 +214,36 @@ def main(args: argparse.Namespace) -> int:
     for name in ("iterations", "games", "epochs", "minibatch"):
         if getattr(args, name) < 1:
             raise UserError(f"--{name} must be at least 1, got {getattr(args, name)}.")
+    if not 0.0 < args.learning_rate < math.inf:
+        raise UserError(f"--learning-rate must be above 0, got {args.learning_rate}.")
+    if not 0.0 <= args.value_coef < math.inf:
+        raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")
     source = load_run(args.run, args.checkpoint)
     if len(source.params) != 1:
         raise UserError(f"run {source.name!r} trains {len(source.params)} seeds at once: distill a run of one seed.")
     place = find_run(args.run)
     settings = dataclasses.replace(source.config.run, name=args.name, directory=str(place.path.parent))
     config = dataclasses.replace(source.config, run=settings)
+    teaching = _teaching(source, args)  # before there is a folder: what is wrong with the options is said here
     target = new_run(config)
     enable_compilation_cache(config.run.cache_dir)
-    params = _distil(source, args)
+    params = _distil(source, teaching, args)
     _save(target, config, read_checkpoint(place, str(source.update)), params)
     print(f"saved as run {args.name!r}, {checkpoint.params_hash(params)}; measure it: jaxrl evaluate {target.path}")
     return 0
 
 
-def _distil(source: TrainedRun, args: argparse.Namespace) -> PyTree:
-    """The parameters after all turns; one line is printed for each."""
+class Teaching(NamedTuple):
+    """Who searches against whom."""
+
+    names: list[str]  # of the opponents
+    searcher: Searcher
+    opponent: Callable[..., jax.Array]  # who plays the other seats, see `collect_games`
+    by_itself: bool
+
+
+def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
+    """What the options ask for. Raises UserError for unknown opponents or models, and settings out of range."""
     env, config = source.env, source.config
     names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
     if SELF in names and len(names) > 1:
@@ -229,6 +253,13 @@ def _distil(source: TrainedRun, args: argparse.Namespace) -> PyTree:
     model = SELF if by_itself else args.search_model
     searcher = make_searcher(env, config, players, settings_of(args), model)
     opponent = players[0].act if by_itself else switch_policy(env, names).act
+    return Teaching(names, searcher, opponent, by_itself)
+
+
+def _distil(source: TrainedRun, teaching: Teaching, args: argparse.Namespace) -> PyTree:
+    """The parameters after all turns; one line is printed for each."""
+    env, config = source.env, source.config
+    names, searcher, opponent, by_itself = teaching
     program = collect_games(env, searcher.search, opponent, args.games, longest_game(env))
     collect = jax.jit(program, compiler_options=xla.plain_options())
     network = make_network(config.network, env)
@@ -237,7 +268,7 @@ def _distil(source: TrainedRun, args: argparse.Namespace) -> PyTree:
     params = source.params[0]
     opt_state, key = optimizer.init(params), jax.random.key(args.seed)
     for number in range(args.iterations):
-        start, table = time.perf_counter(), number % len(players)
+        start, table = time.perf_counter(), number % len(names)
         collect_key, learn_key = jax.random.split(jax.random.fold_in(key, number))
         other = params if by_itself else jnp.int32(table)
         found = collect(SearchParams(params, searcher.models[table]), other, collect_key)
@@ -252,12 +283,16 @@ def _distil(source: TrainedRun, args: argparse.Namespace) -> PyTree:
 
 
 def _save(target: RunDirectory, config: Config, snapshot: checkpoint.Snapshot, params: PyTree) -> None:
-    """Writes the source's training state with other parameters as the first checkpoint of a run."""
+    """Writes the source's training state with other parameters as the first checkpoint of a run.
+
+    What the host remembers of the source (its best evaluation, its time) stays there: it is not of these parameters.
+    """
     arrays, leaves = checkpoint.pack({"params": params})
     meta = snapshot.meta | {
         "params_hash": checkpoint.hash_arrays(arrays),
         "leaves": snapshot.meta["leaves"] | leaves,
         "config_digest": make_stamp(config, make_env(config)).config_digest,
+        "host": dataclasses.asdict(HostState(best_by=config.evaluate.best_by)),
     }
     configs.save(config, target.config_file)
     with checkpoint.no_space_is_user_error(target.path), contextlib.closing(target.checkpoints()) as store:

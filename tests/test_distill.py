@@ -15,7 +15,7 @@ from jaxrl.distill import Lessons, make_learner
 from jaxrl.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.ppo import optimizer
-from jaxrl.runs import load_run
+from jaxrl.runs import find_run, load_run, read_checkpoint
 from tests.games import TicTacToe
 
 SMALL = """
@@ -23,7 +23,7 @@ env: {id: "tests.games:TicTacToe", options: {random_start: true}}
 run: {devices: 1, cache_dir: ""}
 network: {hidden: [8]}
 ppo: {num_envs: 8, num_steps: 6, epochs: 1, minibatches: 2}
-train: {total_steps: 48, updates_per_call: 1, evaluate_every: 0}
+train: {total_steps: 48, updates_per_call: 1, evaluate_every: 1}
 evaluate: {deals: 2, opponents: [lowest]}
 """
 
@@ -60,6 +60,27 @@ def test_the_learner_closes_the_gap_and_ignores_what_was_not_searched():
     assert abs(float(losses.policy) - np.log(2)) < 0.05  # each lesson is sure of itself, together they are not
 
 
+def test_minibatches_are_full_of_lessons():
+    """Decisions without a lesson change nothing, also not through the optimizer's momentum."""
+    env = TicTacToe()
+    network = make_network(NetworkConfig(hidden=(8,)), env)
+    params = network.init(jax.random.key(0))
+    states = jax.vmap(env.init)(jax.random.split(jax.random.key(1), 32))
+    taught = jnp.arange(32) % 2
+    lessons = Lessons(
+        observation=states.observation,
+        mask=states.legal_action_mask,
+        policy=jax.nn.one_hot(jnp.arange(32) % 9, 9),
+        value=jnp.arange(32) / 32,
+        weight=taught.astype(jnp.float32),
+    )
+    only = jax.tree.map(lambda leaf: leaf[taught == 1], lessons)
+    learn = jax.jit(make_learner(network, epochs=3, minibatch=16, learning_rate=0.01, value_coef=0.5))
+    after, expected = (learn(params, optimizer.init(params), given, jax.random.key(2)) for given in (lessons, only))
+    for left, right in zip(jax.tree.leaves(after), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-5)
+
+
 def test_distilled_run_is_a_run(run, capsys):
     options = ["--search", "16", "--games", "12", "--iterations", "2", "--minibatch", "32"]
     assert cli.main(["distill", str(run), "--name", "wiser", "--opponents", "random", *options]) == 0
@@ -68,9 +89,12 @@ def test_distilled_run_is_a_run(run, capsys):
     before, after = load_run(run), load_run(run.parent / "wiser")
     assert after.update == before.update and after.params_hash in printed
     assert after.params_hash != before.params_hash
+    host = read_checkpoint(find_run(run.parent / "wiser"), "newest").meta["host"]
+    assert read_checkpoint(find_run(run), "newest").meta["host"]["best_update"] == 1
+    assert host["best_update"] is None and host["best_score"] is None and not host["window"] and host["seconds"] == 0
     more = ["resume", str(run.parent / "wiser"), "--steps", "96"]
     assert cli.main(more) == 0
-    assert load_run(run.parent / "wiser").update == 2
+    assert load_run(run.parent / "wiser").update == load_run(run.parent / "wiser", "best").update == 2
 
 
 def test_evaluate_searches_and_says_how(run, capsys):
@@ -97,7 +121,18 @@ def test_mistakes_are_explained(run, arguments, sentence, capsys):
     assert sentence in capsys.readouterr().err
 
 
-def test_self_and_bots_are_not_mixed(run, capsys):
-    arguments = ["distill", str(run), "--name", "no", "--search", "8", "--opponents", "self,random"]
-    assert cli.main(arguments) == cli.USER_ERROR
-    assert "either self alone" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--opponents", "self,random"], "either self alone"),
+        (["--opponents", "rnadom"], "did you mean 'random'"),
+        (["--learning-rate", "0"], "--learning-rate must be above 0"),
+        (["--learning-rate", "nan"], "--learning-rate must be above 0"),
+        (["--value-coef", "-1"], "--value-coef must be at least 0"),
+        (["--search-model", "nobody"], "self, opponent or bot:NAME"),
+    ],
+)
+def test_a_mistake_leaves_no_run(run, arguments, sentence, capsys):
+    assert cli.main(["distill", str(run), "--name", "no", "--search", "8", *arguments]) == cli.USER_ERROR
+    assert sentence in capsys.readouterr().err
+    assert not (run.parent / "no").exists()
