@@ -1,7 +1,7 @@
 """Wins, draws and losses of one seat among others, and how sure a rate of them is.
 
-A game is won by a seat whose return is strictly above every other seat's, drawn if it equals the best of the others,
-and lost otherwise. Draws are not wins.
+A game is won by a seat whose return is above every other seat's by more than rounding, drawn if it equals the best of
+the others, and lost otherwise. Draws are not wins. Training, search and evaluation all decide so.
 
 Shape letters: D deals, P seats (and rotations of the candidate through them).
 """
@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 Z95 = 1.959964  # the 97.5 % quantile of the normal distribution
@@ -66,10 +68,15 @@ def wilson(wins: int, games: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def compare(own: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """i8 of the arguments' shape: 1 where `own` is above `other`, 0 where they are equal up to rounding, else -1."""
-    equal = np.isclose(own, other, rtol=TIE, atol=TIE)
-    return np.where(equal, 0, np.sign(own - other)).astype(np.int8)
+def compare(own: Any, other: Any) -> Any:
+    """Who won: i8, 1 where `own` is above `other`, 0 where they are equal up to rounding, else -1.
+
+    Args:
+      own, other: returns, NumPy or JAX arrays (the result is of the same kind); -inf is a seat that is not there.
+    """
+    xp: Any = jnp if isinstance(own, jax.Array) or isinstance(other, jax.Array) else np
+    equal = xp.isclose(own, other, rtol=TIE, atol=TIE)
+    return xp.where(equal, 0, xp.sign(own - other)).astype(xp.int8)
 
 
 class Outcomes(NamedTuple):

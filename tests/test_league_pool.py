@@ -221,6 +221,7 @@ def test_results_are_the_best_seats() -> None:
         ([2, 2, 0], [1.0, 0.0, 0.5], 2, 0.0),
         ([0, 0, 5], [-1.0, 1.0, 0.5], 5, 1.0),
         ([0, 0, 0], [1.0, 0.0, 0.5], 0, 0.5),
+        ([0, 2, 2], [np.float32(0.1) + np.float32(0.2), 0.3, 0.0], 2, 0.5),  # equal up to rounding
     ]
     for controllers, returns, entry, score in cases:
         for over in (True, False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -34,7 +35,8 @@ def test_wilson_at_the_ends():
 
 def test_returns_that_differ_by_rounding_are_equal():
     a, b = np.float32(0.1) + np.float32(0.2), np.float32(0.3)
-    assert list(compare(np.array([a, 1.0, -2.0]), np.array([b, 0.5, -1.0]))) == [0, 1, -1]
+    own, other = np.array([a, 1.0, -2.0, -2.0]), np.array([b, 0.5, -1.0, -np.inf])
+    assert list(compare(own, other)) == list(jax.jit(compare)(own, other)) == [0, 1, -1, 1]
 
 
 class Starting(TicTacToe):

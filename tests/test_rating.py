@@ -17,8 +17,17 @@ from jaxrl.outcomes import Z95
 def test_elo_expectations_and_updates():
     assert expected_score(1500, 1500) == 0.5
     assert expected_score(400, 0) == pytest.approx(10 / 11)
-    assert elo_update(1500, 1500, 1.0, k=32) == (1516, 1484)
-    assert elo_update(0.0, 400.0, 0.5, k=20) == pytest.approx((20 * (0.5 - 1 / 11), 400 - 20 * (0.5 - 1 / 11)))
+    assert elo_update(1500, np.array([1500]), np.array([1]), np.array([1.0]), k=32) == (1516, [1484])
+    own, others = elo_update(0.0, np.array([400.0]), np.array([1]), np.array([0.5]), k=20)
+    assert (own, others[0]) == pytest.approx((20 * (0.5 - 1 / 11), 400 - 20 * (0.5 - 1 / 11)))
+
+
+def test_elo_after_a_batch_of_games():
+    """Every opponent moves by its own games, the player by all of them; nobody by more than the limit."""
+    games, score = np.array([2.0, 0.0, 1e6]), np.array([2.0, 0.0, 0.0])
+    own, others = elo_update(1000.0, np.full(3, 1000.0), games, score, k=8.0, largest=100.0)
+    assert others == pytest.approx([1000 - 8 / 1.16, 1000, 1050], abs=0.01)
+    assert own == pytest.approx(950, abs=0.01)
 
 
 def test_elo_inside_a_compiled_scan_finds_the_true_distance():
@@ -27,7 +36,8 @@ def test_elo_inside_a_compiled_scan_finds_the_true_distance():
     wins = jax.random.bernoulli(jax.random.key(0), 0.75, (20_000,)).astype(jnp.float32)
 
     def play(ratings, score):
-        after = jnp.stack(elo_update(ratings[0], ratings[1], score, k=8.0))
+        own, other = elo_update(ratings[0], ratings[1:], jnp.ones(1), score[None], k=8.0)
+        after = jnp.concatenate([own[None], other])
         return after, after[0] - after[1]
 
     _, distances = jax.jit(lambda: jax.lax.scan(play, jnp.zeros(2), wins))()

@@ -19,9 +19,7 @@ one slot has no such rest: all its games are dealt anew.
 that is never below `league.floor` (the prioritised ones after AlphaStar, Vinyals et al. 2019,
 https://doi.org/10.1038/s41586-019-1724-z). Without any opponent to draw, all games are against itself.
 
-**Elo.** After every update, with n games, score s and expected score p = 1 / (1 + 10^((R_opponent - R_learner) / 400))
-against each opponent, ratings move by gain(n) (s - n p) / n: the learner over all its games, every opponent the
-opposite way over its own, where gain(n) = K n / (1 + K n / C), K = 8 points per game and at most C = 100 points per
+**Elo.** After every update ratings move by `rating.elo_update`, K = 8 points per game and at most C = 100 points per
 update. The first bot stays at 1000, and without bots the snapshots stay where they are: a snapshot begins with the
 learner's rating. Above two seats a "game" is the learner's best seat against the best of the opponent's.
 """
@@ -40,8 +38,9 @@ from flax import struct
 from envs.core import Env, Key
 from jaxrl.config.league_checks import SELF, SNAPSHOTS, check_league_game, league_bots
 from jaxrl.config.schema import Config, LeagueConfig
-from jaxrl.league.rating import expected_score
+from jaxrl.league.rating import elo_update
 from jaxrl.league.seats import LEARNER, Seats, random_ranks
+from jaxrl.outcomes import compare
 
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
 FIRST_RATING, GAIN_PER_GAME, LARGEST_GAIN = 1000.0, 8.0, 100.0
@@ -254,11 +253,10 @@ class League(Seats):
           over: bool[], whether it has ended.
         """
         own = controllers == LEARNER
-        lead = jnp.max(jnp.where(own, returns, -jnp.inf)) - jnp.max(jnp.where(own, -jnp.inf, returns))
+        ahead = compare(jnp.max(jnp.where(own, returns, -jnp.inf)), jnp.max(jnp.where(own, -jnp.inf, returns)))
         entry = jnp.arange(len(self.names)) == jnp.max(controllers)
         games = (over & entry).astype(jnp.float32)
-        won = jnp.where(lead > 0.0, 1.0, jnp.where(lead == 0.0, 0.5, 0.0))
-        won = jnp.where(jnp.all(own), 0.5, won)
+        won = jnp.where(jnp.all(own), 0.5, 0.5 * (1.0 + ahead.astype(jnp.float32)))
         return Results(games=games, score=games * won, redealt=jnp.float32(0.0))
 
     def learn(self, pool: PoolState, results: Results) -> PoolState:
@@ -272,13 +270,12 @@ class League(Seats):
         )
 
     def rate(self, elo: jax.Array, results: Results) -> jax.Array:
-        """Ratings f32[1 + E] after the games of one update; the formula is at the top of this module."""
-        games, score = results.games[1:], results.score[1:]
-        surprise = score - games * expected_score(elo[LEARNER], elo[1:])
-        moving = jnp.arange(games.shape[0]) > 0 if self.bots else jnp.zeros(games.shape[0], bool)
-        own = _gain_over_games(jnp.sum(games)) * jnp.sum(surprise)
-        others = jnp.where(moving, -_gain_over_games(games) * surprise, 0.0)
-        return elo + jnp.concatenate([own[None], others])
+        """Ratings f32[1 + E] after the games of one update, see `rating.elo_update`."""
+        own, others = elo_update(
+            elo[LEARNER], elo[1:], results.games[1:], results.score[1:], k=GAIN_PER_GAME, largest=LARGEST_GAIN
+        )
+        moving = jnp.arange(others.shape[0]) > 0 if self.bots else jnp.zeros(others.shape[0], bool)
+        return jnp.concatenate([own[None], jnp.where(moving, others, elo[1:])])
 
     def renew(self, pool: PoolState, params: Any, number: jax.Array) -> PoolState:
         """The pool after update `number` - 1: with a new snapshot every `league.snapshot_every` updates."""
@@ -298,11 +295,6 @@ class League(Seats):
                 found[f"league/win_rate/{name}"] = jnp.where(known, rate[number], jnp.nan)
                 found[f"league/elo/{name}"] = pool.elo[number]
         return found
-
-
-def _gain_over_games(games: jax.Array) -> jax.Array:
-    """gain(n) / n of the Elo formula: points per game more or less than expected."""
-    return GAIN_PER_GAME / (1.0 + GAIN_PER_GAME * games / LARGEST_GAIN)
 
 
 def make_league(config: Config, env: Env) -> League:

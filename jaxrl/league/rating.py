@@ -1,4 +1,4 @@
-"""Playing strength from results: Elo, one game at a time, and Bradley-Terry, all games at once.
+"""Playing strength from results: Elo, some games at a time, and Bradley-Terry, all games at once.
 
 Both say that a player rated R scores 1 / (1 + 10 ** ((S - R) / 400)) points a game against one rated S, a draw counting
 half a point. Elo (https://en.wikipedia.org/wiki/Elo_rating_system) follows players whose strength changes; its noise
@@ -31,21 +31,29 @@ def expected_score(rating, other):
     return 1 / (1 + 10.0 ** ((other - rating) / 400))
 
 
-def elo_update(rating, other, score, k=16.0):
-    """The ratings of two players after one game; floats, NumPy or JAX arrays.
+def elo_update(rating, others, games, score, k=16.0, largest=math.inf):
+    """Ratings after a batch of games of one player against each of some others; NumPy or JAX arrays.
+
+    With n games, score s and expected score p against each opponent, ratings move by gain(n) (s - n p) / n: the
+    player's over all its games, every opponent's the opposite way over its own, where gain(n) = K n / (1 + K n / C).
+    One game against one opponent, without a limit C, is the usual Elo update.
 
     Args:
-      rating, other: before the game.
-      score: of the first player: 1 for a win, 0.5 for a draw, 0 for a loss.
-      k: the most that one game can move a rating. Against equal opponents whose ratings stay where they are, a rating
-        wanders by about sqrt(87 k) points (one standard deviation) around the true one, less with draws, and needs some
-        700 / k games to follow a change.
+      rating: of the player before the games.
+      others: f[E], of the opponents.
+      games: f[E], against each.
+      score: f[E], of the player in them: 1 for a win, 0.5 for a draw, 0 for a loss.
+      k: K, the most that one game can move a rating. Against equal opponents whose ratings stay where they are, a
+        rating wanders by about sqrt(87 k) points (one standard deviation) around the true one, less with draws, and
+        needs some 700 / k games to follow a change.
+      largest: C, the most that a batch can move a rating.
 
     Returns:
-      Both ratings after the game; their sum stays the same.
+      The player's rating after the games, and the others' f[E].
     """
-    change = k * (score - expected_score(rating, other))
-    return rating + change, other - change
+    surprise = score - games * expected_score(rating, others)
+    per_game, per_game_of_all = (k / (1 + k * n / largest) for n in (games, games.sum()))
+    return rating + per_game_of_all * surprise.sum(), others - per_game * surprise
 
 
 @dataclasses.dataclass(frozen=True)

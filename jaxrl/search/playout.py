@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from envs.core import Env, Key, PyTree, State, select
 from jaxrl.match import MAX_STEPS
+from jaxrl.outcomes import compare
 from jaxrl.search.policies import Policy, SearchParams
 
 TO_THE_END = -1
@@ -113,7 +114,7 @@ def play_on(
 
 
 def won(returns: jax.Array, seat: jax.Array) -> jax.Array:
-    """bool[N]: the return of `seat` (i32[N]) is strictly above that of every other seat in f32[N, P]."""
+    """bool[N]: the return of `seat` (i32[N]) is above that of every other seat in f32[N, P] by more than rounding."""
     own = jax.nn.one_hot(seat, returns.shape[-1], dtype=bool)
     best_other = jnp.max(jnp.where(own, -jnp.inf, returns), axis=-1)
-    return jnp.sum(jnp.where(own, returns, 0.0), axis=-1) > best_other
+    return compare(jnp.sum(jnp.where(own, returns, 0.0), axis=-1), best_other) > 0
