@@ -48,7 +48,8 @@ def find_origin(config: Config, stamp: checkpoint.Stamp) -> Origin | None:
     """The checkpoint that `train.from_run` and `train.from_update` name, None if they name none.
 
     Raises:
-      UserError: there is no such run or checkpoint, or it is of another game or as long as the whole new run.
+      UserError: there is no such run or checkpoint, or it is of another game or as long as the whole new run,
+        or lies between two compiled calls of the new run.
     """
     train = config.train
     if not train.from_run:
@@ -59,6 +60,11 @@ def find_origin(config: Config, stamp: checkpoint.Stamp) -> Origin | None:
         checkpoint.check_stamp(snapshot.meta, stamp)
     except UserError as error:
         raise UserError(f"train.from_run: {error}") from error
+    if snapshot.step % train.updates_per_call:
+        raise UserError(
+            f"train.from_run: the checkpoint after {snapshot.step} updates of {train.from_run!r} can only be continued "
+            f"if that is a multiple of train.updates_per_call ({train.updates_per_call}): change one of them."
+        )
     if snapshot.step >= config.num_updates:
         raise UserError(
             f"train.from_run: {train.from_run!r} has {snapshot.step} updates already, and train.total_steps "

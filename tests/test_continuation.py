@@ -159,6 +159,11 @@ def test_a_resume_without_own_checkpoints_begins_with_the_other_run_again(home):
     [
         (["train.from_run=frist"], "did you mean 'first'"),
         (["train.from_run=first", "train.from_update=5"], "use newest, best, or one of 2, 4, 6, 8"),
+        (
+            ["train.from_run=first", "train.from_update=4", "train.updates_per_call=3"],
+            "multiple of train.updates_per_call",
+        ),
+        (["train.from_run=first", "train.updates_per_call=3", "train.total_steps=1000"], "multiple of train.updates"),
         (["train.from_run=first", "train.from_update=4", "network.hidden=[9]"], "does not fit"),
         (["train.from_run=first", "train.from_update=4", "run.seeds=2"], "does not fit"),
         (["train.from_run=first", "train.from_update=4", "env.options={random_start: false}"], "of another game"),
@@ -213,6 +218,7 @@ def test_the_shipped_continuation_fits_the_run_that_it_continues():
     assert first.num_updates >= 600 and 600 % first.train.keep_every == 0
     assert (first.env, first.network, first.run.seeds) == (second.env, second.network, second.run.seeds)
     assert first.evaluation_options == second.evaluation_options
-    assert second.minibatch_size == 2048 and second.ppo.epochs == 4 and second.league.snapshots == 10
+    assert second.minibatch_size == 2048 and second.ppo.epochs == 4
+    assert second.league.snapshots == 11  # the oldest rests: ten are met
     assert (train.evaluate_every, train.checkpoint_every) == (25, 50)
     assert 600 % train.updates_per_call == 25 % train.updates_per_call == 0
