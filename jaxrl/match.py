@@ -278,8 +278,7 @@ class DuplicateDeals:
           base: key[], from which all deals are made.
 
         Raises:
-          UserError: a player chose an illegal action.
-          RuntimeError: a game did not end.
+          UserError: a player chose an illegal action, or a game did not end.
         """
         parts = []
         for first in range(0, self._deals, self._portion):
@@ -288,7 +287,10 @@ class DuplicateDeals:
         games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
         if not games.over.all():
             steps = int(games.length.max())
-            raise RuntimeError(f"{int((~games.over).sum())} games did not end within {steps} steps")
+            raise UserError(
+                f"{int((~games.over).sum())} games did not end within {steps} steps: a game of {self._env.id} must "
+                "terminate or be truncated whoever plays."
+            )
         if games.illegal.any():
             raise UserError(
                 f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules; "
@@ -369,8 +371,7 @@ class Matchup:
           opponent: which of them is at the table.
 
         Raises:
-          UserError: a player chose an illegal action.
-          RuntimeError: a game did not end.
+          UserError: a player chose an illegal action, or a game did not end.
         """
         params = [candidate, *opponents, *[None] * (len(self._acts) - 1 - len(opponents))]
         # A copy on every device: parameters may come from a training on fewer (or more) devices.

@@ -155,7 +155,7 @@ def test_a_broken_player_is_not_reported_as_a_result():
     stubborn = Matchup(env, lambda p, s, k: jnp.int32(4), [lambda p, s, k: jnp.int32(4)], deals=2, seed=0)
     with pytest.raises(UserError, match="illegal action"):
         stubborn(None)
-    with pytest.raises(RuntimeError, match="did not end"):
+    with pytest.raises(UserError, match="did not end within 3 steps: a game of"):
         matchup(env, "random", "random", deals=2, max_steps=3)(None)
 
 
