@@ -48,7 +48,8 @@ class BeastyBar(Env):
           reward: outcome (+1 win, 0 draw, -1 loss) | wins (+1 win, -1 otherwise, for both) | margin (points / 36) |
             shaped (the outcome, larger for larger margins); always on the last turn, specification section 10.
           start: the seat that begins, 0 or 1; -1: drawn for each game.
-          lookahead: the features also tell what each action would do to the table in this turn.
+          lookahead: the features of dense networks also tell what each action would do to the table in this turn; a
+            transformer reads card tokens, to which it makes no difference.
         """
         if reward not in REWARDS:
             raise UserError(f"beasty_bar: reward must be one of {', '.join(REWARDS)}, not {reward!r}")
