@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import dataclasses
 import math
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -43,13 +44,21 @@ from jaxrl.runs import (
     new_run,
     read_checkpoint,
 )
-from jaxrl.search.command import Searcher, add_search_arguments, make_searcher, settings_of
+from jaxrl.search.command import (
+    Searcher,
+    add_search_arguments,
+    make_searcher,
+    model_of,
+    other_scale,
+    settings_of,
+)
 from jaxrl.search.player import Search
 from jaxrl.search.playout import is_over
 from jaxrl.search.policies import SearchParams, switch_policy
 from jaxrl.trainer import HostState
 
 SELF = "self"
+VALUE_HELP = "weight of the value loss; values are learnt in the game as evaluated (default: 0.5)"
 
 
 class Lessons(NamedTuple):
@@ -204,7 +213,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", type=int, default=2, help="passes over the games of a turn (default: 2)")
     parser.add_argument("--minibatch", type=int, default=512, help="searched decisions per step (default: 512)")
     parser.add_argument("--learning-rate", type=float, default=3e-4, help="of Adam (default: 3e-4)")
-    parser.add_argument("--value-coef", type=float, default=0.5, help="weight of the value loss (default: 0.5)")
+    parser.add_argument("--value-coef", type=float, default=0.5, help=VALUE_HELP)
     parser.add_argument("--seed", type=int, default=0, help="of all randomness (default: 0)")
     add_search_arguments(parser, required=True)
 
@@ -225,12 +234,24 @@ def main(args: argparse.Namespace) -> int:
     settings = dataclasses.replace(source.config.run, name=args.name, directory=str(place.path.parent))
     config = dataclasses.replace(source.config, run=settings)
     teaching = _teaching(source, args)  # before there is a folder: what is wrong with the options is said here
+    _warn(config)
     target = new_run(config)
     enable_compilation_cache(config.run.cache_dir)
     params = _distil(source, teaching, args)
     _save(target, config, read_checkpoint(place, str(source.update)), params)
     print(f"saved as run {args.name!r}, {checkpoint.params_hash(params)}; measure it: jaxrl evaluate {target.path}")
     return 0
+
+
+def _warn(config: Config) -> None:
+    """Says so if the games of the lessons are worth other numbers than those that the network was trained on."""
+    names = other_scale(config)
+    if names:
+        print(
+            f"warning: evaluation plays with another {' and '.join(names)} than training, and the values are learnt "
+            "from the games as evaluated: they begin on another scale, to which `jaxrl resume` would train them back.",
+            file=sys.stderr,
+        )
 
 
 class Teaching(NamedTuple):
@@ -250,7 +271,7 @@ def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
         raise UserError("--opponents is either self alone or names of bots.")
     by_itself = names == [SELF]
     players = [Player(SELF, make_act(config, env, greedy=False))] if by_itself else bot_players(env, names)
-    model = SELF if by_itself else args.search_model
+    model = SELF if by_itself else model_of(args)
     searcher = make_searcher(env, config, players, settings_of(args), model)
     opponent = players[0].act if by_itself else switch_policy(env, names).act
     return Teaching(names, searcher, opponent, by_itself)

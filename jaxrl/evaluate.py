@@ -29,7 +29,16 @@ from jaxrl.runs import (
     make_act,
     make_evaluation_env,
 )
-from jaxrl.search.command import Searcher, add_search_arguments, evaluate_search, make_searcher, settings_of
+from jaxrl.search.command import (
+    Searcher,
+    add_search_arguments,
+    evaluate_search,
+    make_searcher,
+    model_of,
+    refuse_without_search,
+    settings_of,
+    warn_of_scale,
+)
 from jaxrl.tables import Row, by_candidate, format_differences, format_table, overall, scalars
 
 __all__ = ["Evaluator", "Row", "evaluate_players", "evaluation_record", "find_candidate", "format_table", "scalars"]
@@ -127,6 +136,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl evaluate` and prints the tables."""
+    refuse_without_search(args)
+    if args.search is not None and args.sampled:
+        raise UserError("--sampled is of a policy that does not search: leave it or --search out.")
     candidate = find_candidate(args.candidate, args)
     config, env = candidate.config, candidate.env
     enable_compilation_cache(config.run.cache_dir)
@@ -138,11 +150,13 @@ def main(args: argparse.Namespace) -> int:
     bots = bot_players(env, names)
     rivals = find_candidate(args.against, args, like=candidate).players if args.against else []
     settings = {"deals": deals, "seed": seed}
+    if args.search is not None and candidate.run is not None:
+        warn_of_scale(config, settings_of(args))
 
     rows, searcher = evaluate_candidate(candidate, bots, args, settings)
     paired = evaluate_players(env, rivals[:1], bots, **settings) if rivals else []
     direct = evaluate_candidate(candidate, rivals[:1], args, settings)[0] if rivals and env.num_players > 1 else []
-    policy = "greedy" if config.evaluate.greedy and not args.sampled else "sampled"
+    policy = "search" if searcher else "greedy" if config.evaluate.greedy and not args.sampled else "sampled"
     player = str(searcher) if searcher else f"{policy} policy"
     print(f"{args.candidate}: {player}, {deals} deals x {env.num_players} seats, evaluation seed {seed}")
     if candidate.run is not None:
@@ -168,7 +182,7 @@ def evaluate_candidate(
     if args.search is None:
         return evaluate_players(candidate.env, candidate.players, opponents, **settings), None
     bot = None if candidate.run else candidate.players[0].name
-    searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), args.search_model, bot)
+    searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), model_of(args), bot)
     return evaluate_search(candidate.env, searcher, candidate.players, opponents, **settings), searcher
 
 
@@ -189,7 +203,7 @@ def evaluation_record(
       run: the checkpoint measured.
       rows: against the configured opponents, over which means and minima are taken.
       direct: against another candidate.
-      policy: greedy or sampled.
+      policy: greedy, sampled or search.
       seed: of the deals.
     """
     totals = {name: overall(group) for name, group in by_candidate(rows).items()}

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from jaxrl import cli
+from jaxrl import config as configs
 from jaxrl.config.schema import NetworkConfig
 from jaxrl.distill import Lessons, make_learner
 from jaxrl.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.ppo import optimizer
 from jaxrl.runs import find_run, load_run, read_checkpoint
+from jaxrl.search.command import other_scale, warn_of_scale
+from jaxrl.search.settings import SearchSettings
 from tests.games import TicTacToe
 
 SMALL = """
@@ -104,6 +107,7 @@ def test_evaluate_searches_and_says_how(run, capsys):
     assert "search with 24 simulations a move (tree, model opponent" in capsys.readouterr().out
     record = json.loads((run / "evaluation.json").read_text())[-1]
     assert record["search"]["planner"] == "tree" and record["search"]["model"] == "opponent"
+    assert record["policy"] == "search"
     # Who always takes the lowest free cell is beaten from either seat by whoever looks ahead.
     assert record["rows"][0]["figures"]["return"]["mean"] > 0.7
 
@@ -114,6 +118,13 @@ def test_evaluate_searches_and_says_how(run, capsys):
         (["--search", "2"], "at least 4 simulations"),
         (["--search", "8", "--search-model", "nobody"], "self, opponent or bot:NAME"),
         (["--search", "8", "--search-model", "bot:hihgest"], "no bot 'hihgest'"),
+        (["--search", "8", "--sampled"], "--sampled is of a policy that does not search"),
+        (["--search-model", "self"], "--search-model describes a search: ask for one with --search"),
+        (["--worlds", "0"], "--worlds describes a search"),
+        (["--particles", "256"], "--particles describes a search"),
+        (["--search-depth", "1"], "--search-depth describes a search"),
+        (["--search-planner", "tree"], "--search-planner describes a search"),
+        (["--search-objective", "wins"], "--search-objective describes a search"),
     ],
 )
 def test_mistakes_are_explained(run, arguments, sentence, capsys):
@@ -136,3 +147,26 @@ def test_a_mistake_leaves_no_run(run, arguments, sentence, capsys):
     assert cli.main(["distill", str(run), "--name", "no", "--search", "8", *arguments]) == cli.USER_ERROR
     assert sentence in capsys.readouterr().err
     assert not (run.parent / "no").exists()
+
+
+@pytest.mark.parametrize(
+    ("trained", "settings", "warns"),
+    [
+        ("wins", {}, False),
+        ("wins", {"depth": 1}, True),
+        ("wins", {"planner": "tree"}, True),
+        ("wins", {"depth": 1, "objective": "wins"}, False),  # the objective is the reward of the training
+        ("margin", {"depth": 1, "objective": "wins"}, True),
+        ("outcome", {"depth": 1}, False),
+    ],
+)
+def test_values_on_another_scale_are_warned_of(trained, settings, warns, capsys):
+    tree = {
+        "env": {"id": "beasty_bar", "options": {} if trained == "outcome" else {"reward": trained}},
+        "evaluate": {"options": {"reward": "outcome"}},
+    }
+    config = configs.from_dict(tree)
+    assert other_scale(config) == ([] if trained == "outcome" else ["reward"])
+    warn_of_scale(config, SearchSettings(**settings))
+    printed = capsys.readouterr().err
+    assert ("trained with another reward than is evaluated" in printed) == warns and printed.count("\n") == warns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from envs.errors import UserError, nearest
 from jaxrl.config import Config
 from jaxrl.match import Matchup, Player
 from jaxrl.networks.factory import make_network
+from jaxrl.runs import make_env, make_evaluation_env
 from jaxrl.search.player import Search, make_search
 from jaxrl.search.policies import (
     Guide,
@@ -31,55 +33,86 @@ from jaxrl.tables import Row
 
 SELF, OPPONENT, BOT_PREFIX = "self", "opponent", "bot:"
 SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
+SCALES = ("reward", "episode")  # options of games that decide what a return is
 LANES = 1024  # games side by side on one device; each carries its particles
 
 
 def add_search_arguments(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
-    """The options that describe a search."""
+    """The options that describe a search; those that are not given are None."""
     known = SearchSettings()
     parser.add_argument(
         "--search", type=int, metavar="SIMS", required=required, help="look ahead: simulated games per move"
     )
     parser.add_argument(
         "--search-model",
-        default=SELF,
         metavar="MODEL",
         help="who the others are taken for: self (the policy itself), opponent (who it is), bot:NAME (default: self)",
     )
-    parser.add_argument("--search-planner", default=known.planner, choices=PLANNERS, help="default: %(default)s")
     parser.add_argument(
-        "--search-objective", default=known.objective, choices=OBJECTIVES, help="what is maximised (default: return)"
+        "--search-planner",
+        choices=PLANNERS,
+        help=f"tree wants a network trained on the reward and episode evaluated (default: {known.planner})",
     )
-    parser.add_argument("--worlds", type=int, default=known.worlds, help="hidden cards drawn per move (default: auto)")
+    parser.add_argument(
+        "--search-objective", choices=OBJECTIVES, help=f"what is maximised (default: {known.objective})"
+    )
+    parser.add_argument("--worlds", type=int, help="hidden cards drawn per move (default: auto)")
     parser.add_argument(
         "--search-depth",
         type=int,
-        default=known.depth,
         metavar="MOVES",
-        help="own moves before the network judges (halving); 0: play to the end (default: %(default)s)",
+        help="own moves before the network judges (halving), which wants one trained on the reward and episode "
+        f"evaluated; 0: play to the end (default: {known.depth})",
     )
-    parser.add_argument(
-        "--particles",
-        type=int,
-        default=known.particles,
-        help="worlds of the belief; 0: none (default: %(default)s)",
-    )
+    parser.add_argument("--particles", type=int, help=f"worlds of the belief; 0: none (default: {known.particles})")
+
+
+def refuse_without_search(args: argparse.Namespace) -> None:
+    """Raises UserError for options of a search where none is asked for."""
+    options = ("search_model", "search_planner", "search_objective", "worlds", "search_depth", "particles")
+    for name in options:
+        if args.search is None and getattr(args, name) is not None:
+            raise UserError(f"--{name.replace('_', '-')} describes a search: ask for one with --search SIMS.")
 
 
 def settings_of(args: argparse.Namespace) -> SearchSettings:
     """The settings that the options describe. Raises UserError for one out of its range."""
+    given = {
+        "simulations": args.search,
+        "planner": args.search_planner,
+        "objective": args.search_objective,
+        "worlds": args.worlds,
+        "particles": args.particles,
+        "depth": args.search_depth,
+    }
     # The policy itself is a wrong model of everybody else: what it says of their cards and plans counts for less.
-    unsure, known = args.search_model == SELF, SearchSettings()
-    return SearchSettings(
-        doubt=SELF_DOUBT if unsure else known.doubt,
-        prior=SELF_PRIOR if unsure else known.prior,
-        simulations=args.search,
-        planner=args.search_planner,
-        objective=args.search_objective,
-        worlds=args.worlds,
-        particles=args.particles,
-        depth=args.search_depth,
-    )
+    unsure: dict[str, Any] = {"doubt": SELF_DOUBT, "prior": SELF_PRIOR} if model_of(args) == SELF else {}
+    return SearchSettings(**unsure, **{name: value for name, value in given.items() if value is not None})
+
+
+def model_of(args: argparse.Namespace) -> str:
+    """Who the others are taken for: self, opponent or bot:NAME."""
+    return args.search_model or SELF
+
+
+def other_scale(config: Config) -> list[str]:
+    """The options that make returns in training other numbers than in evaluation: reward, episode."""
+    train, table = make_env(config), make_evaluation_env(config)
+    missing = object()
+    return [name for name in SCALES if getattr(train, name, missing) != getattr(table, name, missing)]
+
+
+def warn_of_scale(config: Config, settings: SearchSettings) -> None:
+    """Says so if the search is judged by a network that knows returns on another scale."""
+    names = other_scale(config)
+    if settings.objective == "wins" and config.env.options.get("reward") == "wins":
+        names = [name for name in names if name != "reward"]  # both are +1 for a win and -1 otherwise
+    if names and (settings.depth or settings.planner == "tree"):
+        print(
+            f"warning: the network was trained with another {' and '.join(names)} than is evaluated, so its values are "
+            "not on the scale of the searched games: play them to the end (halving, --search-depth 0).",
+            file=sys.stderr,
+        )
 
 
 def own_policy(config: Config, env: Env, settings: SearchSettings, bot: str | None = None) -> tuple[Policy, Guide]:
