@@ -373,30 +373,6 @@ def test_without_a_league_there_is_no_pool() -> None:
     assert metrics and not [name for name in metrics if name.startswith("league/")]
 
 
-@pytest.mark.parametrize(
-    "league, message",
-    [
-        ({"opponents": ["hihest"]}, "did you mean 'highest'"),
-        ({"opponents": ["self", "bots", "self"]}, "lists a name twice"),
-        ({"opponents": ["self", "snapshots"]}, "league.snapshots is 0"),
-        ({"opponents": ["bots"], "snapshots": 8}, "list snapshots in league.opponents"),
-        ({"snapshots": 8}, "needs league.opponents"),
-        ({"opponents": ["bots"], "learners": 3}, "league.learners is 3"),
-        ({"opponents": ["bots"], "learners": 0}, "at least 1"),
-        ({"opponents": ["self", "bots"], "self_play": 1.0}, "less than 1"),
-        ({"opponents": ["bots"], "floor": 0.0}, "league.floor must be greater than 0"),
-        ({"opponents": ["bots"], "weights": {"random": 2}}, "weighting fixed"),
-        ({"opponents": ["bots"], "weighting": "fixed", "weights": {"rendom": 2}}, "did you mean 'random'"),
-        ({"opponents": ["bots"], "weighting": "fixed", "weights": {"random": 0}}, "greater than 0"),
-        ({"opponents": ["bots"], "update_from": "evaluation"}, "train.evaluate_every"),
-        ({"opponents": ["self", "snapshots"], "snapshots": 3}, "512.*league.snapshots.*513"),
-    ],
-)
-def test_impossible_leagues(league, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        configs.from_dict({"env": {"id": "tests.games:HighCard"}, "league": league})
-
-
 def test_league_and_other_keys() -> None:
     league = {"opponents": ["self", "snapshots"], "snapshots": 4}
     tree = {"env": {"id": "tests.games:HighCard"}, "league": league}
