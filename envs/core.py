@@ -285,7 +285,7 @@ class Env(abc.ABC):
           The next state. An illegal action is not executed: the game ends, the offender gets -1 and the others share
           +1. A finished game stays as it is, with zero rewards.
         """
-        over = state.terminated | state.truncated
+        over = is_over(state)
         legal = self.is_legal(state, action)  # bool[] or bool[P]
         all_legal = jnp.all(legal)
         stepped = self._step(state, action, key)
@@ -296,7 +296,7 @@ class Env(abc.ABC):
             terminated=state.terminated | offence,
             illegal_action=state.illegal_action | offence,
         )
-        over = state.terminated | state.truncated
+        over = is_over(state)
         state = state.replace(legal_action_mask=state.legal_action_mask | over)
         return self._with_observation(state)
 
@@ -327,6 +327,11 @@ class Env(abc.ABC):
         return jnp.where(offender, -self.illegal_action_penalty, self.illegal_action_penalty * share).astype(
             jnp.float32
         )
+
+
+def is_over(state: State) -> jax.Array:
+    """bool[...]: the game ended, by its rules or by a cut."""
+    return state.terminated | state.truncated
 
 
 def select(condition: jax.Array, on_true: PyTree, on_false: PyTree) -> PyTree:

@@ -132,6 +132,17 @@ def unpack(arrays: Arrays, leaves: dict[str, dict[str, Any]], template: PyTree) 
     return jax.tree_util.tree_unflatten(treedef, [_place(arrays[name], leaf) for name, leaf in wanted.items()])
 
 
+def unpack_parts(snapshot: Snapshot, template: dict[str, PyTree]) -> dict[str, PyTree]:
+    """`unpack` of some parts of a training state, {"params": ...}, whatever else was stored.
+
+    Raises:
+      UserError: as `unpack`.
+    """
+    names = [name for name in snapshot.arrays if name.split(".")[0] in template]
+    leaves = snapshot.meta["leaves"]
+    return unpack({name: snapshot.arrays[name] for name in names}, {name: leaves[name] for name in names}, template)
+
+
 def subtree(arrays: Arrays, prefix: str) -> PyTree:
     """The nested dict stored under `prefix` ("params"), for readers that do not need the rest of the state."""
     tree: dict[str, Any] = {}

@@ -87,14 +87,8 @@ def first_state(anakin: Anakin, origin: Origin) -> TrainState:
     seed = derived_seed(anakin.config.run.seed, origin.update)
     fresh = anakin.init(seed)  # the games, the pool and the hyper-parameters are new
     wanted = {name: getattr(anakin.abstract_state, name) for name in TAKEN_OVER}
-    snapshot = origin.snapshot
-    names = [name for name in snapshot.arrays if name.split(".")[0] in TAKEN_OVER]
     try:
-        taken = checkpoint.unpack(
-            {name: snapshot.arrays[name] for name in names},
-            {name: snapshot.meta["leaves"][name] for name in names},
-            wanted,
-        )
+        taken = checkpoint.unpack_parts(origin.snapshot, wanted)
     except UserError as error:
         raise UserError(f"train.from_run: {origin.run.name!r} after {origin.update} updates: {error}") from error
     state = dataclasses.replace(fresh, **taken)
@@ -117,13 +111,7 @@ def _earlier(origin: Origin, template: Any, count: int) -> list[tuple[int, Any]]
                 "checkpoint %s is damaged (%s): it is left out of the pool.", store.directory / str(step), error
             )
             continue
-        names = [name for name in snapshot.arrays if name.split(".")[0] == "params"]
-        tree = checkpoint.unpack(
-            {name: snapshot.arrays[name] for name in names},
-            {name: snapshot.meta["leaves"][name] for name in names},
-            {"params": template},
-        )
-        found.insert(0, (step, tree["params"]))
+        found.insert(0, (step, checkpoint.unpack_parts(snapshot, {"params": template})["params"]))
     return found
 
 

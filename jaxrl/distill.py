@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from envs import prng
-from envs.core import Env, Key, PyTree, State
+from envs.core import Env, Key, PyTree, State, is_over
 from envs.errors import UserError
 from jaxrl import checkpoint, xla
 from jaxrl import config as configs
@@ -45,6 +45,7 @@ from jaxrl.runs import (
     read_checkpoint,
 )
 from jaxrl.search.command import (
+    SELF,
     Searcher,
     add_search_arguments,
     make_searcher,
@@ -53,11 +54,9 @@ from jaxrl.search.command import (
     settings_of,
 )
 from jaxrl.search.player import Search
-from jaxrl.search.playout import is_over
 from jaxrl.search.policies import SearchParams, switch_policy
 from jaxrl.trainer import HostState
 
-SELF = "self"
 VALUE_HELP = "weight of the value loss; values are learnt in the game as evaluated (default: 0.5)"
 
 

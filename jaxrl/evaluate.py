@@ -19,7 +19,7 @@ from envs.core import Env, PyTree
 from envs.errors import UserError, nearest
 from jaxrl import config as configs
 from jaxrl.config import Config
-from jaxrl.match import FINAL_DEALS, LANES, Matchup, MemoryFns, Player, bot_player
+from jaxrl.match import BOT_PREFIX, FINAL_DEALS, LANES, Matchup, MemoryFns, Player, bot_player
 from jaxrl.runs import (
     TrainedRun,
     append_json,
@@ -28,6 +28,7 @@ from jaxrl.runs import (
     load_run,
     make_act,
     make_evaluation_env,
+    seed_names,
 )
 from jaxrl.search.command import (
     Searcher,
@@ -42,8 +43,6 @@ from jaxrl.search.command import (
 from jaxrl.tables import Row, by_candidate, format_differences, format_table, overall, scalars
 
 __all__ = ["Evaluator", "Row", "evaluate_players", "evaluation_record", "find_candidate", "format_table", "scalars"]
-
-BOT_PREFIX = "bot:"
 
 
 class Evaluator:
@@ -230,14 +229,14 @@ def find_candidate(name: str, args: argparse.Namespace, like: Candidate | None =
     if args.overrides:
         raise UserError(f"a run is evaluated with the game it was trained on: {args.overrides[0]!r} cannot be changed.")
     run = load_run(name, args.checkpoint)
-    if like and _game(like) != _game(run):
+    if like and game_of(like) != game_of(run):
         raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
     act = make_act(run.config, run.env, greedy=run.config.evaluate.greedy and not args.sampled)
-    labels = [run.name] if len(run.params) == 1 else [f"{run.name}/seed_{i}" for i in range(len(run.params))]
-    players = [Player(label, act, params) for label, params in zip(labels, run.params, strict=True)]
+    names = seed_names(run.name, len(run.params))
+    players = [Player(name, act, params) for name, params in zip(names, run.params, strict=True)]
     return Candidate(players, run.config, run.env, run)
 
 
-def _game(side: Candidate | TrainedRun) -> tuple[str, str, dict[str, Any]]:
+def game_of(side: Candidate | TrainedRun) -> tuple[str, str, dict[str, Any]]:
     """What two candidates must have in common to be compared."""
     return side.config.env.id, side.env.version, side.config.evaluation_options

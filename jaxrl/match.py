@@ -21,7 +21,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from envs import prng
-from envs.core import Env, Key, PyTree, State, select
+from envs.core import Env, Key, PyTree, State, is_over, select
 from envs.errors import UserError
 from jaxrl import xla
 from jaxrl.outcomes import Outcomes, outcomes_of
@@ -35,6 +35,7 @@ FINAL_DEALS, TRAINING_DEALS, EXPLOIT_DEALS = 0, 1, 2
 
 MAX_STEPS = 20_000  # a game longer than this does not end
 LANES = 2048  # games side by side on one device, which bounds the memory
+BOT_PREFIX = "bot:"  # "bot:NAME" on the command line is a scripted player
 STARTER = "starter"  # a figure of `Env.episode_stats`: 1 for the seat that started
 _OF_THE_MEMORY = 0xFFFFFFFF  # folded into the key of a step for the memory: no player has this number
 _BEFORE_THE_GAME = 0xFFFFFFFF  # the time folded into the key of a memory's beginning: no step has it
@@ -160,10 +161,10 @@ def play_games(
             return after, None
         key = jax.random.fold_in(seat_key, _OF_THE_MEMORY)
         updated = memory.update(params, remembered, state, action, after, seat, key)
-        return after, select(_over(state), remembered, updated)
+        return after, select(is_over(state), remembered, updated)
 
     def running(carry: _Carry) -> jax.Array:
-        return jnp.any(~_over(carry.state)) & (carry.time < max_steps)
+        return jnp.any(~is_over(carry.state)) & (carry.time < max_steps)
 
     def body(carry: _Carry) -> _Carry:
         state, remembered = jax.vmap(step, in_axes=(0, 0, 0, 0, 0, None))(
@@ -172,7 +173,7 @@ def play_games(
         return _Carry(
             state=state,
             returns=carry.returns + state.rewards,
-            length=carry.length + ~_over(carry.state),
+            length=carry.length + ~is_over(carry.state),
             time=carry.time + 1,
             memory=remembered,
         )
@@ -193,7 +194,7 @@ def play_games(
     return Games(
         figures={**stats, "return": end.returns},
         length=end.length,
-        over=_over(end.state),
+        over=is_over(end.state),
         illegal=end.state.illegal_action,
     )
 
@@ -204,10 +205,6 @@ def figure_names(env: Env) -> list[str]:
     key = jax.eval_shape(lambda: jax.random.key(0))
     jax.eval_shape(lambda key: names.extend(env.episode_stats(env.init(key))), key)
     return [*names, "return"]
-
-
-def _over(state: State) -> jax.Array:
-    return state.terminated | state.truncated
 
 
 # ---- duplicate deals ----------------------------------------------------------------------------------------------

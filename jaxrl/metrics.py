@@ -12,7 +12,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -42,6 +42,12 @@ def flatten_seeds(metrics: Mapping[str, Any]) -> dict[str, float]:
         row[tag] = float(present.mean()) if present.size else math.nan
         row.update({f"seed_{i}/{tag}": float(v) for i, v in enumerate(values)})
     return row
+
+
+def flatten_each(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """`flatten_seeds` of figures that were taken seed by seed."""
+    [first, *others] = each
+    return flatten_seeds({tag: np.array([one[tag] for one in each]) for tag in first} if others else first)
 
 
 class Window:

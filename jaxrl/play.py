@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.core import Env, State
+from envs.core import Env, State, is_over
 from envs.errors import UserError
-from jaxrl.evaluate import BOT_PREFIX, bot_players, find_candidate
-from jaxrl.match import Player
+from jaxrl.evaluate import bot_players, find_candidate
+from jaxrl.match import BOT_PREFIX, Player
 from jaxrl.runs import enable_compilation_cache
 
 Ask = Callable[[str], str]  # a prompt -> the person's answer; raises EOFError when there is nobody
@@ -48,7 +48,7 @@ class Table:
         """
         deal_key, key = jax.random.split(key)
         state = jax.jit(self._env.init)(deal_key)
-        while not bool(state.terminated | state.truncated):
+        while not bool(is_over(state)):
             key, act_key, step_key = jax.random.split(key, 3)
             seat = int(state.current_player)
             action = self._answer(state) if seat == self._seat else self._other(seat, state, act_key)

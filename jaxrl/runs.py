@@ -206,6 +206,16 @@ class TrainedRun:
     params_hash: str
 
 
+def each_seed(tree: PyTree, seeds: int) -> list[PyTree]:
+    """The part of every seed in a tree of a training: with several seeds its leaves have a leading axis [S]."""
+    return [tree] if seeds == 1 else [jax.tree.map(lambda leaf, i=i: leaf[i], tree) for i in range(seeds)]
+
+
+def seed_names(name: str, seeds: int) -> list[str]:
+    """What the policies of a run are called in tables."""
+    return [name] if seeds == 1 else [f"{name}/seed_{i}" for i in range(seeds)]
+
+
 def load_run(name: str | os.PathLike, checkpoint: str = "newest") -> TrainedRun:
     """Reads a run's parameters.
 
@@ -222,8 +232,7 @@ def load_run(name: str | os.PathLike, checkpoint: str = "newest") -> TrainedRun:
     snapshot = read_checkpoint(run, checkpoint)
     check_stamp(snapshot.meta, make_stamp(config, env))
     stacked = subtree(snapshot.arrays, "params")
-    seeds = config.run.seeds
-    params = [stacked] if seeds == 1 else [jax.tree.map(lambda x, i=i: x[i], stacked) for i in range(seeds)]
+    params = each_seed(stacked, config.run.seeds)
     return TrainedRun(run.name, config, env, snapshot.step, params, snapshot.meta["params_hash"])
 
 

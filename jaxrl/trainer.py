@@ -41,6 +41,7 @@ from jaxrl.runs import (
     RunDirectory,
     TrainedRun,
     append_json,
+    each_seed,
     enable_compilation_cache,
     find_run,
     make_act,
@@ -48,6 +49,7 @@ from jaxrl.runs import (
     make_evaluation_env,
     make_stamp,
     new_run,
+    seed_names,
     write_json,
 )
 from jaxrl.training_evaluation import TrainingEvaluation
@@ -239,11 +241,9 @@ class Trainer:
 
     def players(self) -> list[Player]:
         """The current policy of each seed."""
-        params, seeds = self.state.params, self.config.run.seeds
-        if seeds == 1:
-            return [Player(self.run.name, self._act, params)]
-        each = [jax.tree.map(lambda x, i=i: x[i], params) for i in range(seeds)]
-        return [Player(f"{self.run.name}/seed_{i}", self._act, p) for i, p in enumerate(each)]
+        seeds = self.config.run.seeds
+        each = zip(seed_names(self.run.name, seeds), each_seed(self.state.params, seeds), strict=True)
+        return [Player(name, self._act, params) for name, params in each]
 
     def _opponents(self) -> list[Player]:
         return bot_players(self.evaluation_env, opponent_names(self.config, self.env))
@@ -272,9 +272,7 @@ class Trainer:
         for seed, player in enumerate(self.players()):
             found.append(exploiter(player.params, self.update, seed))
             self.progress.message(f"update {self.update}: {player.name}: {found[-1].text()}")
-        each = [exploit.scalars() for exploit in found]
-        values = {tag: np.array([v[tag] for v in each]) for tag in each[0]}
-        self._log(metrics.flatten_seeds(values if len(each) > 1 else {tag: v[0] for tag, v in values.items()}))
+        self._log(metrics.flatten_each([exploit.scalars() for exploit in found]))
         if self.config.exploit.add_to_pool and self.config.league.snapshots:
             params = jax.tree.map(lambda *leaves: np.stack(leaves), *[exploit.params for exploit in found])
             params = params if len(found) > 1 else found[0].params

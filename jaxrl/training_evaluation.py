@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,12 +49,9 @@ class TrainingEvaluation:
     def __call__(self, players: Sequence[Player]) -> Verdict:
         """Plays all tables; `players` are the seeds of the run."""
         tables = [self._evaluator(player.params) for player in players]
-        each = [scalars(rows) for rows in tables]
-        values: dict[str, Any] = {tag: np.array([v[tag] for v in each]) for tag in each[0]}
-        row = metrics.flatten_seeds(values if len(each) > 1 else {tag: v[0] for tag, v in values.items()})
         rates = _rates(tables)
         return Verdict(
-            row=row,
+            row=metrics.flatten_each([scalars(rows) for rows in tables]),
             score=float(np.mean([score(rows, self._best_by) for rows in tables])),
             text=_text(tables, rates),
             scores={name: wins + draws / 2 for name, (wins, draws) in rates.items()},

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +13,7 @@ from jaxrl import rollout
 from jaxrl.anakin import make_anakin
 from jaxrl.config.schema import SeatMix
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
-from tests.training import assert_close, assert_identical, on_host, program, small_config, train
+from tests.training import assert_close, assert_identical, on_devices, on_host, program, small_config, train
 
 BOTS = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("lowest", "random")))
 
@@ -82,21 +77,7 @@ print(json.dumps(results))
 
 def test_one_two_and_eight_devices_agree() -> None:
     """The same result up to the order of sums, on virtual CPU devices in a process of their own."""
-    environment = os.environ | {
-        "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0",
-        "PYTHONPATH": os.getcwd(),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", DEVICES_PROGRAM],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    one, *others = json.loads(done.stdout.splitlines()[-1])
+    one, *others = on_devices(DEVICES_PROGRAM, 8)
     for other in others:
         for left, right in zip(one["leaves"], other["leaves"], strict=True):
             np.testing.assert_allclose(left, right, atol=2e-5)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +17,7 @@ from jaxrl import rollout
 from jaxrl.config.schema import LeagueConfig, SeatMix, TrainConfig
 from jaxrl.league import pool as pools
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
-from tests.training import assert_close, assert_identical, on_host, program, small_config, train
+from tests.training import assert_close, assert_identical, on_devices, on_host, program, small_config, train
 
 EVERYBODY = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snapshot_every=1, half_life=50.0)
 
@@ -92,21 +88,7 @@ print(json.dumps(results))
 
 
 def test_two_devices_agree_with_one() -> None:
-    environment = os.environ | {
-        "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0",
-        "PYTHONPATH": os.getcwd(),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", DEVICES_PROGRAM],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    one, two = json.loads(done.stdout.splitlines()[-1])
+    one, two = on_devices(DEVICES_PROGRAM, 2)
     for left, right in zip(one["leaves"], two["leaves"], strict=True):
         np.testing.assert_allclose(left, right, atol=2e-4, rtol=1e-5)
     for name, value in one["metrics"].items():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -81,3 +85,22 @@ def assert_identical(left: Any, right: Any) -> None:
 def assert_close(left: Any, right: Any, tolerance: float) -> None:
     """Every leaf equal up to an absolute `tolerance`."""
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=tolerance), on_host(left), on_host(right))
+
+
+def on_devices(source: str, devices: int) -> Any:
+    """What a program prints as JSON in its last line, in a process of its own with so many virtual CPU devices."""
+    environment = os.environ | {
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} --xla_backend_optimization_level=0",
+        "PYTHONPATH": os.getcwd(),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])

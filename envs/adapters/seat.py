@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.core import Env, Key, State, select
+from envs.core import Env, Key, State, is_over, select
 from envs.errors import UserError, nearest
 
 
@@ -91,7 +91,7 @@ class SeatGame:
     # ---- private ----------------------------------------------------------------------------------------------------
 
     def _over(self, lane: Lane) -> jax.Array:
-        return lane.state.terminated | lane.state.truncated
+        return is_over(lane.state)
 
     def _asked(self, lane: Lane) -> jax.Array:
         return jnp.bool_(True) if self.env.simultaneous else lane.state.current_player == lane.seat

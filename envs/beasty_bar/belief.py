@@ -9,6 +9,7 @@ from jax import lax
 from envs.beasty_bar import cards as c
 from envs.beasty_bar import rules
 from envs.beasty_bar.deal import Pile, deal_all
+from envs.beasty_bar.observe import with_hidden
 from envs.beasty_bar.rules import Game
 
 
@@ -36,9 +37,4 @@ def reconcile(particle: Game, actual: Game, seat: jax.Array, key: jax.Array) -> 
     own_left = c.of_seat(rules.decks_left(actual), seat)
     own = deal_all(empty.replace(left=own_left), 0, 0, own_key).deck
     theirs = deal_all(empty.replace(left=unseen & ~hand), 0, 0, other_key).deck
-    game = actual.replace(
-        hands=c.to_seat(c.of_seat(actual.hands, seat), seat) | c.to_seat(hand, other),
-        deck0=jnp.where(seat == 0, own, theirs),
-        deck1=jnp.where(seat == 0, theirs, own),
-    )
-    return game, possible
+    return with_hidden(actual, seat, hand, own, theirs), possible

@@ -91,10 +91,15 @@ def redraw_hidden(game: Game, seat: jax.Array, key: jax.Array) -> Game:
     empty = Pile.full()
     own = deal_all(empty.replace(left=c.of_seat(deck, seat)), 0, 0, own_key)
     theirs = deal_all(empty.replace(left=c.of_seat(deck, other) | hand), 0, hand_size, other_key)
+    return with_hidden(game, seat, theirs.hand, own.deck, theirs.deck)
+
+
+def with_hidden(game: Game, seat: jax.Array, hand: jax.Array, own_deck: jax.Array, other_deck: jax.Array) -> Game:
+    """`game` with everything that `seat` cannot see given: the other's hand (species) and both decks, u32[] each."""
     return game.replace(
-        hands=c.to_seat(c.of_seat(game.hands, seat), seat) | c.to_seat(theirs.hand, other),
-        deck0=jnp.where(seat == 0, own.deck, theirs.deck),
-        deck1=jnp.where(seat == 0, theirs.deck, own.deck),
+        hands=c.to_seat(c.of_seat(game.hands, seat), seat) | c.to_seat(hand, 1 - seat),
+        deck0=jnp.where(seat == 0, own_deck, other_deck),
+        deck1=jnp.where(seat == 0, other_deck, own_deck),
     )
 
 

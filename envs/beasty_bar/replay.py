@@ -124,8 +124,7 @@ def _play_games() -> Callable:
         after = env.step(state, action, jax.random.key(0))
         assert isinstance(after, BeastyBarState)
         table = after.game.table
-        legal = _word(state.legal_action_mask)
-        return after, Turn(state.current_player, legal, table.queue, table.bar, table.out, after.terminated)
+        return after, Turn(state.current_player, state.legal, table.queue, table.bar, table.out, after.terminated)
 
     def play(decks: jax.Array, start: jax.Array, actions: jax.Array):
         state, turns = lax.scan(turn, env.init_from_decks(decks, start), actions)
@@ -143,9 +142,3 @@ def _score() -> Callable:
         return state.legal, scores, bots.best_word(actions, scores, state.legal)
 
     return jax.jit(jax.vmap(score))
-
-
-def _word(mask: jax.Array) -> jax.Array:
-    """A legal mask as one word, u32[]."""
-    bits = mask.astype(jnp.uint32) << jnp.arange(rules.NUM_ACTIONS, dtype=jnp.uint32)
-    return jnp.sum(bits).astype(jnp.uint32)

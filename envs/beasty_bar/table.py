@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envs.beasty_bar import cards as c
-from envs.core import State
+from envs.core import State, is_over
 
 
 class Seat(NamedTuple):
@@ -50,14 +50,13 @@ def look(state: State, observer: int | None = None) -> Table:
       observer: a seat.
     """
     game = state.game  # type: ignore[attr-defined]
-    over = bool(state.terminated) or bool(state.truncated)
     return Table(
         observer=observer,
         queue=tuple(queue_codes(game.table.queue)),
         seats=(_seat(game, 0, observer), _seat(game, 1, observer)),
         ply=int(game.ply),
         start=int(game.start),
-        actor=None if over else int(game.seat),
+        actor=None if bool(is_over(state)) else int(game.seat),
     )
 
 

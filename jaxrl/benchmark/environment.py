@@ -115,7 +115,7 @@ def play_first_games(auto: AutoReset, act: Bot, states: State, key: jax.Array) -
     def step(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
         states, time, lengths = carry
         states, final = _step_lanes(auto, act, states, jax.random.fold_in(key, time))
-        ended = (final.terminated | final.truncated) & (lengths == 0)
+        ended = final.over & (lengths == 0)
         return states, time + 1, jnp.where(ended, time + 1, lengths)
 
     states, _, lengths = jax.lax.while_loop(unfinished, step, (states, time, lengths))

@@ -13,9 +13,9 @@ from envs.core import Env, PyTree
 from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.config import Config
-from jaxrl.evaluate import BOT_PREFIX, bot_players
-from jaxrl.match import Act
-from jaxrl.runs import TrainedRun, find_run, load_run, make_act, make_evaluation_env
+from jaxrl.evaluate import bot_players, game_of
+from jaxrl.match import BOT_PREFIX, Act
+from jaxrl.runs import TrainedRun, find_run, load_run, make_act, make_evaluation_env, seed_names
 
 ALL_BOTS = "bots"
 
@@ -60,7 +60,7 @@ def find_entrants(texts: Sequence[str], config: str | None = None, *, sampled: b
     names = [text for text in texts if "=" not in text]
     runs = [run for name in names if not _is_bot(name) for run in _load(name)]
     for run in runs:
-        if _game(run) != _game(runs[0]):
+        if game_of(run) != game_of(runs[0]):
             raise UserError(f"runs {run.name!r} and {runs[0].name!r} play different games: they cannot meet.")
     if runs and (overrides or config):
         what = overrides[0] if overrides else "--config"
@@ -77,9 +77,8 @@ def find_entrants(texts: Sequence[str], config: str | None = None, *, sampled: b
     for run in runs:
         greedy = run.config.evaluate.greedy and not sampled
         act = acts.setdefault((run.config.network, greedy), make_act(run.config, run.env, greedy=greedy))
-        for seed, params in enumerate(run.params):
-            suffix = f"/seed_{seed}" if len(run.params) > 1 else ""
-            entrants.append(Entrant(f"{run.name}@{run.update}{suffix}", act, params))
+        names_of_run = seed_names(f"{run.name}@{run.update}", len(run.params))
+        entrants += [Entrant(name, act, params) for name, params in zip(names_of_run, run.params, strict=True)]
     known: dict[str, Entrant] = {}
     for entrant in entrants:
         if entrant.name in known:
@@ -101,10 +100,6 @@ def _load(text: str) -> list[TrainedRun]:
     if not steps:
         raise UserError(f"run {name!r} has no checkpoint yet.")
     return [load_run(name, str(step)) for step in steps]
-
-
-def _game(run: TrainedRun) -> tuple[str, str, dict[str, Any]]:
-    return run.config.env.id, run.env.version, run.config.evaluation_options
 
 
 class Groups:

@@ -11,6 +11,7 @@ from envs.core import PyTree
 from jaxrl.anakin import Anakin
 from jaxrl.league.pool import add_snapshot
 from jaxrl.ppo.state import TrainState
+from jaxrl.runs import each_seed
 
 
 def insert_snapshot(anakin: Anakin, state: TrainState, params: PyTree, born: int) -> TrainState:
@@ -23,10 +24,7 @@ def insert_snapshot(anakin: Anakin, state: TrainState, params: PyTree, born: int
       born: the update they were taken at.
     """
     pool, params = jax.device_get((state.pool, params))
-    seeds = anakin.config.run.seeds
-    if seeds == 1:
-        pool = add_snapshot(pool, params, born)
-    else:  # one by one: this is rare, and needs no program of its own
-        each = [add_snapshot(*jax.tree.map(lambda x, i=i: x[i], (pool, params)), born) for i in range(seeds)]
-        pool = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+    # Seed by seed: this is rare, and needs no program of its own.
+    pools = [add_snapshot(*both, born) for both in each_seed((pool, params), anakin.config.run.seeds)]
+    pool = pools[0] if len(pools) == 1 else jax.tree.map(lambda *leaves: np.stack(leaves), *pools)
     return dataclasses.replace(state, pool=jax.device_put(pool, anakin.shardings.pool))

@@ -21,12 +21,11 @@ import numpy as np
 
 from envs.core import Env, Key, PyTree, State
 from envs.errors import UserError
-from jaxrl.evaluate import BOT_PREFIX
 from jaxrl.league import heatmap, reference
 from jaxrl.league.entrants import Entrant, Groups, find_entrants
 from jaxrl.league.rating import Ratings
 from jaxrl.league.results import Results
-from jaxrl.match import LANES, DuplicateDeals, GameKeys, Games, play_games
+from jaxrl.match import BOT_PREFIX, LANES, DuplicateDeals, GameKeys, Games, play_games
 from jaxrl.outcomes import compare, outcomes_of
 from jaxrl.runs import enable_compilation_cache, write_json
 

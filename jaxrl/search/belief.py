@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.core import Env, Key, State, select
+from envs.core import Env, Key, State, is_over, select
 from envs.errors import UserError
-from jaxrl.search.playout import Table, is_over
+from jaxrl.search.playout import Table
 from jaxrl.search.policies import SearchParams
 from jaxrl.search.sparse import where_needed
 

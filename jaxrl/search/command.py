@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from envs.core import Env, PyTree
 from envs.errors import UserError, nearest
 from jaxrl.config import Config
-from jaxrl.match import Matchup, Player
+from jaxrl.match import BOT_PREFIX, Matchup, Player
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import make_env, make_evaluation_env
 from jaxrl.search.player import Search, make_search
@@ -31,7 +31,7 @@ from jaxrl.search.policies import (
 from jaxrl.search.settings import OBJECTIVES, PLANNERS, SearchSettings
 from jaxrl.tables import Row
 
-SELF, OPPONENT, BOT_PREFIX = "self", "opponent", "bot:"
+SELF, OPPONENT = "self", "opponent"  # who the others may be taken for, beside bot:NAME
 SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
 SCALES = ("reward", "episode")  # options of games that decide what a return is
 LANES = 1024  # games side by side on one device; each carries its particles

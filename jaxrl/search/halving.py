@@ -12,10 +12,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.core import Key, State
+from envs.core import Key, State, is_over
 from jaxrl import distributions
 from jaxrl.search.belief import Belief, Memory
-from jaxrl.search.playout import TO_THE_END, Table, is_over, play_on, won
+from jaxrl.search.playout import TO_THE_END, Table, play_on, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
 
@@ -148,10 +148,29 @@ def _plan(race: Race, order: jax.Array, logits: jax.Array, legal: jax.Array, set
     action = jnp.argmin(order, axis=1).astype(jnp.int32)
     mean = _mean(race)
     value = jnp.take_along_axis(mean, action[:, None], axis=1)[:, 0]
-    # An action that was not tried is worth what the tried ones are worth to the network's policy.
     tried = race.games > 0
-    share = jax.nn.softmax(jnp.where(tried, logits, OUT), axis=1)
+    _, policy = improve(logits, legal, mean, tried, settings.scale)
+    return Plan(action, policy, value, jnp.where(tried, mean, value[:, None]))
+
+
+def improve(
+    logits: jax.Array, legal: jax.Array, mean: jax.Array, tried: jax.Array, scale: float
+) -> tuple[jax.Array, jax.Array]:
+    """The network's policy shifted by what the search found.
+
+    An action that was not tried is worth what the tried ones are worth to the network's policy.
+
+    Args:
+      logits: f32[C, A], of the network.
+      legal: bool[C, A].
+      mean: f32[C, A], the mean result of every action that was tried (bool[C, A]).
+      tried: see `mean`.
+      scale: how far a result of 1 more than that shifts a logit.
+
+    Returns:
+      What every action is worth and the improved policy, f32[C, A] each.
+    """
+    share = jax.nn.softmax(distributions.mask_logits(logits, tried), axis=1)
     rest = jnp.sum(jnp.where(tried, share * mean, 0.0), axis=1, keepdims=True)
     results = jnp.where(tried, mean, rest)
-    policy = jax.nn.softmax(distributions.mask_logits(logits + settings.scale * (results - rest), legal), axis=1)
-    return Plan(action, policy, value, jnp.where(tried, mean, value[:, None]))
+    return results, jax.nn.softmax(distributions.mask_logits(logits + scale * (results - rest), legal), axis=1)

@@ -7,12 +7,12 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from envs.core import Env, Key, State
+from envs.core import Env, Key, State, is_over
 from envs.errors import UserError
 from jaxrl.match import MemoryFns
 from jaxrl.search.belief import Belief, Memory, can_believe
 from jaxrl.search.halving import Plan, halving_plan, rounds_and_slots
-from jaxrl.search.playout import Table, is_over
+from jaxrl.search.playout import Table
 from jaxrl.search.policies import Guide, Policy, SearchParams
 from jaxrl.search.settings import SearchSettings
 from jaxrl.search.sparse import where_needed

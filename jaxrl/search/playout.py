@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.core import Env, Key, PyTree, State, select
+from envs.core import Env, Key, PyTree, State, is_over, select
 from jaxrl.match import MAX_STEPS
 from jaxrl.outcomes import compare
 from jaxrl.search.policies import Policy, SearchParams
@@ -39,11 +39,6 @@ class Playout(NamedTuple):
     state: State
     returns: jax.Array  # f32[N, P], what every seat earned on the way
     time: jax.Array  # i32[], steps
-
-
-def is_over(state: State) -> jax.Array:
-    """bool[...]: terminated or truncated."""
-    return state.terminated | state.truncated
 
 
 def choose(table: Table, params: SearchParams, state: State, seat: jax.Array, keys: Key) -> jax.Array:

@@ -13,12 +13,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs.core import Key, State
+from envs.core import Key, State, is_over
 from envs.errors import UserError
 from jaxrl import distributions
 from jaxrl.search.belief import Belief
-from jaxrl.search.halving import Plan
-from jaxrl.search.playout import Table, is_over, play_on, won
+from jaxrl.search.halving import Plan, improve
+from jaxrl.search.playout import Table, play_on, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
 
@@ -96,11 +96,7 @@ def _joined(
     """The root of one decision from those of its W worlds: visits and values f32[C, W, A], mean weights f32[C, A]."""
     total = jnp.sum(visits, axis=1)
     mean = jnp.sum(visits * values, axis=1) / jnp.maximum(total, 1.0)
-    tried = total > 0
-    share = jax.nn.softmax(distributions.mask_logits(logits, tried), axis=1)
-    rest = jnp.sum(jnp.where(tried, share * mean, 0.0), axis=1, keepdims=True)
-    results = jnp.where(tried, mean, rest)
+    results, policy = improve(logits, legal, mean, total > 0, settings.scale)
     action = distributions.greedy(distributions.mask_logits(weights, legal))
-    policy = jax.nn.softmax(distributions.mask_logits(logits + settings.scale * (results - rest), legal), axis=1)
     value = jnp.take_along_axis(results, action[:, None], axis=1)[:, 0]
     return Plan(action, policy, value, results)
