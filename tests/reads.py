@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 SECTIONS = {  # what a parameter or variable with this annotation holds
     "Config": "",
+    "DQNConfig": "dqn",
     "LeagueConfig": "league",
     "NetworkConfig": "network",
     "PPOConfig": "ppo",
     "SeatMix": "seats.0",
+    "SebulbaConfig": "sebulba",
     "Sequence[SeatMix]": "seats",
 }
 Names = dict[str, str]  # variable -> the section or key that it holds; "" is the whole configuration

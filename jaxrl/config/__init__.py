@@ -18,6 +18,7 @@ from jaxrl.config.describe import describe
 from jaxrl.config.parse import build, to_tree
 from jaxrl.config.schema import (
     Config,
+    DQNConfig,
     EnvConfig,
     EvaluateConfig,
     ExploitConfig,
@@ -27,12 +28,14 @@ from jaxrl.config.schema import (
     RunConfig,
     Schedule,
     SeatMix,
+    SebulbaConfig,
     TrainConfig,
     TransformerConfig,
 )
 
 __all__ = [
     "Config",
+    "DQNConfig",
     "EnvConfig",
     "EvaluateConfig",
     "ExploitConfig",
@@ -42,6 +45,7 @@ __all__ = [
     "RunConfig",
     "Schedule",
     "SeatMix",
+    "SebulbaConfig",
     "TrainConfig",
     "TransformerConfig",
     "check_devices",

@@ -115,9 +115,70 @@ class PPOConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class SebulbaConfig:
+    """Actors and learner side by side, for games on the host (Hessel et al. 2021, https://arxiv.org/abs/2104.06272)."""
+
+    actors: int = option(1, "threads that play; the games (ppo.num_envs or dqn.num_envs) are shared evenly", minimum=1)
+    groups: int = option(
+        2, "parts of an actor's games: one part is stepped while the device chooses for another", minimum=1
+    )
+    threads: int = option(0, "engine threads, over all actors; 0: one for each core", minimum=0)
+    lag: int = option(
+        1, "updates between the parameters that play and those that learn; 0: playing and learning take turns", minimum=0
+    )
+    queue: int = option(2, "rollouts that may wait for the learner before actors have to wait", minimum=1)
+    timeout: float = option(60.0, "seconds after which a silent engine, actor or learner stops the run", above=0.0)
+    vtrace: str = option(
+        "auto",
+        "off-policy correction of advantages by V-trace (https://arxiv.org/abs/1802.01561): auto corrects if lag > 1",
+        choices=("auto", "on", "off"),
+    )
+    rho_clip: float = option(1.0, "V-trace: largest importance weight", above=0.0)
+    profile: bool = option(False, "measure every part of playing and learning (time/ms_per_1000_steps/...)")
+
+
+@dataclasses.dataclass(frozen=True)
+class DQNConfig:
+    """Deep Q-learning: double, dueling, n-step, with prioritised replay (Rainbow, https://arxiv.org/abs/1710.02298)."""
+
+    num_envs: int = option(64, "games played side by side", minimum=1)
+    num_steps: int = option(8, "steps of each game between two rounds of learning", minimum=1)
+    updates: int = option(4, "optimizer steps after each round of playing", minimum=1)
+    batch: int = option(384, "transitions in an optimizer step", minimum=1)
+    capacity: int = option(100_000, "transitions in the replay memory; the oldest is overwritten", minimum=1)
+    learning_starts: int = option(10_000, "transitions of random play before the first optimizer step", minimum=1)
+    replay: str = option("prioritised", "how transitions are drawn", choices=("prioritised", "uniform"))
+    alpha: float = option(0.6, "prioritised: exponent of the priorities", minimum=0.0, maximum=1.0)
+    beta: Schedule = option(Schedule("linear", 0.4, 1.0), "prioritised: exponent of the importance weights")
+    priority_eps: float = option(1e-3, "prioritised: added to every absolute error", above=0.0)
+    n_step: int = option(3, "own decisions of a seat that a target looks ahead", minimum=1)
+    double: bool = option(True, "choose the next action by the learning network (https://arxiv.org/abs/1509.06461)")
+    dueling: bool = option(True, "value and advantage streams (https://arxiv.org/abs/1511.06581)")
+    exploration: str = option(
+        "epsilon", "epsilon-greedy, or noisy layers (https://arxiv.org/abs/1706.10295)", choices=("epsilon", "noisy")
+    )
+    epsilon: Schedule = option(Schedule("linear", 1.0, 0.05), "epsilon: share of random actions")
+    noisy_sigma: float = option(0.5, "noisy: first size of the noise", above=0.0)
+    learning_rate: Schedule = option(Schedule("constant", 1e-4, 1e-4), "Adam step size")
+    gamma: float = option(0.99, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
+    target_every: int = option(1_000, "optimizer steps between copies to the target network", minimum=1)
+    max_grad_norm: float = option(10.0, "gradients are scaled down to this global norm", above=0.0)
+    adam_eps: float = option(1.5e-4, "epsilon of Adam", above=0.0)
+    storage: str = option("float16", "precision of stored float observations", choices=("float16", "float32"))
+    save_replay: bool = option(True, "checkpoints hold the replay memory, so that a run resumes exactly")
+
+
+@dataclasses.dataclass(frozen=True)
 class TrainConfig:
     """Length of the run and what happens how often."""
 
+    algorithm: str = option("ppo", "what learns; sections ppo and dqn hold the settings", choices=("ppo", "dqn"))
+    loop: str = option(
+        "auto",
+        "anakin: playing and learning are one compiled program; sebulba: threads play on the host; auto: sebulba for "
+        "games that live on the host",
+        choices=("auto", "anakin", "sebulba"),
+    )
     total_steps: int = option(10_000_000, "environment steps per seed; rounded up to whole calls", minimum=1)
     updates_per_call: int = option(8, "updates in one compiled call; the host acts between calls", minimum=1)
     checkpoint_every: int = option(200, "updates between checkpoints", minimum=1)
@@ -217,6 +278,8 @@ class Config:
     league: LeagueConfig = option(LeagueConfig(), "opponents drawn from a pool that learns from results")
     network: NetworkConfig = option(NetworkConfig(), "policy and value network")
     ppo: PPOConfig = option(PPOConfig(), "the learner")
+    dqn: DQNConfig = option(DQNConfig(), "the learner with train.algorithm dqn")
+    sebulba: SebulbaConfig = option(SebulbaConfig(), "actors for games on the host")
     train: TrainConfig = option(TrainConfig(), "length of the run")
     evaluate: EvaluateConfig = option(EvaluateConfig(), "evaluation")
     exploit: ExploitConfig = option(ExploitConfig(), "approximate exploitability")
@@ -228,13 +291,14 @@ class Config:
 
     @property
     def batch_size(self) -> int:
-        """Environment steps per update and seed."""
-        return self.ppo.num_envs * self.ppo.num_steps
+        """Environment steps per update and seed; with DQN an update is a round: playing, then `dqn.updates` steps."""
+        learner = self.dqn if self.train.algorithm == "dqn" else self.ppo
+        return learner.num_envs * learner.num_steps
 
     @property
     def minibatch_size(self) -> int:
         """Environment steps per optimizer step."""
-        return self.batch_size // self.ppo.minibatches
+        return self.ppo.num_envs * self.ppo.num_steps // self.ppo.minibatches
 
     @property
     def num_calls(self) -> int:

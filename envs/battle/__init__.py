@@ -1,0 +1,1 @@
+"""A two-player tabletop battle between small forces of squads."""

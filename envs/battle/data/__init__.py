@@ -1,0 +1,1 @@
+"""Rosters and maps that come with the battle."""

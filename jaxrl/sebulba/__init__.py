@@ -1,0 +1,1 @@
+"""Actor threads that play games on the host, and a learner on the device."""

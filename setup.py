@@ -1,0 +1,54 @@
+"""Builds the compiled parts (Cython); everything else about the package stands in pyproject.toml.
+
+JAXRL_BUILD=checked builds them with bounds checks: of typed memoryviews by Cython, of C arrays by the compiler, where a
+violation stops the process. JAXRL_BUILD=address builds them for AddressSanitizer. Both are for the tests.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+KIND = os.environ.get("JAXRL_BUILD", "fast")
+FLAGS = {
+    "fast": ["-O3", "-ffp-contract=off"],  # no fused multiply-add: the same bits on every machine
+    "checked": ["-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-ffp-contract=off"],
+    "address": ["-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer", "-ffp-contract=off"],
+}[KIND]
+LINK = ["-fsanitize=address"] if KIND == "address" else []
+
+
+def extensions() -> list[Extension]:
+    """One extension for every .pyx file of the packages, or for those that JAXRL_ONLY lists."""
+    only = os.environ.get("JAXRL_ONLY")
+    found = (path for root in ("envs", "jaxrl") for path in Path(root).rglob("*.pyx"))
+    sources = sorted(map(Path, only.split(",")) if only else found)
+    return [
+        Extension(
+            ".".join(path.with_suffix("").parts),
+            [str(path)],
+            extra_compile_args=[*FLAGS, "-pthread"],
+            extra_link_args=[*LINK, "-pthread"],
+            depends=[str(part) for part in sorted(path.parent.glob("*.px[di]"))],
+        )
+        for path in sources
+    ]
+
+
+setup(
+    ext_modules=cythonize(
+        extensions(),
+        build_dir=os.path.join("build", f"cython-{KIND}"),
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": KIND != "fast",
+            "wraparound": False,
+            "initializedcheck": KIND != "fast",
+            "cdivision": True,
+            "embedsignature": True,
+        },
+    )
+)
