@@ -1,0 +1,148 @@
+"""Counters: what they add up, over threads and reports; that disabled ones do nothing and cost nothing."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import tracemalloc
+
+import pytest
+
+from jaxrl.sebulba import counters
+from jaxrl.sebulba.counters import NAMES, NULL, PREFIX, Timers
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that moves only when told to."""
+    now = [0]
+    monkeypatch.setattr(counters.time, "perf_counter_ns", lambda: now[0])
+
+    def move(nanoseconds: int) -> None:
+        now[0] += nanoseconds
+
+    return move
+
+
+def test_blocks_and_measured_times_add_up(clock):
+    timers = Timers(True)
+    with timers.action:
+        clock(2_000_000)
+    with timers.action:
+        clock(1_000_000)
+    timers.add_ns("env_step", 500_000)
+    assert timers.report(100) == {PREFIX + "action": 30.0, PREFIX + "env_step": 5.0}  # 3 ms and 0.5 ms for 100 steps
+
+
+def test_a_report_speaks_of_the_time_since_the_last_one(clock):
+    timers = Timers(True)
+    timers.add_ns("log", 4_000_000)
+    assert timers.report(1000) == {PREFIX + "log": 4.0}
+    with timers.forward:
+        clock(1_000_000)
+    assert timers.report(500) == {PREFIX + "forward": 2.0, PREFIX + "log": 0.0}
+
+
+def test_a_report_over_no_steps_loses_nothing():
+    timers = Timers(True)
+    timers.add_ns("log", 1_000_000)
+    assert timers.report(0) == {}
+    assert timers.report(1000) == {PREFIX + "log": 1.0}
+
+
+def test_blocks_may_be_nested_and_survive_exceptions(clock):
+    timers = Timers(True)
+    with pytest.raises(RuntimeError), timers.action:
+        with timers.forward:
+            clock(1_000_000)
+        clock(1_000_000)
+        raise RuntimeError
+    assert timers.report(1000) == {PREFIX + "action": 2.0, PREFIX + "forward": 1.0}
+
+
+def test_threads_are_summed_also_when_they_are_gone():
+    timers = Timers(True)
+    inside = threading.Barrier(3)
+
+    def work() -> None:
+        inside.wait()
+        for _ in range(1000):
+            with timers.backward:
+                pass
+        timers.add_ns("env_step", 1_000_000)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    report = timers.report(1000)
+    assert report[PREFIX + "env_step"] == 3.0 and 0 < report[PREFIX + "backward"] < 1000
+
+
+def test_blocks_of_two_threads_do_not_mix():
+    timers = Timers(True)
+    entered, leave = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with timers.action:
+            entered.set()
+            leave.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    entered.wait()
+    with timers.action:
+        pass  # ends while the other thread's block is open: its start must not be taken for this one's
+    own = timers.report(1000)[PREFIX + "action"]
+    time.sleep(0.02)
+    leave.set()
+    thread.join()
+    assert timers.report(1000)[PREFIX + "action"] >= 20.0 > own
+
+
+def test_an_unknown_counter_is_refused():
+    with pytest.raises(ValueError):
+        Timers(True).add_ns("envstep", 1)
+
+
+def test_disabled_counters_are_one_shared_object_that_does_nothing():
+    timers = Timers(False)
+    assert all(getattr(timers, name) is NULL for name in NAMES)
+    with timers.action as value:
+        assert value is None
+    timers.add_ns("env_step", 5)
+    assert timers.report(1000) == {} and not timers.enabled
+    with pytest.raises(KeyError), timers.log:  # and hides no error
+        raise KeyError
+
+
+def test_disabled_counters_allocate_nothing():
+    timers = Timers(False)
+
+    def work() -> None:
+        for _ in range(1000):
+            with timers.action:
+                timers.add_ns("env_step", 5)
+
+    work()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    blocks = sys.getallocatedblocks()
+    work()
+    grown, peak = (value - before for value in tracemalloc.get_traced_memory())
+    tracemalloc.stop()
+    assert abs(sys.getallocatedblocks() - blocks) < 20 and grown < 1000 and peak < 1000
+
+
+def test_disabled_counters_cost_less_than_a_microsecond():
+    timers = Timers(False)
+    times = []
+    for _ in range(20):
+        start = time.perf_counter_ns()
+        for _ in range(500):
+            with timers.action:
+                pass
+        times.append((time.perf_counter_ns() - start) / 500)
+    assert min(times) < 1000
