@@ -21,6 +21,8 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
 
+from jaxrl.logs import LOG
+
 
 def rate(amount: float, seconds: float) -> float:
     """`amount` per second; 0 where the clock has not moved."""
@@ -227,7 +229,8 @@ class Progress:
         return " | ".join(parts)
 
     def message(self, text: str) -> None:
-        """Prints a line of its own, above the bar."""
+        """Prints a line of its own, above the bar, and logs it."""
+        LOG.info("%s", text)
         start = "\r" + " " * self._width + "\r" if self._live and self._width else ""
         self._stream.write(f"{start}{text}\n")
         self._stream.flush()

@@ -21,7 +21,7 @@ import numpy as np
 
 from envs.core import Env
 from envs.errors import UserError
-from jaxrl import anakin, checkpoint, continuation, metrics
+from jaxrl import anakin, checkpoint, continuation, logs, metrics
 from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.evaluate import (
@@ -35,6 +35,7 @@ from jaxrl.evaluate import (
 from jaxrl.league.exploit import Exploit, Exploiter
 from jaxrl.league.insert import insert_snapshot
 from jaxrl.league.pool import entry_names, with_results
+from jaxrl.logs import LOG
 from jaxrl.match import Player
 from jaxrl.ppo.state import Counter, TrainState, make_hyper
 from jaxrl.runs import (
@@ -172,6 +173,7 @@ class Trainer:
         self.host.seconds += seconds
         row = self._row(values, seconds)
         self._check_finite(row)
+        LOG.debug("update %d: %.3f s in the compiled call", self.update, seconds)
         self.window.add(values, seconds)
         if _due(before, self.update, train.log_every):
             self._log(self._row(self.window.figures(), self.window.seconds, len(self.window)))
@@ -326,7 +328,7 @@ def _first(counter: Counter) -> int:
 def run_training(config: Config, run: RunDirectory, *, resume: bool) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands."""
     enable_compilation_cache(config.run.cache_dir)
-    with run.lock(), checkpoint.no_space_is_user_error(run.path):
+    with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
         with contextlib.closing(Trainer(config, run, resume=resume)) as trainer:
             if trainer.train():
                 trainer.final_evaluation()

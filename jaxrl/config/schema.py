@@ -28,6 +28,9 @@ class RunConfig:
     devices: int = option(0, "devices to spread the games over; 0: all local ones that divide the batch", minimum=0)
     deterministic: bool = option(False, "bit-identical repeats on GPUs too (slower; on CPU always so)")
     cache_dir: str = option("~/.cache/jaxrl", "folder of compiled programs for a fast second start; empty: none")
+    log_level: str = option(
+        "info", "from which level on events go into the run's log.txt", choices=("error", "warning", "info", "debug")
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +127,9 @@ class SebulbaConfig:
     )
     threads: int = option(0, "engine threads, over all actors; 0: one for each core", minimum=0)
     lag: int = option(
-        1, "updates between the parameters that play and those that learn; 0: playing and learning take turns", minimum=0
+        1,
+        "updates between the parameters that play and those that learn; 0: playing and learning take turns",
+        minimum=0,
     )
     queue: int = option(2, "rollouts that may wait for the learner before actors have to wait", minimum=1)
     timeout: float = option(60.0, "seconds after which a silent engine, actor or learner stops the run", above=0.0)

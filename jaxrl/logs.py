@@ -1,0 +1,71 @@
+"""Logging: what a run says about itself besides its figures, in `<run>/log.txt`; warnings and errors on stderr too.
+
+Everything logs through Python's `logging` below the name "jaxrl" (`logging.getLogger("jaxrl.sebulba")`), one line for
+each event:
+
+    2026-01-31T12:00:00.123 warning jaxrl.sebulba actor-0: the learner has been waiting for 30 s
+
+`run.log_level` says from which level on. Events below it cost a look-up: arguments are given to `logging` unformatted
+(`LOG.debug("game %d ended", game)`), and whoever would have to compute them asks `LOG.isEnabledFor` first. Inside loops
+over games nothing is logged at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+LOG = logging.getLogger("jaxrl")
+FORMAT = "%(asctime)s.%(msecs)03d %(level)s %(name)s %(threadName)s: %(message)s"
+FILE = "log.txt"
+
+
+class OneLine(logging.Formatter):
+    """`FORMAT`; the lines of a traceback are indented, so that every other line begins with a date."""
+
+    def __init__(self) -> None:
+        super().__init__(FORMAT, datefmt="%Y-%m-%dT%H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.level = record.levelname.lower()
+        return super().format(record).replace("\n", "\n    ")
+
+
+class _Terminal(logging.StreamHandler):
+    """Standard error; on a terminal, in place of the progress bar, which is drawn again below."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        start = "\r\x1b[K" if self.stream.isatty() else ""
+        return start + super().format(record)
+
+
+@contextlib.contextmanager
+def to_run(level: str, directory: Path) -> Iterator[None]:
+    """Logs into a run's directory while the block runs; an exception that leaves the block is logged too.
+
+    Args:
+      level: error, warning, info or debug (`run.log_level`).
+      directory: of the run; an existing log is continued.
+    """
+    file = logging.FileHandler(Path(directory) / FILE, encoding="utf-8")
+    terminal = _Terminal(sys.stderr)
+    terminal.setLevel(logging.WARNING)
+    before = LOG.level
+    LOG.setLevel(level.upper())
+    for handler in (file, terminal):
+        handler.setFormatter(OneLine())
+        LOG.addHandler(handler)
+    try:
+        yield
+    except BaseException:  # the file alone: Python or the command line shows it on the terminal
+        fields = (LOG.name, logging.ERROR, __file__, 0, "the run ended by an exception", (), sys.exc_info())
+        file.handle(LOG.makeRecord(*fields))
+        raise
+    finally:
+        LOG.setLevel(before)
+        for handler in (file, terminal):
+            LOG.removeHandler(handler)
+        file.close()
