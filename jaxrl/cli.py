@@ -46,6 +46,7 @@ COMMANDS = {
     "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
     "verify": Command("", "", "replay recorded games against the rules"),
     "benchmark": Command("jaxrl.benchmark", "", "measure environment and training speed", True),
+    "compare": Command("jaxrl.compare_runs", "", "quality gate: is run B faster than run A, and as strong?"),
     "diagnose": Command("jaxrl.diagnose", "", "report where the time goes on this machine", True),
     "config": Command(
         "jaxrl.config.describe", "", "explain every configuration key, or print a resolved configuration"
