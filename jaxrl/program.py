@@ -8,7 +8,6 @@ matters may live outside of it.
 
 from __future__ import annotations
 
-import abc
 from typing import Any
 
 import jax
@@ -29,21 +28,19 @@ class Interrupted(Exception):
 class Failed(Exception):
     """Playing failed and has been stopped; the state that `run` was called with is intact and worth saving.
 
-    `__cause__` is what happened. A `UserError` among the causes is the user's to mend, such as a broken engine; anything
-    else is a mistake of ours.
+    `__cause__` is what happened: a `UserError` is the user's to mend, such as a broken engine; anything else is ours.
     """
 
 
-class Program(abc.ABC):
+class Program:
     """A training program for one configuration and one game; see the module."""
 
     config: Config
 
-    @abc.abstractmethod
     def init(self, seed: int) -> Any:
         """The state before the first update."""
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def run(self, state: Any) -> tuple[Any, dict[str, Any]]:
         """Runs on to the next multiple of `train.updates_per_call` updates.
 
@@ -57,16 +54,17 @@ class Program(abc.ABC):
         Raises:
           Interrupted, Failed: before any update was done; `state` has not been donated.
         """
+        raise NotImplementedError
 
     @property
-    @abc.abstractmethod
     def abstract_state(self) -> Any:
         """Shapes, dtypes and shardings of the state without computing it; a checkpoint restores to them."""
+        raise NotImplementedError
 
     @property
-    @abc.abstractmethod
     def shardings(self) -> Any:
         """Where the device arrays of the state live, as a tree like it."""
+        raise NotImplementedError
 
     def fresh_hyper(self, template: Any) -> Any:
         """The traced hyper-parameters of the configuration, placed like those of `template` (`abstract_state`)."""
