@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.ppo.advantage import Steps, Trajectory, gae
+from jaxrl.ppo.advantage import Steps, Trajectory, gae, vtrace
 
 
 def oracle(trajectory: Trajectory, gamma: float, gae_lambda: float) -> tuple[np.ndarray, np.ndarray]:
@@ -125,3 +125,68 @@ def test_truncation_treated_as_termination() -> None:
     advantage, known = gae(hand_made(truncated=truncated, final_value=final_value), 1.0, 1.0)
     np.testing.assert_array_equal(advantage[:, 0], [[32, 0], [0, 0], [8, 0], [0, 0]])
     np.testing.assert_array_equal(known[:, 0], [[1, 0], [0, 0], [1, 0], [0, 0]])
+
+
+# ---- V-trace --------------------------------------------------------------------------------------------------------
+
+
+def vtrace_oracle(
+    x: Trajectory, ratio: np.ndarray, rho_clip: float, gamma: float, gae_lambda: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The definition (Espeholt et al. 2018, equation 1): a sum over the seat's later decisions, each error weighted by
+    the product of the cut-off ratios before it. The policy's estimate leaves the first decision unweighted."""
+    advantage, correction = np.zeros(x.steps.acting.shape), np.zeros(x.steps.acting.shape)
+    for t, b, p in np.argwhere(x.steps.acting):
+        now, trace, first = t, 1.0, True
+        while True:
+            earned, continuation, following = _until_next_decision(x, now, b, p)
+            if continuation is None:
+                break
+            weight = ratio[now, b, p]
+            error = earned + gamma * continuation - x.steps.value[now, b, p]
+            correction[t, b, p] += trace * min(weight, rho_clip) * error
+            # The first decision's own weights are left out of the advantage: its error and its trace count fully.
+            cut_first = min(ratio[t, b, p], 1.0)
+            advantage[t, b, p] += error if first else trace / cut_first * min(weight, rho_clip) * error
+            if following is None:
+                break
+            trace, now, first = trace * gamma * gae_lambda * min(weight, 1.0), following, False
+    return advantage, correction
+
+
+@pytest.mark.parametrize("seats", [1, 3])
+def test_vtrace_brute_force(seats: int) -> None:
+    """Random games with ends and cuts, weights above and below both clips, against the O(T^2) definition."""
+    rng = np.random.default_rng(seats)
+    trajectory = random_trajectory(rng, 20, 30, seats, simultaneous=False)
+    ratio = np.exp(rng.normal(size=trajectory.steps.value.shape)).astype(np.float32)
+    got = jax.jit(vtrace)(jax.tree.map(jnp.asarray, trajectory), ratio, 1.5, 0.97, 0.9)
+    advantage, correction = vtrace_oracle(trajectory, ratio, 1.5, 0.97, 0.9)
+    known = oracle(trajectory, 0.97, 0.9)[1]
+    np.testing.assert_array_equal(got.known, known)
+    np.testing.assert_allclose(got.correction, correction, atol=3e-5)
+    np.testing.assert_allclose(got.advantage, advantage, atol=3e-5)
+
+
+def test_vtrace_on_policy_is_gae() -> None:
+    trajectory = random_trajectory(np.random.default_rng(7), 20, 30, 2, simultaneous=True)
+    arrays = jax.tree.map(jnp.asarray, trajectory)
+    got = vtrace(arrays, jnp.ones_like(arrays.steps.value), 1.0, 0.97, 0.9)
+    advantage, known = gae(arrays, 0.97, 0.9)
+    np.testing.assert_array_equal(got.known, known)
+    np.testing.assert_allclose(got.advantage, advantage, atol=1e-6)
+    np.testing.assert_allclose(got.correction, advantage, atol=1e-6)
+
+
+def test_vtrace_of_an_impossible_decision_stops_there() -> None:
+    """A decision that the learning policy would never make changes neither its target nor that of earlier ones."""
+    trajectory = random_trajectory(np.random.default_rng(3), 6, 4, 1, simultaneous=True)
+    trajectory = trajectory._replace(steps=trajectory.steps._replace(terminated=np.zeros((6, 4), bool)))
+    trajectory = trajectory._replace(steps=trajectory.steps._replace(truncated=np.zeros((6, 4), bool)))
+    ratio = np.ones((6, 4, 1), np.float32)
+    ratio[3] = 0.0
+    got = vtrace(jax.tree.map(jnp.asarray, trajectory), ratio, 1.0, 0.9, 0.8)
+    np.testing.assert_array_equal(got.correction[3], 0.0)
+    steps = trajectory.steps
+    delta = steps.rewards[2] + 0.9 * steps.value[3] - steps.value[2]
+    np.testing.assert_allclose(got.correction[2], delta, atol=1e-5)

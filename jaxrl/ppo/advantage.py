@@ -19,6 +19,15 @@ Time indices (two seats; `v` is the value that the acting seat expects, `r` what
 
 If e[t] is a termination, nothing follows. If it is a truncation, the seat asked in the final observation continues with
 the value of that observation, and the last decisions of all others are unknown.
+
+Where other parameters played than those that learn, V-trace (Espeholt et al. 2018, https://arxiv.org/abs/1802.01561)
+weighs every decision k of a seat by the ratio w[k] of its probabilities, learning to playing, cut off at rho or 1:
+
+    correction[k] = min(w[k], rho) delta[k] + gamma lambda min(w[k], 1) correction[k + 1]
+    advantage[k]  =                delta[k] + gamma lambda              correction[k + 1]
+
+The value should predict value + correction. The advantage leaves the decision itself unweighted, because the ratio in
+the loss of PPO does that. With all w = 1 both are those of GAE.
 """
 
 from __future__ import annotations
@@ -71,27 +80,71 @@ def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tupl
       advantage f32[T, B, P] and known bool[T, B, P]: True where a seat decided and what follows is known. The
       advantage is 0 elsewhere. ``advantage + value`` is the return that the value function should predict.
     """
+
+    def step(carry: _Carry, now: Steps) -> tuple[_Carry, tuple[jax.Array, jax.Array]]:
+        before, corrected = _backward(carry, now, gamma, gae_lambda)
+        return before, (corrected.advantage, corrected.known)
+
+    _, (advantage, known) = jax.lax.scan(step, _after(trajectory), trajectory.steps, reverse=True)
+    return advantage, known
+
+
+class Corrected(NamedTuple):
+    """What V-trace makes of a rollout; 0 or False where a seat did not act."""
+
+    advantage: jax.Array  # f32[T, B, P], for the policy
+    correction: jax.Array  # f32[T, B, P]; value + correction is what the value function should predict
+    known: jax.Array  # bool[T, B, P], the seat decided and what follows is known
+
+
+def vtrace(
+    trajectory: Trajectory, ratio: jax.Array, rho_clip: jax.Array | float, gamma: jax.Array, gae_lambda: jax.Array
+) -> Corrected:
+    """Advantages and targets of all decisions under other parameters than those that played.
+
+    Args:
+      trajectory: with the values that the learning parameters expect.
+      ratio: f32[T, B, P], probability of the decision, learning to playing; not read where the seat did not act.
+      rho_clip: f32[], the largest weight of a decision; a trace is cut at 1.
+      gamma: f32[], discount per own decision.
+      gae_lambda: f32[].
+    """
+    chex.assert_equal_shape([trajectory.steps.acting, ratio])
+
+    def step(carry: _Carry, now: tuple[Steps, _Weights]) -> tuple[_Carry, Corrected]:
+        return _backward(carry, now[0], gamma, gae_lambda, now[1])
+
+    weights = _Weights(jnp.minimum(ratio, rho_clip), jnp.minimum(ratio, 1.0))
+    _, corrected = jax.lax.scan(step, _after(trajectory), (trajectory.steps, weights), reverse=True)
+    return corrected
+
+
+class _Weights(NamedTuple):
+    """Importance weights of the decisions of one step, f32[B, P]."""
+
+    decision: jax.Array
+    trace: jax.Array
+
+
+def _after(trajectory: Trajectory) -> _Carry:
+    """What follows the last step."""
     steps = trajectory.steps
     chex.assert_rank([steps.acting, steps.terminated], [3, 2])
     chex.assert_equal_shape([steps.acting, steps.value, steps.rewards, steps.final_acting, steps.final_value])
     chex.assert_equal_shape([trajectory.last_acting, trajectory.last_value, steps.value[0]])
     zeros = jnp.zeros_like(trajectory.last_value)
-    after = _Carry(
+    return _Carry(
         next_value=jnp.where(trajectory.last_acting, trajectory.last_value, 0.0),
         next_advantage=zeros,
         pending=zeros,
         known=trajectory.last_acting,
     )
 
-    def step(carry: _Carry, now: Steps) -> tuple[_Carry, tuple[jax.Array, jax.Array]]:
-        return _backward(carry, now, gamma, gae_lambda)
 
-    _, (advantage, known) = jax.lax.scan(step, after, steps, reverse=True)
-    return advantage, known
-
-
-def _backward(carry: _Carry, now: Steps, gamma: jax.Array, gae_lambda: jax.Array):
-    """One step back in time for all seats; `now` holds arrays [B, P] and [B]."""
+def _backward(
+    carry: _Carry, now: Steps, gamma: jax.Array, gae_lambda: jax.Array, weights: _Weights | None = None
+) -> tuple[_Carry, Corrected]:
+    """One step back in time for all seats; `now` holds arrays [B, P] and [B]. Without weights all of them are 1."""
     terminated, truncated = now.terminated[:, None], now.truncated[:, None]
     over = terminated | truncated
     cut = truncated & ~terminated & now.final_acting
@@ -102,10 +155,15 @@ def _backward(carry: _Carry, now: Steps, gamma: jax.Array, gae_lambda: jax.Array
 
     delta = pending + gamma * next_value - now.value
     estimate = jnp.where(known, delta + gamma * gae_lambda * next_advantage, 0.0)
+    correction = estimate
+    if weights is not None:
+        weighted = weights.decision * delta + gamma * gae_lambda * weights.trace * next_advantage
+        correction = jnp.where(known & now.acting, weighted, 0.0)
     before = _Carry(
         next_value=jnp.where(now.acting, now.value, next_value),
-        next_advantage=jnp.where(now.acting, estimate, next_advantage),
+        next_advantage=jnp.where(now.acting, correction, next_advantage),
         pending=jnp.where(now.acting, 0.0, pending),
         known=known | now.acting,
     )
-    return before, (jnp.where(now.acting, estimate, 0.0), now.acting & known)
+    shown = jnp.where(now.acting, estimate, 0.0)
+    return before, Corrected(shown, shown if weights is None else correction, now.acting & known)
