@@ -213,6 +213,7 @@ class Battle(Table):
         action = yield from self._ask(side, FALL_BACK if engaged else MOVE, legal, unit.index)
         if action == 0:
             return 0
+        unit.flags.add("moved")
         gait, direction = divmod(action - 1, 8)
         allowance = unit.type["M"]
         if engaged:
@@ -230,7 +231,6 @@ class Battle(Table):
             unit.flags.add("advanced")
             allowance += yield from self._advance_roll(unit)
         unit.cells = self.end_of_move(unit, direction, allowance, engaged)
-        unit.flags.add("moved")
         yield from self._snap_window(unit)
         return 0
 
@@ -354,7 +354,7 @@ class Battle(Table):
 
     def _fight(self, unit: Unit) -> Play:
         enemies = [enemy for enemy in self.living(1 - unit.side) if self.touching(unit, enemy)]
+        unit.flags.add("fought")  # already when it is asked: observations show it
         action = yield from self._ask(unit.side, FIGHT, [41 + enemy.index for enemy in enemies], unit.index)
-        unit.flags.add("fought")
         self._attack(unit, self.units[1 - unit.side][action - 41], "fight")
         return 0
