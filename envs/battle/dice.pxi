@@ -1,0 +1,62 @@
+# Random numbers and the tape (section 3 of the rules).
+
+cdef void set_streams(State* b, uint64_t key) noexcept nogil:
+    """The streams of a battle key; how much has been drawn from them stays."""
+    cdef int side
+    b.dice_key = mix(key ^ 1)
+    for side in range(2):
+        b.player_key[side] = mix(key ^ <uint64_t>(2 + side))
+
+
+cdef int die(Game* g, int faces) noexcept nogil:
+    """One die, 1 .. faces."""
+    cdef int result
+    if g.tape != NULL:
+        result = die_of_tape(g, faces)
+    else:
+        result = below(stream_word(g.b.dice_key, g.b.dice), faces) + 1
+    g.b.dice += 1
+    return result
+
+
+cdef int die_of_tape(Game* g, int faces) noexcept nogil:
+    """One die from the given results, or from the stream and kept; a tape that ends or does not fit stops the battle."""
+    cdef Tape* tape = g.tape
+    cdef int result = 1
+    cdef uint8_t* grown
+    if tape.given == NULL:
+        result = below(stream_word(g.b.dice_key, g.b.dice), faces) + 1
+    elif tape.count >= tape.given_count:
+        g.error = TAPE_ENDED
+    elif not 1 <= tape.given[tape.count] <= faces:
+        g.error = TAPE_MISFIT
+    else:
+        result = tape.given[tape.count]
+    if tape.count == tape.room:  # only single battles keep their dice; batches never come here
+        tape.room = 2 * tape.room + 1024
+        grown = <uint8_t*>realloc(tape.faces, tape.room)
+        if grown == NULL:
+            abort()
+        tape.faces = grown
+        grown = <uint8_t*>realloc(tape.results, tape.room)
+        if grown == NULL:
+            abort()
+        tape.results = grown
+    tape.faces[tape.count] = faces
+    tape.results[tape.count] = result
+    tape.count += 1
+    return result
+
+
+cdef inline int two_dice(Game* g) noexcept nogil:
+    """The sum of two D6, drawn one after the other."""
+    cdef int first = die(g, 6)
+    return first + die(g, 6)
+
+
+cdef int roll(Game* g, const Expression* dice) noexcept nogil:
+    """An expression such as 2D6+1."""
+    cdef int i, total = dice.plus
+    for i in range(dice.n):
+        total += die(g, dice.faces)
+    return total

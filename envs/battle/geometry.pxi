@@ -1,0 +1,483 @@
+# Cells, distances, sight, packing and paths (section 2 of the rules), with what is cached of them.
+
+# ---- tables that never change ---------------------------------------------------------------------------------------
+
+cdef int DIRECTION[8][2]
+cdef int ORDER[2][49][2]  # offsets (dr, dc) on the board in packing order; [1]: for a mirrored home frame
+cdef int ORDER_BIT[2][49]  # their bits in a 7 x 7 window
+cdef uint64_t PREFIX[2][MODELS + 1]  # the first k of them
+cdef uint64_t NEIGHBOURS[49]  # by bit in the window
+cdef enum:
+    REACHES = 441  # offsets within 12
+cdef int REACH[2][REACHES][2]  # anchor offsets of a charge in order
+cdef int REACH2[REACHES]  # their squared lengths
+
+
+cdef void fill_tables():
+    order = sorted((dr * dr + dc * dc, dr, dc) for dr in range(-3, 4) for dc in range(-3, 4))
+    reach = sorted((dr * dr + dc * dc, dr, dc) for dr in range(-12, 13) for dc in range(-12, 13) if dr * dr + dc * dc <= 144)
+    assert len(reach) == REACHES
+    steps = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)]
+    for i, (dr, dc) in enumerate(steps):
+        DIRECTION[i][0], DIRECTION[i][1] = dr, dc
+    for mirrored in range(2):
+        sign = -1 if mirrored else 1
+        taken = 0
+        PREFIX[mirrored][0] = 0
+        for i, (_, dr, dc) in enumerate(order):
+            ORDER[mirrored][i][0], ORDER[mirrored][i][1] = dr, sign * dc
+            bit = (dr + 3) * 7 + sign * dc + 3
+            ORDER_BIT[mirrored][i] = bit
+            taken |= 1 << bit
+            if i < MODELS:
+                PREFIX[mirrored][i + 1] = taken
+        for i, (d2, dr, dc) in enumerate(reach):
+            REACH[mirrored][i][0], REACH[mirrored][i][1], REACH2[i] = dr, sign * dc, d2
+    for r in range(7):
+        for c in range(7):
+            around = [(r + i, c + j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i or j)]
+            NEIGHBOURS[r * 7 + c] = sum(1 << (i * 7 + j) for i, j in around if 0 <= i < 7 and 0 <= j < 7)
+
+
+fill_tables()
+
+
+# ---- small arithmetic -------------------------------------------------------------------------------------------------
+
+cdef inline int isqrt(int n) noexcept nogil:
+    """The integer square root, n < 2^30."""
+    cdef int root = <int>sqrt(<double>n)
+    if root * root > n:
+        root -= 1
+    elif (root + 1) * (root + 1) <= n:
+        root += 1
+    return root
+
+
+cdef inline int iabs(int n) noexcept nogil:
+    return -n if n < 0 else n
+
+
+cdef inline int row_of(int cell) noexcept nogil:
+    return cell >> 6
+
+
+cdef inline int col_of(int cell) noexcept nogil:
+    return cell & 63
+
+
+cdef inline bint has(const uint64_t* cells, int cell) noexcept nogil:
+    return (cells[cell >> 6] >> (cell & 63)) & 1
+
+
+cdef inline int cell_distance2(int a, int b) noexcept nogil:
+    cdef int dr = row_of(a) - row_of(b), dc = col_of(a) - col_of(b)
+    return dr * dr + dc * dc
+
+
+cdef inline int mirrored(const Game* g, int side) noexcept nogil:
+    """1 if the home frame of a side has its columns mirrored."""
+    return side != g.b.left
+
+
+cdef inline int home_col(const Game* g, int side, int cell) noexcept nogil:
+    return g.map.cols - 1 - col_of(cell) if side != g.b.left else col_of(cell)
+
+
+# ---- what is cached, and when it is forgotten -------------------------------------------------------------------------
+
+cdef void touch(Game* g, int side, int unit) noexcept nogil:
+    """Forgets what was derived from a unit: to be called when its cells, its models or its wounds have changed."""
+    cdef int j, bit = 1 << unit
+    if side == 0:
+        g.c.distance_known[unit] = 0
+    for j in range(UNITS):
+        if side == 1:
+            g.c.distance_known[j] &= ~bit
+        g.c.firing_known[1 - side][j] &= ~bit
+        g.c.share_known[1 - side][j] &= ~bit
+    g.c.firing_known[side][unit] = 0
+    g.c.share_known[side][unit] = 0
+    g.c.unit_known[side] &= ~bit
+    g.c.near_known[side] = 0
+
+
+cdef void forget_everything(Game* g) noexcept nogil:
+    """Builds the occupancy anew from the units' cells and forgets the rest: after a battle was loaded or set up."""
+    cdef int side, i, k
+    memset(&g.c, 0, sizeof(Cache))
+    for side in range(2):
+        for i in range(g.roster[side].count):
+            for k in range(g.b.units[side][i].models):
+                g.c.occupied[side][row_of(g.b.units[side][i].cell[k])] |= (<uint64_t>1) << col_of(g.b.units[side][i].cell[k])
+
+
+cdef void lift(Game* g, int side, int unit) noexcept nogil:
+    """Takes a unit's models off the occupancy."""
+    cdef int k, cell
+    for k in range(g.b.units[side][unit].models):
+        cell = g.b.units[side][unit].cell[k]
+        g.c.occupied[side][row_of(cell)] &= ~((<uint64_t>1) << col_of(cell))
+
+
+cdef void put(Game* g, int side, int unit, const int16_t* cells, int count) noexcept nogil:
+    """Places a unit's models; the occupancy must not hold them any more."""
+    cdef int k
+    cdef Unit* u = &g.b.units[side][unit]
+    for k in range(count):
+        u.cell[k] = cells[k]
+        g.c.occupied[side][row_of(cells[k])] |= (<uint64_t>1) << col_of(cells[k])
+    u.models = count
+    touch(g, side, unit)
+
+
+cdef void remove_last_model(Game* g, int side, int unit) noexcept nogil:
+    """A casualty: the last model goes, the next one is unhurt."""
+    cdef Unit* u = &g.b.units[side][unit]
+    cdef int cell = u.cell[u.models - 1]
+    g.c.occupied[side][row_of(cell)] &= ~((<uint64_t>1) << col_of(cell))
+    u.models -= 1
+    u.cell[u.models] = 0
+    if u.models:
+        u.lead = g.roster[side].unit[unit].W
+    else:
+        u.lead = 0
+        u.flags = 0
+    touch(g, side, unit)
+
+
+cdef void spread(const uint64_t* cells, int rows, uint64_t* out) noexcept nogil:
+    """The cells in contact with any of `cells`, and these themselves."""
+    cdef int r
+    cdef uint64_t above = 0, here = 0, below
+    cdef uint64_t row = cells[0]
+    here = row | (row << 1) | (row >> 1)
+    for r in range(rows):
+        below = 0
+        if r + 1 < rows:
+            row = cells[r + 1]
+            below = row | (row << 1) | (row >> 1)
+        out[r] = above | here | below
+        above = here
+        here = below
+
+
+cdef inline const uint64_t* near(Game* g, int side) noexcept nogil:
+    """Cells in contact with a living model of a side."""
+    if not g.c.near_known[side]:
+        spread(g.c.occupied[side], g.map.rows, g.c.near[side])
+        g.c.near_known[side] = 1
+    return g.c.near[side]
+
+
+cdef inline bint alive(const Game* g, int side, int unit) noexcept nogil:
+    return g.b.units[side][unit].models > 0
+
+
+cdef bint engaged(Game* g, int side, int unit) noexcept nogil:
+    """Whether a model of the unit is in contact with an enemy model."""
+    cdef const uint64_t* zone = near(g, 1 - side)
+    cdef Unit* u = &g.b.units[side][unit]
+    cdef int k
+    for k in range(u.models):
+        if has(zone, u.cell[k]):
+            return True
+    return False
+
+
+cdef int _distance2(const Unit* a, const Unit* b) noexcept nogil:
+    cdef int i, j, dr, dc, d2, best = 1 << 20
+    for i in range(a.models):
+        for j in range(b.models):
+            dr = row_of(a.cell[i]) - row_of(b.cell[j])
+            dc = col_of(a.cell[i]) - col_of(b.cell[j])
+            d2 = dr * dr + dc * dc
+            if d2 < best:
+                best = d2
+    return best
+
+
+cdef int unit_distance2(Game* g, int side, int unit, int enemy) noexcept nogil:
+    """Squared distance of a living unit and a living unit of the other side."""
+    cdef int i = unit if side == 0 else enemy
+    cdef int j = enemy if side == 0 else unit
+    if not (g.c.distance_known[i] >> j) & 1:
+        g.c.distance2[i][j] = _distance2(&g.b.units[0][i], &g.b.units[1][j])
+        g.c.distance_known[i] |= 1 << j
+    return g.c.distance2[i][j]
+
+
+cdef UnitCache* of_unit(Game* g, int side, int unit) noexcept nogil:
+    """What follows from where a living unit stands."""
+    cdef UnitCache* found = &g.c.unit[side][unit]
+    cdef Unit* u = &g.b.units[side][unit]
+    cdef int o, k, dr, dc, d2, best = 1 << 28
+    if (g.c.unit_known[side] >> unit) & 1:
+        return found
+    found.on_objective = 0
+    for o in range(g.map.objectives):
+        found.stand[o] = 0
+        for k in range(u.models):
+            found.stand[o] += has(g.map.on[o], u.cell[k])
+        found.on_objective |= found.stand[o] > 0
+        dr = 2 * row_of(u.cell[0]) - g.map.row2[o]
+        dc = 2 * col_of(u.cell[0]) - g.map.col2[o]
+        d2 = dr * dr + dc * dc
+        best = min(best, d2)
+    found.objective = isqrt(25 * best) if g.map.objectives else 0
+    g.c.unit_known[side] |= 1 << unit
+    return found
+
+
+# ---- sight ------------------------------------------------------------------------------------------------------------
+
+cdef bint sees(const MapSpec* map, int a, int b) noexcept nogil:
+    """Whether the centres of two cells see each other past the walls."""
+    cdef int r, c, end_r, end_c, dr, dc, sr, sc, e
+    if not map.walled:
+        return True
+    r, c = row_of(a), col_of(a)
+    end_r, end_c = row_of(b), col_of(b)
+    dr, dc = iabs(end_r - r), iabs(end_c - c)
+    sr = 1 if end_r > r else -1
+    sc = 1 if end_c > c else -1
+    e = dc - dr
+    while r != end_r or c != end_c:
+        if e > 0:
+            c += sc
+            e -= 2 * dr
+        elif e < 0:
+            r += sr
+            e += 2 * dc
+        else:
+            if (map.wall[r + sr] >> c) & 1 and (map.wall[r] >> (c + sc)) & 1:
+                return False
+            r += sr
+            c += sc
+            e += 2 * dc - 2 * dr
+        if (map.wall[r] >> c) & 1 and (r != end_r or c != end_c):
+            return False
+    return True
+
+
+cdef bint sheltered(const MapSpec* map, int target, int shooter) noexcept nogil:
+    """Whether an inner cell of the line is a barricade within 3 (max norm) of the target's anchor."""
+    cdef int r, c, end_r, end_c, dr, dc, sr, sc, e, first_r, first_c
+    if not has(map.shelter, target):
+        return False
+    r, c = row_of(target), col_of(target)
+    first_r, first_c = r, c
+    end_r, end_c = row_of(shooter), col_of(shooter)
+    dr, dc = iabs(end_r - r), iabs(end_c - c)
+    sr = 1 if end_r > r else -1
+    sc = 1 if end_c > c else -1
+    e = dc - dr
+    while True:
+        if e > 0:
+            c += sc
+            e -= 2 * dr
+        elif e < 0:
+            r += sr
+            e += 2 * dc
+        else:
+            r += sr
+            c += sc
+            e += 2 * dc - 2 * dr
+        if (r == end_r and c == end_c) or iabs(r - first_r) > 3 or iabs(c - first_c) > 3:
+            return False
+        if (map.barricade[r] >> c) & 1:
+            return True
+
+
+cdef bint cover(Game* g, int side, int unit, int enemy) noexcept nogil:
+    """Whether unit `enemy` of the other side has cover against a unit, by where both stand."""
+    cdef int a = g.b.units[side][unit].cell[0], t = g.b.units[1 - side][enemy].cell[0]
+    if not sees(g.map, a, t):
+        return True
+    return g.roster[1 - side].unit[enemy].infantry and a != t and sheltered(g.map, t, a)
+
+
+cdef int _firing(Game* g, int side, int unit, int enemy, int reach2, int half) noexcept nogil:
+    """Models with a visible living enemy model within a distance; `half`: four times its square within reach2."""
+    cdef Unit* u = &g.b.units[side][unit]
+    cdef Unit* t = &g.b.units[1 - side][enemy]
+    cdef int i, j, count = 0, d2
+    cdef int factor = 4 if half else 1
+    if factor * unit_distance2(g, side, unit, enemy) > reach2:
+        return 0
+    for i in range(u.models):
+        for j in range(t.models):
+            d2 = cell_distance2(u.cell[i], t.cell[j])
+            if factor * d2 <= reach2 and sees(g.map, u.cell[i], t.cell[j]):
+                count += 1
+                break
+    return count
+
+
+cdef int firing_models(Game* g, int side, int unit, int enemy) noexcept nogil:
+    """Models of a unit that can fire at a living enemy unit at the range of their weapon, 0 without one."""
+    cdef const Weapon* weapon = &g.roster[side].unit[unit].ranged
+    if not weapon.present:
+        return 0
+    if not (g.c.firing_known[side][unit] >> enemy) & 1:
+        g.c.firing[side][unit][enemy] = _firing(g, side, unit, enemy, weapon.reach * weapon.reach, 0)
+        g.c.firing_known[side][unit] |= 1 << enemy
+    return g.c.firing[side][unit][enemy]
+
+
+cdef int snap_models(Game* g, int side, int unit, int enemy) noexcept nogil:
+    """Models that can fire at an enemy unit as snap fire: no further than 24."""
+    cdef int reach = g.roster[side].unit[unit].ranged.reach
+    if reach <= 24:
+        return firing_models(g, side, unit, enemy)
+    return _firing(g, side, unit, enemy, 24 * 24, 0)
+
+
+# ---- packing ----------------------------------------------------------------------------------------------------------
+
+cdef void free_cells(Game* g, int side, int unit, int target, uint64_t* out) noexcept nogil:
+    """The cells that are free for a living unit; models of the enemy unit `target` (-1: none) do not keep it away."""
+    cdef int r, k, cell
+    cdef uint64_t without[ROWS]
+    cdef uint64_t apart[ROWS]
+    cdef const uint64_t* zone = near(g, 1 - side)
+    cdef Unit* u = &g.b.units[side][unit]
+    cdef Unit* t
+    if target >= 0:
+        memcpy(without, g.c.occupied[1 - side], sizeof(without))
+        t = &g.b.units[1 - side][target]
+        for k in range(t.models):
+            without[row_of(t.cell[k])] &= ~((<uint64_t>1) << col_of(t.cell[k]))
+        spread(without, g.map.rows, apart)
+        zone = apart
+    for r in range(g.map.rows):
+        out[r] = g.map.inside[r] & ~(
+            g.map.barricade[r] | g.map.wall[r] | g.c.occupied[0][r] | g.c.occupied[1][r] | zone[r]
+        )
+    for k in range(u.models):  # its own models do not stand in its way
+        cell = u.cell[k]
+        if not has(zone, cell):
+            out[row_of(cell)] |= (<uint64_t>1) << col_of(cell)
+
+
+cdef inline uint64_t window(const uint64_t* cells, int rows, int r, int c) noexcept nogil:
+    """The 7 x 7 cells around (r, c), bit 7 * i + j; outside of the board 0."""
+    cdef uint64_t found = 0, line
+    cdef int i
+    for i in range(7):
+        if 0 <= r + i - 3 < rows:
+            line = cells[r + i - 3]
+            line = line >> (c - 3) if c >= 3 else line << (3 - c)
+            found |= (line & 0x7F) << (7 * i)
+    return found
+
+
+cdef bint fits(const uint64_t* free, int rows, int r, int c, int count, int flip) noexcept nogil:
+    """Whether `count` models can be packed around (r, c)."""
+    return pack(free, rows, r, c, count, flip, NULL)
+
+
+cdef bint pack(const uint64_t* free, int rows, int r, int c, int count, int flip, int16_t* out) noexcept nogil:
+    """Packs `count` models around (r, c); their cells in order if `out` is not NULL.
+
+    Args:
+      free: cells that may be taken.
+      rows: of the board.
+      r, c: the anchor, on the board.
+      count: 1 to 20.
+      flip: 1 in a mirrored home frame.
+      out: room for `count` cells.
+    """
+    cdef uint64_t open_cells, taken = 0
+    cdef int i, found = 0, bit
+    if not (free[r] >> c) & 1:
+        return False
+    open_cells = window(free, rows, r, c)
+    if (open_cells & PREFIX[flip][count]) == PREFIX[flip][count]:
+        if out != NULL:
+            for i in range(count):
+                out[i] = (r + ORDER[flip][i][0]) * 64 + c + ORDER[flip][i][1]
+        return True
+    for i in range(49):
+        bit = ORDER_BIT[flip][i]
+        if (open_cells >> bit) & 1 and (i == 0 or NEIGHBOURS[bit] & taken):
+            taken |= (<uint64_t>1) << bit
+            if out != NULL:
+                out[found] = (r + ORDER[flip][i][0]) * 64 + c + ORDER[flip][i][1]
+            found += 1
+            if found == count:
+                return True
+    return False
+
+
+# ---- paths ------------------------------------------------------------------------------------------------------------
+
+cdef inline int steps_within(int distance, int direction) noexcept nogil:
+    """Steps of a move of a distance in a direction."""
+    return isqrt(distance * distance // 2) if direction & 1 else distance
+
+
+cdef struct Walk:  # a straight path of a unit's anchor
+    int cells[32]  # after 1, 2, ... steps; index 0 is where it starts
+    int length  # steps before the first barred one
+    int flip
+    int models
+
+
+cdef inline bint barred(
+    const Game* g, const uint64_t* zone, int fly, bint falling_back, int r, int c, int dr, int dc
+) noexcept nogil:
+    """Whether the step from (r, c) is barred; `zone`: cells in contact with an enemy."""
+    cdef int to_r = r + dr, to_c = c + dc
+    if not (0 <= to_r < g.map.rows and 0 <= to_c < g.map.cols):
+        return True
+    if fly:
+        return False
+    if g.map.walled:
+        if (g.map.wall[to_r] >> to_c) & 1:
+            return True
+        if dr and dc and (g.map.wall[to_r] >> c) & 1 and (g.map.wall[r] >> to_c) & 1:
+            return True
+    return not falling_back and (zone[to_r] >> to_c) & 1
+
+
+cdef void walk(Game* g, int side, int unit, int direction, int steps, bint falling_back, Walk* out) noexcept nogil:
+    """Follows a direction (home frame) for so many steps, or until one is barred."""
+    cdef const uint64_t* zone = near(g, 1 - side)
+    cdef int fly = g.roster[side].unit[unit].fly, flip = mirrored(g, side)
+    cdef int dr = DIRECTION[direction][0], dc = -DIRECTION[direction][1] if flip else DIRECTION[direction][1]
+    cdef int r = row_of(g.b.units[side][unit].cell[0]), c = col_of(g.b.units[side][unit].cell[0])
+    out.flip, out.models, out.length = flip, g.b.units[side][unit].models, 0
+    out.cells[0] = r * 64 + c
+    while out.length < steps and not barred(g, zone, fly, falling_back, r, c, dr, dc):
+        r += dr
+        c += dc
+        out.length += 1
+        out.cells[out.length] = r * 64 + c
+
+
+cdef int end_of(Game* g, const Walk* path, const uint64_t* free, int steps) noexcept nogil:
+    """The cell where a move of at most so many steps along a path ends, -1 if nowhere."""
+    cdef int s
+    for s in range(min(steps, path.length), 0, -1):
+        if fits(free, g.map.rows, row_of(path.cells[s]), col_of(path.cells[s]), path.models, path.flip):
+            return path.cells[s]
+    return -1
+
+
+cdef int first_end(
+    Game* g, int side, int unit, int direction, int steps, bint falling_back, const uint64_t* free
+) noexcept nogil:
+    """The least number of steps in a direction after which a unit fits, 99 if it never does within `steps`."""
+    cdef const uint64_t* zone = near(g, 1 - side)
+    cdef int fly = g.roster[side].unit[unit].fly, flip = mirrored(g, side), models = g.b.units[side][unit].models
+    cdef int dr = DIRECTION[direction][0], dc = -DIRECTION[direction][1] if flip else DIRECTION[direction][1]
+    cdef int r = row_of(g.b.units[side][unit].cell[0]), c = col_of(g.b.units[side][unit].cell[0]), s
+    for s in range(1, steps + 1):
+        if barred(g, zone, fly, falling_back, r, c, dr, dc):
+            return 99
+        r += dr
+        c += dc
+        if fits(free, g.map.rows, r, c, models, flip):
+            return s
+    return 99

@@ -1,0 +1,246 @@
+# One battle to look at: for replays, rendering and tests.
+
+cdef class Battle:
+    """One battle, asked and answered step by step.
+
+    Args:
+      rules: maps, rosters and settings.
+      seed, slot, episode: what the battle key is made of.
+      key: the battle key itself, instead.
+      tape: results of all dice, in the order of drawing, instead of the stream.
+
+    Raises:
+      UserError: a unit finds no place in its deployment zone.
+      ValueError: the tape ends early, or holds a result that its die does not have.
+    """
+
+    cdef Game game
+    cdef Tape tape
+    cdef readonly Rules rules
+    cdef readonly list half_turns  # the state after each half-turn, and at the end
+    cdef bytes _given
+
+    def __init__(self, Rules rules not None, *, u64 seed=0, u64 slot=0, int episode=0, key=None, tape=None):
+        self.rules, self.half_turns = rules, []
+        self.game.rules, self.game.tape, self.game.watch = &rules.spec, &self.tape, 1
+        self.game.b.seed, self.game.b.slot = seed, slot
+        if tape is not None:
+            self._given = bytes(tape)
+            self.tape.given, self.tape.given_count = <const uint8_t*>(<const char*>self._given), len(self._given)
+        begin(&self.game, game_key(seed, slot, episode) if key is None else key, episode)
+        self._check()
+        self._run()
+        pay_out(&self.game, 0)
+
+    def __dealloc__(self):
+        release(self.tape.faces)
+        release(self.tape.results)
+
+    def _run(self):
+        while True:
+            run(&self.game)
+            self._check()
+            if not self.game.half_turn_done:
+                break
+            self.half_turns.append(self.state())
+            self.game.half_turn_done = 0
+        if self.over and [self.state()] != self.half_turns[len(self.half_turns) - 1 :]:
+            self.half_turns.append(self.state())
+
+    def _check(self):
+        if self.game.error == NO_DEPLOYMENT:
+            raise UserError(MESSAGES[NO_DEPLOYMENT] + ".")
+        if self.game.error:
+            raise ValueError(MESSAGES[self.game.error])
+
+    def step(self, int action):
+        """Answers the open question. Raises ValueError for an illegal action, or if the tape ends early."""
+        cdef int before = self.game.b.vp[0] - self.game.b.vp[1]
+        if not is_legal(&self.game.b, action):
+            raise ValueError(f"action {action} is not legal here: {self.legal}" if not self.over else "the battle is over")
+        self.game.b.decisions += 1
+        answer(&self.game, action)
+        self._run()
+        pay_out(&self.game, before)
+
+    # ---- the question ----
+
+    @property
+    def over(self):
+        return self.game.b.end != 0
+
+    @property
+    def side(self):
+        return self.game.b.side
+
+    @property
+    def kind(self):
+        return self.game.b.kind
+
+    @property
+    def unit(self):
+        return self.game.b.unit
+
+    @property
+    def subject(self):
+        return self.game.b.subject
+
+    @property
+    def roll(self):
+        return self.game.b.roll
+
+    @property
+    def needed(self):
+        return self.game.b.needed
+
+    @property
+    def legal(self):
+        """The legal ids, ascending; none when the battle is over."""
+        return [i for i in range(ACTIONS) if is_legal(&self.game.b, i)]
+
+    # ---- players ----
+
+    def script(self, int style):
+        """The action that a style takes here, 0 balanced to 4 turtle."""
+        if self.over or not 0 <= style < STYLES:
+            raise ValueError("the battle is over" if self.over else f"there is no style {style}")
+        return script(&self.game, style)
+
+    def random(self):
+        """The next action of the random player of the side that is asked."""
+        return self.bot(0)
+
+    def bot(self, int number):
+        """The action of a scripted player by its number in BOT_NAMES; a random one draws from its stream."""
+        if self.over or not 0 <= number < len(BOT_NAMES):
+            raise ValueError("the battle is over" if self.over else f"there is no player {number}")
+        return scripted(&self.game, number)
+
+    # ---- what there is to see ----
+
+    @property
+    def dice(self):
+        """Dice drawn so far."""
+        return self.game.b.dice
+
+    @property
+    def faces(self):
+        """The number of faces of every die since this battle was made or loaded."""
+        return [self.tape.faces[i] for i in range(self.tape.count)]
+
+    @property
+    def results(self):
+        """The results of these dice."""
+        return [self.tape.results[i] for i in range(self.tape.count)]
+
+    @property
+    def tape_left(self):
+        """Results on the tape that were not used."""
+        return max(self.tape.given_count - self.tape.count, 0)
+
+    @property
+    def key(self):
+        return self.game.b.key
+
+    @property
+    def map_index(self):
+        return self.game.b.map
+
+    @property
+    def left(self):
+        return self.game.b.left
+
+    @property
+    def first(self):
+        return self.game.b.first
+
+    @property
+    def round(self):
+        return self.game.b.round
+
+    @property
+    def active(self):
+        return self.game.b.active
+
+    @property
+    def phase(self):
+        """0 command, 1 movement, 2 shooting, 3 charge, 4 fight."""
+        return self.game.b.phase
+
+    @property
+    def used(self):
+        """The stratagems used in this phase, as bits, of both sides."""
+        return [self.game.b.used[0], self.game.b.used[1]]
+
+    @property
+    def pair(self):
+        return self.game.b.pair
+
+    @property
+    def reward(self):
+        """What side 0 earned by the last step."""
+        return self.game.b.reward
+
+    def observe(self, int side):
+        """f32[1051], see section 9 of the rules."""
+        cdef float[::1] out = np.empty(FEATURES, np.float32)
+        observe(&self.game, side, &out[0])
+        return np.asarray(out)
+
+    def planes(self, int side):
+        """Terrain, own and enemy models as u8[rows, cols] in the side's home frame."""
+        shape = self.game.map.rows, self.game.map.cols
+        cdef uint8_t[:, ::1] terrain = np.zeros(shape, np.uint8)
+        cdef uint8_t[:, ::1] own = np.zeros(shape, np.uint8)
+        cdef uint8_t[:, ::1] enemy = np.zeros(shape, np.uint8)
+        planes(&self.game, side, &terrain[0, 0], &own[0, 0], &enemy[0, 0])
+        return {"terrain": np.asarray(terrain), "own": np.asarray(own), "enemy": np.asarray(enemy)}
+
+    def state(self):
+        """[round, active side, CP, VP, units of side 0 and of side 1]; a unit is [models, lead, flags, cells]."""
+        cdef State* b = &self.game.b
+        cols = self.game.map.cols
+        units = [
+            [
+                [
+                    b.units[side][i].models,
+                    b.units[side][i].lead,
+                    b.units[side][i].flags,
+                    [row_of(b.units[side][i].cell[k]) * cols + col_of(b.units[side][i].cell[k]) for k in range(b.units[side][i].models)],
+                ]
+                for i in range(self.game.roster[side].count)
+            ]
+            for side in range(2)
+        ]
+        return [b.round, b.active, [b.cp[0], b.cp[1]], [b.vp[0], b.vp[1]], units]
+
+    def result(self):
+        """Winner (None = draw or running), end reason, VP, round, wounds left and decisions."""
+        cdef State* b = &self.game.b
+        return {
+            "winner": b.winner if b.winner < 2 else None,
+            "end": b.end,
+            "vp": [b.vp[0], b.vp[1]],
+            "round": b.round,
+            "hp": [side_hp(&self.game, 0), side_hp(&self.game, 1)],
+            "decisions": b.decisions,
+        }
+
+    def save(self):
+        """The whole battle, as `BattleEngine` saves it."""
+        return (<const char*>&self.game.b)[: sizeof(self.game.b)]
+
+    def load(self, data):
+        """Continues from saved bytes; raises ValueError if they do not belong to these rules. The tape is kept."""
+        cdef const uint8_t[::1] view = np.ascontiguousarray(np.frombuffer(data, np.uint8))
+        if view.shape[0] != sizeof(self.game.b):
+            raise ValueError(f"a saved battle has {sizeof(self.game.b)} bytes, not {view.shape[0]}")
+        memcpy(&self.game.b, &view[0], sizeof(self.game.b))
+        if not trustworthy(&self.game):
+            raise ValueError(MESSAGES[BAD_STATE])
+        bind(&self.game)
+
+    def check_caches(self):
+        """Raises AssertionError if anything that is remembered differs from what it would be computed to now."""
+        if not caches_agree(&self.game):
+            raise AssertionError("a cached distance, count or share is out of date")
