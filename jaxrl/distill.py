@@ -265,6 +265,8 @@ class Teaching(NamedTuple):
 def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
     """What the options ask for. Raises UserError for unknown opponents or models, and settings out of range."""
     env, config = source.env, source.config
+    if config.train.algorithm == "dqn":
+        raise UserError(f"run {source.name!r} is a Q network, which has no probabilities to teach: distil a PPO run.")
     names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
     if SELF in names and len(names) > 1:
         raise UserError("--opponents is either self alone or names of bots.")

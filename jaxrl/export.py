@@ -26,7 +26,7 @@ from envs.core import Env, PyTree, State
 from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.config import Config
-from jaxrl.networks.factory import make_network
+from jaxrl.networks.factory import network_of
 from jaxrl.runs import TrainedRun, load_run, make_evaluation_env
 
 _MAGIC = b"jaxrl policy 1\n"
@@ -46,7 +46,7 @@ class ExportedPolicy:
         """A policy from its parts; see `load_policy`."""
         self.name, self.config, self.env, self.update = name, config, env, update
         self._params = jax.tree.map(jnp.asarray, params)
-        self._network = make_network(config.network, env)
+        self._network = network_of(config, env)
         self._structure = jax.tree.structure(env.observation_spec)
 
     def act(self, observation: PyTree, mask: Any, *, greedy: bool = True, seed: int | None = None) -> int:
@@ -74,15 +74,24 @@ class ExportedPolicy:
         return self.act(state.observation, state.legal_action_mask, greedy=greedy, seed=seed)
 
     def probabilities(self, observation: PyTree, mask: Any) -> np.ndarray:
-        """f64[A], 0 for illegal actions. Arguments and errors as for `act`."""
+        """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`."""
         logits, _ = self._evaluate(self._params, self._checked(observation), self._checked_mask(mask))
+        if self.config.train.algorithm == "dqn":
+            return np.eye(self.env.num_actions)[int(np.argmax(logits))]
         weights = np.exp(np.asarray(logits, np.float64) - float(np.max(logits)))
         return weights / weights.sum()
 
-    def value(self, observation: PyTree) -> float:
-        """The expected return of the seat."""
-        everything = jnp.ones(self.env.num_actions, bool)
-        return float(self._evaluate(self._params, self._checked(observation), everything)[1])
+    def value(self, observation: PyTree, mask: Any = None) -> float:
+        """The expected return of the seat.
+
+        Args:
+          observation: what the seat may see.
+          mask: bool[A], the legal actions; only a Q network needs it, whose value is that of the best one.
+        """
+        if mask is None and self.config.train.algorithm == "dqn":
+            raise UserError("the value of a Q network is that of its best legal action: give the mask too.")
+        legal = jnp.ones(self.env.num_actions, bool) if mask is None else self._checked_mask(mask)
+        return float(self._evaluate(self._params, self._checked(observation), legal)[1])
 
     @functools.cached_property
     def _evaluate(self) -> Any:

@@ -28,7 +28,7 @@ from jaxrl import config as configs
 from jaxrl import distributions
 from jaxrl.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, subtree
 from jaxrl.config import Config
-from jaxrl.networks.factory import make_network
+from jaxrl.networks.factory import network_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,9 +170,11 @@ def make_act(config: Config, env: Env, *, greedy: bool) -> Callable[[PyTree, Sta
 
     Args:
       config, env: the network and its game.
-      greedy: the most probable action instead of a sampled one.
+      greedy: the most probable action instead of a sampled one. A Q network has no probabilities: it always plays
+        the action of the highest value.
     """
-    network = make_network(config.network, env)
+    network = network_of(config, env)
+    greedy = greedy or config.train.algorithm == "dqn"
 
     def act(params: PyTree, state: State, key: Key) -> jax.Array:
         evaluate = network.evaluate

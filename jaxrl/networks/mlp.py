@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -25,13 +27,14 @@ class Heads(nn.Module):
 
 
 class MLP(nn.Module):
-    """Dense layers, then `Heads`. Parameters are float32; the torso computes in `compute_dtype`."""
+    """Dense layers, then `make_heads`. Parameters are float32; the torso computes in `compute_dtype`."""
 
     num_actions: int
     hidden: tuple[int, ...] = (256, 256)
     activation: str = "relu"
     layer_norm: bool = False
     compute_dtype: str = "float32"
+    make_heads: Callable[..., nn.Module] = Heads
 
     @nn.compact
     def __call__(self, features: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -44,4 +47,4 @@ class MLP(nn.Module):
             if self.layer_norm:
                 x = nn.LayerNorm(dtype=dtype, name=f"norm_{index}")(x)
             x = ACTIVATIONS[self.activation](x)
-        return Heads(self.num_actions, name="heads")(x)
+        return self.make_heads(self.num_actions, name="heads")(x)

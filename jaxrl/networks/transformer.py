@@ -6,6 +6,8 @@ depend on the order in which a game lists its cards.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -36,7 +38,7 @@ class _Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Suit and rank embeddings plus a projection of each card's flags, one context token, attention, then `Heads`.
+    """Suit and rank embeddings plus a projection of each card's flags, one context token, attention, then `make_heads`.
 
     Attributes:
       num_actions: A.
@@ -48,6 +50,7 @@ class Transformer(nn.Module):
       dropout: share of the token sums and of every block's two outputs that is set to 0 (Vaswani et al. 2017, section
         5.4, https://arxiv.org/abs/1706.03762); needs a "dropout" stream unless deterministic.
       compute_dtype: of everything but the parameters and the heads.
+      make_heads: makes the module that ends it.
     """
 
     num_actions: int
@@ -58,6 +61,7 @@ class Transformer(nn.Module):
     feed_forward: int = 0
     dropout: float = 0.0
     compute_dtype: str = "float32"
+    make_heads: Callable[..., nn.Module] = Heads
 
     @nn.compact
     def __call__(self, tokens: Tokens, deterministic: bool = True) -> tuple[jax.Array, jax.Array]:
@@ -74,7 +78,8 @@ class Transformer(nn.Module):
             x = block(x, deterministic)
         x = nn.LayerNorm(dtype=dtype, name="norm")(x)
         pooled = jnp.concatenate([x[..., 0, :], jnp.mean(x[..., 1:, :], axis=-2)], axis=-1)
-        return Heads(self.num_actions, name="heads")(nn.relu(nn.Dense(2 * self.dim, dtype=dtype, name="pool")(pooled)))
+        pooled = nn.relu(nn.Dense(2 * self.dim, dtype=dtype, name="pool")(pooled))
+        return self.make_heads(self.num_actions, name="heads")(pooled)
 
     def _identity(self, tokens: Tokens) -> jax.Array:
         """What a card is, [..., N, dim]."""

@@ -1,0 +1,94 @@
+"""Heads of a Q network: dueling streams (Wang et al. 2016) and noisy layers (Fortunato et al. 2018)."""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+NOISE = "noise"  # the stream of random numbers that noisy layers read; without it they compute with their means
+
+
+class NoisyDense(nn.Module):
+    """A dense layer whose weights are random, with learnt means and sizes (https://arxiv.org/abs/1706.10295).
+
+    The noise is factorised: one number for each input and each output, drawn anew for every decision.
+
+    Attributes:
+      features: width of the output.
+      sigma: first size of the noise, divided by the root of the number of inputs.
+    """
+
+    features: int
+    sigma: float = 0.5
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """f32[..., I] -> f32[..., features]."""
+        inputs = x.shape[-1]
+        bound = float(inputs) ** -0.5
+
+        def uniform(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+            return jax.random.uniform(key, shape, jnp.float32, -bound, bound)
+
+        size = nn.initializers.constant(self.sigma * bound)
+        kernel = self.param("kernel", uniform, (inputs, self.features))
+        bias = self.param("bias", uniform, (self.features,))
+        kernel_size = self.param("kernel_size", size, (inputs, self.features))
+        bias_size = self.param("bias_size", size, (self.features,))
+        y = x @ kernel + bias
+        if not self.has_rng(NOISE):
+            return y
+        noise = jax.random.normal(self.make_rng(NOISE), (inputs + self.features,))
+        noise = jnp.sign(noise) * jnp.sqrt(jnp.abs(noise))
+        into, out = noise[:inputs], noise[inputs:]
+        # (x * into) @ size is x @ (size * outer(into, out)) without ever making that matrix for every decision.
+        return y + ((x * into) @ kernel_size + bias_size) * out
+
+
+class QHeads(nn.Module):
+    """Advantages and value of one torso vector, always in float32; what becomes of them is `combine`'s.
+
+    Attributes:
+      num_actions: A.
+      dueling: two streams with a hidden layer each, as wide as the torso (https://arxiv.org/abs/1511.06581); without,
+        the "advantages" are the action values themselves and the value is 0.
+      noisy_sigma: first size of the noise of noisy layers; 0: plain layers.
+    """
+
+    num_actions: int
+    dueling: bool = True
+    noisy_sigma: float = 0.0
+
+    @nn.compact
+    def __call__(self, torso: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """[..., H] -> advantages f32[..., A], value f32[...]."""
+        torso = torso.astype(jnp.float32)
+        if not self.dueling:
+            return self._dense(self.num_actions, "advantage")(torso), jnp.zeros(torso.shape[:-1], jnp.float32)
+        width = torso.shape[-1]
+        advantage = nn.relu(self._dense(width, "advantage_hidden")(torso))
+        value = nn.relu(self._dense(width, "value_hidden")(torso))
+        return self._dense(self.num_actions, "advantage")(advantage), self._dense(1, "value")(value)[..., 0]
+
+    def _dense(self, features: int, name: str) -> nn.Module:
+        return NoisyDense(features, self.noisy_sigma, name=name) if self.noisy_sigma else nn.Dense(features, name=name)
+
+
+def combine(advantage: jax.Array, value: jax.Array, mask: jax.Array, dueling: bool) -> jax.Array:
+    """Action values f32[..., A] from both streams.
+
+    The mean advantage that is taken off is that of the legal actions: an illegal action, whose advantage nothing ever
+    teaches, must not move the values of the others.
+
+    Args:
+      advantage: f32[..., A].
+      value: f32[...].
+      mask: bool[..., A], True = legal.
+      dueling: False returns `advantage`.
+    """
+    if not dueling:
+        return advantage
+    legal = jnp.maximum(jnp.sum(mask, axis=-1, keepdims=True), 1)
+    mean = jnp.sum(jnp.where(mask, advantage, 0.0), axis=-1, keepdims=True) / legal
+    return value[..., None] + advantage - mean
