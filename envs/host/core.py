@@ -1,0 +1,208 @@
+"""The contract of a game whose engine lives on the host: `HostGame`, and the `Buffers` its games are written into.
+
+The batched mirror of `envs.core`: the same field names, seat by seat, for N games side by side. An engine
+(`envs.host.engine`) knows the rules, `envs.host.bridge.HostPool` steps N of its games with threads, and
+`envs.host.env.HostEnv` makes the same engine a pure JAX function. Nothing here imports jax.
+
+Shape letters: N games, P seats, A actions, F features, K statistics, I info numbers, T steps.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from envs.host.engine import Engine
+
+OUTSIDE = -1  # a seat's controller: it is asked through send and recv
+RANDOM = -1  # an action: the engine draws a legal one itself
+CACHE_LINE, PAGE = 64, 4096
+
+
+class EngineError(RuntimeError):
+    """An engine failed in one game; the message names the game, `__cause__` is what the engine raised, if it did."""
+
+    def __init__(self, game: int, message: str):
+        super().__init__(f"game {game}: {message}")
+        self.game = game
+
+
+class HungEngine(EngineError):
+    """No game made progress within the timeout; the message names one that still runs."""
+
+
+class IllegalAction(ValueError):
+    """An action sent is not legal; nothing was stepped."""
+
+    def __init__(self, game: int, action: int):
+        super().__init__(f"game {game}: action {action} is not legal")
+        self.game, self.action = game, action
+
+
+class HostGame(abc.ABC):
+    """A game played by a host engine: its sizes and names, its engine, and what people get to see.
+
+    Attributes:
+      id: the name in the registry.
+      version: changes whenever a rule, the action numbering or the observation changes.
+      num_players, num_actions, num_features: P, A and F (observations are f32[F]).
+      state_bytes: S, the size of a saved state.
+      bots: names of the scripted players; the number of a name is its place, and ``bots[0]`` is "random".
+      stat_names: of the K figures of a finished game.
+      info_names: of the I numbers of a running one.
+      may_truncate: games may be cut off; learners then bootstrap from `Buffers.final_observation`.
+      public_actions: every seat is told every action.
+      perfect_information: every seat sees all of the position (not the dice to come).
+      varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
+        `HostEnv` deals all of them.
+    """
+
+    id: ClassVar[str]
+    version: ClassVar[str]
+    num_players: int
+    num_actions: int
+    num_features: int
+    state_bytes: int
+    bots: tuple[str, ...] = ("random",)
+    stat_names: tuple[str, ...] = ()
+    info_names: tuple[str, ...] = ()
+    may_truncate: bool = False
+    public_actions: bool = True
+    perfect_information: bool = False
+    varieties: int = 1
+
+    @abc.abstractmethod
+    def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> Engine:
+        """An engine for `num_games` games; game i draws from the streams of (seed, slot ``first_slot + i``)."""
+
+    def render(self, state: np.ndarray, seat: int | None = None) -> str:
+        """A saved state (u8[S]) as text, only what `seat` may see, or everything if it is None."""
+        raise NotImplementedError(f"{self.id} has no text rendering")
+
+    def render_svg(self, state: np.ndarray, seat: int | None = None) -> str:
+        """A saved state as one SVG document, only what `seat` may see, or everything if it is None."""
+        raise NotImplementedError(f"{self.id} has no SVG rendering")
+
+    def action_name(self, action: int) -> str:
+        """A short human-readable name of an action."""
+        return str(action)
+
+    def event(self, before: np.ndarray, action: int, after: np.ndarray, seat: int | None = None) -> str:
+        """What happened between two saved states, in short sentences for people: what `seat` was told of it."""
+        del before, after, seat
+        return self.action_name(action)
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffers:
+    """What N games answer, written in place by the engine threads; `make_buffers` makes them, or any caller.
+
+    A row describes what happened since the row's last action: the action itself, the moves of bots after it, and the
+    end of the game if it came. If the game ended, the next one has begun and `current_player`, `observation` and
+    `legal_action_mask` are those of its first question to an outside seat.
+
+    Arrays are C-contiguous. They belong to the engine threads from `send` to `recv`. On the CPU, jax may take an
+    aligned array over without a copy: hand it a copy of whatever is still read when the next step is written.
+
+    Attributes:
+      current_player: i32[N], the outside seat asked now.
+      observation: f32[N, F], what it may see.
+      legal_action_mask: bool[N, A].
+      action: i32[N], the action taken, also if the engine drew it itself (`RANDOM`).
+      rewards: f32[N, P], what each seat earned in the game of the action.
+      opening: f32[N, P], what each seat has earned in the present game before its first question; 0 unless the game
+        began in this step. It follows from no decision: count it in the result of the game, credit it to nobody.
+      terminated, truncated: bool[N], the game of the action ended.
+      final_player: i32[N], -1 unless the game ended: after a cut the seat that would have been asked (if the engine
+        says so), else the one that decided last.
+      final_observation: f32[N, F], of the ended game for that seat; written where a game ended.
+      stats: f32[N, P, K], of the ended game; written where a game ended.
+      info: i32[N, I], of the ended game, else of the running one.
+      length: i32[N], decisions by all seats of the ended game, else of the running one.
+      controllers: i8[N, P], who held the seats in the game of the action.
+    """
+
+    current_player: np.ndarray
+    observation: np.ndarray
+    legal_action_mask: np.ndarray
+    action: np.ndarray
+    rewards: np.ndarray
+    opening: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    final_player: np.ndarray
+    final_observation: np.ndarray
+    stats: np.ndarray
+    info: np.ndarray
+    length: np.ndarray
+    controllers: np.ndarray
+    bound: Any = dataclasses.field(default=None, init=False, repr=False, compare=False)  # checked once by the bridge
+
+    def at(self, step: int) -> Buffers:
+        """Row `step` of storage with a leading [T] axis; a view."""
+        return Buffers(*(array[step] for array in self.arrays().values()))
+
+    def rows(self, rows: slice) -> Buffers:
+        """Some of the games (of storage without a [T] axis); a view."""
+        return Buffers(*(array[rows] for array in self.arrays().values()))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by name, not copied."""
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def copy(self) -> Buffers:
+        """The same values in memory of its own."""
+        return Buffers(*(np.array(array) for array in self.arrays().values()))
+
+
+FIELDS: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Buffers) if field.init)
+
+
+def shapes(game: HostGame | Engine, num_games: int) -> dict[str, tuple[tuple[int, ...], type]]:
+    """Shape and dtype of every array of `Buffers` by name, for a game or an engine."""
+    n, seats = num_games, game.num_players
+    num_stats = len(game.stat_names) if isinstance(game, HostGame) else game.num_stats
+    num_info = len(game.info_names) if isinstance(game, HostGame) else game.num_info
+    return {
+        "current_player": ((n,), np.int32),
+        "observation": ((n, game.num_features), np.float32),
+        "legal_action_mask": ((n, game.num_actions), np.bool_),
+        "action": ((n,), np.int32),
+        "rewards": ((n, seats), np.float32),
+        "opening": ((n, seats), np.float32),
+        "terminated": ((n,), np.bool_),
+        "truncated": ((n,), np.bool_),
+        "final_player": ((n,), np.int32),
+        "final_observation": ((n, game.num_features), np.float32),
+        "stats": ((n, seats, num_stats), np.float32),
+        "info": ((n, num_info), np.int32),
+        "length": ((n,), np.int32),
+        "controllers": ((n, seats), np.int8),
+    }
+
+
+def make_buffers(game: HostGame | Engine, num_games: int, steps: int | None = None) -> Buffers:
+    """Buffers of zeros, aligned to cache lines and the big ones to pages.
+
+    Args:
+      game: whose sizes they have, a game or an engine.
+      num_games: N.
+      steps: with a leading [T] axis, storage for so many steps; write into ``.at(t)``.
+    """
+    lead = () if steps is None else (steps,)
+    forms = shapes(game, num_games)
+    return Buffers(**{name: aligned((*lead, *shape), dtype) for name, (shape, dtype) in forms.items()})
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Zeros whose memory begins at a multiple of a cache line, or of a page if there is at least one page of them."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    boundary = PAGE if size >= PAGE else CACHE_LINE
+    memory = np.zeros(size + boundary, np.uint8)
+    offset = -memory.ctypes.data % boundary
+    return memory[offset : offset + size].view(dtype).reshape(shape)

@@ -1,0 +1,80 @@
+"""What the engine of a host game implements: plain C methods for one game at a time, called without the GIL.
+
+    from envs.host.engine cimport Engine
+
+    cdef class MyEngine(Engine):
+        cdef int step(self, Py_ssize_t game, int action) noexcept nogil: ...
+
+Two threads never work on the same game at the same time, but on different games of one engine they do: whatever the
+games share must not be written after the engine was made.
+
+Randomness. Every game has its own counter-based streams: their key comes from (seed, slot, episode) only, slot =
+first_slot + number of the game. So results depend neither on threads, nor on the batch, nor on the order of arrival.
+`mix`, `game_key`, `stream_word` and `below` are the generator that all our engines use.
+"""
+
+ctypedef unsigned long long u64
+
+
+cdef class Engine:
+    cdef readonly Py_ssize_t num_games, num_players, num_actions, num_features
+    cdef readonly Py_ssize_t num_stats, num_info  # K figures of a finished game for each seat, I numbers of any game
+    cdef readonly Py_ssize_t state_bytes
+    cdef readonly Py_ssize_t num_bots  # scripted players; 0: not known, `bot` itself refuses wrong numbers
+
+    # Next episode of this slot: the first call makes episode 0. Runs to the first question. 0, or an error code > 0.
+    cdef int start(self, Py_ssize_t game) noexcept nogil
+    # Applies a legal action of the seat asked and runs to the next question or to the end. 0, or an error code > 0.
+    cdef int step(self, Py_ssize_t game, int action) noexcept nogil
+    # The action that scripted player `number` takes for the seat asked (>= 0), or -1 - error code. 0 is "random".
+    cdef int bot(self, Py_ssize_t game, int number) noexcept nogil
+    # The seat asked. When the game is over: -1, or after a cut the seat that would have been asked.
+    cdef int player(self, Py_ssize_t game) noexcept nogil
+    # Whether a number, any number, is a legal action now.
+    cdef bint legal(self, Py_ssize_t game, int action) noexcept nogil
+    # f32[P], what each seat earned by the last `start` or `step`.
+    cdef void rewards(self, Py_ssize_t game, float* out) noexcept nogil
+    # 0 running, 1 terminated, 2 truncated.
+    cdef int ended(self, Py_ssize_t game) noexcept nogil
+    # f32[F], what `seat` may see; writes every element. Also called for a finished game.
+    cdef void observe(self, Py_ssize_t game, int seat, float* out) noexcept nogil
+    # u8[A] of 0 and 1; all 1 when the game is over.
+    cdef void mask(self, Py_ssize_t game, unsigned char* out) noexcept nogil
+    # f32[P, K], seat by seat; meaningful when the game is over.
+    cdef void stats(self, Py_ssize_t game, float* out) noexcept nogil
+    # i32[I], of a running or a finished game.
+    cdef void info(self, Py_ssize_t game, int* out) noexcept nogil
+    # u8[state_bytes]: all of the game, with streams and episode counter. Equal states give equal bytes (unused ones 0).
+    cdef void save(self, Py_ssize_t game, unsigned char* out) noexcept nogil
+    # Continues from saved bytes, whichever slot wrote them. 0, or an error code > 0.
+    cdef int load(self, Py_ssize_t game, const unsigned char* data) noexcept nogil
+    # All that is drawn later, by the next `start` too, comes from new streams of this seed. The present position and
+    # the episode counter stay, and so does what was drawn for the whole episode (a style of play, the order of a deck).
+    cdef void reseed(self, Py_ssize_t game, u64 seed) noexcept nogil
+    # The error code > 0 of a call above that returns nothing, 0 if there was none; asked once after each game's turn.
+    cdef int fault(self, Py_ssize_t game) noexcept nogil
+
+
+cdef inline u64 mix(u64 z) noexcept nogil:
+    """A bijection whose output bits each depend on every input bit."""
+    z ^= z >> 30
+    z *= <u64>0xBF58476D1CE4E5B9
+    z ^= z >> 27
+    z *= <u64>0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+cdef inline u64 game_key(u64 seed, u64 slot, u64 episode) noexcept nogil:
+    """The key of one game; its streams are mix(key ^ 1), mix(key ^ 2), ..."""
+    cdef u64 golden = <u64>0x9E3779B97F4A7C15
+    return mix(mix(seed + golden) + golden * ((slot << 32) + episode + 1))
+
+
+cdef inline u64 stream_word(u64 stream, u64 counter) noexcept nogil:
+    """Word number `counter` (from 0) of a stream."""
+    return mix(stream + (counter + 1) * <u64>0x9E3779B97F4A7C15)
+
+
+cdef inline int below(u64 word, int n) noexcept nogil:
+    """A draw of n values, 0 .. n - 1."""
+    return <int>(((word >> 32) * <u64>n) >> 32)

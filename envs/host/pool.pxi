@@ -1,0 +1,398 @@
+# Part of bridge.pyx: the pool as its callers see it.
+
+
+cdef class HostPool:
+    """N games of an engine, stepped by threads.
+
+    A seat whose controller is -1 (outside) is asked through `send` and `recv`; controller b >= 0 is scripted player b
+    of the engine, which plays that seat without a round trip. A finished game is followed by the next one at once.
+
+    Synchronous mode: the games lie in `groups` blocks of N / groups. ``send(actions, into, group)`` steps a block and
+    writes its rows into `into`; ``recv(group)`` waits for all of it. Asynchronous mode: ``send(actions, games)`` steps
+    any games, ``recv(count)`` returns the numbers of the first `count` that are ready, whose rows then stand in the
+    buffers given to `start` or `load`.
+
+    An action is a legal number; -1: the engine draws a legal one; -2 - b: scripted player b chooses.
+
+    After an error (an engine that fails or hangs) the pool takes no more actions; `close` always works. It waits for
+    its threads for at most two seconds: a thread inside an engine that does not return cannot be ended, so `close`
+    then says so in a RuntimeWarning and leaves it behind; it ends with its game, at the latest with the process.
+
+    Args:
+      engine: the games; at least `groups` of them.
+      threads: engine threads; 0: one for each core that this process may use.
+      groups: blocks of the synchronous mode.
+      mode: "sync" or "async".
+      controllers: i8[N, P], who holds the seats at first; all outside if None.
+      timeout: seconds without progress in any game after which a waiting caller gets `HungEngine`.
+      timed: measure the parts of the work, see `counters`; it costs a few clock readings for each step.
+
+    Attributes:
+      controllers: i8[N, P], of the running games; live, do not write it while games are played.
+      next_controllers: i8[N, P], taken by a game when it starts again; the caller refreshes it between steps.
+      length: i32[N], decisions of the running games so far; live.
+    """
+
+    cdef Core core
+    cdef readonly object controllers, next_controllers, length
+    cdef readonly double timeout
+    cdef readonly str mode
+    cdef readonly list threads
+    cdef list blocks  # i32[N / groups] for each group, its games
+    cdef bint closed
+    cdef object failure, finalizer
+    cdef object __weakref__
+
+    def __init__(self, engine, *, threads=0, groups=1, mode="sync", controllers=None, timeout=60.0, timed=False):
+        cdef Py_ssize_t n = engine.num_games, seats = engine.num_players
+        if mode not in ("sync", "async"):
+            raise UserError(f"mode must be 'sync' or 'async', not {mode!r}")
+        if threads < 0 or timeout <= 0:
+            raise UserError(f"threads must be at least 0 and timeout above 0, not {threads} and {timeout}")
+        if groups < 1 or n < 1 or n % groups or (mode == "async" and groups != 1):
+            raise UserError(f"{n} games do not divide into {groups} groups (the asynchronous mode has one)")
+        threads = min(threads or len(os.sched_getaffinity(0)), n)
+        self.controllers = np.full((n, seats), -1, np.int8)
+        if controllers is not None:
+            self.controllers[:] = seats_of(controllers, (n, seats))
+        self.next_controllers, self.length = self.controllers.copy(), np.zeros(n, np.int32)
+        self.mode, self.timeout = mode, timeout
+        self.blocks = list(np.arange(n, dtype=np.int32).reshape(groups, -1))
+        self.core = Core(engine, threads, groups, mode == "async", timed)
+        self.core.share(self.controllers, self.next_controllers, self.length)
+        self.threads = [
+            threading.Thread(target=self.core.run, args=(i,), name=f"engine {i}", daemon=True) for i in range(threads)
+        ]
+        for thread in self.threads:
+            thread.start()
+        self.finalizer = weakref.finalize(self, _release, self.core, self.threads)
+
+    # ---- games ------------------------------------------------------------------------------------------------------
+
+    def start(self, into):
+        """Starts the next episode of every game, with `controllers`, and writes all N rows of `into`."""
+        self._settle(np.arange(self.core.num_games, dtype=np.int32), into, START)
+
+    def restart(self, games, into):
+        """Abandons some games: their next episodes start, with `next_controllers`; writes their rows of `into`.
+
+        Args:
+          games: i32[n], distinct; none of them may be in play (synchronous mode: nor any other of their groups).
+          into: of all N games (asynchronous mode: those given to `start`).
+        """
+        self._settle(np.unique(np.asarray(games, np.int32)), into, RESTART)
+
+    def load(self, states, controllers, into, length=None):
+        """Continues from saved games.
+
+        Args:
+          states: u8[N, S] of `save`.
+          controllers: i8[N, P], who holds the seats.
+          into: of all N games; their rows are written, without rewards.
+          length: i32[N], decisions of the games so far (`HostPool.length` when they were saved); 0 if None.
+        """
+        cdef Py_ssize_t game, n = self.core.num_games
+        cdef const unsigned char[:, ::1] data
+        cdef int code = 0
+        self._require_idle(np.arange(n, dtype=np.int32), None)
+        states = np.ascontiguousarray(states, np.uint8)
+        if states.shape != (n, self.core.engine.state_bytes):
+            raise ValueError(f"states are u8{list(states.shape)}, not u8[{n}, {self.core.engine.state_bytes}]")
+        self.controllers[:] = seats_of(controllers, self.controllers.shape)
+        self.length[:] = 0 if length is None else length
+        data = states
+        for game in range(n):
+            with nogil:
+                code = self.core.engine.load(game, &data[game, 0])
+            if code != 0:
+                raise self._fail(game, code)
+        self._settle(np.arange(n, dtype=np.int32), into, SHOW)
+
+    def save(self, out=None, group=None):
+        """The states of all games, or of one group, none of which may be in play.
+
+        Args:
+          out: u8[n, S] to write into; made if None.
+          group: a number; None: all N games.
+
+        Returns:
+          `out`. Save `controllers` and `length` with it.
+        """
+        cdef Py_ssize_t size = self.core.num_games if group is None else self.core.group_size
+        cdef Py_ssize_t first = 0 if group is None else group * self.core.group_size, i
+        cdef unsigned char[:, ::1] data
+        cdef int code = 0
+        if group is not None:
+            self._require_group(group)
+        self._require_idle(np.arange(first, first + size, dtype=np.int32), None)
+        out = np.empty((size, self.core.engine.state_bytes), np.uint8) if out is None else out
+        if out.shape != (size, self.core.engine.state_bytes):
+            raise ValueError(f"out is {list(out.shape)}, not u8[{size}, {self.core.engine.state_bytes}]")
+        data = out
+        for i in range(size):
+            with nogil:
+                self.core.engine.save(first + i, &data[i, 0])
+                code = self.core.engine.fault(first + i)
+            if code != 0:
+                raise self._fail(first + i, code)
+        return out
+
+    # ---- steps ------------------------------------------------------------------------------------------------------
+
+    def send(self, actions, into=None, group=0, *, games=None):
+        """Steps games, and returns at once.
+
+        Args:
+          actions: i32[n]; they may be overwritten when this returns.
+          into: synchronous mode: `Buffers` of the group's rows, written until `recv`. Asynchronous mode: the games.
+          group: synchronous mode: which one.
+          games: asynchronous mode: i32[n], distinct, none of them in play.
+
+        Raises:
+          IllegalAction: one of the actions is; nothing was stepped.
+          EngineError: an engine failed before.
+        """
+        cdef const int[::1] chosen = np.ascontiguousarray(actions, np.int32)
+        cdef const int[::1] numbers
+        cdef Py_ssize_t n = chosen.shape[0], i
+        cdef Bound bound = None
+        if self.core.asynchronous:
+            numbers = np.ascontiguousarray(into if games is None else games, np.int32)
+            self._require_idle(numbers, None)
+        else:
+            self._require_idle(None, group)
+            numbers = self.blocks[group]
+            bound = bind(into, self.core.engine, self.core.group_size)
+        if numbers.shape[0] != n:
+            raise ValueError(f"{n} actions for {numbers.shape[0]} games")
+        if n == 0:
+            return
+        i = self._first_illegal(chosen, numbers)
+        if i >= 0:
+            raise IllegalAction(numbers[i], chosen[i])
+        if bound is not None:
+            self._aim(group, bound, group * self.core.group_size)
+        for i in range(n):
+            self.core.actions[numbers[i]] = chosen[i]
+        with nogil:
+            self.core.push(&numbers[0], n, STEP)
+
+    def recv(self, group=0, *, count=None):
+        """Waits for games that were sent.
+
+        Args:
+          group: synchronous mode: whose rows are then complete. Asynchronous mode: the same as `count`.
+          count: asynchronous mode: how many games to wait for.
+
+        Returns:
+          Synchronous mode: None. Asynchronous mode: i32[count], the games in the order in which they became ready.
+
+        Raises:
+          EngineError: an engine failed. HungEngine: no game made progress within the timeout.
+        """
+        cdef int[::1] numbers
+        cdef Py_ssize_t n, i, busy = 0
+        if not self.core.asynchronous:
+            self._require_group(group)
+            self._wait(FOR_GROUP, group)
+            return None
+        n = group if count is None else count
+        for i in range(self.core.num_games):
+            busy += self.core.status[i] == BUSY
+        if not 0 < n <= busy:
+            raise ValueError(f"{n} games asked for, {busy} were sent")
+        self._wait(FOR_READY, n)
+        out = np.empty(n, np.int32)
+        numbers = out
+        pthread_mutex_lock(&self.core.mutex)
+        for i in range(n):
+            numbers[i] = self.core.ready[self.core.ready_head]
+            self.core.ready_head = (self.core.ready_head + 1) % self.core.num_games
+            self.core.status[numbers[i]] = IDLE
+        self.core.num_ready -= n
+        pthread_mutex_unlock(&self.core.mutex)
+        return out
+
+    # ---- figures ----------------------------------------------------------------------------------------------------
+
+    @property
+    def engine(self):
+        """The engine; leave it alone while games are in play."""
+        return self.core.engine
+
+    @property
+    def groups(self):
+        """How many blocks the games are sent in."""
+        return self.core.groups
+
+    @property
+    def unasked(self):
+        """Games that ended before an outside seat was asked anything."""
+        return sum(self.core.workers[i].unasked for i in range(self.core.threads))
+
+    @property
+    def busy_ns(self):
+        """i64[threads]: time that each thread has spent playing games, not waiting."""
+        return np.array([self.core.workers[i].busy_ns for i in range(self.core.threads)], np.int64)
+
+    @property
+    def counters(self):
+        """{part: (ns, count)} over all threads, zeros unless `timed`.
+
+        "step": outside actions and starts of games; "bots": choices of scripted players and the steps they lead to;
+        "observe": observation, mask and info numbers.
+        """
+        cdef Py_ssize_t i
+        sums = np.zeros((3, 2), np.int64)
+        for i in range(self.core.threads):
+            worker = self.core.workers[i]
+            sums += [
+                [worker.step_ns, worker.steps], [worker.bots_ns, worker.bots], [worker.observe_ns, worker.observed]
+            ]
+        return {name: (int(row[0]), int(row[1])) for name, row in zip(("step", "bots", "observe"), sums)}
+
+    # ---- end --------------------------------------------------------------------------------------------------------
+
+    def close(self):
+        """Ends the threads; see the class for engines that hang. A second call does nothing."""
+        if self.closed:
+            return
+        self.closed = True
+        self.core.shut()
+        end = time.monotonic() + GRACE
+        for thread in self.threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        stuck = [thread.name for thread in self.threads if thread.is_alive()]
+        if stuck:
+            warnings.warn(
+                f"game {self._running_game()} does not return: {', '.join(stuck)} cannot be ended before the process",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self.finalizer.detach()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # ---- private ----------------------------------------------------------------------------------------------------
+
+    cdef _require_open(self):
+        """Raises if the pool takes no more orders."""
+        if self.closed:
+            raise RuntimeError("the pool is closed")
+        if self.failure is not None:
+            raise EngineError(self.failure.game, "failed before; the pool can only be closed") from self.failure
+
+    cdef _require_group(self, Py_ssize_t group):
+        """Raises unless there is such a group."""
+        if not 0 <= group < self.core.groups:
+            raise ValueError(f"there is no group {group}; there are {self.core.groups}")
+
+    cdef _require_idle(self, const int[::1] games, group):
+        """Raises unless the pool can take orders for these games, all distinct, and for this group (or None)."""
+        cdef Py_ssize_t i, marked = 0, n = 0 if games is None else games.shape[0]
+        self._require_open()
+        if group is not None:
+            self._require_group(group)
+            if self.core.left[group] != 0:
+                raise ValueError(f"group {group} is in play: receive it first")
+        for i in range(n):
+            if not 0 <= games[i] < self.core.num_games or self.core.status[games[i]] != IDLE:
+                break
+            self.core.status[games[i]] = BUSY  # for now: a number that comes twice is found
+            marked += 1
+        for i in range(marked):
+            self.core.status[games[i]] = IDLE
+        if marked < n:
+            raise ValueError(f"game {games[marked]} does not exist, is named twice or is in play: receive it first")
+
+    cdef _aim(self, Py_ssize_t group, Bound bound, Py_ssize_t base):
+        """The rows of a group are written there from now on: row 0 is game `base`."""
+        self.core.outs[group] = bound.out
+        self.core.base[group] = base
+        self.core.keep[group] = bound
+
+    cdef Py_ssize_t _first_illegal(self, const int[::1] actions, const int[::1] games) except -2:
+        """The place of the first action that is not legal, -1 if all are."""
+        cdef Py_ssize_t i, found = -1, bots = self.core.engine.num_bots
+        cdef int code = 0
+        cdef bint legal
+        with nogil:
+            for i in range(actions.shape[0]):
+                if actions[i] < 0:
+                    legal = bots == 0 or -2 - actions[i] < bots
+                else:
+                    legal = self.core.engine.legal(games[i], actions[i])
+                if not legal:
+                    found = i
+                    code = self.core.engine.fault(games[i])
+                    break
+        if code != 0:
+            raise self._fail(games[found], code)
+        return found
+
+    cdef _settle(self, games, into, char command):
+        """Starts games, or only writes the rows of loaded ones, and waits for them."""
+        cdef const int[::1] numbers = games
+        cdef Py_ssize_t group
+        cdef Bound bound = bind(into, self.core.engine, self.core.num_games)
+        self._require_idle(numbers, None)
+        touched = sorted({game // self.core.group_size for game in games.tolist()})
+        for group in touched:
+            self._require_idle(None, group)
+        if numbers.shape[0] == 0:
+            return
+        for group in touched:
+            self._aim(group, bound, 0)
+        self.core.push(&numbers[0], numbers.shape[0], command)
+        self._wait(FOR_STARTED, 0)
+
+    cdef _wait(self, int what, Py_ssize_t number):
+        """Waits in slices, so that signals are seen and progress is."""
+        cdef int status
+        cdef double seconds = min(SLICE, self.timeout / 4)
+        self._require_open()
+        turns, since = -1, time.monotonic()
+        while True:
+            with nogil:
+                status = self.core.wait(what, number, seconds)
+            if status == DONE:
+                return
+            if status == FAILED:
+                raise self._fail(self.core.failed_game, self.core.failed_code)
+            PyErr_CheckSignals()
+            now = sum(self.core.workers[i].turns for i in range(self.core.threads))
+            if now != turns:
+                turns, since = now, time.monotonic()
+            elif time.monotonic() - since > self.timeout:
+                game = self._running_game()
+                self._stop()
+                self.failure = HungEngine(game, f"has not answered for {self.timeout:g} s; the engine hangs")
+                raise self.failure
+
+    cdef _stop(self):
+        """No thread takes another game."""
+        pthread_mutex_lock(&self.core.mutex)
+        self.core.failed = True
+        pthread_mutex_unlock(&self.core.mutex)
+
+    def _running_game(self):
+        """A game that a thread is inside of."""
+        return max(self.core.workers[i].game for i in range(self.core.threads))
+
+    cdef _fail(self, Py_ssize_t game, int code):
+        """The exception for an engine's error; the pool takes no more orders."""
+        cause = None
+        if code == NEVER_ASKED:
+            message = f"{UNASKED_LIMIT} games in a row asked no outside seat: a controller must be -1"
+        elif code == NO_SUCH_SEAT:
+            message = f"asks seat {self.core.engine.player(game)}, which does not exist"
+        else:
+            message, cause = self.core.engine.error(game, code), self.core.engine.cause(game)
+        self._stop()
+        self.failure = EngineError(game, message)
+        self.failure.__cause__ = cause
+        return self.failure

@@ -1,0 +1,233 @@
+# Part of bridge.pyx: what the engine threads run, all of it without the GIL and without allocating.
+
+cdef enum:
+    STEP, START, RESTART, SHOW  # what a game is queued for: an action, its next episode (RESTART: with the controllers
+    # that wait for it), or only to write its row
+    IDLE = 0
+    BUSY = 1  # queued, being played, or ready and not yet fetched
+    CHUNK = 64  # most games that a thread takes at a time
+    UNASKED_LIMIT = 1000  # so many games in a row without a question to an outside seat are an error
+    NEVER_ASKED = -1  # error codes of the bridge itself; those of engines are positive
+    NO_SUCH_SEAT = -2
+    DONE = 0
+    WAITING = 1
+    FAILED = 2
+    FOR_GROUP = 0  # what a caller waits for
+    FOR_READY = 1
+    FOR_STARTED = 2
+
+
+cdef long long now_ns() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <long long>now.tv_sec * 1000000000 + now.tv_nsec
+
+
+cdef int move(Core core, Engine engine, Py_ssize_t game, int action, Worker* worker, float* earned) noexcept nogil:
+    """One decision; what it pays is added to `earned`, f32[P]."""
+    cdef Py_ssize_t seat
+    cdef int code = engine.step(game, action)
+    if code != 0:
+        return code
+    core.length[game] += 1
+    engine.rewards(game, worker.scratch)
+    for seat in range(engine.num_players):
+        earned[seat] += worker.scratch[seat]
+    return 0
+
+
+cdef int begin(Core core, Engine engine, Py_ssize_t game, float* opening, bint renew) noexcept nogil:
+    """The next episode of a game; `renew`: with the controllers that wait for it."""
+    cdef Py_ssize_t seats = engine.num_players
+    cdef int code = engine.start(game)
+    if code != 0:
+        return code
+    core.length[game] = 0
+    if renew:
+        memcpy(core.controllers + game * seats, core.next_controllers + game * seats, seats)
+    engine.rewards(game, opening)
+    return 0
+
+
+cdef void finish(
+    Core core, Engine engine, Py_ssize_t game, Py_ssize_t row, Out* out, int how, int last
+) noexcept nogil:
+    """Writes what an ended game leaves behind."""
+    cdef int seat = engine.player(game)
+    if seat < 0:
+        seat = last
+    out.terminated[row] = how == 1
+    out.truncated[row] = how == 2
+    out.final_player[row] = seat
+    engine.observe(game, seat, out.final_observation + row * engine.num_features)
+    if engine.num_stats:
+        engine.stats(game, out.stats + row * engine.num_players * engine.num_stats)
+    if engine.num_info:
+        engine.info(game, out.info + row * engine.num_info)
+    out.length[row] = core.length[game]
+
+
+cdef int settle(
+    Core core, Engine engine, Py_ssize_t game, Py_ssize_t row, Out* out, Worker* worker, bint asked, int last
+) noexcept nogil:
+    """Plays bots' seats and ended games on until an outside seat is asked.
+
+    `asked`: the row's action was taken in the present game, by seat `last`; else the game is new to its row.
+    Returns 0 or an error code; then rows of the buffers are undefined.
+    """
+    cdef Py_ssize_t seats = engine.num_players
+    cdef float* opening = out.opening + row * seats
+    cdef int code, how, seat, number, action, unasked = 0
+    cdef bint over = False  # the row tells of an ended game
+    cdef long long since = 0
+    while True:
+        how = engine.ended(game)
+        if how != 0:
+            if core.timed:
+                since = now_ns()
+            if asked:
+                finish(core, engine, game, row, out, how, last)
+                asked, over = False, True
+            else:
+                unasked += 1
+                worker.unasked += 1
+                if unasked >= UNASKED_LIMIT:
+                    return NEVER_ASKED
+            code = begin(core, engine, game, opening, True)
+            if core.timed:
+                worker.step_ns += now_ns() - since
+            if code != 0:
+                return code
+            continue
+        seat = engine.player(game)
+        if not 0 <= seat < seats:
+            return NO_SUCH_SEAT
+        number = core.controllers[game * seats + seat]
+        if number < 0:
+            break
+        if core.timed:
+            since = now_ns()
+        action = engine.bot(game, number)
+        code = -1 - action if action < 0 else 0
+        if code == 0:
+            code = move(core, engine, game, action, worker, (out.rewards + row * seats) if asked else opening)
+            last = seat
+        if core.timed:
+            worker.bots_ns += now_ns() - since
+            worker.bots += 1
+        if code != 0:
+            return code
+    if core.timed:
+        since = now_ns()
+    out.current_player[row] = seat
+    engine.observe(game, seat, out.observation + row * engine.num_features)
+    engine.mask(game, out.legal_action_mask + row * engine.num_actions)
+    if not over:
+        out.length[row] = core.length[game]
+        if engine.num_info:
+            engine.info(game, out.info + row * engine.num_info)
+    if core.timed:
+        worker.observe_ns += now_ns() - since
+        worker.observed += 1
+    return 0
+
+
+cdef int play(Core core, Engine engine, Py_ssize_t game, Worker* worker) noexcept nogil:
+    """What a queued game waits for, up to its next question to an outside seat. 0 or an error code."""
+    cdef Py_ssize_t group = game // core.group_size
+    cdef Py_ssize_t row = game - core.base[group]
+    cdef Py_ssize_t seats = engine.num_players
+    cdef Out* out = &core.outs[group]
+    cdef int code = 0, action = core.actions[game], seat = -1
+    cdef bint asked = core.command[game] == STEP
+    cdef long long since = 0
+    memset(out.rewards + row * seats, 0, seats * sizeof(float))
+    memset(out.opening + row * seats, 0, seats * sizeof(float))
+    out.terminated[row] = 0
+    out.truncated[row] = 0
+    out.final_player[row] = -1
+    out.action[row] = -1
+    if core.timed:
+        since = now_ns()
+    if core.command[game] == START or core.command[game] == RESTART:
+        code = begin(core, engine, game, out.opening + row * seats, core.command[game] == RESTART)
+    memcpy(out.controllers + row * seats, core.controllers + game * seats, seats)
+    if asked:
+        seat = engine.player(game)
+        if action < 0:
+            action = engine.bot(game, 0 if action == -1 else -2 - action)
+            if action < 0:
+                return -1 - action
+        out.action[row] = action
+        code = move(core, engine, game, action, worker, out.rewards + row * seats)
+    if core.timed:
+        worker.step_ns += now_ns() - since
+        worker.steps += 1
+    if code == 0:
+        code = settle(core, engine, game, row, out, worker, asked, seat)
+    return code if code != 0 else engine.fault(game)
+
+
+cdef void work(Core core, Engine engine, Worker* worker) noexcept nogil:
+    """The life of an engine thread. The mutex is held for book-keeping only, never while a game is played."""
+    cdef int taken[CHUNK]
+    cdef Py_ssize_t count, i
+    cdef int code
+    cdef long long since
+    pthread_mutex_lock(&core.mutex)
+    while True:
+        while (core.queued == 0 or core.failed) and not core.stop:
+            pthread_cond_wait(&core.work_cond, &core.mutex)
+        if core.stop:
+            break
+        # Large portions first, single games in the end: threads finish together although games are uneven.
+        count = core.queued // (2 * core.threads)
+        count = 1 if count < 1 else CHUNK if count > CHUNK else count
+        for i in range(count):
+            taken[i] = core.queue[core.head]
+            core.head = core.head + 1 if core.head + 1 < core.num_games else 0
+        core.queued -= count
+        pthread_mutex_unlock(&core.mutex)
+
+        since = now_ns()
+        code = 0
+        for i in range(count):
+            worker.game = taken[i]
+            code = play(core, engine, taken[i], worker)
+            worker.turns += 1
+            if code != 0:
+                break
+        worker.busy_ns += now_ns() - since
+
+        pthread_mutex_lock(&core.mutex)
+        if code != 0:
+            if not core.failed:
+                core.failed, core.failed_game, core.failed_code = True, worker.game, code
+            pthread_cond_broadcast(&core.done_cond)
+        else:
+            hand_over(core, taken, count)
+        worker.game = -1
+    pthread_mutex_unlock(&core.mutex)
+
+
+cdef void hand_over(Core core, int* games, Py_ssize_t count) noexcept nogil:
+    """Games that were played on go back to the caller; called with the mutex."""
+    cdef Py_ssize_t i, group
+    cdef int game
+    cdef bint signal = False
+    for i in range(count):
+        game = games[i]
+        group = game // core.group_size
+        if core.command[game] != STEP:
+            core.status[game] = IDLE
+            core.unsettled -= 1
+            signal |= core.unsettled == 0
+        elif core.asynchronous:
+            core.ready[(core.ready_head + core.num_ready) % core.num_games] = game
+            core.num_ready += 1
+        else:
+            core.status[game] = IDLE
+            core.left[group] -= 1
+            signal |= core.left[group] == 0
+    if signal or (core.wanted > 0 and core.num_ready >= core.wanted):
+        pthread_cond_broadcast(&core.done_cond)
