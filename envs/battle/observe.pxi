@@ -93,10 +93,9 @@ cdef void _observe_unit(Game* g, int seat, int side, int unit, bint contact, flo
 
 cdef void _observe_relation(Game* g, int side, int unit, int enemy, float* row) noexcept nogil:
     """The features 57 to 59: a unit of `side` and the enemy unit that it would fire at."""
-    cdef int flags = g.b.units[1 - side][enemy].flags
     row[57] = ratio(isqrt(100 * unit_distance2(g, side, unit, enemy)), 600)
     row[58] = ratio(firing_models(g, side, unit, enemy), g.b.units[side][unit].models)
-    row[59] = 1 if flags & (SMOKED | GROUNDED) else cover(g, side, unit, enemy)
+    row[59] = cover(g, side, unit, enemy)  # by where both stand: smoke and taken cover have their own features
 
 
 # ---- everything ------------------------------------------------------------------------------------------------------
@@ -222,47 +221,51 @@ cdef void planes(Game* g, int seat, uint8_t* terrain, uint8_t* own, uint8_t* ene
 
 # ---- checking the caches ---------------------------------------------------------------------------------------------
 
-cdef int caches_agree(Game* g) noexcept nogil:
-    """Compares everything that is cached with values computed anew.
+cdef bint _pairs_agree(Game* g, Game* fresh, int side, int unit) noexcept nogil:
+    """Distances, firing models and shares of a living unit and all living enemies."""
+    cdef int j
+    for j in range(g.roster[1 - side].count):
+        if not alive(g, 1 - side, j):
+            continue
+        if side == 0 and (g.c.distance_known[unit] >> j) & 1:
+            if g.c.distance2[unit][j] != unit_distance2(fresh, 0, unit, j):
+                return False
+        if (g.c.firing_known[side][unit] >> j) & 1:
+            if g.c.firing[side][unit][j] != firing_models(fresh, side, unit, j):
+                return False
+        if (g.c.share_known[side][unit] >> j) & 1:
+            if g.c.share[0][side][unit][j] != ranged_share(fresh, side, unit, j):
+                return False
+            if g.c.share[1][side][unit][j] != melee_share(fresh, side, unit, j):
+                return False
+    return True
 
-    Returns:
-      0 if all agree; else what does not: 1 occupied cells, 2 cells in contact, 3 distances of units, 4 firing models,
-      5 shares, 6 objectives that a unit stands on or near.
-    """
+
+cdef bint _unit_agrees(Game* g, Game* fresh, int side, int unit) noexcept nogil:
+    """What follows from where a living unit stands."""
+    cdef const UnitCache* mine = &g.c.unit[side][unit]
+    cdef const UnitCache* other = of_unit(fresh, side, unit)
+    cdef int o
+    if not (g.c.unit_known[side] >> unit) & 1:
+        return True
+    for o in range(g.map.objectives):
+        if mine.stand[o] != other.stand[o]:
+            return False
+    return mine.objective == other.objective and mine.on_objective == other.on_objective
+
+
+cdef bint caches_agree(Game* g) noexcept nogil:
+    """Whether everything that is cached is what it would be if computed anew."""
     cdef Game fresh = g[0]
-    cdef UnitCache* mine
-    cdef UnitCache* other
-    cdef int side, i, j, o
+    cdef int side, i
     forget_everything(&fresh)
     if memcmp(g.c.occupied, fresh.c.occupied, sizeof(g.c.occupied)):
-        return 1
+        return False
     for side in range(2):
         near(&fresh, side)
         if g.c.near_known[side] and memcmp(g.c.near[side], fresh.c.near[side], g.map.rows * sizeof(uint64_t)):
-            return 2
+            return False
         for i in range(g.roster[side].count):
-            if not alive(g, side, i):
-                continue
-            if (g.c.unit_known[side] >> i) & 1:
-                mine = &g.c.unit[side][i]
-                other = of_unit(&fresh, side, i)
-                if mine.objective != other.objective or mine.on_objective != other.on_objective:
-                    return 6
-                for o in range(g.map.objectives):
-                    if mine.stand[o] != other.stand[o]:
-                        return 6
-            for j in range(g.roster[1 - side].count):
-                if not alive(g, 1 - side, j):
-                    continue
-                if side == 0 and (g.c.distance_known[i] >> j) & 1:
-                    if g.c.distance2[i][j] != unit_distance2(&fresh, 0, i, j):
-                        return 3
-                if (g.c.firing_known[side][i] >> j) & 1:
-                    if g.c.firing[side][i][j] != firing_models(&fresh, side, i, j):
-                        return 4
-                if (g.c.share_known[side][i] >> j) & 1:
-                    if g.c.share[0][side][i][j] != ranged_share(&fresh, side, i, j):
-                        return 5
-                    if g.c.share[1][side][i][j] != melee_share(&fresh, side, i, j):
-                        return 5
-    return 0
+            if alive(g, side, i) and not (_unit_agrees(g, &fresh, side, i) and _pairs_agree(g, &fresh, side, i)):
+                return False
+    return True

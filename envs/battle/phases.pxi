@@ -533,5 +533,4 @@ cdef void next_fight(Game* g) noexcept nogil:
 
 
 cdef void on_fight(Game* g, int action) noexcept nogil:
-    g.b.units[g.b.side][g.b.unit].flags |= FOUGHT
     attack(g, g.b.side, g.b.unit, action - FIGHT_WITH, FIGHTING)

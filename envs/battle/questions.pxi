@@ -133,6 +133,7 @@ cdef void ask_counter(Game* g, int side, int charger) noexcept nogil:
 
 cdef void ask_fight(Game* g, int side, int unit) noexcept nogil:
     cdef int j
+    g.b.units[side][unit].flags |= FOUGHT  # it has its turn, whomever it attacks
     ask(g, side, FIGHT, unit, -1, 0, 0)
     for j in range(g.roster[1 - side].count):
         if alive(g, 1 - side, j) and unit_distance2(g, side, unit, j) <= 2:
