@@ -13,6 +13,9 @@ from envs.battle import actions as a
 from envs.battle.render import called, outcome
 from envs.battle.view import Position, Squad, side_name
 
+# Command points that actions cost.
+COSTS = dict.fromkeys((*range(a.FIRST_SNAP, a.FIRST_COUNTER), a.REROLL, a.STEEL, a.SMOKE, a.COVER), 1)
+COSTS |= dict.fromkeys(range(a.FIRST_COUNTER, a.REROLL), 2)
 COMPASS = ("east", "south-east", "south", "south-west", "west", "north-west", "north", "north-east")
 
 
@@ -35,23 +38,27 @@ def describe(before: Position, action: int, after: Position, seat: int | None = 
     question = before.question
     if question is None:
         return "The battle is over."
+    turned = (before.round, before.active) != (after.round, after.active)
     said = [_decision(before, action, after, seat)]
-    lead = (question.side, question.unit)
+    said += _moves(before, action, after, seat)
+    said += _short_charge(before, action, after, seat)
+    later: list[str] = []  # what the next half-turn begins with
     for side in (question.side, 1 - question.side):
         for old, new in zip(before.squads[side], after.squads[side], strict=True):
-            moved = old.alive and new.alive and old.cells[0] != new.cells[0]
-            if moved and ((side, old.index) != lead or question.kind not in ("move", "fall_back")):
-                charge = "charged" in new.flags - old.flags or a.FIRST_COUNTER <= action < a.REROLL
-                verb = "charges, moving" if charge else "moves"
-                said.append(f"{_whose(new, seat)} {verb} {_way(old, new)}.")
-            said += _changes(old, new, seat)
-    said += _gains(before, after, seat)
+            said += _losses(old, new, seat)
+            (later if turned and side == after.active else said).extend(_changes(old, new, seat))
+    if action in COSTS:
+        verb = "pay" if question.side == seat else "pays"
+        said.append(f"{side_name(question.side, seat)} {verb} {COSTS[action]} CP.")
+    for side in (0, 1):
+        scored = turned and side == after.active and after.mission == "hold"
+        (later if scored else said).extend(_points(before, after, side, seat))
     if after.over:
         said.append(f"The battle is over: {outcome(after, seat)}.")
-    elif (before.round, before.active) != (after.round, after.active):
-        who = side_name(after.active, seat, capital=False)
-        said.append(f"Round {after.round}: the half-turn of {who} begins.")
-    return " ".join(said)
+    elif turned:
+        who = "your half-turn" if after.active == seat else f"the half-turn of side {after.active}"
+        said.append(f"Round {after.round}: {who} begins.")
+    return " ".join(said + later)
 
 
 def blows(before: Position, action: int, after: Position) -> list[Blow]:
@@ -97,14 +104,14 @@ def _decision(before: Position, action: int, after: Position, seat: int | None) 
     if a.FIRST_COUNTER <= action < a.REROLL:
         return f"{_whose(own[action - a.FIRST_COUNTER], seat)} charges {subject} in return (counter-charge)."
     if action == a.REROLL:
-        return f"{who} roll{s} again for {_whose(own[question.unit], seat, capital=False)}."
+        return f"{who} roll{s} again for {called(own[question.unit])}."
     if action != a.DECLINE:
         words = {a.STEEL: "keeps its nerve (steel nerves)", a.SMOKE: "goes into smoke", a.COVER: "takes cover"}
         return f"{unit} {words[action]}."
     return {
         "shoot": f"{unit} holds fire.",
         "charge": f"{unit} does not charge.",
-        "snap": f"{who} let{s} {subject} pass.",
+        "snap": f"{who} do{'' if question.side == seat else 'es'} not fire at {subject}.",
         "protect": f"{unit} stands in the fire of {subject}.",
         "counter": f"{who} do{'' if question.side == seat else 'es'} not charge in return.",
         "shock": f"{unit} loses its nerve.",
@@ -124,42 +131,78 @@ def _march(old: Squad, new: Squad, action: int, kind: str, seat: int | None) -> 
     return f"{unit} {verb} {_way(old, new)}." if moved else f"{unit} {verb}."
 
 
-def _changes(old: Squad, new: Squad, seat: int | None) -> list[str]:
-    """Losses, healing and shock of one unit."""
+def _moves(before: Position, action: int, after: Position, seat: int | None) -> list[str]:
+    """Units that moved, but for the one that a movement decision was about."""
+    question = before.question
+    assert question is not None
+    said = []
+    for side in (question.side, 1 - question.side):
+        for old, new in zip(before.squads[side], after.squads[side], strict=True):
+            told = question.kind in ("move", "fall_back") and (question.side, question.unit) == (side, old.index)
+            if old.alive and new.alive and old.cells[0] != new.cells[0] and not told:
+                charge = "charged" in new.flags - old.flags or a.FIRST_COUNTER <= action < a.REROLL
+                said.append(f"{_whose(new, seat)} {'charges, moving' if charge else 'moves'} {_way(old, new)}.")
+    return said
+
+
+def _losses(old: Squad, new: Squad, seat: int | None) -> list[str]:
+    """Models and wounds that a unit lost."""
     unit = _whose(new, seat)
     lost = len(old.cells) - len(new.cells)
     if old.alive and not new.alive:
         return [f"{unit} is destroyed."]
-    said = []
     if lost > 0:
         rest = len(new.cells)
-        said.append(f"{unit} loses {lost} model{'s' * (lost > 1)}, {rest} {'is' if rest == 1 else 'are'} left.")
-    elif lost < 0:
-        who = _whose(new, seat, capital=False)
-        said.append(f"{-lost} model{'s' * (lost < -1)} of {who} return{'s' * (lost == -1)}.")
-    elif new.lead < old.lead:
-        wounds = old.lead - new.lead
-        said.append(f"{unit} loses {wounds} wound{'s' * (wounds > 1)}.")
-    elif new.lead > old.lead:
-        wounds = new.lead - old.lead
-        said.append(f"{unit} heals {wounds} wound{'s' * (wounds > 1)}.")
+        return [f"{unit} loses {_count(lost, 'model')}, {rest} {'is' if rest == 1 else 'are'} left."]
+    if not lost and new.lead < old.lead:
+        return [f"{unit} loses {_count(old.lead - new.lead, 'wound')}."]
+    return []
+
+
+def _changes(old: Squad, new: Squad, seat: int | None) -> list[str]:
+    """Healing and shock of one unit."""
+    unit = _whose(new, seat)
+    said = []
+    back = len(new.cells) - len(old.cells)
+    if back > 0:
+        said.append(f"{unit} gets {_count(back, 'model')} back.")
+    elif not back and new.lead > old.lead:
+        said.append(f"{unit} heals {_count(new.lead - old.lead, 'wound')}.")
     if "shocked" in new.flags - old.flags:
         said.append(f"{unit} is shocked.")
     return said
 
 
-def _gains(before: Position, after: Position, seat: int | None) -> list[str]:
-    """Points of both sides."""
-    said = []
-    for side in (0, 1):
-        won = after.points[side] - before.points[side]
-        if won:
-            verb = "score" if side == seat else "scores"
-            said.append(f"{side_name(side, seat)} {verb} {won} VP ({after.points[side]}).")
-        spent = before.command[side] - after.command[side]
-        if spent > 0:
-            said.append(f"{side_name(side, seat)} {'pay' if side == seat else 'pays'} {spent} CP.")
-    return said
+def _short_charge(before: Position, action: int, after: Position, seat: int | None) -> list[str]:
+    """A charge that did not reach its target, where nobody was asked about it."""
+    question = before.question
+    assert question is not None
+    if question.kind == "charge" and action:
+        side, unit = question.side, question.unit
+    elif question.kind == "snap" and before.phase == "charge":
+        side, unit = 1 - question.side, question.subject
+    elif action == a.REROLL and question.kind == "reroll_charge":
+        side, unit = question.side, question.unit
+    elif a.FIRST_COUNTER <= action < a.REROLL:
+        side, unit = question.side, action - a.FIRST_COUNTER
+    else:
+        return []
+    old, new, now = before.squads[side][unit], after.squads[side][unit], after.question
+    open_still = now is not None and (now.kind == "reroll_charge" or (now.kind, now.subject) == ("snap", unit))
+    if open_still or not new.alive or old.cells[0] != new.cells[0] or "charged" in new.flags:
+        return []
+    return [f"{_whose(new, seat)} falls short."]
+
+
+def _points(before: Position, after: Position, side: int, seat: int | None) -> list[str]:
+    """Victory points that a side got."""
+    won = after.points[side] - before.points[side]
+    verb = "score" if side == seat else "scores"
+    return [f"{side_name(side, seat)} {verb} {won} VP ({after.points[side]})."] if won else []
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number > 1)}"
 
 
 def _way(old: Squad, new: Squad) -> str:

@@ -136,6 +136,24 @@ class Position(NamedTuple):
         ]
 
 
+def look(battle: Any) -> Position:
+    """The view of an `envs.battle.engine.Battle` as it stands."""
+    rules, result = battle.rules, battle.result()
+    asked = battle.side, KINDS[battle.kind], battle.unit, battle.subject, battle.roll, battle.needed
+    return position(
+        battle.state(),
+        rules.maps[battle.map_index],
+        rules.pairs[battle.pair],
+        rules.settings,
+        left=battle.left,
+        first=battle.first,
+        phase=PHASES[battle.phase],
+        question=None if battle.over else Question(*asked),
+        end=result["end"],
+        winner=result["winner"],
+    )
+
+
 def position(
     state: Sequence[Any],
     field: BattleMap,
