@@ -25,9 +25,10 @@ from jaxrl.config.schema import Config
 from jaxrl.league.pool import make_league
 from jaxrl.league.seats import make_mixed_seats
 from jaxrl.networks.factory import make_network
-from jaxrl.ppo import advantage, optimizer, update
+from jaxrl.ppo import advantage, figures, optimizer, update
 from jaxrl.ppo.loss import Batch
 from jaxrl.ppo.state import Counter, TrainState, make_hyper
+from jaxrl.program import Program
 from jaxrl.rollout import Actor, RolloutSums
 
 AXIS = "env"
@@ -35,7 +36,7 @@ Metrics = dict[str, jax.Array]
 
 
 @dataclasses.dataclass(frozen=True)
-class Anakin:
+class Anakin(Program):
     """A training program for one configuration and one game; see `make_anakin`."""
 
     config: Config
@@ -186,7 +187,7 @@ class Anakin:
             state.update,
         )
         played = update.across_devices(played, AXIS)
-        variance = update.across_devices(_variance_sums(batch), AXIS)
+        variance = update.across_devices(figures.variance_sums(batch), AXIS)
         seats = self.actor.seats
         state = state.replace(
             params=params,
@@ -197,7 +198,7 @@ class Anakin:
             env_steps=state.env_steps.add(self.config.batch_size),
             games=state.games.add(played.games),
         )
-        return state, (played, learnt, _explained_variance(variance))
+        return state, (played, learnt, figures.explained_variance(variance))
 
     def collect(self, state: TrainState, key: jax.Array) -> tuple[Batch, Any, RolloutSums]:
         """Plays T steps and estimates advantages; inside the mesh.
@@ -241,33 +242,11 @@ class Anakin:
         return self.actor.empty_sums(), update.empty_sums(), jnp.float32(0.0)
 
     def _metrics(self, sums: Any, state: TrainState, count: int) -> Metrics:
-        """TensorBoard tags -> f32[]; means over games are NaN if no game ended."""
+        """TensorBoard tags -> f32[]."""
         played, learnt, explained = sums
-        steps = learnt.steps
-        parts = jax.tree.map(lambda leaf: leaf / steps, learnt.parts)
-        ppo = self.config.ppo
-        metrics = {
-            "rollout/ep_rew_mean": played.returns / played.seats,
-            "rollout/ep_len_mean": played.length / played.games,
-            "rollout/games": played.games,
-            "rollout/illegal": played.illegal,
-            "train/loss": learnt.loss / steps,
-            "train/policy_gradient_loss": parts.policy,
-            "train/value_loss": parts.value,
-            "train/entropy_loss": -parts.entropy,
-            "train/approx_kl": parts.approx_kl,
-            "train/clip_fraction": parts.clip_fraction,
-            "train/explained_variance": explained / count,
-            "train/learning_rate": state.hyper.learning_rate_at(state.update - 1),
-            "train/entropy_coef": state.hyper.entropy_coef_at(state.update - 1),
-            "train/temperature": state.hyper.temperature_at(state.update - 1),
-            "train/grad_norm": learnt.grad_norm / steps,
-            "train/grad_norm_clipped": learnt.grad_norm_clipped / steps,
-            "train/epochs_done": steps / (ppo.minibatches * count),
-        }
-        metrics |= self.actor.seats.metrics(state.pool, played.results)
-        metrics |= {f"rollout/stat_{name}": stat / played.seats for name, stat in played.stats.items()}
-        return {name: jnp.asarray(value, jnp.float32) for name, value in metrics.items()}
+        of_pool = self.actor.seats.metrics(state.pool, played.results)
+        found = figures.of_play(played) | figures.of_learning(learnt, explained, state, self.config.ppo, count)
+        return {name: jnp.asarray(value, jnp.float32) for name, value in (found | of_pool).items()}
 
 
 def make_anakin(config: Config, env: Env) -> Anakin:
@@ -282,19 +261,3 @@ def make_anakin(config: Config, env: Env) -> Anakin:
     network = make_network(config.network, env)
     seats = make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
     return Anakin(config=config, actor=Actor(env, auto_reset(env), network, seats), mesh=mesh)
-
-
-def _variance_sums(batch: Batch) -> tuple[jax.Array, ...]:
-    """Weighted sums f32[] from which `_explained_variance` is made."""
-    weight, target, error = batch.weight, batch.target, batch.target - batch.value
-    moments = (jnp.ones_like(weight), target, jnp.square(target), error, jnp.square(error))
-    return tuple(jnp.sum(weight * moment) for moment in moments)
-
-
-def _explained_variance(sums: tuple[jax.Array, ...]) -> jax.Array:
-    """f32[]: the share of the variance of the returns that the value function explains; 0 if they do not vary."""
-    count, target, target2, error, error2 = sums
-    count = jnp.maximum(count, 1.0)
-    total = target2 / count - jnp.square(target / count)
-    left = error2 / count - jnp.square(error / count)
-    return jnp.where(total > 1e-8, 1.0 - left / jnp.maximum(total, 1e-8), 0.0)

@@ -15,10 +15,10 @@ import numpy as np
 
 from envs.errors import UserError
 from jaxrl import checkpoint
-from jaxrl.anakin import Anakin
 from jaxrl.config import Config
 from jaxrl.league.insert import insert_snapshot
 from jaxrl.ppo.state import TrainState
+from jaxrl.program import Program
 from jaxrl.runs import RunDirectory, find_run, read_checkpoint
 
 TAKEN_OVER = ("params", "opt_state", "key", "update", "env_steps", "games")
@@ -78,23 +78,23 @@ def resolve(config: Config, origin: Origin) -> Config:
     return dataclasses.replace(config, train=dataclasses.replace(config.train, from_update=origin.update))
 
 
-def first_state(anakin: Anakin, origin: Origin) -> TrainState:
-    """The state of the new run before its first update; `anakin` is of its resolved configuration.
+def first_state(program: Program, origin: Origin) -> TrainState:
+    """The state of the new run before its first update; `program` is of its resolved configuration.
 
     Raises:
       UserError: the network is another one, or the number of seeds.
     """
-    seed = derived_seed(anakin.config.run.seed, origin.update)
-    fresh = anakin.init(seed)  # the games, the pool and the hyper-parameters are new
-    wanted = {name: getattr(anakin.abstract_state, name) for name in TAKEN_OVER}
+    seed = derived_seed(program.config.run.seed, origin.update)
+    fresh = program.init(seed)  # the games, the pool and the hyper-parameters are new
+    wanted = {name: getattr(program.abstract_state, name) for name in TAKEN_OVER}
     try:
         taken = checkpoint.unpack_parts(origin.snapshot, wanted)
     except UserError as error:
         raise UserError(f"train.from_run: {origin.run.name!r} after {origin.update} updates: {error}") from error
     state = dataclasses.replace(fresh, **taken)
-    for step, params in _earlier(origin, wanted["params"], anakin.config.league.snapshots):
-        state = insert_snapshot(anakin, state, params, step)
-    return state
+    for step, params in _earlier(origin, wanted["params"], program.config.league.snapshots):
+        state = insert_snapshot(program, state, params, step)
+    return program.begin(state)
 
 
 def _earlier(origin: Origin, template: Any, count: int) -> list[tuple[int, Any]]:

@@ -56,10 +56,10 @@ class Window:
     """The figures of the calls since the last line in the logs; a line speaks of all of them.
 
     Counts add up, running figures (schedules, the league) are as they were last, means over games weigh calls by their
-    games and everything else is the mean of the calls.
+    games and everything else is the mean of the calls (of the updates, where calls say how many they made).
     """
 
-    COUNTS = ("rollout/games", "rollout/illegal", "league/games/", "league/redealt")
+    COUNTS = ("rollout/games", "rollout/illegal", "league/games/", "league/redealt", "train/updates")
     LAST = ("train/learning_rate", "train/entropy_coef", "train/temperature", "league/")
 
     def __init__(self, calls: list[dict[str, Any]] | None = None, seconds: float = 0.0):
@@ -91,7 +91,8 @@ class Window:
             return values.sum(axis=0)
         if tag.startswith(self.LAST):
             return values[-1]
-        weight = np.ones_like(values)
+        updates = np.stack([call.get("train/updates", np.float64(1.0)) for call in self._calls])  # f64[calls, ...]
+        weight = np.broadcast_to(updates.reshape(updates.shape + (1,) * (values.ndim - updates.ndim)), values.shape)
         if tag.startswith("rollout/"):
             weight = np.stack([call["rollout/games"] for call in self._calls]).astype(np.float64)
         weight = np.where(np.isnan(values), 0.0, weight)  # a mean over no games does not count

@@ -12,16 +12,17 @@ import dataclasses
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
 
 from envs.core import Env
 from envs.errors import UserError
-from jaxrl import anakin, checkpoint, continuation, logs, metrics
+from jaxrl import checkpoint, continuation, logs, metrics
 from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.evaluate import (
@@ -37,7 +38,8 @@ from jaxrl.league.insert import insert_snapshot
 from jaxrl.league.pool import entry_names, with_results
 from jaxrl.logs import LOG
 from jaxrl.match import Player
-from jaxrl.ppo.state import Counter, TrainState, make_hyper
+from jaxrl.ppo.state import Counter, TrainState
+from jaxrl.program import Failed, Interrupted, make_program
 from jaxrl.runs import (
     RunDirectory,
     TrainedRun,
@@ -61,8 +63,9 @@ class StopRequest:
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-    def __init__(self) -> None:
-        self.wanted = False
+    def __init__(self, notify: Callable[[], None] = lambda: None) -> None:
+        """`notify` is called at the first signal, within its handler."""
+        self.wanted, self._notify = False, notify
         self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopRequest:
@@ -77,7 +80,8 @@ class StopRequest:
         if self.wanted:
             raise KeyboardInterrupt
         self.wanted = True
-        print("\nstopping after this call; once more to abort without saving", file=sys.stderr)
+        self._notify()
+        print("\nstopping as soon as the state can be saved; once more to abort without saving", file=sys.stderr)
 
 
 @dataclasses.dataclass
@@ -118,14 +122,14 @@ class Trainer:
         if origin is not None:
             config = continuation.resolve(config, origin)
         self.config = config
-        self.anakin = anakin.make_anakin(config, self.env)
+        self.program = make_program(config, self.env)
         self.host, self.update = HostState(best_by=config.evaluate.best_by), 0
         if snapshot is not None:
             self.state = self._restore(snapshot)
         elif origin is not None:
-            self.state, self.update = continuation.first_state(self.anakin, origin), origin.update
+            self.state, self.update = continuation.first_state(self.program, origin), origin.update
         else:
-            self.state = self.anakin.init(config.run.seed)
+            self.state = self.program.init(config.run.seed)
         configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
         self._steps_before = _first(self.state.env_steps) - self.update * config.batch_size
         again = run.metrics_file.exists()
@@ -152,28 +156,48 @@ class Trainer:
             self.progress.message(f"continuing {source!r} from its update {self.update}; games are dealt anew")
         if self.update < self.config.num_updates:
             self.progress.message("compiling the training (the next start takes it from run.cache_dir) ...")
-        with StopRequest() as stop, checkpoint.no_space_is_user_error(self.run.path):
-            while self.update < self.config.num_updates and not stop.wanted:
-                self._call()
-            if self.update not in self.store.steps():
-                self.store.save(self._snapshot())
-            self.store.wait()
-            self.best.wait()
+        with StopRequest(self.program.request_stop) as stop, checkpoint.no_space_is_user_error(self.run.path):
+            try:
+                while self.update < self.config.num_updates and not stop.wanted:
+                    self._call()
+            except Interrupted:
+                LOG.debug("update %d: asked to stop before the next one", self.update)
+            except Failed as failure:
+                self._save_last()
+                self._tell(failure)
+            self._save_last()
         self.progress.close()
         return self.update >= self.config.num_updates
+
+    def _save_last(self) -> None:
+        """The state as it is, if it is not saved yet, and what is being written."""
+        if self.update not in self.store.steps():
+            self.store.save(self._snapshot())
+        self.store.wait()
+        self.best.wait()
+
+    def _tell(self, failure: Failed) -> NoReturn:
+        """Raises what stopped the run; the last state is saved."""
+        self.progress.close()
+        saved = f"saved after update {self.update}; continue with: jaxrl resume {self.run.path}"
+        cause = failure.__cause__
+        if isinstance(cause, UserError):
+            raise UserError(f"{str(cause).rstrip('.')}; the training is {saved}") from cause
+        print(f"the training stopped and is {saved}", file=sys.stderr)
+        raise cause if cause is not None else failure
 
     def _call(self) -> None:
         """One compiled call and what is due after it."""
         train, before = self.config.train, self.update
         start = time.monotonic()
-        self.state, values = self.anakin.run(self.state)
+        self.state, values = self.program.run(self.state)
         values = jax.device_get(values)  # waits for the call
         seconds = time.monotonic() - start
-        self.update += train.updates_per_call
+        self.update = _first(self.state.update)
         self.host.seconds += seconds
         row = self._row(values, seconds)
         self._check_finite(row)
-        LOG.debug("update %d: %.3f s in the compiled call", self.update, seconds)
+        LOG.debug("update %d: %.3f s in the call", self.update, seconds)
         self.window.add(values, seconds)
         if _due(before, self.update, train.log_every):
             self._log(self._row(self.window.figures(), self.window.seconds, len(self.window)))
@@ -193,7 +217,8 @@ class Trainer:
 
     def _row(self, values: dict[str, Any], seconds: float, calls: int = 1) -> dict[str, float]:
         """The metrics of some calls; `values` are the learner's, [] or [S] each."""
-        steps = self.config.batch_size * self.config.train.updates_per_call * self.config.run.seeds * calls
+        updates = values.get("train/updates", calls * self.config.train.updates_per_call)  # a call may be cut short
+        steps = self.config.batch_size * int(updates) * self.config.run.seeds
         return metrics.flatten_seeds(values) | {
             "time/fps": metrics.rate(steps, seconds),
             "time/games_per_s": metrics.rate(float(np.sum(values["rollout/games"])), seconds),
@@ -220,7 +245,7 @@ class Trainer:
         return checkpoint.take(self.update, self.state, self.stamp, dataclasses.asdict(self.host))
 
     def _restore(self, snapshot: checkpoint.Snapshot) -> TrainState:
-        template = self.anakin.abstract_state
+        template = self.program.abstract_state
         state: TrainState = checkpoint.unpack(snapshot.arrays, snapshot.meta["leaves"], template)
         loaded = checkpoint.params_hash(state.params)
         if loaded != snapshot.meta["params_hash"]:
@@ -232,12 +257,7 @@ class Trainer:
             if step > self.update:
                 self.best.quarantine(step)
         # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
-        hyper = jax.tree.map(
-            lambda value, like: jax.device_put(np.broadcast_to(np.asarray(value), like.shape), like.sharding),
-            make_hyper(self.config.ppo, self.config.num_updates, self.config.train.from_update),
-            template.hyper,
-        )
-        return dataclasses.replace(state, hyper=hyper)
+        return dataclasses.replace(state, hyper=self.program.fresh_hyper(template))
 
     # ---- evaluation ----
 
@@ -259,7 +279,7 @@ class Trainer:
             names = entry_names(self.config.league, self.env)
             seeds = self.config.run.seeds
             scores = {name: each if seeds > 1 else each[0] for name, each in verdict.scores.items()}
-            pool = jax.device_put(with_results(self.state.pool, names, scores), self.anakin.shardings.pool)
+            pool = jax.device_put(with_results(self.state.pool, names, scores), self.program.shardings.pool)
             self.state = dataclasses.replace(self.state, pool=pool)
         if self.host.best_score is None or verdict.score > self.host.best_score:
             self.host.best_score, self.host.best_update = verdict.score, self.update
@@ -278,7 +298,7 @@ class Trainer:
         if self.config.exploit.add_to_pool and self.config.league.snapshots:
             params = jax.tree.map(lambda *leaves: np.stack(leaves), *[exploit.params for exploit in found])
             params = params if len(found) > 1 else found[0].params
-            self.state = insert_snapshot(self.anakin, self.state, params, self.update)
+            self.state = insert_snapshot(self.program, self.state, params, self.update)
 
     def final_evaluation(self) -> list[Row]:
         """Measures the final policy on fresh deals, prints the table and keeps it in evaluation.json."""
@@ -307,7 +327,7 @@ class Trainer:
         """Closes the log files and finishes the checkpoints under way."""
         self.progress.close()
         with contextlib.ExitStack() as stack:  # closes all of them even if the disk is full
-            for part in (self.logger, self.store, self.best):
+            for part in (self.logger, self.store, self.best, self.program):
                 stack.callback(part.close)
 
 
@@ -316,8 +336,8 @@ def _due(before: int, after: int, every: int) -> bool:
     return after // every > before // every
 
 
-def _first(counter: Counter) -> int:
-    """A counter of the first seed on the host; the environment steps of all seeds are equal."""
+def _first(counter: Counter | jax.Array) -> int:
+    """A counter of the first seed on the host; updates and environment steps of all seeds are equal."""
     words = jax.tree.map(lambda word: np.asarray(word).reshape(-1)[0], counter)
     return int(words)
 

@@ -8,23 +8,23 @@ import jax
 import numpy as np
 
 from envs.core import PyTree
-from jaxrl.anakin import Anakin
 from jaxrl.league.pool import add_snapshot
 from jaxrl.ppo.state import TrainState
+from jaxrl.program import Program
 from jaxrl.runs import each_seed
 
 
-def insert_snapshot(anakin: Anakin, state: TrainState, params: PyTree, born: int) -> TrainState:
+def insert_snapshot(program: Program, state: TrainState, params: PyTree, born: int) -> TrainState:
     """The training state with `params` in the next slot of its pool.
 
     Args:
-      anakin: the training, with at least one slot.
+      program: the training, with at least one slot.
       state: its state; not donated.
       params: of the network, with a leading axis [S] if there are several seeds.
       born: the update they were taken at.
     """
     pool, params = jax.device_get((state.pool, params))
     # Seed by seed: this is rare, and needs no program of its own.
-    pools = [add_snapshot(*both, born) for both in each_seed((pool, params), anakin.config.run.seeds)]
+    pools = [add_snapshot(*both, born) for both in each_seed((pool, params), program.config.run.seeds)]
     pool = pools[0] if len(pools) == 1 else jax.tree.map(lambda *leaves: np.stack(leaves), *pools)
-    return dataclasses.replace(state, pool=jax.device_put(pool, anakin.shardings.pool))
+    return dataclasses.replace(state, pool=jax.device_put(pool, program.shardings.pool))
