@@ -25,6 +25,7 @@ PACKAGES = {  # peer -> (packages it needs, how to get them)
     "gymnax": (("gymnax",), "pip install gymnax six"),
     "beastybar": (("_01_simulator",), BEASTYBAR),
     "purejaxrl": (("gymnax",), "pip install gymnax six"),
+    "gymnasium_vector": (("gymnasium",), "pip install gymnasium"),
     "sb3": (("gymnasium", "stable_baselines3", "sb3_contrib"), "pip install gymnasium stable-baselines3 sb3-contrib"),
 }
 

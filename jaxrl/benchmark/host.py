@@ -1,0 +1,192 @@
+"""How fast games of a host engine run, at every layer: the engine alone, the bridge around it, others' ways to step it.
+
+All contestants play the same games of one engine, scripted players (the random one among them) on all seats:
+
+- ``engine``: a loop in the engine's own language, without threads of the bridge, queues or buffers for others;
+- ``bridge``: through `send` and `recv` of `HostPool`, which writes observation, mask and everything else of `Buffers`
+  at every decision. The engine chooses the actions, as told by the number sent;
+- ``chosen``: the same, with actions drawn by NumPy from the masks that came back, as a program that learns would;
+- ``peer``: Gymnasium's AsyncVectorEnv around the same engine, with the same choice.
+
+A unit is one decision. How many decisions and rounds a game has is counted before anything is timed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from envs.host.core import RANDOM, Buffers, HostGame, make_buffers
+from jaxrl.benchmark.engine_play import EnginePlay
+from jaxrl.benchmark.timing import Contestant
+
+COUNTED = 600  # decisions of each slot that the length of games is counted over
+ROUND = "round"  # the info number of an engine that counts rounds, if it has one
+BLOCK = 20_000  # decisions in a block at least: what starting it costs then does not matter
+
+
+class NoopGame(HostGame):
+    """Games in which nothing happens: what the bridge itself costs."""
+
+    id, version = "noop", "1"
+    num_players, num_actions, num_features, state_bytes = 2, 8, 16, 8
+    info_names = ("episode",)
+
+    def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> Any:
+        """An engine that does nothing; `seed` and `first_slot` change nothing."""
+        from envs.host.engine import NoopEngine
+
+        return NoopEngine(num_games, num_features=self.num_features, num_actions=self.num_actions)
+
+
+def find_game(env_id: str, options: dict[str, Any]) -> HostGame:
+    """The host game of a registered name; "" is the one in which nothing happens."""
+    if not env_id:
+        return NoopGame()
+    from envs import registry
+
+    env: Any = registry.make(env_id, **options)
+    return env.game
+
+
+class Table:
+    """Makes contestants for one game and batch, and ends their threads and processes; a context manager."""
+
+    def __init__(self, game: HostGame, batch: int, options: dict[str, Any] | None = None):
+        """Starts nothing yet.
+
+        Args:
+          game: whose engine is played.
+          batch: games side by side.
+          options: that `game` was made with, for processes that make one of their own.
+        """
+        self.game, self.batch, self._options = game, batch, options or {}
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    # ---- contestants ----
+
+    def engine_alone(self, bot: int, *, observe: bool, threads: int) -> Contestant:
+        """The engine's own loop with bot number `bot` on all seats, its games shared by `threads` threads."""
+        play, counted = self._played(bot, observe)
+        steps = max(1, BLOCK // self.batch)
+        if threads == 1:
+            return self._contestant("engine", bot, observe, threads, lambda: play.play(steps), steps, counted)
+        pool = self._stack.enter_context(ThreadPoolExecutor(threads))
+        bounds = [self.batch * i // threads for i in range(threads + 1)]
+        parts = [(steps, low, high - low) for low, high in zip(bounds, bounds[1:], strict=False)]
+
+        def block() -> None:
+            list(pool.map(lambda part: play.play(*part), parts))
+
+        return self._contestant("engine", bot, observe, threads, block, steps, counted)
+
+    def bridge(self, bot: int, *, threads: int, groups: int = 1) -> Contestant:
+        """Through the bridge; the engine chooses."""
+        actions = np.full(self.batch // groups, RANDOM if bot == 0 else -2 - bot, np.int32)
+        play = self._through_pool(threads, groups, lambda buffers: actions)
+        steps = max(1, BLOCK // self.batch)
+        counted = self._played(bot, False)[1] if self.game.id != NoopGame.id else {}
+        found = self._contestant("bridge", bot, True, threads, lambda: play(steps), steps, counted)
+        return found._replace(info=found.info | {"groups": groups})
+
+    def chosen(self, *, threads: int) -> Contestant:
+        """Through the bridge; NumPy chooses by the masks."""
+        generator = np.random.default_rng(0)
+        play = self._through_pool(threads, 1, lambda buffers: legal_choice(generator, buffers.legal_action_mask))
+        steps = max(1, BLOCK // self.batch // 4)
+        return self._contestant("chosen", 0, True, threads, lambda: play(steps), steps, {})
+
+    def peer(self) -> Contestant:
+        """AsyncVectorEnv with a process for each game; NumPy chooses by the masks."""
+        from jaxrl.peers.gymnasium_vector import vector_env
+
+        env = vector_env(functools.partial(type(self.game), **self._options), self.batch)
+        self._stack.callback(env.close)
+        generator = np.random.default_rng(0)
+        seen = [env.reset()[0]]
+
+        def block() -> None:
+            for _ in range(50):
+                seen[0] = env.step(legal_choice(generator, seen[0]["mask"]))[0]
+
+        return self._contestant("peer", 0, True, self.batch, block, 50, {})
+
+    # ---- parts ----
+
+    def _contestant(
+        self,
+        layer: str,
+        bot: int,
+        observe: bool,
+        threads: int,
+        block: Callable[[], Any],
+        steps: int,
+        counted: dict[str, float],
+    ) -> Contestant:
+        """A contestant named after what it is."""
+        who = self.game.bots[bot]
+        what = "" if layer != "engine" else ", observed" if observe else ", lean"
+        unit = "processes" if layer == "peer" else "thread" if threads == 1 else "threads"
+        name = f"{layer}: {who}{what}, {threads} {unit}"
+        info: dict[str, Any] = {"batch": self.batch, "layer": layer, "bot": who, "observe": observe, "threads": threads}
+        return Contestant(name, float(self.batch * steps), block, info | counted)
+
+    def _played(self, bot: int, observe: bool) -> tuple[EnginePlay, dict[str, float]]:
+        """Games in the middle of their course, and the mean decisions and rounds of a game."""
+        rounds = self.game.info_names.index(ROUND) if ROUND in self.game.info_names else -1
+        engine = self.game.engine(self.batch, 1)
+        play = EnginePlay(engine, [bot] * self.game.num_players, observe=observe, round_info=rounds)
+        decisions, games, total = play.play(COUNTED)
+        if not games:
+            return play, {}
+        counted = {"decisions_per_game": decisions / games}
+        return play, counted | ({"rounds_per_game": total / games} if rounds >= 0 else {})
+
+    def _through_pool(
+        self, threads: int, groups: int, choose: Callable[[Buffers], np.ndarray]
+    ) -> Callable[[int], None]:
+        """(steps) -> plays all games on by so many decisions each, group by group."""
+        from envs.host.bridge import HostPool
+
+        pool = self._stack.enter_context(HostPool(self.game.engine(self.batch, 1), threads=threads, groups=groups))
+        buffers = make_buffers(self.game, self.batch)
+        size = self.batch // groups
+        rows = [buffers.rows(slice(group * size, (group + 1) * size)) for group in range(groups)]
+        pool.start(buffers)
+
+        def play(steps: int) -> None:
+            for group in range(groups):
+                pool.send(choose(rows[group]), rows[group], group)
+            for _ in range(steps - 1):
+                for group in range(groups):
+                    pool.recv(group)
+                    pool.send(choose(rows[group]), rows[group], group)
+            for group in range(groups):
+                pool.recv(group)
+
+        return play
+
+    def hot_paths(self, threads: int) -> Iterator[tuple[str, Callable[[], Any], int]]:
+        """(name, block, decisions in a block) of what must not allocate: the engine alone, and through the bridge."""
+        for bot in sorted({0, len(self.game.bots) - 1}):
+            alone = self.engine_alone(bot, observe=True, threads=1)
+            yield alone.name, alone.block, int(alone.units)
+        bridge = self.bridge(0, threads=threads)
+        yield bridge.name, bridge.block, int(bridge.units)
+
+
+def legal_choice(generator: np.random.Generator, mask: np.ndarray) -> np.ndarray:
+    """A uniformly drawn legal action i32[N] for each row of bool[N, A]."""
+    score = 1.0 - generator.random(mask.shape, np.float32)  # above 0, so that a masked action never wins
+    return (score * mask).argmax(axis=1).astype(np.int32)

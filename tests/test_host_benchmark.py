@@ -1,0 +1,227 @@
+"""Measuring host engines: what is counted, that nothing is allocated, and the peers' ways to do the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from envs.host.engine import NoopEngine, PythonEngine
+from jaxrl.benchmark.engine_play import EnginePlay, SingleGame
+from jaxrl.dqn.sumtree import SumTree
+
+from envs.host.core import HostGame
+from envs.host.python_game import PythonGame
+from jaxrl import peers
+from jaxrl.benchmark import allocations, host, replay
+from jaxrl.peers.python_sum_tree import PythonSumTree
+
+
+class Countdown(PythonGame):
+    """Two seats take one or two from five in turn; who takes the last wins. A round is two decisions."""
+
+    fails = False
+
+    def start(self) -> None:
+        super().start()
+        self.left, self.moves, self.paid = 5, 0, [0.0, 0.0]
+
+    def step(self, action: int) -> None:
+        if self.fails:
+            raise OSError("broken")
+        seat = self.player()
+        self.left, self.moves = self.left - 1 - action, self.moves + 1
+        self.paid = [0.0, 0.0]
+        if not self.left:
+            self.paid = [1.0 if each == seat else -1.0 for each in range(2)]
+
+    def player(self) -> int:
+        return self.moves % 2 if self.left else -1
+
+    def legal(self, action: int) -> bool:
+        return action < self.left
+
+    def ended(self) -> int:
+        return int(not self.left)
+
+    def rewards(self):
+        return self.paid
+
+    def observe(self, seat: int):
+        return np.array([self.left, seat], np.float32)
+
+    def mask(self):
+        return np.array([not self.left or action < self.left for action in range(2)])
+
+    def info(self):
+        return np.array([self.moves // 2 + 1], np.int32)
+
+    def save(self) -> bytes:
+        return bytes([self.left, self.moves])
+
+    def load(self, data: bytes) -> None:
+        self.left, self.moves = data[0], data[1]
+
+    def bot(self, number: int) -> int:
+        return super().bot(0) if number == 0 else 0
+
+
+class CountdownGame(HostGame):
+    id, version = "countdown", "1"
+    num_players, num_actions, num_features, state_bytes = 2, 2, 2, 2
+    bots, info_names = ("random", "one"), ("round",)
+    game = Countdown
+
+    def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> PythonEngine:
+        sizes = {name: getattr(self, f"num_{name}") for name in ("players", "actions", "features")}
+        games = [self.game(seed, first_slot + i) for i in range(num_games)]
+        sizes = {f"num_{name}": size for name, size in sizes.items()}
+        return PythonEngine(games, **sizes, state_bytes=2, num_info=1, num_bots=2)
+
+
+# ---- the engine alone ---------------------------------------------------------------------------------------------
+
+
+def test_decisions_games_and_rounds_are_counted():
+    play = EnginePlay(CountdownGame().engine(3, 0), [1, 1], round_info=0)
+    assert play.play(10) == (30, 6, 6 * 3)  # five decisions each, the last one in the third round
+    assert play.play(4, 1, 1) == (4, 0, 0) and play.play(1, 1, 2) == (2, 1, 3)
+
+
+def test_games_can_be_shared_by_threads():
+    with host.Table(CountdownGame(), 5) as table:
+        found = table.engine_alone(1, observe=True, threads=2)
+        found.block()
+        assert found.units == 5 * (host.BLOCK // 5)
+        assert found.info["decisions_per_game"] == 5.0 and found.info["rounds_per_game"] == 3.0
+
+
+def test_an_engine_that_fails_is_reported():
+    class Failing(Countdown):
+        fails = True
+
+    class Game(CountdownGame):
+        game = Failing
+
+    play = EnginePlay(Game().engine(2, 0), [0, 0])
+    with pytest.raises(RuntimeError, match="game 0: OSError: broken"):
+        play.play(1)
+    with pytest.raises(ValueError, match="2 seats"):
+        EnginePlay(Game().engine(2, 0), [0])
+    with pytest.raises(ValueError, match="games 0 to 1"):
+        play.play(1, 1, 2)
+
+
+def test_one_game_behind_plain_calls():
+    game = SingleGame(CountdownGame().engine(1, 0))
+    game.start()
+    assert game.player == 0 and game.mask.tolist() == [True, True] and game.observation.tolist() == [5.0, 0.0]
+    assert [game.step(1), game.step(1)] == [0, 0] and game.mask.tolist() == [True, False]
+    with pytest.raises(ValueError, match="action 1"):
+        game.step(1)
+    assert game.step(0) == 1 and game.rewards.tolist() == [1.0, -1.0]
+
+
+# ---- through the bridge -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_bridge_is_measured(threads):
+    with host.Table(CountdownGame(), 6) as table:
+        contestants = [
+            table.bridge(0, threads=threads),
+            table.bridge(1, threads=threads),
+            table.chosen(threads=threads),
+        ]
+        for found in contestants:
+            found.block()
+            assert found.units >= 6 and found.info["threads"] == threads
+        assert table.bridge(0, threads=threads, groups=2).info["groups"] == 2
+
+
+def test_choices_are_legal_and_uniform():
+    mask = np.tile([True, False, True], (3000, 1))
+    chosen = host.legal_choice(np.random.default_rng(0), mask)
+    assert chosen.dtype == np.int32 and set(chosen) == {0, 2} and 1400 < (chosen == 0).sum() < 1600
+
+
+def test_playing_allocates_nothing():
+    assert allocations.missing() is None
+    report = allocations.measure({"env": "", "options": {}, "batch": 512, "decisions": 1_000_000, "threads": 2})
+    assert len(report) == 2
+    for name, found in report.items():
+        assert found["decisions"] > 990_000
+        assert found["malloc_calls"] < 30 and found["bytes"] < 2000, (name, found)
+        assert found["python_objects"] < 30 and found["rss_mib"] < 1.0, (name, found)
+
+
+def test_allocations_are_seen():
+    """The counter counts: a block that allocates once per call is told from one that does not."""
+    source = "import numpy as np; from jaxrl.benchmark.allocations import while_running"
+    library = "import json; print(json.dumps(while_running(lambda: np.full(1000, 1, np.int32), 500)))"
+    assert 500 <= allocations.counting(f"{source}; {library}")["malloc_calls"] < 530
+
+
+# ---- peers --------------------------------------------------------------------------------------------------------
+
+
+def test_async_vector_env_steps_the_same_engine():
+    if sentence := peers.missing("gymnasium_vector"):
+        pytest.skip(sentence)
+    from jaxrl.peers.gymnasium_vector import SingleGameEnv
+
+    env = SingleGameEnv(host.NoopGame, 3)
+    seen, _ = env.reset(seed=1)
+    assert env.observation_space["observation"].contains(seen["observation"]) and seen["mask"].all()
+    ends = [env.step(0)[2] for _ in range(100)]
+    assert ends == [False] * 99 + [True]
+    with host.Table(host.NoopGame(), 2) as table:
+        found = table.peer()
+        found.block()
+        assert found.units == 100.0 and found.info["layer"] == "peer"
+
+
+def test_the_python_sum_tree_does_the_same_as_ours():
+    generator = np.random.default_rng(0)
+    priorities = generator.random(50, np.float32)
+    ours, theirs = SumTree(50), PythonSumTree(50)
+    ours.load(priorities)
+    assert [theirs.push(float(priority)) for priority in priorities] == list(range(50))
+    ours.set(np.array([7, 3], np.int32), np.array([0.5, 0.0], np.float32))
+    theirs.update(7, 0.5), theirs.update(3, 0.0)
+    assert theirs.total == pytest.approx(ours.total)
+    for tree in (ours, theirs):
+        counts = np.zeros(50)
+        for _ in range(200):
+            if tree is ours:
+                numbers = np.zeros(100, np.int32)
+                ours.sample_at(generator.random(100), numbers, np.zeros(100, np.float32))
+            else:
+                numbers = np.array(theirs.sample(generator.random(100))[0])
+            np.add.at(counts, numbers, 1)
+        expected = 20_000 * ours.priorities() / ours.total
+        assert counts[3] == 0
+        kept = expected > 0
+        chi_square = ((counts - expected)[kept] ** 2 / expected[kept]).sum()
+        assert chi_square < 85.35  # the 99.9 % quantile with 48 degrees of freedom
+
+
+def test_replay_contestants_do_their_jobs():
+    team = replay.contestants(capacity=256, batch=32, games=8)
+    for each in itertools.chain(team, team):
+        each.block()
+    assert [(each.info["job"], each.info["peer"]) for each in team] == list(
+        itertools.product(replay.JOBS, (False, True))
+    )
+    assert [each.units for each in team] == [8.0, 8.0, 32.0, 32.0, 32.0, 32.0]
+
+
+def test_the_noop_game_is_what_the_engine_says():
+    game, engine = host.NoopGame(), NoopEngine(1)
+    assert (game.num_players, game.num_actions, game.num_features, game.state_bytes, len(game.info_names)) == (
+        engine.num_players,
+        engine.num_actions,
+        engine.num_features,
+        engine.state_bytes,
+        engine.num_info,
+    )
