@@ -28,11 +28,10 @@ from envs.battle.paint import (
     number,
     path,
     rect,
-    shorten,
     text,
 )
 from envs.battle.render import ask, conditions, outcome
-from envs.battle.view import PHASES, Position, Squad, side_name
+from envs.battle.view import PHASES, Position, Squad, shorten, side_name
 
 START, END, BOLD = 'text-anchor="start"', 'text-anchor="end"', 'font-weight="bold"'
 DASHED = 'stroke-width="2" stroke-dasharray="3 2"'

@@ -192,7 +192,7 @@ def _attacks(layout: Layout, clock: Clock, frames: Sequence[Frame]) -> str:
         begin, length = clock.starts[i], min(clock.length(i), LOSING)
         for blow in frames[i].blows:
             if blow.attacker.alive and blow.target.alive:
-                color = LIVERIES[blow.attacker.side].light if not blow.melee else GOLD
+                color = GOLD if blow.melee else LIVERIES[blow.attacker.side].main
                 line = path(_lines(layout, blow), color, 3.4 if blow.melee else 2, 'opacity="0"')
                 shots.append(line.replace("/>", f">{clock.flash(begin, begin + 0.6 * length)}</path>"))
         fallen = _fallen(frames[i - 1].view, frames[i].view)

@@ -92,11 +92,6 @@ def path(commands: str, stroke: str, width: float, extra: str = "") -> str:
     return f'<path d="{commands}" fill="none" stroke="{stroke}" stroke-width="{width:g}"{" " * bool(extra)}{extra}/>'
 
 
-def shorten(words: str, length: int) -> str:
-    """`words`, cut with an ellipsis if longer than `length` characters."""
-    return words if len(words) <= length else words[: length - 1].rstrip() + "…"
-
-
 def document(layout: Layout, parts: list[str]) -> str:
     """The SVG document of a page."""
     width, height = (number(size) for size in layout.page)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from envs.battle.view import ENDS, Position, Question, Squad, side_name, terrain
+from envs.battle.view import ENDS, Position, Question, Squad, shorten, side_name, terrain
+
+WIDTH = 120  # columns at most
 
 ANCHORS = ("❶❷❸❹❺❻❼❽", "①②③④⑤⑥⑦⑧")
 MODELS = "●○"
@@ -17,12 +19,15 @@ EAST, WEST = "east", "west"
 
 
 def render_text(view: Position, seat: int | None = None) -> str:
-    """The board as text, 120 columns wide at most (with 64 columns of cells); `seat` is called "you"."""
+    """The board as text, at most 120 columns wide but for the question; `seat` is called "you"."""
     board = _board(view)
     width = max(map(len, board))
     beside = _units(view, 0, seat) + [""] + _units(view, 1, seat) + [""] + _objectives(view)
     lines = [_headline(view, seat), ""]
-    lines += [f"{left:{width}}  {right}".rstrip() for left, right in zip_longest(board, beside, fillvalue="")]
+    room = WIDTH - width - 2
+    lines += [
+        f"{left:{width}}  {shorten(right, room)}".rstrip() for left, right in zip_longest(board, beside, fillvalue="")
+    ]
     question = ask(view, seat)
     return "\n".join([*lines, "", question] if question else lines)
 
@@ -102,16 +107,16 @@ def _units(view: Position, side: int, seat: int | None) -> list[str]:
 def conditions(view: Position, squad: Squad) -> list[str]:
     """What is to be known of a unit besides its losses, in words; what a stronger word tells is left out."""
     flags = squad.flags
-    words = {
+    words = {  # the most important first: a terminal may have no room for all
+        "shocked": "shocked" in flags,
+        "engaged": (squad.side, squad.index) in view.engaged,
+        "smoke": "smoked" in flags,
+        "cover": "grounded" in flags,
         "advanced": "advanced" in flags,
         "fell back": "fell" in flags,
         "charged": "charged" in flags,
         "moved": "moved" in flags and not flags & {"advanced", "fell", "charged"},
-        "engaged": (squad.side, squad.index) in view.engaged,
         "fought": "fought" in flags and view.phase == "fight",
-        "shocked": "shocked" in flags,
-        "smoke": "smoked" in flags,
-        "cover": "grounded" in flags,
     }
     return [word for word, holds in words.items() if holds]
 

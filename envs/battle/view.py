@@ -243,6 +243,11 @@ def side_name(side: int, observer: int | None = None, *, capital: bool = True) -
     return text if capital else text[0].lower() + text[1:]
 
 
+def shorten(words: str, length: int) -> str:
+    """`words`, cut with an ellipsis if longer than `length` characters."""
+    return words if len(words) <= length else words[: length - 1].rstrip() + "…"
+
+
 def terrain(ground: Ground) -> Mapping[Cell, str]:
     """{cell: "barricade" | "wall"} of every cell that may not be stood on."""
     return dict.fromkeys(cells(ground.barricades), "barricade") | dict.fromkeys(cells(ground.walls), "wall")
