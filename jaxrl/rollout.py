@@ -116,7 +116,7 @@ def stagger(actor: Actor, lanes: Lanes, key: jax.Array, lane_ids: jax.Array, num
     def play_on(lane: Lanes, key: jax.Array, odds: Any) -> Lanes:
         act_key, env_key, seat_key = jax.random.split(key, 3)
         state, final = actor.auto.step(lane.env_state, actor.env.random_action(lane.env_state, act_key), env_key)
-        return _account(actor, lane, final, seat_key, odds)[0].replace(env_state=state)
+        return account(actor, lane, final, seat_key, odds)[0].replace(env_state=state)
 
     def step(lanes: Lanes, t: jax.Array) -> tuple[Lanes, None]:
         moved = jax.vmap(play_on)(lanes, lane_keys(key, t, lane_ids), odds)
@@ -244,11 +244,11 @@ def _play(
         final_seat=jnp.reshape(final.current_player, seat.shape),
         final_value=jnp.zeros_like(value),
     )
-    lane, ended = _account(actor, lane, final, seat_key, odds)
+    lane, ended = account(actor, lane, final, seat_key, odds)
     return lane.replace(env_state=next_state), transition, final, ended
 
 
-def _account(actor: Actor, lane: Lanes, final: Final, key: jax.Array, odds: Any) -> tuple[Lanes, RolloutSums]:
+def account(actor: Actor, lane: Lanes, final: Final, key: jax.Array, odds: Any) -> tuple[Lanes, RolloutSums]:
     """Episode figures of one lane; where its game ended they are reported and cleared, and the seats are drawn anew."""
     over = final.over
     returns = lane.episode_return + final.rewards
