@@ -20,6 +20,7 @@ cdef extern from *:
     int trailing_zeros "__builtin_ctzll"(uint64_t) noexcept nogil
 
 include "geometry.pxi"
+include "sight.pxi"
 include "dice.pxi"
 include "attack.pxi"
 include "questions.pxi"

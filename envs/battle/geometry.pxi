@@ -1,4 +1,4 @@
-# Cells, distances, sight, packing and paths (section 2 of the rules), with what is cached of them.
+# Cells, packing and paths (section 2 of the rules), and what is cached of a battle. Distances and sight: sight.pxi.
 
 # ---- tables that never change ---------------------------------------------------------------------------------------
 
@@ -185,28 +185,6 @@ cdef bint engaged(Game* g, int side, int unit) noexcept nogil:
     return False
 
 
-cdef int _distance2(const Unit* a, const Unit* b) noexcept nogil:
-    cdef int i, j, dr, dc, d2, best = 1 << 20
-    for i in range(a.models):
-        for j in range(b.models):
-            dr = row_of(a.cell[i]) - row_of(b.cell[j])
-            dc = col_of(a.cell[i]) - col_of(b.cell[j])
-            d2 = dr * dr + dc * dc
-            if d2 < best:
-                best = d2
-    return best
-
-
-cdef int unit_distance2(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """Squared distance of a living unit and a living unit of the other side."""
-    cdef int i = unit if side == 0 else enemy
-    cdef int j = enemy if side == 0 else unit
-    if not (g.c.distance_known[i] >> j) & 1:
-        g.c.distance2[i][j] = _distance2(&g.b.units[0][i], &g.b.units[1][j])
-        g.c.distance_known[i] |= 1 << j
-    return g.c.distance2[i][j]
-
-
 cdef UnitCache* of_unit(Game* g, int side, int unit) noexcept nogil:
     """What follows from where a living unit stands."""
     cdef UnitCache* found = &g.c.unit[side][unit]
@@ -227,110 +205,6 @@ cdef UnitCache* of_unit(Game* g, int side, int unit) noexcept nogil:
     found.objective = isqrt(25 * best) if g.map.objectives else 0
     g.c.unit_known[side] |= 1 << unit
     return found
-
-
-# ---- sight ------------------------------------------------------------------------------------------------------------
-
-cdef bint sees(const MapSpec* map, int a, int b) noexcept nogil:
-    """Whether the centres of two cells see each other past the walls."""
-    cdef int r, c, end_r, end_c, dr, dc, sr, sc, e
-    if not map.walled:
-        return True
-    r, c = row_of(a), col_of(a)
-    end_r, end_c = row_of(b), col_of(b)
-    dr, dc = iabs(end_r - r), iabs(end_c - c)
-    sr = 1 if end_r > r else -1
-    sc = 1 if end_c > c else -1
-    e = dc - dr
-    while r != end_r or c != end_c:
-        if e > 0:
-            c += sc
-            e -= 2 * dr
-        elif e < 0:
-            r += sr
-            e += 2 * dc
-        else:
-            if (map.wall[r + sr] >> c) & 1 and (map.wall[r] >> (c + sc)) & 1:
-                return False
-            r += sr
-            c += sc
-            e += 2 * dc - 2 * dr
-        if (map.wall[r] >> c) & 1 and (r != end_r or c != end_c):
-            return False
-    return True
-
-
-cdef bint sheltered(const MapSpec* map, int target, int shooter) noexcept nogil:
-    """Whether an inner cell of the line is a barricade within 3 (max norm) of the target's anchor."""
-    cdef int r, c, end_r, end_c, dr, dc, sr, sc, e, first_r, first_c
-    if not has(map.shelter, target):
-        return False
-    r, c = row_of(target), col_of(target)
-    first_r, first_c = r, c
-    end_r, end_c = row_of(shooter), col_of(shooter)
-    dr, dc = iabs(end_r - r), iabs(end_c - c)
-    sr = 1 if end_r > r else -1
-    sc = 1 if end_c > c else -1
-    e = dc - dr
-    while True:
-        if e > 0:
-            c += sc
-            e -= 2 * dr
-        elif e < 0:
-            r += sr
-            e += 2 * dc
-        else:
-            r += sr
-            c += sc
-            e += 2 * dc - 2 * dr
-        if (r == end_r and c == end_c) or iabs(r - first_r) > 3 or iabs(c - first_c) > 3:
-            return False
-        if (map.barricade[r] >> c) & 1:
-            return True
-
-
-cdef bint cover(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """Whether unit `enemy` of the other side has cover against a unit, by where both stand."""
-    cdef int a = g.b.units[side][unit].cell[0], t = g.b.units[1 - side][enemy].cell[0]
-    if not sees(g.map, a, t):
-        return True
-    return g.roster[1 - side].unit[enemy].infantry and a != t and sheltered(g.map, t, a)
-
-
-cdef int _firing(Game* g, int side, int unit, int enemy, int reach2, int half) noexcept nogil:
-    """Models with a visible living enemy model within a distance; `half`: four times its square within reach2."""
-    cdef Unit* u = &g.b.units[side][unit]
-    cdef Unit* t = &g.b.units[1 - side][enemy]
-    cdef int i, j, count = 0, d2
-    cdef int factor = 4 if half else 1
-    if factor * unit_distance2(g, side, unit, enemy) > reach2:
-        return 0
-    for i in range(u.models):
-        for j in range(t.models):
-            d2 = cell_distance2(u.cell[i], t.cell[j])
-            if factor * d2 <= reach2 and sees(g.map, u.cell[i], t.cell[j]):
-                count += 1
-                break
-    return count
-
-
-cdef int firing_models(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """Models of a unit that can fire at a living enemy unit at the range of their weapon, 0 without one."""
-    cdef const Weapon* weapon = &g.roster[side].unit[unit].ranged
-    if not weapon.present:
-        return 0
-    if not (g.c.firing_known[side][unit] >> enemy) & 1:
-        g.c.firing[side][unit][enemy] = _firing(g, side, unit, enemy, weapon.reach * weapon.reach, 0)
-        g.c.firing_known[side][unit] |= 1 << enemy
-    return g.c.firing[side][unit][enemy]
-
-
-cdef int snap_models(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """Models that can fire at an enemy unit as snap fire: no further than 24."""
-    cdef int reach = g.roster[side].unit[unit].ranged.reach
-    if reach <= 24:
-        return firing_models(g, side, unit, enemy)
-    return _firing(g, side, unit, enemy, 24 * 24, 0)
 
 
 # ---- packing ----------------------------------------------------------------------------------------------------------

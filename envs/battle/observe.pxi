@@ -4,6 +4,9 @@ cdef enum:  # where the globals begin, behind the rows of both sides' units
     GLOBALS = 2 * UNITS * UNIT_FEATURES
 
 
+cdef float NOBODY[UNIT_FEATURES]  # the row of a dead unit: zeros, copied faster than they are set one by one
+
+
 cdef inline float ratio(int a, int b) noexcept nogil:
     """a / b in double precision, rounded to float32."""
     return <float>(<double>a / <double>b)
@@ -115,11 +118,14 @@ cdef void _observe_side(Game* g, int seat, int side, bint contact, float* out, i
     cdef int i, o
     cdef const Unit* u
     cdef const UnitSpec* spec
-    memset(held, 0, OBJECTIVES * sizeof(int))
-    for i in range(UNITS):
+    cdef int absent = UNITS - g.roster[side].count
+    memset(out + g.roster[side].count * UNIT_FEATURES, 0, absent * UNIT_FEATURES * sizeof(float))
+    for o in range(OBJECTIVES):
+        held[o] = 0
+    for i in range(g.roster[side].count):
         u = &g.b.units[side][i]
-        if i >= g.roster[side].count or not u.models:
-            memset(out + i * UNIT_FEATURES, 0, UNIT_FEATURES * sizeof(float))
+        if not u.models:
+            memcpy(out + i * UNIT_FEATURES, NOBODY, sizeof(NOBODY))
             continue
         _observe_unit(g, seat, side, i, contact, out + i * UNIT_FEATURES)
         spec = &g.roster[side].unit[i]

@@ -1,0 +1,181 @@
+# Distances of units, sight, cover and who can fire (section 2 of the rules).
+
+# ---- distances --------------------------------------------------------------------------------------------------------
+
+cdef enum:
+    LANES = 24  # MODELS, rounded up to whole vectors of 8 numbers
+    FAR = 32767
+
+
+cdef void nearest2(const Unit* a, const Unit* b, int16_t* out) noexcept nogil:
+    """For every model of a the squared distance to the nearest model of b: int16[LANES]; beyond its models FAR.
+
+    The innermost loop has a fixed length and numbers of 16 bits, so that compilers make one vector of it.
+    """
+    cdef int16_t rows[LANES]
+    cdef int16_t cols[LANES]
+    cdef int16_t r, c, dr, dc, d2
+    cdef int i, j, block
+    for i in range(LANES):
+        out[i] = FAR
+    for i in range(MODELS):
+        rows[i] = a.cell[i] >> 6
+        cols[i] = a.cell[i] & 63
+    for i in range(MODELS, LANES):
+        rows[i] = cols[i] = 0
+    for block in range(0, a.models, 8):
+        for j in range(b.models):
+            r = b.cell[j] >> 6
+            c = b.cell[j] & 63
+            for i in range(8):
+                dr = rows[block + i] - r
+                dc = cols[block + i] - c
+                d2 = dr * dr + dc * dc
+                out[block + i] = d2 if d2 < out[block + i] else out[block + i]
+    for i in range(a.models, LANES):
+        out[i] = FAR
+
+
+cdef int unit_distance2(Game* g, int side, int unit, int enemy) noexcept nogil:
+    """Squared distance of a living unit and a living unit of the other side."""
+    cdef int i = unit if side == 0 else enemy
+    cdef int j = enemy if side == 0 else unit
+    cdef int16_t near2[LANES]
+    cdef int16_t best = FAR
+    cdef int k
+    if not (g.c.distance_known[i] >> j) & 1:
+        nearest2(&g.b.units[0][i], &g.b.units[1][j], near2)
+        for k in range(LANES):
+            best = near2[k] if near2[k] < best else best
+        g.c.distance2[i][j] = best
+        g.c.distance_known[i] |= 1 << j
+    return g.c.distance2[i][j]
+
+
+# ---- sight ------------------------------------------------------------------------------------------------------------
+
+cdef bint sees(const MapSpec* map, int a, int b) noexcept nogil:
+    """Whether the centres of two cells see each other past the walls."""
+    cdef int r, c, end_r, end_c, dr, dc, sr, sc, e
+    if not map.walled:
+        return True
+    r, c = row_of(a), col_of(a)
+    end_r, end_c = row_of(b), col_of(b)
+    dr, dc = iabs(end_r - r), iabs(end_c - c)
+    sr = 1 if end_r > r else -1
+    sc = 1 if end_c > c else -1
+    e = dc - dr
+    while r != end_r or c != end_c:
+        if e > 0:
+            c += sc
+            e -= 2 * dr
+        elif e < 0:
+            r += sr
+            e += 2 * dc
+        else:
+            if (map.wall[r + sr] >> c) & 1 and (map.wall[r] >> (c + sc)) & 1:
+                return False
+            r += sr
+            c += sc
+            e += 2 * dc - 2 * dr
+        if (map.wall[r] >> c) & 1 and (r != end_r or c != end_c):
+            return False
+    return True
+
+
+cdef bint sheltered(const MapSpec* map, int target, int shooter) noexcept nogil:
+    """Whether an inner cell of the line is a barricade within 3 (max norm) of the target's anchor."""
+    cdef int r, c, end_r, end_c, dr, dc, sr, sc, e, first_r, first_c
+    if not has(map.shelter, target):
+        return False
+    r, c = row_of(target), col_of(target)
+    first_r, first_c = r, c
+    end_r, end_c = row_of(shooter), col_of(shooter)
+    dr, dc = iabs(end_r - r), iabs(end_c - c)
+    sr = 1 if end_r > r else -1
+    sc = 1 if end_c > c else -1
+    e = dc - dr
+    while True:
+        if e > 0:
+            c += sc
+            e -= 2 * dr
+        elif e < 0:
+            r += sr
+            e += 2 * dc
+        else:
+            r += sr
+            c += sc
+            e += 2 * dc - 2 * dr
+        if (r == end_r and c == end_c) or iabs(r - first_r) > 3 or iabs(c - first_c) > 3:
+            return False
+        if (map.barricade[r] >> c) & 1:
+            return True
+
+
+cdef bint cover(Game* g, int side, int unit, int enemy) noexcept nogil:
+    """Whether unit `enemy` of the other side has cover against a unit, by where both stand."""
+    cdef int a = g.b.units[side][unit].cell[0], t = g.b.units[1 - side][enemy].cell[0]
+    if not sees(g.map, a, t):
+        return True
+    return g.roster[1 - side].unit[enemy].infantry and a != t and sheltered(g.map, t, a)
+
+
+cdef bint _open_between(const MapSpec* map, const Unit* a, const Unit* b) noexcept nogil:
+    """Whether no wall stands in the rectangle around both units: then all their models see each other."""
+    cdef int r, c, k, top = ROWS, bottom = 0, left = 64, right = 0
+    cdef uint64_t walls = 0
+    if not map.walled:
+        return True
+    for k in range(a.models + b.models):
+        r = a.cell[k] if k < a.models else b.cell[k - a.models]
+        c = col_of(r)
+        r = row_of(r)
+        top = min(top, r)
+        bottom = max(bottom, r)
+        left = min(left, c)
+        right = max(right, c)
+    for r in range(top, bottom + 1):
+        walls |= map.wall[r]
+    return not (walls >> left) & ((<uint64_t>2 << (right - left)) - 1)
+
+
+cdef int _firing(Game* g, int side, int unit, int enemy, int reach2) noexcept nogil:
+    """Models with a visible living enemy model within a distance, given squared."""
+    cdef const Unit* u = &g.b.units[side][unit]
+    cdef const Unit* t = &g.b.units[1 - side][enemy]
+    cdef int16_t near2[LANES]
+    cdef int i, j, count = 0
+    if unit_distance2(g, side, unit, enemy) > reach2:
+        return 0
+    nearest2(u, t, near2)
+    if _open_between(g.map, u, t):
+        for i in range(LANES):
+            count += near2[i] <= reach2
+        return count
+    for i in range(u.models):
+        if near2[i] > reach2:
+            continue
+        for j in range(t.models):
+            if cell_distance2(u.cell[i], t.cell[j]) <= reach2 and sees(g.map, u.cell[i], t.cell[j]):
+                count += 1
+                break
+    return count
+
+
+cdef int firing_models(Game* g, int side, int unit, int enemy) noexcept nogil:
+    """Models of a unit that can fire at a living enemy unit at the range of their weapon, 0 without one."""
+    cdef const Weapon* weapon = &g.roster[side].unit[unit].ranged
+    if not weapon.present:
+        return 0
+    if not (g.c.firing_known[side][unit] >> enemy) & 1:
+        g.c.firing[side][unit][enemy] = _firing(g, side, unit, enemy, weapon.reach * weapon.reach)
+        g.c.firing_known[side][unit] |= 1 << enemy
+    return g.c.firing[side][unit][enemy]
+
+
+cdef int snap_models(Game* g, int side, int unit, int enemy) noexcept nogil:
+    """Models that can fire at an enemy unit as snap fire: no further than 24."""
+    cdef int reach = g.roster[side].unit[unit].ranged.reach
+    if reach <= 24:
+        return firing_models(g, side, unit, enemy)
+    return _firing(g, side, unit, enemy, 24 * 24)
