@@ -47,7 +47,7 @@ def defs(layout: Layout) -> str:
 
 
 def draw_board(layout: Layout, ground: Ground, left_side: int) -> str:
-    """Everything that does not change in a battle but the objectives: page, parchment, zones, scale and terrain."""
+    """What lies below everything: page, parchment, deployment zones and scale."""
     x, y, width, height = layout.left, layout.top, layout.width, layout.height
     parts = [
         rect(0, 0, *layout.page, 0, NIGHT),
@@ -56,11 +56,15 @@ def draw_board(layout: Layout, ground: Ground, left_side: int) -> str:
         _stains(layout),
         _zones(layout, ground, left_side),
         _grid(layout, ground),
-        "".join(_barricade(layout, rectangle) for rectangle in ground.barricades),
-        "".join(_wall(layout, rectangle) for rectangle in ground.walls),
         rect(x, y, width, height, 0, "none", f'stroke="{INK}" stroke-width="2"'),
     ]
     return "".join(parts)
+
+
+def draw_terrain(layout: Layout, ground: Ground) -> str:
+    """Barricades and walls, which stand on the objectives."""
+    barricades = [_barricade(layout, rectangle) for rectangle in ground.barricades]
+    return "".join([*barricades, *(_wall(layout, rectangle) for rectangle in ground.walls)])
 
 
 def draw_marker(layout: Layout, marker: Marker, index: int, owner: int | None) -> str:

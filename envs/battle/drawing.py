@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from envs.battle.board import board_bottom, defs, draw_board, draw_control, draw_marker
+from envs.battle.board import board_bottom, defs, draw_board, draw_control, draw_marker, draw_terrain
 from envs.battle.paint import (
     CARD,
     DIM,
@@ -44,6 +44,7 @@ def draw(view: Position, seat: int | None = None) -> str:
     layout = Layout.of(view.ground)
     parts = [defs(layout), draw_board(layout, view.ground, view.left)]
     parts += [draw_marker(layout, marker, i, marker.owner) for i, marker in enumerate(view.markers)]
+    parts.append(draw_terrain(layout, view.ground))
     parts += [draw_control(layout, marker) for marker in view.markers]
     squads = [squad for units in view.squads for squad in units if squad.alive]
     parts += [_hull(layout, squad) for squad in squads]

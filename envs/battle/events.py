@@ -7,11 +7,12 @@ choice act, and half-turns end. Everything told here follows from the positions 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from envs.battle import actions as a
 from envs.battle.render import called, outcome
-from envs.battle.view import Position, Squad, side_name
+from envs.battle.view import Position, Squad, side_name, touch
 
 # Command points that actions cost.
 COSTS = dict.fromkeys((*range(a.FIRST_SNAP, a.FIRST_COUNTER), a.REROLL, a.STEEL, a.SMOKE, a.COVER), 1)
@@ -20,7 +21,7 @@ COMPASS = ("east", "south-east", "south", "south-west", "west", "north-west", "n
 
 
 class Blow(NamedTuple):
-    """One unit that attacked another in a step, as it stood before."""
+    """One unit that attacked another in a step, as both stood then."""
 
     attacker: Squad
     target: Squad
@@ -82,6 +83,25 @@ def blows(before: Position, action: int, after: Position) -> list[Blow]:
     if question.kind == "fight":
         return [Blow(own[question.unit], enemies[action - a.FIRST_FIGHT], True)]
     return []
+
+
+def clashes(before: Position, after: Position, known: Sequence[Blow]) -> list[Blow]:
+    """Fights that nobody was asked about: units with losses that no `known` attack explains, and whom they touch."""
+    explained = {(blow.target.side, blow.target.index) for blow in known}
+    if before.question is not None and before.question.kind == "fall_back":
+        explained.add((before.question.side, before.question.unit))  # a shocked unit loses models by fleeing
+    found = []
+    for side in (0, 1):
+        for old, new in zip(before.squads[side], after.squads[side], strict=True):
+            if new.health >= old.health or (side, old.index) in explained:
+                continue
+            stayed = not new.alive or new.cells[0] == old.cells[0]
+            target = old if stayed else new
+            for was, enemy in zip(before.squads[1 - side], after.squads[1 - side], strict=True):
+                attacker = enemy if enemy.alive else was
+                if touch(attacker, target):
+                    found.append(Blow(attacker, target, True))
+    return found
 
 
 def _decision(before: Position, action: int, after: Position, seat: int | None) -> str:

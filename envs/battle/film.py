@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from envs.battle.animate import Clock, Keys, always
-from envs.battle.board import board_bottom, defs, draw_board, draw_marker
+from envs.battle.board import board_bottom, defs, draw_board, draw_marker, draw_terrain
 from envs.battle.drawing import (
     BOLD,
     START,
@@ -25,7 +25,7 @@ from envs.battle.drawing import (
     points,
     round_title,
 )
-from envs.battle.events import Blow, blows, describe
+from envs.battle.events import Blow, blows, clashes, describe
 from envs.battle.paint import (
     CARD,
     DIM,
@@ -70,9 +70,10 @@ def record(steps: Iterable[tuple[Position, int, Position]]) -> list[Frame]:
     frames: list[Frame] = []
     for before, action, after in steps:
         frames = frames or [Frame(before)]
-        struck = tuple(blows(before, action, after))
-        frame = Frame(after, describe(before, action, after), struck, _actor(before, struck))
-        if struck or _visible(after) != _visible(frames[-1].view):
+        struck = blows(before, action, after)
+        all_struck = (*struck, *clashes(before, after, struck))
+        frame = Frame(after, describe(before, action, after), all_struck, _actor(before, struck))
+        if all_struck or _visible(after) != _visible(frames[-1].view):
             frames.append(frame)
     return frames
 
@@ -89,6 +90,7 @@ def film(frames: Sequence[Frame], *, pace: float = 1.0) -> str:
     views = [frame.view for frame in frames]
     parts = [defs(layout), draw_board(layout, first.ground, first.left)]
     parts += [_marker(layout, clock, views, index) for index in range(len(first.markers))]
+    parts.append(draw_terrain(layout, first.ground))
     squads = [squad for units in first.squads for squad in units]
     parts += [_unit(layout, clock, frames, squad) for squad in squads]
     parts.append(_attacks(layout, clock, frames))
@@ -194,7 +196,8 @@ def _attacks(layout: Layout, clock: Clock, frames: Sequence[Frame]) -> str:
             if blow.attacker.alive and blow.target.alive:
                 color = GOLD if blow.melee else LIVERIES[blow.attacker.side].main
                 line = path(_lines(layout, blow), color, 3.4 if blow.melee else 2, 'opacity="0"')
-                shots.append(line.replace("/>", f">{clock.flash(begin, begin + 0.6 * length)}</path>"))
+                early = 0.5 * length * blow.melee  # a charge comes before the blows
+                shots.append(line.replace("/>", f">{clock.flash(begin + early, begin + early + 0.5 * length)}</path>"))
         fallen = _fallen(frames[i - 1].view, frames[i].view)
         if fallen:
             s = number(0.3 * layout.cell)
@@ -302,7 +305,7 @@ def _words(layout: Layout, clock: Clock, frames: Sequence[Frame]) -> str:
     if not last.over:
         return said + bar
     result = outcome(last)
-    width = 12.5 * len(result) + 60
+    width = 15.5 * len(result) + 70
     y = layout.top + layout.height / 2
     banner = rect(middle - width / 2, y - 34, width, 68, 12, NIGHT, f'opacity=".92" stroke="{GOLD}" stroke-width="2"')
     banner += text(middle, y + 9, result[0].upper() + result[1:], 25, GOLD, BOLD)

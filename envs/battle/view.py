@@ -128,12 +128,12 @@ class Position(NamedTuple):
     @property
     def contacts(self) -> list[tuple[Squad, Squad]]:
         """Pairs of units, of side 0 and side 1, with models side by side."""
-        return [
-            (ours, theirs)
-            for ours in self.squads[0]
-            for theirs in self.squads[1]
-            if any(max(abs(a - c), abs(b - d)) <= 1 for a, b in ours.cells for c, d in theirs.cells)
-        ]
+        return [(ours, theirs) for ours in self.squads[0] for theirs in self.squads[1] if touch(ours, theirs)]
+
+
+def touch(one: Squad, other: Squad) -> bool:
+    """Whether a model of one unit stands beside a model of the other."""
+    return any(max(abs(a - c), abs(b - d)) <= 1 for a, b in one.cells for c, d in other.cells)
 
 
 def look(battle: Any) -> Position:
