@@ -118,6 +118,10 @@ cdef class Battle:
 
     # ---- what there is to see ----
 
+    def _require_side(self, int side):
+        if not 0 <= side <= 1:
+            raise ValueError(f"sides are 0 and 1, not {side}")
+
     @property
     def dice(self):
         """Dice drawn so far."""
@@ -184,11 +188,13 @@ cdef class Battle:
     def observe(self, int side):
         """f32[1051], see section 9 of the rules."""
         cdef float[::1] out = np.empty(FEATURES, np.float32)
+        self._require_side(side)
         observe(&self.game, side, &out[0])
         return np.asarray(out)
 
     def planes(self, int side):
         """Terrain, own and enemy models as u8[rows, cols] in the side's home frame."""
+        self._require_side(side)
         shape = self.game.map.rows, self.game.map.cols
         cdef uint8_t[:, ::1] terrain = np.zeros(shape, np.uint8)
         cdef uint8_t[:, ::1] own = np.zeros(shape, np.uint8)

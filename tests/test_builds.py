@@ -1,0 +1,86 @@
+"""The compiled parts, built with checks and tested again: bounds always, memory by AddressSanitizer if asked for.
+
+pytest -m slow tests/test_builds.py    # AddressSanitizer; needs gcc and its libasan
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGINE_TESTS = ("test_battle_golden.py", "test_battle_script.py", "test_host_pool.py", "test_sumtree.py")
+SANITIZER = {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "PYTHONMALLOC": "malloc"}  # Python itself leaks at exit
+
+
+def build(kind: str, place: Path) -> Path:
+    """The packages with compiled parts of this kind, in a folder of their own, and the tests beside them."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "setup.py",
+            "-q",
+            "build",
+            "--build-base",
+            str(place / "base"),
+            "--build-lib",
+            str(place / "lib"),
+        ],
+        cwd=ROOT,
+        env=os.environ | {"JAXRL_BUILD": kind},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    shutil.copytree(ROOT / "tests", place / "lib" / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", place / "lib")
+    return place / "lib"
+
+
+def run_tests(library: Path, **environment: str) -> str:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "0",
+            "-p",
+            "no:cacheprovider",
+            *(f"tests/{t}" for t in ENGINE_TESTS),
+        ],
+        cwd=library,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = done.stdout[-3000:] + done.stderr[-3000:]
+    assert done.returncode == 0, report
+    return report
+
+
+def test_bounds_checked_build(tmp_path):
+    """Typed memoryviews are checked by Cython, C arrays by the compiler: a violation would stop the process."""
+    library = build("checked", tmp_path)
+    where = [sys.executable, "-c", "import envs.battle.engine as engine; print(engine.__file__)"]
+    found = subprocess.run(where, cwd=library, capture_output=True, text=True, check=True).stdout
+    assert found.startswith(str(library)), "the tests must run the checked build"
+    assert " passed" in run_tests(library)
+
+
+@pytest.mark.slow
+def test_address_sanitizer(tmp_path):
+    """No access outside of an object, and none to memory that was freed."""
+    asan = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False).stdout
+    if not Path(asan.strip()).is_file():
+        pytest.skip("gcc's libasan is not installed")
+    report = run_tests(build("address", tmp_path), LD_PRELOAD=asan.strip(), **SANITIZER)
+    assert " passed" in report and "AddressSanitizer" not in report
