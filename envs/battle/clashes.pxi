@@ -1,0 +1,163 @@
+# The charge and fight phases (sections 5.4, 5.5 and 6 of the rules).
+
+# ---- charges ----------------------------------------------------------------------------------------------------------
+
+cdef void next_charge(Game* g) noexcept nogil:
+    cdef int side = g.b.active, unit = g.b.index
+    if unit == g.roster[side].count:
+        enter_phase(g, FIGHT_PHASE, CHARGES_FIGHT)
+        begin_fights(g)
+    elif alive(g, side, unit) and not g.b.units[side][unit].flags & (FELL | ADVANCED) and not engaged(g, side, unit):
+        ask_charge(g, unit)
+    else:
+        g.b.index += 1
+
+
+cdef void on_charge(Game* g, int action) noexcept nogil:
+    if action == DECLINE:
+        g.b.index += 1
+        return
+    set_charger(g, g.b.active, g.b.index, action - CHARGE_AT)
+    g.b.after = CHARGE_ROLL
+    ask_snap(g, 1 - g.b.active, g.b.index)
+
+
+cdef void set_charger(Game* g, int side, int unit, int target) noexcept nogil:
+    g.b.charger, g.b.charger_unit, g.b.charger_target = side, unit, target
+
+
+cdef void charge_roll(Game* g) noexcept nogil:
+    """The first roll of a charge or a counter-charge, unless snap fire has destroyed the charger."""
+    cdef int side = g.b.charger, unit = g.b.charger_unit, result, d2
+    if not alive(g, side, unit):
+        next_charger(g)
+        return
+    result = two_dice(g)
+    if charge_move(g, result):
+        after_charge(g)
+    elif may_reroll(g, side, unit):
+        d2 = unit_distance2(g, side, unit, g.b.charger_target)
+        ask(g, side, REROLL_CHARGE, unit, g.b.charger_target, result, needed_for(d2))
+        allow(&g.b, DECLINE)
+        allow(&g.b, REROLL)
+    else:
+        next_charger(g)
+
+
+cdef void on_reroll_charge(Game* g, int action) noexcept nogil:
+    if action == REROLL:
+        pay(&g.b, g.b.charger, USE_REROLL)
+        if charge_move(g, two_dice(g)):
+            after_charge(g)
+            return
+    next_charger(g)
+
+
+cdef bint charge_move(Game* g, int distance) noexcept nogil:
+    """Moves the charger into contact with its target if it gets there with this roll; returns whether it did."""
+    cdef int side = g.b.charger, unit = g.b.charger_unit, target = g.b.charger_target
+    cdef int flip = mirrored(g, side), fly = g.roster[side].unit[unit].fly, i, k, r, c
+    cdef Unit* u = &g.b.units[side][unit]
+    cdef Unit* t = &g.b.units[1 - side][target]
+    cdef uint64_t free[ROWS]
+    cdef uint64_t contact[ROWS]
+    cdef uint64_t models[ROWS]
+    cdef int16_t cells[MODELS]
+    free_cells(g, side, unit, target, free)
+    memset(models, 0, sizeof(models))
+    for k in range(t.models):
+        models[row_of(t.cell[k])] |= (<uint64_t>1) << col_of(t.cell[k])
+    spread(models, g.map.rows, contact)
+    for i in range(REACHES):
+        if REACH2[i] > distance * distance:
+            return False
+        r, c = row_of(u.cell[0]) + REACH[flip][i][0], col_of(u.cell[0]) + REACH[flip][i][1]
+        if not (0 <= r < g.map.rows and 0 <= c < g.map.cols) or not window(contact, g.map.rows, r, c):
+            continue
+        if not pack(free, g.map.rows, r, c, u.models, flip, cells) or not any_in(contact, cells, u.models):
+            continue
+        if not fly and not sees(g.map, u.cell[0], r * 64 + c):
+            continue
+        lift(g, side, unit)
+        put(g, side, unit, cells, u.models)
+        u.flags |= MOVED
+        return True
+    return False
+
+
+cdef bint any_in(const uint64_t* cells, const int16_t* models, int count) noexcept nogil:
+    cdef int k
+    for k in range(count):
+        if has(cells, models[k]):
+            return True
+    return False
+
+
+cdef void after_charge(Game* g) noexcept nogil:
+    """After the charge of the active side the other may counter it; after a counter-charge the next unit charges."""
+    if g.b.charger != g.b.active:
+        next_charger(g)
+        return
+    g.b.units[g.b.active][g.b.index].flags |= CHARGED
+    ask_counter(g, 1 - g.b.active, g.b.index)
+
+
+cdef void on_counter(Game* g, int action) noexcept nogil:
+    if action == DECLINE:
+        next_charger(g)
+        return
+    pay(&g.b, 1 - g.b.active, USE_COUNTER)
+    set_charger(g, 1 - g.b.active, action - COUNTER_BY, g.b.index)
+    g.b.stage = CHARGE_ROLL
+
+
+cdef void next_charger(Game* g) noexcept nogil:
+    g.b.index += 1
+    g.b.stage = CHARGES
+
+
+# ---- fights -----------------------------------------------------------------------------------------------------------
+
+cdef void begin_fights(Game* g) noexcept nogil:
+    cdef int side, i
+    for side in range(2):
+        for i in range(g.roster[side].count):
+            g.b.units[side][i].flags &= ~FOUGHT
+
+
+cdef bint can_fight(Game* g, int side, int unit) noexcept nogil:
+    return (
+        alive(g, side, unit)
+        and g.roster[side].unit[unit].melee.present
+        and not g.b.units[side][unit].flags & FOUGHT
+        and engaged(g, side, unit)
+    )
+
+
+cdef void next_charger_fights(Game* g) noexcept nogil:
+    """Pass 1: units that charged, in order."""
+    cdef int side = g.b.active, unit = g.b.index
+    if unit == g.roster[side].count:
+        g.b.stage = OTHERS_FIGHT
+        g.b.picking = 1 - side
+        return
+    g.b.index += 1
+    if g.b.units[side][unit].flags & CHARGED and can_fight(g, side, unit):
+        ask_fight(g, side, unit)
+
+
+cdef void next_fight(Game* g) noexcept nogil:
+    """Pass 2: all others, the sides in turn."""
+    cdef int turn, i, side
+    for turn in range(2):
+        side = g.b.picking
+        g.b.picking = 1 - side
+        for i in range(g.roster[side].count):
+            if can_fight(g, side, i):
+                ask_fight(g, side, i)
+                return
+    g.b.stage = END_HALF
+
+
+cdef void on_fight(Game* g, int action) noexcept nogil:
+    attack(g, g.b.side, g.b.unit, action - FIGHT_WITH, FIGHTING)
