@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pytest
-from envs.host.engine import NoopEngine, PythonEngine
-from jaxrl.benchmark.engine_play import EnginePlay, SingleGame
-from jaxrl.dqn.sumtree import SumTree
 
+from envs.errors import UserError
 from envs.host.core import HostGame
+from envs.host.engine import NoopEngine, PythonEngine
 from envs.host.python_game import PythonGame
 from jaxrl import peers
-from jaxrl.benchmark import allocations, host, replay
+from jaxrl.benchmark import allocations, breakdown, command, host, host_command, replay, table, timing
+from jaxrl.benchmark.engine_play import EnginePlay, SingleGame
+from jaxrl.config.schema import Config, EnvConfig
+from jaxrl.dqn.sumtree import SumTree
 from jaxrl.peers.python_sum_tree import PythonSumTree
 
 
@@ -89,8 +92,8 @@ def test_decisions_games_and_rounds_are_counted():
 
 
 def test_games_can_be_shared_by_threads():
-    with host.Table(CountdownGame(), 5) as table:
-        found = table.engine_alone(1, observe=True, threads=2)
+    with host.Table(CountdownGame(), 5) as seats:
+        found = seats.engine_alone(1, observe=True, threads=2)
         found.block()
         assert found.units == 5 * (host.BLOCK // 5)
         assert found.info["decisions_per_game"] == 5.0 and found.info["rounds_per_game"] == 3.0
@@ -127,16 +130,16 @@ def test_one_game_behind_plain_calls():
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_bridge_is_measured(threads):
-    with host.Table(CountdownGame(), 6) as table:
+    with host.Table(CountdownGame(), 6) as seats:
         contestants = [
-            table.bridge(0, threads=threads),
-            table.bridge(1, threads=threads),
-            table.chosen(threads=threads),
+            seats.bridge(0, threads=threads),
+            seats.bridge(1, threads=threads),
+            seats.chosen(threads=threads),
         ]
         for found in contestants:
             found.block()
             assert found.units >= 6 and found.info["threads"] == threads
-        assert table.bridge(0, threads=threads, groups=2).info["groups"] == 2
+        assert seats.bridge(0, threads=threads, groups=2).info["groups"] == 2
 
 
 def test_choices_are_legal_and_uniform():
@@ -175,8 +178,8 @@ def test_async_vector_env_steps_the_same_engine():
     assert env.observation_space["observation"].contains(seen["observation"]) and seen["mask"].all()
     ends = [env.step(0)[2] for _ in range(100)]
     assert ends == [False] * 99 + [True]
-    with host.Table(host.NoopGame(), 2) as table:
-        found = table.peer()
+    with host.Table(host.NoopGame(), 2) as seats:
+        found = seats.peer()
         found.block()
         assert found.units == 100.0 and found.info["layer"] == "peer"
 
@@ -225,3 +228,71 @@ def test_the_noop_game_is_what_the_engine_says():
         engine.state_bytes,
         engine.num_info,
     )
+
+
+# ---- the command --------------------------------------------------------------------------------------------------
+
+
+def a_result(name: str, rate: float, **info) -> timing.Result:
+    return timing.Result(name, rate, rate / 2, rate * 2, rate / 4, 1.0, 2.0, info)
+
+
+def noop_config() -> Config:
+    """A configuration whose game is the one in which nothing happens."""
+    return Config(env=EnvConfig(id="", options={}))
+
+
+def test_threads_and_sum_trees_are_compared():
+    played = {"layer": "engine", "bot": "random", "observe": True, "batch": 8}
+    results = [a_result("one", 10.0, **played, threads=1), a_result("two", 19.0, **played, threads=2)]
+    other = a_result("other", 5.0, **(played | {"observe": False}), threads=2)
+    assert breakdown.thread_scaling([*results, other]) == [{"name": "two", "batch": 8, "ratio": pytest.approx(1.9)}]
+    pair = [a_result(name, rate, job="push", peer=name == "b", batch=64) for name, rate in (("a", 1e6), ("b", 1e4))]
+    [found] = breakdown.replay_ratios(pair)
+    assert found["ratio"] == pytest.approx(100.0) and found["microseconds"] == pytest.approx(1.0)
+    assert table.replay([found]).splitlines()[-1].split()[:3] == ["push", "64", "1.000"]
+
+
+def test_rates_are_told_in_decisions_games_and_rounds():
+    played = {"layer": "engine", "batch": 8, "decisions_per_game": 100.0, "rounds_per_game": 5.0}
+    results = [a_result("a", 1e5, **played), a_result("b", 1.0, layer="peer", batch=2)]
+    header, _, row, other = table.host_rates("title", results).splitlines()
+    assert header.endswith("rounds/s  per CPU s")
+    assert row.split() == ["a", "8", "100", "k", "50", "k", "200", "k", "25", "k", "1", "k", "5", "k", "1.25", "k"]
+    assert other.split() == ["b", "2", "1", "0.5", "2"]
+
+
+def test_parts_of_host_games():
+    assert host_command.wanted_parts(None, False) == [part for part in host_command.PARTS if part != "peers"]
+    assert host_command.wanted_parts(["replay", "bridge"], True) == ["bridge", "replay"]
+    with pytest.raises(UserError, match="environment, bots"):
+        host_command.wanted_parts(["compile"], False)
+    with pytest.raises(UserError, match="games on the host"):
+        command.wanted_parts(["bridge"], False)
+
+
+def test_every_part_is_measured(monkeypatch):
+    """Each part with an effort next to none, workers in processes of their own included."""
+    monkeypatch.setattr(host_command, "BATCHES", (4, 8))
+    monkeypatch.setattr(host_command, "REPLAY", {"capacity": 64, "batch": 8, "games": 4})
+    monkeypatch.setattr(host_command, "DECISIONS", 20_000)
+    parts = [part for part in host_command.PARTS if part not in ("training", "peers")]
+    effort = command.Effort(1, 0.001, ())
+    found = {name: run() for _, name, run in host_command.plan(noop_config(), effort, parts, False)}
+    json.dumps({name: report for name, (report, _) in found.items()})
+    assert list(found) == parts
+    assert "bridge: random, 1 thread" in found["environment"][1] and len(found["environment"][0]["results"]) >= 6
+    assert found["bots"][1] == "the game has no scripted players"
+    assert "ns of processor time a game-step" in found["bridge"][1]
+    assert [each["job"] for each in found["replay"][0]["ratios"]] == list(replay.JOBS)
+    assert "calls of malloc" in found["allocations"][1]
+
+
+def test_the_peer_runs_beside_the_bridge(monkeypatch):
+    if sentence := peers.missing("gymnasium_vector"):
+        pytest.skip(sentence)
+    monkeypatch.setattr(host_command, "BATCHES", (4, 8))
+    monkeypatch.setattr(host_command, "PROCESSES", 2)
+    [(_, _, run)] = host_command.plan(noop_config(), command.Effort(1, 0.001, ()), ["peers"], True)
+    report, text = run()
+    assert report["no-op"]["ratios"]["2"] > 0 and "x AsyncVectorEnv" in text

@@ -79,3 +79,37 @@ def ratios(ours: list[Result], theirs: list[Result]) -> list[dict[str, Any]]:
         {"against": peer.name, "ratio": safe_ratio(rate, peer.rate), "by_cpu_time": safe_ratio(cpu, peer.cpu_rate)}
         for peer in theirs
     ]
+
+
+# ---- games on the host --------------------------------------------------------------------------------------------
+
+
+def thread_scaling(results: list[Result]) -> list[dict[str, Any]]:
+    """How many times as fast several threads are as one, for every way to play that was measured with both."""
+
+    def kind(result: Result) -> tuple[Any, ...]:
+        return tuple(result.info[key] for key in ("layer", "bot", "observe", "batch"))
+
+    alone = {kind(result): result for result in results if result.info["threads"] == 1}
+    return [
+        {"name": result.name, "batch": result.info["batch"], "ratio": safe_ratio(result.rate, alone[kind(result)].rate)}
+        for result in results
+        if result.info["threads"] > 1 and kind(result) in alone
+    ]
+
+
+def replay_ratios(results: list[Result]) -> list[dict[str, Any]]:
+    """Our sum-tree over the Python one, job by job, with the microseconds of one transition."""
+    ours = {result.info["job"]: result for result in results if not result.info["peer"]}
+    theirs = {result.info["job"]: result for result in results if result.info["peer"]}
+    return [
+        {
+            "job": job,
+            "batch": result.info["batch"],
+            "microseconds": 1e6 * safe_ratio(1.0, result.rate),
+            "peer_microseconds": 1e6 * safe_ratio(1.0, theirs[job].rate),
+            "ratio": safe_ratio(result.rate, theirs[job].rate),
+            "by_cpu_time": safe_ratio(result.cpu_rate, theirs[job].cpu_rate),
+        }
+        for job, result in ours.items()
+    ]

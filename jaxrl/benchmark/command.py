@@ -14,7 +14,7 @@ from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import peers as peers_package
 from jaxrl import xla
-from jaxrl.benchmark import breakdown, hardware, table
+from jaxrl.benchmark import breakdown, hardware, host_command, table
 from jaxrl.benchmark.worker import JobFailed, Question, ask
 from jaxrl.config import Config
 from jaxrl.peers import published
@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="what is trained (default: the defaults of every key)")
     parser.add_argument("overrides", nargs="*", metavar="a.b=value", help="changes to the configuration")
     parser.add_argument("--peer", action="store_true", help="run the installed peers too, in turn with ours")
-    parser.add_argument("--only", choices=PARTS, action="append", help="leave out the other parts")
+    every = dict.fromkeys((*PARTS, *host_command.PARTS))
+    parser.add_argument("--only", choices=tuple(every), action="append", help="leave out the other parts")
     parser.add_argument("--json", metavar="FILE", help="write the report there too")
     parser.add_argument("--quick", action="store_true", help="fewer batch sizes, shorter rounds: a first impression")
 
@@ -60,14 +61,21 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"--json {args.json!r}: there is no folder {str(target.parent)!r}.")
     batches = CPU_BATCHES if xla.on_cpu() else ACCELERATOR_BATCHES
     effort = Effort(3, 0.2, batches[1:2]) if args.quick else Effort(7, 0.5, batches)
-    report = measure(config, effort, wanted_parts(args.only, args.peer), say=print, peers=args.peer)
+    wanted = host_command.wanted_parts if host_command.on_host(config) else wanted_parts
+    report = measure(config, effort, wanted(args.only, args.peer), say=print, peers=args.peer)
     if target is not None:
         target.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return 1 if report["failures"] else 0
 
 
 def wanted_parts(only: list[str] | None, peer: bool) -> list[str]:
-    """The parts to measure, in order."""
+    """The parts to measure, in order.
+
+    Raises:
+      UserError: a part that compiled games do not have.
+    """
+    if unknown := [part for part in only or [] if part not in PARTS]:
+        raise UserError(f"--only {unknown[0]} is of games on the host; compiled games have {', '.join(PARTS)}.")
     if only:
         return [part for part in PARTS if part in only]
     return [part for part in PARTS if part != "peers" or peer]
@@ -85,7 +93,8 @@ def measure(
         "failures": {},
     }
     say(table.machine(report["hardware"]))
-    for title, name, run in _plan(config, effort, parts, peers):
+    plan = host_command.plan if host_command.on_host(config) else _plan
+    for title, name, run in plan(config, effort, parts, peers):
         say(f"\n== {title}")
         try:
             report["parts"][name], text = run()

@@ -72,9 +72,21 @@ class Table:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all threads and processes."""
         self._stack.close()
 
     # ---- contestants ----
+
+    def contestant(self, layer: str, bot: int, observe: bool, threads: int) -> Contestant:
+        """The way to play that `layer` names; see the module."""
+        if layer == "engine":
+            return self.engine_alone(bot, observe=observe, threads=threads)
+        if layer == "bridge":
+            return self.bridge(bot, threads=threads)
+        return self.chosen(threads=threads) if layer == "chosen" else self.peer()
 
     def engine_alone(self, bot: int, *, observe: bool, threads: int) -> Contestant:
         """The engine's own loop with bot number `bot` on all seats, its games shared by `threads` threads."""

@@ -22,6 +22,7 @@ class Team(NamedTuple):
 
     contestants: list[Contestant]
     facts: dict[str, Any]
+    close: Callable[[], Any] = lambda: None  # ends threads and processes of the contestants
 
 
 def environment(job: Job) -> Team:
@@ -127,6 +128,31 @@ def sb3(job: Job) -> Team:
     return Team([sb3_ppo.contestant(config, registry.make(config.env.id, **config.env.options))], {})
 
 
+def host_play(job: Job) -> Team:
+    """Ways to play a game of a host engine; see `jaxrl.benchmark.host`.
+
+    Args:
+      job: {"env" ("": a game in which nothing happens), "options", "batch", "entries": [[layer, number of the bot,
+        whether observations are written, threads], ...]}.
+    """
+    from jaxrl.benchmark import host
+
+    game = host.find_game(job["env"], job["options"])
+    seats = host.Table(game, job["batch"], job["options"])
+    return Team([seats.contestant(*entry) for entry in job["entries"]], {}, seats.close)
+
+
+def replay(job: Job) -> Team:
+    """Sum-trees; see `jaxrl.benchmark.replay`.
+
+    Args:
+      job: {"capacity", "batch", "games"}.
+    """
+    from jaxrl.benchmark import replay as trees
+
+    return Team(trees.contestants(**{name: job[name] for name in ("capacity", "batch", "games")}), {})
+
+
 def compilation(job: Job) -> Team:
     """Seconds from a fresh process to a compiled training step; cold or warm is a matter of what `cache` holds.
 
@@ -168,6 +194,8 @@ JOBS: dict[str, Callable[[Job], Team]] = {
     "pure_ppo": pure_ppo,
     "sb3": sb3,
     "compilation": compilation,
+    "host_play": host_play,
+    "replay": replay,
 }
 
 

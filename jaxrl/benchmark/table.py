@@ -112,5 +112,69 @@ def compilation(cold: dict[str, Any], warm: dict[str, Any]) -> str:
     return table(["seconds to a compiled training step", "cold", "warm cache"], rows)
 
 
+# ---- games on the host --------------------------------------------------------------------------------------------
+
+
+def host_rates(title: str, results: Sequence[Result]) -> str:
+    """One line per way to play; games and rounds per second where their length is known."""
+    header = [title, "batch", "decisions/s", "slowest", "fastest", "per CPU s", "games/s", "rounds/s", "per CPU s"]
+    rows = []
+    for result in results:
+        info = result.info
+        row = [result.name, str(info["batch"])]
+        row += [count(rate) for rate in (result.rate, result.low, result.high)]
+        row.append("" if info["layer"] == "peer" else count(result.cpu_rate))
+        if length := info.get("decisions_per_game"):
+            row.append(count(result.rate / length))
+            if rounds := info.get("rounds_per_game"):
+                row += [count(rate / length * rounds) for rate in (result.rate, result.cpu_rate)]
+        rows.append(row + [""] * (len(header) - len(row)))
+    return table(header, rows)
+
+
+def scaling(found: Sequence[dict[str, Any]]) -> str:
+    """What more threads bring; nothing if only one was measured."""
+    if not found:
+        return ""
+    rows = [[each["name"], str(each["batch"]), f"{each['ratio']:.2f}"] for each in found]
+    return table(["against one thread", "batch", "ratio"], rows)
+
+
+def replay(found: Sequence[dict[str, Any]]) -> str:
+    """Our sum-tree beside the Python one."""
+    header = ["one transition of a batch", "batch", "jaxrl us", "Python us", "ratio", "by CPU time"]
+    rows = [
+        [each["job"], str(each["batch"])]
+        + [f"{each[key]:.3f}" for key in ("microseconds", "peer_microseconds")]
+        + [f"{each[key]:.0f}" for key in ("ratio", "by_cpu_time")]
+        for each in found
+    ]
+    return table(header, rows)
+
+
+def allocations(report: dict[str, dict[str, float]]) -> str:
+    """What so many decisions allocated."""
+    header = ["while playing", "decisions", "calls of malloc", "bytes more", "Python objects more", "resident MiB more"]
+    keys = ("malloc_calls", "bytes", "python_objects")
+    rows = [
+        [name, f"{found['decisions']:,}", *(f"{found[key]:,}" for key in keys), f"{found['rss_mib']:.2f}"]
+        for name, found in report.items()
+    ]
+    return table(header, rows)
+
+
+def host_training(result: Result, facts: dict[str, Any]) -> str:
+    """Steps per second, how busy the engine's threads are, and the counters."""
+    lines = [
+        f"{count(result.rate)} steps/s ({count(result.low)} to {count(result.high)}), {count(result.cpu_rate)} per "
+        f"CPU second: {facts['algorithm']}, {facts['num_envs']} games x {facts['num_steps']} steps, "
+        f"{facts['threads']} engine threads, lag {facts['lag']}"
+    ]
+    if facts.get("engine_busy") is not None:
+        lines.append(f"engine threads busy: {100 * facts['engine_busy']:.1f} % of the time")
+    rows = [[name, f"{value:.2f}"] for name, value in facts["counters"].items()]
+    return "\n".join([*lines, table(["counter, over all threads", "ms per 1,000 steps"], rows)])
+
+
 def _mib(value: float | None) -> str:
     return "not told" if value is None else f"{value:.0f} MiB"

@@ -177,7 +177,9 @@ def main(task_text: str) -> int:
     for line in sys.stdin:
         message = json.loads(line)
         if "finish" in message:
-            _send(answers, jobs.closing_facts(team) | {"core": task["core"]})
+            facts = jobs.closing_facts(team)
+            team.close()
+            _send(answers, facts | {"core": task["core"]})
             break
         clock, cpu = runners[message["run"]](message["repeats"])
         _send(answers, {"clock": clock, "cpu": cpu})
