@@ -45,13 +45,8 @@ fill_tables()
 # ---- small arithmetic -------------------------------------------------------------------------------------------------
 
 cdef inline int isqrt(int n) noexcept nogil:
-    """The integer square root, n < 2^30."""
-    cdef int root = <int>sqrt(<double>n)
-    if root * root > n:
-        root -= 1
-    elif (root + 1) * (root + 1) <= n:
-        root += 1
-    return root
+    """The integer square root, 0 <= n < 2^31. Exact: the root of a double is rounded correctly, and has bits to spare."""
+    return <int>sqrt(<double>n)
 
 
 cdef inline int iabs(int n) noexcept nogil:
