@@ -42,6 +42,7 @@ COMMANDS = {
     ),
     "distill": Command("jaxrl.distill", "", "teach a run's network what a search finds"),
     "play": Command("jaxrl.play", "", "sit at the table with a trained agent"),
+    "film": Command("jaxrl.film", "", "write a game as an animated picture"),
     "export": Command("jaxrl.export", "", "write a policy file for inference"),
     "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
     "verify": Command("", "", "replay recorded games against the rules"),

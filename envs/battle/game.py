@@ -71,7 +71,7 @@ class BattleGame(HostGame):
             annihilation, else none).
           deploy: the side that deploys on the left, 0 or 1; roll: a roll-off decides.
           first: the side that has the first turn, 0 or 1; roll: a roll-off decides.
-          zone: columns of a deployment zone, from 4 to half the map less 2 (the map small needs 10).
+          zone: columns of a deployment zone, from 4 to half the map's less 2; 10 suits the map small.
           cp_start: command points of both sides at the start, 0 to 12.
           reward_vp: reward for each VP ahead, besides +1 for a win and -1 for a loss; 0 to 10.
         """
@@ -106,17 +106,18 @@ class BattleGame(HostGame):
     def event(self, before: np.ndarray, action: int, after: np.ndarray, seat: int | None = None) -> str:
         return events.describe(self.position(before), action, self.position(after), seat)
 
-    def film(self, states: Sequence[np.ndarray], played: Sequence[int]) -> str:
+    def film(self, states: Sequence[np.ndarray], played: Sequence[int], *, pace: float = 1.0) -> str:
         """A battle as one animated SVG document.
 
         Args:
           states: saved states u8[S] in order of time, the start first.
           played: the action between each state and the next.
+          pace: 2 is twice as fast.
         """
         from envs.battle.film import film, record
 
         views = [self.position(state) for state in states]
-        return film(record(zip(views[:-1], played, views[1:], strict=True)))
+        return film(record(zip(views[:-1], played, views[1:], strict=True)), pace=pace)
 
     def position(self, state: np.ndarray) -> Position:
         """A saved state u8[S] as plain Python."""
