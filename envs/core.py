@@ -81,6 +81,7 @@ class Env(abc.ABC):
         game with secret actions (sealed bids) must leave it False.
       multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
+      host: True if the engine lives on the host (`envs.host.env.HostEnv`): such games train with actor threads.
     """
 
     id: ClassVar[str]
@@ -91,6 +92,7 @@ class Env(abc.ABC):
     may_truncate: bool = False
     public_actions: ClassVar[bool] = False
     multi_output_fusion: ClassVar[bool] = False
+    host: ClassVar[bool] = False
     illegal_action_penalty: float = 1.0
 
     # ---- what a game supplies -----------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from envs.core import Env
 from envs.errors import UserError, nearest
 
 _GAMES: dict[str, str] = {
+    "battle": "envs.host.games:Battle",
     "beasty_bar": "envs.beasty_bar.env:BeastyBar",
     "skull_king": "envs.skull_king.env:SkullKing",
 }
@@ -77,11 +78,13 @@ def game_class(id: str) -> type[Env]:
 def game_module(id: str, name: str) -> types.ModuleType:
     """The module `name` beside the game's own module, e.g. ``game_module("skull_king", "verify")``.
 
+    A game whose class lies elsewhere than its rules names their package in a class attribute ``package``.
+
     Raises:
       UserError: the game has no such module.
     """
     factory, _ = _resolve(id)
-    package = factory.__module__.rpartition(".")[0]
+    package = getattr(factory, "package", factory.__module__.rpartition(".")[0])
     target = f"{package}.{name}" if package else name
     try:
         return importlib.import_module(target)

@@ -44,7 +44,8 @@ cdef class Engine:
     cdef void stats(self, Py_ssize_t game, float* out) noexcept nogil
     # i32[I], of a running or a finished game.
     cdef void info(self, Py_ssize_t game, int* out) noexcept nogil
-    # u8[state_bytes]: all of the game, with streams and episode counter. Equal states give equal bytes (unused ones 0).
+    # u8[state_bytes]: all of the game, with streams and episode counter; also of a game that was never started.
+    # Equal states give equal bytes (unused ones 0).
     cdef void save(self, Py_ssize_t game, unsigned char* out) noexcept nogil
     # Continues from saved bytes, whichever slot wrote them. 0, or an error code > 0.
     cdef int load(self, Py_ssize_t game, const unsigned char* data) noexcept nogil

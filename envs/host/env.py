@@ -1,0 +1,305 @@
+"""`HostEnv`: a game whose engine lives on the host as a pure JAX function, for everything that is not training speed.
+
+The state of a game is its saved bytes. A step hands whole states to the engine and takes whole states back, all
+randomness comes from the key, and nothing is remembered in between. So `vmap`, `scan`, search, evaluation, tournaments
+and the conformance suite work as with a compiled game; `HostPool` (`envs.host.bridge`) is the fast way to play many.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+import queue
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from envs.core import Bot, Env, Key, State, is_over
+from envs.host.core import HostGame
+from envs.host.engine import Engine
+from envs.host.pure import ask_bots, blank_states, init_states, observe_states, reset_states, step_states
+
+try:
+    from jax.experimental.buffer_callback import buffer_callback
+except ImportError:  # a jax without it
+    buffer_callback = None  # type: ignore[assignment]
+
+Outputs = tuple[np.ndarray, ...]
+_OPEN_SEED = 0  # of engines that are reseeded before they draw anything
+
+
+@struct.dataclass
+class HostState(State):
+    """The public leaves, and the game itself as the engine saves it."""
+
+    blob: jax.Array  # u8[S]
+    stats: jax.Array  # f32[P, K], zeros while the game runs
+    info: jax.Array  # i32[I]
+    owed: jax.Array  # f32[P], earned before the first question: a first state has no rewards, the first step pays it
+
+
+class HostEnv(Env):
+    """A `HostGame` as an `Env`.
+
+    Every function is one callback for a whole batch, and `step` brings seat, observation and mask along with it. An
+    exception in the engine ends the program in which it happens; its message names the place in the batch.
+    """
+
+    id = "host"
+    version = "1"
+    host: ClassVar[bool] = True
+    package: ClassVar[str]  # where the game's other modules are (`envs.registry.game_module`), if not beside its class
+
+    def __init__(self, game: HostGame):
+        """The game as a pure function."""
+        self.game = game
+        self.id, self.version = game.id, game.version  # type: ignore[misc]
+        self.num_players, self.num_actions = game.num_players, game.num_actions
+        self.may_truncate, self.public_actions = game.may_truncate, game.public_actions  # type: ignore[misc]
+        self._play, self._deal = _Engines(game, 1), _Engines(game, game.varieties)
+
+    # ---- rules ------------------------------------------------------------------------------------------------------
+
+    def _init(self, key: Key) -> HostState:
+        return self._dealt(_call(self._host_init, self._outputs(), _seeds(key)))
+
+    def _step(self, state: State, action: jax.Array, key: Key) -> HostState:
+        assert isinstance(state, HostState)
+        action = jnp.asarray(action, jnp.int32)
+        blob, *fields = _call(self._host_step, self._outputs(), state.blob, action, _seeds(key))
+        player, observation, mask, rewards, terminated, truncated, stats, info = fields
+        return state.replace(
+            current_player=player,
+            observation=observation,
+            legal_action_mask=mask,
+            rewards=rewards + state.owed,
+            terminated=terminated,
+            truncated=truncated,
+            blob=blob,
+            stats=stats,
+            info=info,
+            owed=jnp.zeros_like(state.owed),
+        )
+
+    def reset(self, state: State, key: Key) -> State:
+        """The next episode of a finished game; the engine is asked for finished games only, whatever the batch."""
+        assert isinstance(state, HostState)
+        return self._dealt(_call(self._host_reset, self._outputs(), state.blob, is_over(state), _seeds(key)))
+
+    def observe(self, state: State, seat: jax.Array) -> jax.Array:
+        """f32[F]."""
+        assert isinstance(state, HostState)
+        form = jax.ShapeDtypeStruct((self.game.num_features,), jnp.float32)
+        return _call(self._host_observe, (form,), state.blob, jnp.asarray(seat, jnp.int32))[0]
+
+    def _with_observation(self, state: Any) -> Any:
+        return state  # it came with the step
+
+    def episode_stats(self, state: State) -> dict[str, jax.Array]:
+        assert isinstance(state, HostState)
+        return {name: state.stats[:, k] for k, name in enumerate(self.game.stat_names)}
+
+    # ---- what a seat cannot see -------------------------------------------------------------------------------------
+
+    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
+        del seat, key
+        return state if self.game.perfect_information else None
+
+    def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array] | None:
+        del particle, seat, key
+        return (actual, jnp.bool_(True)) if self.game.perfect_information else None
+
+    # ---- players ----------------------------------------------------------------------------------------------------
+
+    @property
+    def bots(self) -> Mapping[str, Bot]:
+        """The engine's scripted players; "random" needs no engine."""
+        scripted = {name: functools.partial(self._ask, number) for number, name in enumerate(self.game.bots)}
+        return scripted | {"random": self.random_action}
+
+    def bot_switch(self, names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.Array]:
+        """One call of the engine, whichever bots they are."""
+        self._require_bots(names)
+        numbers = np.array([self.game.bots.index(name) for name in names], np.int32)
+
+        def play(state: State, index: jax.Array, key: Key) -> jax.Array:
+            return self._ask(jnp.asarray(numbers)[index], state, key)
+
+        return play
+
+    def _ask(self, number: jax.Array | int, state: State, key: Key) -> jax.Array:
+        assert isinstance(state, HostState)
+        form = jax.ShapeDtypeStruct((), jnp.int32)
+        return _call(self._host_bot, (form,), state.blob, jnp.asarray(number, jnp.int32), _seeds(key))[0]
+
+    # ---- people -----------------------------------------------------------------------------------------------------
+
+    def render(self, state: State, seat: int | None = None) -> str:
+        return self.game.render(_bytes(state), seat)
+
+    def render_svg(self, state: State, seat: int | None = None) -> str:
+        return self.game.render_svg(_bytes(state), seat)
+
+    def action_name(self, action: int) -> str:
+        return self.game.action_name(action)
+
+    def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
+        if bool(after.illegal_action):
+            return "an illegal action ends the game"
+        return self.game.event(_bytes(before), int(action), _bytes(after), seat)
+
+    # ---- on the host ------------------------------------------------------------------------------------------------
+
+    def _host_init(self, outputs: Outputs, seeds: np.ndarray) -> None:
+        with self._deal.lend() as (engine, blank):
+            init_states(engine, seeds, blank, outputs)
+
+    def _host_step(self, outputs: Outputs, blobs: np.ndarray, actions: np.ndarray, seeds: np.ndarray) -> None:
+        with self._play.lend() as (engine, _):
+            step_states(engine, blobs, actions, seeds, outputs)
+
+    def _host_reset(self, outputs: Outputs, blobs: np.ndarray, over: np.ndarray, seeds: np.ndarray) -> None:
+        with self._play.lend() as (engine, _):
+            reset_states(engine, blobs, over, seeds, outputs)
+
+    def _host_observe(self, outputs: Outputs, blobs: np.ndarray, seats: np.ndarray) -> None:
+        with self._play.lend() as (engine, _):
+            observe_states(engine, blobs, seats, outputs[0])
+
+    def _host_bot(self, outputs: Outputs, blobs: np.ndarray, numbers: np.ndarray, seeds: np.ndarray) -> None:
+        with self._play.lend() as (engine, _):
+            ask_bots(engine, blobs, numbers, seeds, outputs[0])
+
+    def _outputs(self) -> tuple[jax.ShapeDtypeStruct, ...]:
+        """What an engine writes for one state, in the order of `Rows` in pure.pyx."""
+        game, seats = self.game, self.num_players
+        return (
+            jax.ShapeDtypeStruct((game.state_bytes,), jnp.uint8),
+            jax.ShapeDtypeStruct((), jnp.int32),
+            jax.ShapeDtypeStruct((game.num_features,), jnp.float32),
+            jax.ShapeDtypeStruct((game.num_actions,), jnp.bool_),
+            jax.ShapeDtypeStruct((seats,), jnp.float32),
+            jax.ShapeDtypeStruct((), jnp.bool_),
+            jax.ShapeDtypeStruct((), jnp.bool_),
+            jax.ShapeDtypeStruct((seats, len(game.stat_names)), jnp.float32),
+            jax.ShapeDtypeStruct((len(game.info_names),), jnp.int32),
+        )
+
+    def _dealt(self, fields: Sequence[jax.Array]) -> HostState:
+        blob, player, observation, mask, rewards, terminated, truncated, stats, info = fields
+        return HostState(
+            current_player=player,
+            observation=observation,
+            legal_action_mask=mask,
+            rewards=jnp.zeros_like(rewards),
+            terminated=terminated,
+            truncated=truncated,
+            illegal_action=jnp.zeros_like(terminated),
+            blob=blob,
+            stats=stats,
+            info=info,
+            owed=rewards,
+        )
+
+
+class _Engines:
+    """Engines that are lent to one callback at a time; callbacks of several devices run side by side."""
+
+    def __init__(self, game: HostGame, num_games: int):
+        self._game, self._num_games = game, num_games
+        self._idle: queue.SimpleQueue[tuple[Engine, np.ndarray]] = queue.SimpleQueue()
+
+    @contextlib.contextmanager
+    def lend(self) -> Iterator[tuple[Engine, np.ndarray]]:
+        """An engine, and its games as they were when it was made, u8[V, S]. An engine that fails is not used again."""
+        try:
+            lent = self._idle.get_nowait()
+        except queue.Empty:
+            lent = self._make()
+        yield lent
+        self._idle.put(lent)
+
+    def _make(self) -> tuple[Engine, np.ndarray]:
+        game = self._game
+        engine = game.engine(self._num_games, _OPEN_SEED)
+        said = (game.num_players, game.num_actions, game.num_features, game.state_bytes)
+        sizes = (*said, len(game.stat_names), len(game.info_names))
+        known = (engine.num_players, engine.num_actions, engine.num_features, engine.state_bytes)
+        found = (*known, engine.num_stats, engine.num_info)
+        if sizes != found:
+            raise ValueError(f"{game.id}: the game says (P, A, F, S, K, I) = {sizes}, its engine {found}")
+        blank = np.empty((self._num_games, game.state_bytes), np.uint8)
+        blank_states(engine, blank)
+        return engine, blank
+
+
+# ---- callbacks ------------------------------------------------------------------------------------------------------
+
+
+def _call(function: Callable[..., None], forms: Sequence[jax.ShapeDtypeStruct], *arguments: jax.Array) -> Any:
+    """Arrays of these forms, written by ``function(outputs, *arguments)`` on the host.
+
+    On the CPU the function works on the buffers of the program itself. The arguments of `jax.pure_callback` are jax
+    arrays instead, and waiting for them inside a callback stops for ever as soon as every thread of the CPU client is
+    inside one (two devices on two cores, arrays of 100 kB and more): there it is only for accelerators.
+    """
+    forms = tuple(forms)
+
+    def in_place(*arguments: jax.Array) -> Any:
+        return buffer_callback(_InPlace(function, forms), forms, vmap_method="broadcast_all")(*arguments)
+
+    def returned(*arguments: jax.Array) -> Any:
+        return jax.pure_callback(_Returned(function, forms), forms, *arguments, vmap_method="broadcast_all")
+
+    if buffer_callback is None:
+        return returned(*arguments)
+    return jax.lax.platform_dependent(*arguments, cpu=in_place, default=returned)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Callback:
+    """A host function for batches of any rank; equal if it does the same, so that a program is compiled once."""
+
+    function: Callable[..., None]
+    forms: tuple[jax.ShapeDtypeStruct, ...]
+
+    def run(self, outputs: Sequence[np.ndarray], arguments: Sequence[np.ndarray]) -> None:
+        lead = outputs[0].ndim - len(self.forms[0].shape)
+        count = math.prod(outputs[0].shape[:lead])
+
+        def flat(array: np.ndarray) -> np.ndarray:
+            assert array.flags.c_contiguous  # else this would be a copy, and the outputs would be lost
+            return array.reshape(count, *array.shape[lead:])
+
+        self.function(tuple(map(flat, outputs)), *map(flat, arguments))
+
+
+class _InPlace(_Callback):
+    def __call__(self, context: Any, outputs: Any, *arguments: Any) -> None:
+        del context
+        self.run([np.asarray(output) for output in outputs], [np.asarray(argument) for argument in arguments])
+
+
+class _Returned(_Callback):
+    def __call__(self, *arguments: Any) -> tuple[np.ndarray, ...]:
+        arrays = [np.asarray(argument) for argument in arguments]
+        lead = arrays[0].shape[:-1]  # the first argument of one game is a vector in every call: a state, or a seed
+        outputs = tuple(np.empty((*lead, *form.shape), form.dtype) for form in self.forms)
+        self.run(outputs, arrays)
+        return outputs
+
+
+def _seeds(key: Key) -> jax.Array:
+    """u32[2] for an engine."""
+    return jax.random.bits(key, (2,), jnp.uint32)
+
+
+def _bytes(state: State) -> np.ndarray:
+    assert isinstance(state, HostState)
+    return np.asarray(state.blob)
