@@ -8,9 +8,9 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from envs.battle.engine import Battle
 
 from envs.battle import actions, animate, drawing, events, film, paint, render, view
+from envs.battle.engine import Battle
 from envs.battle.game import BattleGame
 
 KINDS = {

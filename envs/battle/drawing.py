@@ -36,7 +36,7 @@ from envs.battle.view import PHASES, Position, Squad, shorten, side_name
 START, END, BOLD = 'text-anchor="start"', 'text-anchor="end"', 'font-weight="bold"'
 DASHED = 'stroke-width="2" stroke-dasharray="3 2"'
 PIPS = (48, 164)  # where the pips of a card begin, and their width
-SHOCK, SMOKE, WOUND = "#8e44ad", "#e9e6df", "#d8232a"
+SHOCK, SMOKE, COVER, WOUND = "#8e44ad", "#e9e6df", "#5d4522", "#d8232a"
 
 
 def draw(view: Position, seat: int | None = None) -> str:
@@ -102,10 +102,10 @@ def _models(layout: Layout, squad: Squad) -> str:
 
 def _wounds(layout: Layout, squad: Squad, x: float, y: float) -> str:
     """A ring around a wounded model, dark for the wounds it has lost."""
-    r = 0.4 * layout.cell
+    r = 0.5 * layout.cell
     around = math.tau * r
     lost = around * (1 - squad.lead / squad.wounds)
-    width = f'stroke-width="{number(0.17 * layout.cell)}"'
+    width = f'stroke-width="{number(0.14 * layout.cell)}"'
     turned = f'transform="rotate(-90 {number(x)} {number(y)})"'
     return circle(x, y, r, "none", f'stroke="#fff" {width}') + circle(
         x, y, r, "none", f'stroke="{WOUND}" {width} stroke-dasharray="{lost:.1f} {around:.1f}" {turned}'
@@ -130,8 +130,12 @@ def _signs(layout: Layout, squad: Squad) -> str:
         clouds = "".join(circle(x + dx * cell, y + dy * cell, s * cell, SMOKE) for dx, dy, s in puffs)
         parts.append(f'<g opacity=".55">{clouds}</g>')
     if "grounded" in squad.flags:
-        arc = f"M{number(x - cell)},{number(y + 0.3 * cell)}a{number(cell)},{number(cell)} 0 0 0 {number(2 * cell)},0"
-        parts.append(path(arc, "#5d4522", 3.4, 'stroke-linecap="round"'))
+        at = x + 0.75 * cell, y + 0.75 * cell
+        roof = (
+            f"M{number(at[0] - 0.24 * cell)},{number(at[1] + 0.1 * cell)}l{number(0.24 * cell)},-{number(0.24 * cell)}"
+        )
+        parts.append(circle(*at, 0.42 * cell, COVER, 'stroke="#fff" stroke-width="1"'))
+        parts.append(path(f"{roof}l{number(0.24 * cell)},{number(0.24 * cell)}", "#fff", 1.8))
     if "shocked" in squad.flags:
         at = x + 0.75 * cell, y - 0.75 * cell
         parts.append(circle(*at, 0.42 * cell, SHOCK, 'stroke="#fff" stroke-width="1"'))
@@ -217,9 +221,10 @@ def _card_state(layout: Layout, view: Position, squad: Squad) -> str:
     parts.append(rect(x + 48, y + 47, 110, 5, 2.5, "#0c0f13"))
     if squad.alive:
         parts.append(rect(x + 48, y + 47, max(110 * squad.health / full, 2), 5, 2.5, livery.light))
-    parts.append(text(x + PANEL - 10, y + 56, f"{squad.health}/{full}", 13, DIM, END))
+    parts.append(text(x + PANEL - 10, y + 53, f"{squad.health}/{full}", 12.5, DIM, END))
     words = ", ".join(conditions(view, squad)) if squad.alive else "destroyed"
-    parts.append(text(x + 48, y + 67, words, 12.5, GOLD if squad.alive else DIM, f'{START} font-style="italic"'))
+    look = f'{START} font-style="italic"'
+    parts.append(text(x + 48, y + 68, shorten(words, 27), 12, GOLD if squad.alive else DIM, look))
     group = "".join(parts)
     if not squad.alive:
         return group + rect(x, y, *CARD, 9, "#0b0e12", 'opacity=".55"')

@@ -45,7 +45,7 @@ from envs.battle.paint import (
     text,
 )
 from envs.battle.render import conditions, outcome
-from envs.battle.view import PHASES, Cell, Position, Squad
+from envs.battle.view import PHASES, Cell, Position, Squad, shorten
 
 OPENING, CLOSING = 1.5, 5.0  # seconds
 MOVING, BEGINNING, LOSING = 1.3, 1.3, 1.6  # seconds of a frame by what happens in it
@@ -265,9 +265,9 @@ def _card(layout: Layout, clock: Clock, views: Sequence[Position], squad: Squad)
     parts += [rect(x + 48, y + 47, 110, 5, 2.5, "#0c0f13"), bar.replace("/>", f">{moving}</rect>")]
     words = [", ".join(conditions(view, unit)) or None for view, unit in zip(views, now, strict=True)]
     style = f'{START} font-style="italic"'
-    parts.append(clock.variants(words, lambda i: text(x + 48, y + 67, words[i] or "", 12.5, GOLD, style)))
+    parts.append(clock.variants(words, lambda i: text(x + 48, y + 68, shorten(words[i] or "", 27), 12, GOLD, style)))
     dead = [(not unit.alive) or None for unit in now]
-    shade = rect(x, y, *CARD, 9, "#0b0e12", 'opacity=".6"') + text(x + 48, y + 67, "destroyed", 12.5, DIM, style)
+    shade = rect(x, y, *CARD, 9, "#0b0e12", 'opacity=".6"') + text(x + 48, y + 68, "destroyed", 12, DIM, style)
     parts.append(clock.variants(dead, always(shade)))
     return "".join(parts)
 

@@ -1,0 +1,164 @@
+"""The battle as a game like all others: its options, its names, the contract, and a person at the table."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from envs import conformance, registry
+from envs.battle import actions
+from envs.battle.engine import Battle
+from envs.battle.game import BattleGame
+from envs.battle.settings import KEYS
+from envs.errors import UserError
+from jaxrl.match import bot_player
+from jaxrl.play import Table
+
+OPTIONS = {"maps", "rosters", "pairings", *KEYS}
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Short battles, to be played through JAX."""
+    return registry.make("battle", maps=("small",), zone=10, rounds=2, rosters=("line", "walkers"))
+
+
+def saved(battle):
+    return np.frombuffer(battle.save(), np.uint8)
+
+
+# ---- options --------------------------------------------------------------------------------------------------------
+
+
+def test_every_option_is_documented_with_its_default():
+    found = registry.options_of("battle")
+    assert found.keys() == OPTIONS
+    assert not [name for name, option in found.items() if len(option.doc) < 15]
+    assert {name: option.default for name, option in found.items() if name in KEYS} == {
+        **{"mission": "hold", "rounds": 5, "vp_each": 5, "vp_cap": 15, "score_from": 2, "tiebreak": "auto"},
+        **{"deploy": "roll", "first": "roll", "zone": 15, "cp_start": 0, "reward_vp": 0.0},
+    }
+
+
+def test_options_reach_the_rules():
+    game = BattleGame(maps=("walled", "centre"), mission="annihilation", rounds=7, deploy=1, first=0, cp_start=3)
+    assert [board.name for board in game.maps] == ["walled", "centre"]
+    settings = game.settings
+    assert (settings.mission, settings.rounds, settings.tiebreak, settings.cp_start) == ("annihilation", 7, "damage", 3)
+    battle = Battle(game.rules, seed=3)
+    assert (battle.left, battle.first, battle.round) == (1, 0, 1)
+    assert battle.state()[2] == [4, 4]  # each command phase gives both sides one
+    assert {Battle(game.rules, seed=seed).map_index for seed in range(20)} == {0, 1}
+    assert BattleGame(tiebreak="damage").settings.tiebreak == "damage" and BattleGame().settings.tiebreak == "none"
+
+
+def test_rosters_and_pairings():
+    def pairs(**options):
+        return [(one.name, other.name) for one, other in BattleGame(**options).pairs]
+
+    assert pairs(rosters=("horde",)) == [("horde", "horde")]
+    assert pairs(rosters=("horde", "line")) == [("horde", "line")]
+    names = ("line", "horde", "walkers")
+    assert pairs(rosters=names, pairings="all") == [(one, other) for one in names for other in names]
+    game = BattleGame(rosters=names, pairings="all")
+    assert game.varieties == 9
+    found = [game.position(saved(Battle(game.rules, seed=1, slot=slot))).rosters for slot in range(9)]
+    assert sorted(found) == sorted(pairs(rosters=names, pairings="all"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"maps": ()}, "at least one map"),
+        ({"maps": ("standrad",)}, "'standard'"),
+        ({"maps": ("small",), "zone": 17}, "zone must be from 4 to 16"),
+        ({"rosters": ()}, "at least one roster"),
+        ({"rosters": ("lime",)}, "'line'"),
+        ({"rosters": ("line", "line", "line")}, "pairings to all"),
+        ({"rounds": 0}, "rounds must be a whole number from 1 to 20"),
+        ({"vp_each": -1}, "vp_each"),
+        ({"reward_vp": 11.0}, "reward_vp must be a number from 0 to 10"),
+    ],
+)
+def test_mistakes_are_told(options, said):
+    with pytest.raises(UserError, match=said):
+        BattleGame(**options)
+
+
+def test_the_registry_checks_types():
+    with pytest.raises(UserError, match="'mission' must be one of 'hold', 'annihilation'"):
+        registry.make("battle", mission="holds")
+    with pytest.raises(UserError, match="did you mean 'rounds'"):
+        registry.make("battle", round=3)
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_action_has_its_own_name():
+    game = BattleGame()
+    names = [game.action_name(action) for action in range(game.num_actions)]
+    assert len(set(names)) == 69
+    assert names[0] == "decline" and names[9] == "move forward, full" and names[24] == "move forward-north, advance"
+    assert names[25] == "shoot at unit 1" and names[40] == "charge unit 8" and names[41] == "fight unit 1"
+    assert names[49] == "snap fire by unit 1" and names[64] == "counter-charge by unit 8"
+    assert names[65:] == ["re-roll", "steel nerves", "smoke", "take cover"]
+    with pytest.raises(ValueError, match="there is no action 69"):
+        actions.action_name(69)
+
+
+def test_the_game_and_its_engine_agree():
+    game = BattleGame()
+    engine = game.engine(3, seed=1, first_slot=5)
+    assert (engine.num_games, engine.num_players, engine.state_bytes) == (3, game.num_players, game.state_bytes)
+    assert (engine.num_actions, engine.num_features) == (game.num_actions, game.num_features) == (69, 1051)
+    assert (engine.num_stats, engine.num_info) == (len(game.stat_names), len(game.info_names))
+    assert (
+        engine.num_bots == len(game.bots)
+        and game.bots[0] == "random"
+        and len(saved(Battle(game.rules))) == game.state_bytes
+    )
+
+
+def test_a_position_is_that_of_the_saved_battle():
+    game = BattleGame(rosters=("walkers", "horde"))
+    battle = Battle(game.rules, seed=9)
+    for _ in range(30):
+        battle.step(battle.bot(1))
+    position = game.position(saved(battle))
+    number, active, command, points, units = battle.state()
+    assert (position.round, position.active) == (number, active)
+    assert (list(position.command), list(position.points)) == (command, points)
+    for side in (0, 1):
+        for squad, (models, lead, _, cells) in zip(position.squads[side], units[side], strict=True):
+            assert [row * position.ground.cols + col for row, col in squad.cells] == cells
+            assert squad.lead == lead and squad.health == (models and (models - 1) * squad.wounds + lead)
+    assert position.question is not None and position.question.side == battle.side
+    own = battle.observe(0)[960:]
+    assert [marker.control[0] / 20 for marker in position.markers] == pytest.approx(
+        own[44:88:6][: len(position.markers)]
+    )
+
+
+# ---- the contract ---------------------------------------------------------------------------------------------------
+
+
+def test_conformance(small):
+    report = conformance.check(small, games=4)
+    assert report.ok, report
+
+
+def test_a_person_plays_against_a_bot(small):
+    told: list[str] = []
+
+    def lowest(prompt):
+        assert prompt == "seat 1, your action: "
+        return told[-1].split("]")[0].lstrip("[")
+
+    end = Table(small, 1, [bot_player(small, "balanced")] * 2, ask=lowest, tell=told.append).play(jax.random.key(2))
+    assert bool(end.terminated) and not bool(end.illegal_action)
+    text = "\n".join(told)
+    assert "You decide: where does Cannon Walker (1) move?" in text and "[0] decline" in text
+    assert "Your Cannon Walker (1) stays." in text and "Side 0's " in text
+    assert "The battle is over: " in text and "seat 1 (you): vp " in told[-1]
