@@ -69,8 +69,6 @@ def replay(record: Record, *, tape: bool) -> Replay:
         except ValueError as problem:  # the tape does not fit
             error = str(problem)
             break
-    result = dict(battle.result())
-    result["end"] = result.pop("reason", result.get("end"))
     return Replay(
         key=battle.key,
         setup=setup,
@@ -78,7 +76,7 @@ def replay(record: Record, *, tape: bool) -> Replay:
         turns=turns,
         over=battle.over,
         half_turns=battle.half_turns,
-        result=result,
+        result=battle.result(),
         faces=battle.faces,
         dice=battle.results,
         tape_left=battle.tape_left if tape else 0,
