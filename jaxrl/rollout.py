@@ -193,18 +193,31 @@ def _step(actor: Actor, acting: Acting, lanes: Lanes, keys: jax.Array) -> tuple[
 
 
 def _snapshot_logits(actor: Actor, acting: Acting, lanes: Lanes) -> jax.Array | None:
-    """f32[B, S, A]: logits of the snapshot that each lane can meet, slot l mod K for lane l; None without snapshots.
-
-    One pass per lane whatever K is: parameters [K, ...] are vmapped over lanes [B / K, K].
-    """
-    slots = 0 if acting.pool is None else acting.pool.born.shape[0]
-    if acting.pool is None or not slots:
+    """f32[B, S, A]: logits of the snapshot that each lane can meet; None without snapshots."""
+    if acting.pool is None or not acting.pool.born.shape[0]:
         return None
     observation, mask, _ = jax.vmap(actor.seats_asked)(lanes.env_state)
+    return snapshot_logits(actor, acting.pool.snapshots, acting.temperature, observation, mask)
+
+
+def snapshot_logits(
+    actor: Actor, snapshots: Any, temperature: jax.Array | float, observation: Any, mask: jax.Array
+) -> jax.Array:
+    """f32[B, S, A]: logits of the snapshot that each lane can meet, slot l mod K for lane l.
+
+    One pass per lane whatever K is: parameters [K, ...] are vmapped over lanes [B / K, K].
+
+    Args:
+      actor: with the network.
+      snapshots: parameters [K, ...].
+      temperature: f32[], of their policies.
+      observation, mask: [B, S, ...], of the seats asked.
+    """
+    slots = jax.tree.leaves(snapshots)[0].shape[0]
     asked = jax.tree.map(lambda leaf: leaf.reshape(-1, slots, *leaf.shape[1:]), (observation, mask))
     of_slot = jax.vmap(actor.evaluate, in_axes=(None, 0, 0))  # over lanes
-    logits, _ = jax.vmap(of_slot, in_axes=(0, 1, 1), out_axes=1)(acting.pool.snapshots, *asked)
-    return distributions.temper(logits.reshape(-1, *logits.shape[2:]), acting.temperature)
+    logits, _ = jax.vmap(of_slot, in_axes=(0, 1, 1), out_axes=1)(snapshots, *asked)
+    return distributions.temper(logits.reshape(-1, *logits.shape[2:]), temperature)
 
 
 def _play(
