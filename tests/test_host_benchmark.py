@@ -246,7 +246,8 @@ def test_threads_and_sum_trees_are_compared():
     played = {"layer": "engine", "bot": "random", "observe": True, "batch": 8}
     results = [a_result("one", 10.0, **played, threads=1), a_result("two", 19.0, **played, threads=2)]
     other = a_result("other", 5.0, **(played | {"observe": False}), threads=2)
-    assert breakdown.thread_scaling([*results, other]) == [{"name": "two", "batch": 8, "ratio": pytest.approx(1.9)}]
+    [scaling] = breakdown.thread_scaling([*results, other])
+    assert scaling == {"name": "two", "batch": 8, "ratio": pytest.approx(1.9), "by_cpu_time": pytest.approx(3.8)}
     pair = [a_result(name, rate, job="push", peer=name == "b", batch=64) for name, rate in (("a", 1e6), ("b", 1e4))]
     [found] = breakdown.replay_ratios(pair)
     assert found["ratio"] == pytest.approx(100.0) and found["microseconds"] == pytest.approx(1.0)

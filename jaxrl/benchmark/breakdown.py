@@ -85,14 +85,22 @@ def ratios(ours: list[Result], theirs: list[Result]) -> list[dict[str, Any]]:
 
 
 def thread_scaling(results: list[Result]) -> list[dict[str, Any]]:
-    """How many times as fast several threads are as one, for every way to play that was measured with both."""
+    """How many times as fast several threads are as one, for every way to play that was measured with both.
+
+    "by_cpu_time" is what it would be if each thread had a core to itself: it tells whether threads hinder each other.
+    """
 
     def kind(result: Result) -> tuple[Any, ...]:
         return tuple(result.info[key] for key in ("layer", "bot", "observe", "batch"))
 
     alone = {kind(result): result for result in results if result.info["threads"] == 1}
     return [
-        {"name": result.name, "batch": result.info["batch"], "ratio": safe_ratio(result.rate, alone[kind(result)].rate)}
+        {
+            "name": result.name,
+            "batch": result.info["batch"],
+            "ratio": safe_ratio(result.rate, alone[kind(result)].rate),
+            "by_cpu_time": result.info["threads"] * safe_ratio(result.cpu_rate, alone[kind(result)].cpu_rate),
+        }
         for result in results
         if result.info["threads"] > 1 and kind(result) in alone
     ]

@@ -136,8 +136,8 @@ def scaling(found: Sequence[dict[str, Any]]) -> str:
     """What more threads bring; nothing if only one was measured."""
     if not found:
         return ""
-    rows = [[each["name"], str(each["batch"]), f"{each['ratio']:.2f}"] for each in found]
-    return table(["against one thread", "batch", "ratio"], rows)
+    rows = [[each["name"], str(each["batch"]), f"{each['ratio']:.2f}", f"{each['by_cpu_time']:.2f}"] for each in found]
+    return table(["against one thread", "batch", "ratio", "by CPU time"], rows)
 
 
 def replay(found: Sequence[dict[str, Any]]) -> str:
