@@ -163,6 +163,9 @@ class DQNConfig:
         "epsilon", "epsilon-greedy, or noisy layers (https://arxiv.org/abs/1706.10295)", choices=("epsilon", "noisy")
     )
     epsilon: Schedule = option(Schedule("linear", 1.0, 0.05), "epsilon: share of random actions")
+    epsilon_share: float = option(
+        0.25, "epsilon: share of the run after which it stays at its end", above=0.0, maximum=1.0
+    )
     noisy_sigma: float = option(0.5, "noisy: first size of the noise", above=0.0)
     learning_rate: Schedule = option(Schedule("constant", 1e-4, 1e-4), "Adam step size")
     gamma: float = option(0.99, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
