@@ -53,8 +53,9 @@ def to_run(level: str, directory: Path) -> Iterator[None]:
     file = logging.FileHandler(Path(directory) / FILE, encoding="utf-8")
     terminal = _Terminal(sys.stderr)
     terminal.setLevel(logging.WARNING)
-    before = LOG.level
+    before = LOG.level, LOG.propagate
     LOG.setLevel(level.upper())
+    LOG.propagate = False  # a library may have given the root logger a handler of its own
     for handler in (file, terminal):
         handler.setFormatter(OneLine())
         LOG.addHandler(handler)
@@ -65,7 +66,8 @@ def to_run(level: str, directory: Path) -> Iterator[None]:
         file.handle(LOG.makeRecord(*fields))
         raise
     finally:
-        LOG.setLevel(before)
+        LOG.setLevel(before[0])
+        LOG.propagate = before[1]
         for handler in (file, terminal):
             LOG.removeHandler(handler)
         file.close()
