@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -95,26 +96,46 @@ def test_generated_battles_agree() -> None:
     assert (8, 20) in sizes and (1, 1) in {(1, models) for _, models in sizes}
 
 
-def test_planes_and_mixed_players_agree() -> None:
-    for number in range(12):
-        record = generate.record(11, number, watched=0.0)
-        boards, rosters, settings = rules_of(record)
-        identity = {name: record[name] for name in ("seed", "slot", "episode")}
-        engine = EngineBattle(Rules(boards, [rosters], settings), **identity)
-        battle = Battle(record["config"], record["rosters"], **identity)
-        while battle.decision is not None:
-            for side in range(2):
-                seen = engine.planes(side)
-                for name, expected in planes(battle, side).items():
-                    assert seen[name].dtype == np.uint8
-                    np.testing.assert_array_equal(seen[name], expected, err_msg=f"{number} {name}")
-            side = battle.decision.side
-            assert engine.bot(6) == choices(battle)[battle.mixed_style(side)]
-            action = battle.random()
-            assert engine.random() == action
-            battle.step(action)
-            engine.step(action)
-        assert engine.over and engine.state() == battle.state
+def side_by_side(number: int) -> Iterator[tuple[Battle, EngineBattle]]:
+    """A generated battle of random players in referee and engine, at every decision and at the end."""
+    record = generate.record(11, number, watched=0.0)
+    boards, rosters, settings = rules_of(record)
+    identity = {name: record[name] for name in ("seed", "slot", "episode")}
+    engine = EngineBattle(Rules(boards, [rosters], settings), **identity)
+    battle = Battle(record["config"], record["rosters"], **identity)
+    weight = record["config"].get("reward_vp", 0)
+    ahead = 0
+    while True:
+        yield battle, engine
+        if battle.decision is None:
+            return
+        action = battle.random()
+        assert engine.random() == action
+        battle.step(action)
+        engine.step(action)
+        before, ahead = ahead, battle.vp[0] - battle.vp[1]
+        outcome = 0 if battle.decision else {0: 1, 1: -1, None: 0}[battle.winner]
+        assert engine.reward == pytest.approx(weight * (ahead - before) + outcome, abs=1e-6)
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_everything_agrees_at_every_decision(number: int) -> None:
+    """States, dice, observations and planes of both sides, the five styles and the mixed player, rewards."""
+    for battle, engine in side_by_side(number):
+        assert (engine.state(), engine.faces, engine.results) == (battle.state, battle.dice.faces, battle.dice.results)
+        assert engine.over == (battle.decision is None)
+        for side in range(2):
+            np.testing.assert_allclose(engine.observe(side), observation(battle, side), atol=1e-6, rtol=0)
+            seen = engine.planes(side)
+            for name, expected in planes(battle, side).items():
+                assert seen[name].dtype == np.uint8
+                np.testing.assert_array_equal(seen[name], expected, err_msg=name)
+        if battle.decision is not None:
+            scripts = choices(battle)
+            assert engine.legal == battle.decision.legal
+            assert [engine.script(style) for style in range(5)] == scripts
+            assert engine.bot(6) == scripts[battle.mixed_style(battle.decision.side)]
+    assert engine.half_turns == battle.half_turns and engine.result() == battle.result
 
 
 @pytest.mark.slow

@@ -22,6 +22,8 @@ PLAYERS = ("random", *STYLES, "mixed", "noisy", "brawl")
 
 
 def _amount(rng: random.Random, high: int) -> int | str:
+    if rng.random() < 0.05:
+        return 20 if high > 3 else 12  # the greatest allowed
     if rng.random() < 0.6:
         return rng.randint(1, high)
     plus = rng.choice(["", "", "+1", "+2", "+6"])
@@ -36,7 +38,7 @@ def _weapon(rng: random.Random, *, ranged: bool) -> dict:
     weapon = {
         "A": _amount(rng, 5),
         "skill": rng.randint(2, 6),
-        "S": rng.randint(1, 12),
+        "S": rng.choice([rng.randint(1, 12), rng.randint(1, 12), rng.randint(1, 24)]),
         "AP": rng.choice([0, 0, -1, -1, -2, -3, -6]),
         "D": _amount(rng, 3),
         "abilities": {name: rng.randint(1, 3) if name in numbers else True for name in chosen},
@@ -49,7 +51,7 @@ def _unit(rng: random.Random, number: int, most: int) -> dict:
         "name": f"unit {number}",
         "models": min(most, rng.choice([1, 1, 2, 3, 5, 5, 6, 10, 11, 20])),
         "M": rng.choice([1, 4, 5, 6, 6, 7, 8, 9, 10, 12, 14, 20]),
-        "T": rng.randint(1, 12),
+        "T": rng.choice([rng.randint(1, 8), rng.randint(1, 16)]),
         "Sv": rng.randint(2, 7),
         "Inv": rng.choice([0, 0, 0, 2, 4, 5, 6]),
         "W": rng.choice([1, 1, 2, 2, 3, 4, 7, 12, 24]),
@@ -81,7 +83,7 @@ def board(rng: random.Random) -> dict:
     taken: set[tuple[int, int]] = set()
     for name in ("barricades", "walls"):
         for _ in range(rng.choice([0, 0, 3, 6, 10])):
-            height, width = rng.choice([(1, 1), (1, 4), (4, 1), (2, 2), (8, 1), (1, 8)])
+            height, width = rng.choice([(1, 1), (1, 4), (4, 1), (2, 2), (8, 1), (1, 8), (3, 5)])
             row, col = rng.randrange(rows - height), rng.randrange(cols - width)
             rectangle = [row, col, row + height - 1, col + width - 1]
             if not covered([rectangle]) & taken:
@@ -102,7 +104,7 @@ def config(rng: random.Random) -> dict:
         "maps": boards,
         "zone": rng.choice([deepest, rng.randint(4, deepest)]),
         "mission": rng.choice(["hold", "hold", "annihilation"]),
-        "rounds": rng.choice([1, 2, 3, 5, 5]),
+        "rounds": rng.choice([1, 2, 3, 5, 5, 7]),
         "deploy": rng.choice(["roll", 0, 1]),
         "first": rng.choice(["roll", 0, 1]),
         "cp_start": rng.choice([0, 0, 1, 6, 12]),
@@ -112,6 +114,7 @@ def config(rng: random.Random) -> dict:
         "vp_cap": rng.choice([3, 12, 15]),
         "score_from": rng.choice([1, 2, 3]),
         "tiebreak": rng.choice(["none", "damage"]),
+        "reward_vp": rng.choice([0, 0.01, 0.5]),
     }
     return {**found, **{key: value for key, value in optional.items() if rng.random() < 0.5}}
 
