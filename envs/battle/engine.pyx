@@ -238,3 +238,4 @@ cdef bint trustworthy(const Game* g) noexcept nogil:
 
 
 include "single.pxi"
+include "arrange.pxi"
