@@ -236,6 +236,16 @@ def seats_of(controllers, shape):
     return array.astype(np.int8)
 
 
+def start_threads(core, count):
+    """Engine threads at work. Daemons: one that hangs in an engine does not keep the process from ending."""
+    threads = [
+        threading.Thread(target=core.run, args=(i,), name=f"engine {i}", daemon=True) for i in range(count)
+    ]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
 def _release(core, threads):
     """A pool that was not closed: ends its threads, at the latest when the interpreter does."""
     core.shut()

@@ -37,8 +37,10 @@ cdef class HostPool:
     cdef readonly object controllers, next_controllers, length
     cdef readonly double timeout
     cdef readonly str mode
+    cdef readonly Py_ssize_t groups
     cdef readonly list threads
     cdef list blocks  # i32[N / groups] for each group, its games
+    cdef set sent  # synchronous mode: groups that were sent and not yet received
     cdef bint closed
     cdef object failure, finalizer
     cdef object __weakref__
@@ -56,22 +58,18 @@ cdef class HostPool:
         if controllers is not None:
             self.controllers[:] = seats_of(controllers, (n, seats))
         self.next_controllers, self.length = self.controllers.copy(), np.zeros(n, np.int32)
-        self.mode, self.timeout = mode, timeout
+        self.mode, self.groups, self.timeout, self.sent = mode, groups, timeout, set()
         self.blocks = list(np.arange(n, dtype=np.int32).reshape(groups, -1))
         self.core = Core(engine, threads, groups, mode == "async", timed)
         self.core.share(self.controllers, self.next_controllers, self.length)
-        self.threads = [
-            threading.Thread(target=self.core.run, args=(i,), name=f"engine {i}", daemon=True) for i in range(threads)
-        ]
-        for thread in self.threads:
-            thread.start()
+        self.threads = start_threads(self.core, threads)
         self.finalizer = weakref.finalize(self, _release, self.core, self.threads)
 
     # ---- games ------------------------------------------------------------------------------------------------------
 
     def start(self, into):
         """Starts the next episode of every game, with `controllers`, and writes all N rows of `into`."""
-        self._settle(np.arange(self.core.num_games, dtype=np.int32), into, START)
+        self._settle(self._all(), into, START)
 
     def restart(self, games, into):
         """Abandons some games: their next episodes start, with `next_controllers`; writes their rows of `into`.
@@ -94,7 +92,7 @@ cdef class HostPool:
         cdef Py_ssize_t game, n = self.core.num_games
         cdef const unsigned char[:, ::1] data
         cdef int code = 0
-        self._require_idle(np.arange(n, dtype=np.int32), None)
+        self._require_idle(self._all(), None)
         states = np.ascontiguousarray(states, np.uint8)
         if states.shape != (n, self.core.engine.state_bytes):
             raise ValueError(f"states are u8{list(states.shape)}, not u8[{n}, {self.core.engine.state_bytes}]")
@@ -106,7 +104,7 @@ cdef class HostPool:
                 code = self.core.engine.load(game, &data[game, 0])
             if code != 0:
                 raise self._fail(game, code)
-        self._settle(np.arange(n, dtype=np.int32), into, SHOW)
+        self._settle(self._all(), into, SHOW)
 
     def save(self, out=None, group=None):
         """The states of all games, or of one group, none of which may be in play.
@@ -118,13 +116,14 @@ cdef class HostPool:
         Returns:
           `out`. Save `controllers` and `length` with it.
         """
-        cdef Py_ssize_t size = self.core.num_games if group is None else self.core.group_size
-        cdef Py_ssize_t first = 0 if group is None else group * self.core.group_size, i
         cdef unsigned char[:, ::1] data
+        cdef Py_ssize_t i, first, size
         cdef int code = 0
         if group is not None:
             self._require_group(group)
-        self._require_idle(np.arange(first, first + size, dtype=np.int32), None)
+        games = self._all() if group is None else self.blocks[group]
+        self._require_idle(games, None)
+        first, size = games[0], len(games)
         out = np.empty((size, self.core.engine.state_bytes), np.uint8) if out is None else out
         if out.shape != (size, self.core.engine.state_bytes):
             raise ValueError(f"out is {list(out.shape)}, not u8[{size}, {self.core.engine.state_bytes}]")
@@ -172,6 +171,7 @@ cdef class HostPool:
             raise IllegalAction(numbers[i], chosen[i])
         if bound is not None:
             self._aim(group, bound, group * self.core.group_size)
+            self.sent.add(group)
         for i in range(n):
             self.core.actions[numbers[i]] = chosen[i]
         with nogil:
@@ -195,6 +195,7 @@ cdef class HostPool:
         if not self.core.asynchronous:
             self._require_group(group)
             self._wait(FOR_GROUP, group)
+            self.sent.discard(group)
             return None
         n = group if count is None else count
         for i in range(self.core.num_games):
@@ -219,11 +220,6 @@ cdef class HostPool:
     def engine(self):
         """The engine; leave it alone while games are in play."""
         return self.core.engine
-
-    @property
-    def groups(self):
-        """How many blocks the games are sent in."""
-        return self.core.groups
 
     @property
     def unasked(self):
@@ -279,6 +275,10 @@ cdef class HostPool:
 
     # ---- private ----------------------------------------------------------------------------------------------------
 
+    def _all(self):
+        """i32[N], every game."""
+        return np.concatenate(self.blocks)
+
     cdef _require_open(self):
         """Raises if the pool takes no more orders."""
         if self.closed:
@@ -297,10 +297,12 @@ cdef class HostPool:
         self._require_open()
         if group is not None:
             self._require_group(group)
-            if self.core.left[group] != 0:
+            if group in self.sent:
                 raise ValueError(f"group {group} is in play: receive it first")
         for i in range(n):
             if not 0 <= games[i] < self.core.num_games or self.core.status[games[i]] != IDLE:
+                break
+            if self.sent and games[i] // self.core.group_size in self.sent:  # played, but not received
                 break
             self.core.status[games[i]] = BUSY  # for now: a number that comes twice is found
             marked += 1
