@@ -15,6 +15,7 @@ from envs.battle import verify
 from envs.battle.engine import Battle as EngineBattle
 from envs.battle.engine import Rules
 from envs.battle.records import rules_of
+from envs.errors import UserError
 from tests.referee import battle_generate as generate
 from tests.referee.battle import Battle
 from tests.referee.battle_dice import Dice, battle_key, mix
@@ -136,6 +137,32 @@ def test_everything_agrees_at_every_decision(number: int) -> None:
             assert [engine.script(style) for style in range(5)] == scripts
             assert engine.bot(6) == scripts[battle.mixed_style(battle.decision.side)]
     assert engine.half_turns == battle.half_turns and engine.result() == battle.result
+
+
+def test_no_room_to_deploy_is_no_room_in_both() -> None:
+    """Crowded boards, on which the dice decide whether all units find a place."""
+    outcomes: Counter = Counter()
+    boards, rosters, settings = [{"rows": 16, "cols": 24}], [crowd(11), crowd(10)], {"zone": 4}
+    plain = {"config": {"maps": boards, **settings}, "rosters": rosters}
+    maps, pair, parsed = rules_of(plain)
+    rules = Rules(maps, [pair], parsed)
+    for seed in range(60):
+        try:
+            state = Battle(plain["config"], rosters, seed=seed).state
+        except ValueError as error:
+            assert "no legal deployment" in str(error)
+            with pytest.raises(UserError, match="deployment zone"):
+                EngineBattle(rules, seed=seed)
+            outcomes["none"] += 1
+        else:
+            assert EngineBattle(rules, seed=seed).state() == state
+            outcomes["found"] += 1
+    assert min(outcomes["none"], outcomes["found"]) > 5, outcomes
+
+
+def crowd(models: int) -> dict:
+    unit = {"name": "crowd", "models": models, "M": 6, "T": 4, "Sv": 4, "W": 1, "Ld": 7, "OC": 1}
+    return {"name": "crowd", "units": [unit] * 5}
 
 
 @pytest.mark.slow

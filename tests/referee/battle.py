@@ -204,11 +204,11 @@ class Battle(Table):
         return None
 
     def _movement(self, unit: Unit) -> Play:
-        side, engaged, barred = unit.side, self.engaged(unit), self.barred(unit)
+        side, engaged = unit.side, self.engaged(unit)
         legal = [0]
         for gait, allowance in enumerate(self.gaits(unit)):
             if not engaged or gait == 1:
-                ends = [self.ends(unit, barred, d, allowance, engaged) for d in range(8)]
+                ends = self.ends_of_moves(unit, [(d, allowance) for d in range(8)], engaged)
                 legal += [1 + 8 * gait + d for d in range(8) if ends[d]]
         action = yield from self._ask(side, FALL_BACK if engaged else MOVE, legal, unit.index)
         if action == 0:

@@ -170,4 +170,4 @@ class Board:
 
 def near(cells: Iterable[Cell]) -> set[Cell]:
     """All cells in contact with one of some cells."""
-    return {neighbour for cell in cells for neighbour in around(cell)}
+    return {(row + r, col + c) for row, col in cells for r in (-1, 0, 1) for c in (-1, 0, 1)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import isqrt
 
 from tests.referee.battle import (
@@ -63,6 +64,7 @@ def value(permille: int) -> int:
     return permille + 300 if permille == 1000 else permille
 
 
+@cache
 def chances(n: int) -> int:
     """P36: how many results of two dice are at least n."""
     return sum(a + b >= n for a in range(1, 7) for b in range(1, 7))
@@ -142,7 +144,11 @@ def _fall_back(battle: Battle, unit: Unit) -> list[int]:
 
 def _moves(battle: Battle, unit: Unit, actions: list[int]) -> list[int]:
     """The best-scored of some move ids for every style."""
-    parts = {action: _parts(battle, unit, action) for action in actions}
+    ends = _ends(battle, unit, actions)
+    enemies = battle.living(1 - unit.side)
+    given = {t: (shot(unit, t), strike(unit, t)) for t in enemies}
+    taken = {t: (shot(t, unit), strike(t, unit)) for t in enemies}
+    parts = {action: _parts(battle, unit, action, ends[action], given, taken) for action in actions}
     found = []
     for o, a, s, h, x, c, _ in WEIGHTS:
         if battle.mission == "annihilation":
@@ -154,47 +160,45 @@ def _moves(battle: Battle, unit: Unit, actions: list[int]) -> list[int]:
     return found
 
 
-def _end(battle: Battle, unit: Unit, action: int) -> Cell:
-    """The anchor after a move id, an advance with a roll of 3."""
-    if action == 0:
-        return unit.cells[0]
-    gait, direction = divmod(action - 1, 8)
-    falling_back = battle.decision.kind == FALL_BACK
-    allowance = [(unit.type["M"] + 1) // 2, unit.type["M"], unit.type["M"] + 3][gait]
-    return battle.end_of_move(unit, direction, allowance, falling_back)[0]
+def _ends(battle: Battle, unit: Unit, actions: list[int]) -> dict[int, Cell]:
+    """The anchors after some move ids, an advance with a roll of 3."""
+    allowances = [(unit.type["M"] + 1) // 2, unit.type["M"], unit.type["M"] + 3]
+    goes = [action for action in actions if action]
+    moves = [((action - 1) % 8, allowances[(action - 1) // 8]) for action in goes]
+    formations = battle.ends_of_moves(unit, moves, battle.decision.kind == FALL_BACK)
+    return {0: unit.cells[0]} | {action: cells[0] for action, cells in zip(goes, formations, strict=True)}
 
 
-def _parts(battle: Battle, unit: Unit, action: int) -> tuple[int, int, int, int, int, int]:
-    """O, A, S, H, X and C of a move id."""
-    board, p, advance = battle.board, _end(battle, unit, action), action > 16
-    enemies = battle.living(1 - unit.side)
-    apart2 = {t: distance2(p, t.cells[0]) for t in enemies}
+def _parts(
+    battle: Battle, unit: Unit, action: int, p: Cell, given: dict[Unit, tuple], taken: dict[Unit, tuple]
+) -> tuple[int, int, int, int, int, int]:
+    """O, A, S, H, X and C of a move id that ends at p; G and P against every enemy, and theirs."""
+    board, advance = battle.board, action > 16
+    apart2 = {t: distance2(p, t.cells[0]) for t in given}
     ranged, melee = unit.type.get("ranged"), unit.type.get("melee")
 
     wanted = 10
-    shots = {t: shot(unit, t) for t in enemies}
-    strikes = {t: strike(unit, t) for t in enemies}
-    if ranged and (not melee or max(shots.values()) >= max(strikes.values())):
+    if ranged and (not melee or max(g for g, _ in given.values()) >= max(p for _, p in given.values())):
         wanted = 75 * ranged["range"] // 10
     closing = max(0, min(isqrt(100 * d2) for d2 in apart2.values()) - wanted)
 
     shooting = 0
     if ranged and (not advance or ranged.get("abilities", {}).get("assault")):
-        for t in enemies:
+        for t in given:
             if apart2[t] <= ranged["range"] ** 2 and board.sees(p, t.cells[0]):
-                shooting = max(shooting, value(shots[t]))
+                shooting = max(shooting, value(given[t][0]))
     charging = 0
     if not advance:
-        for t in enemies:
+        for t in given:
             if apart2[t] <= 144:
-                charging = max(charging, strikes[t] * chances(battle.needed(apart2[t])) // 36)
+                charging = max(charging, given[t][1] * chances(battle.needed(apart2[t])) // 36)
     danger = 0
-    for t in enemies:
+    for t in taken:
         weapon = t.type.get("ranged")
         if weapon and apart2[t] <= weapon["range"] ** 2 and board.sees(t.cells[0], p):
-            danger += shot(t, unit)
+            danger += taken[t][0]
         if apart2[t] <= (t.type["M"] + 7) ** 2:
-            danger += strike(t, unit)
+            danger += taken[t][1]
     box = range(-3, 4)
     cover = unit.has("infantry") and any((p[0] + r, p[1] + c) in board.barricades for r in box for c in box)
     return _objective(battle, unit, p), closing, shooting, charging, min(2000, danger), int(cover)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isqrt
 
 from tests.referee.battle_dice import Dice, Stream, battle_key, mix
-from tests.referee.battle_geometry import Board, Cell, contact, distance2, near
+from tests.referee.battle_geometry import Board, Cell, distance2, near
 
 REROLL, STEEL_NERVES, SNAP_FIRE, SMOKE, TAKE_COVER, COUNTER_CHARGE = range(6)
 COSTS = [1, 1, 1, 1, 1, 2]
@@ -124,7 +124,7 @@ class Table:
 
     def touching(self, a: Unit, b: Unit) -> bool:
         """Whether two units are in contact."""
-        return any(contact(m, n) for m in a.cells for n in b.cells)
+        return any(-1 <= m[0] - n[0] <= 1 and -1 <= m[1] - n[1] <= 1 for m in a.cells for n in b.cells)
 
     def apart2(self, a: Unit, b: Unit) -> int:
         """The squared distance of two units."""
@@ -142,17 +142,20 @@ class Table:
 
     def end_of_move(self, unit: Unit, direction: int, allowance: int, falling_back: bool = False) -> list[Cell] | None:
         """The formation at the end of a move of at most `allowance`, None if there is no legal one."""
-        return self.ends(unit, self.barred(unit), direction, allowance, falling_back)
+        return self.ends_of_moves(unit, [(direction, allowance)], falling_back)[0]
 
-    def ends(self, unit: Unit, barred: set[Cell], direction: int, allowance: int, back: bool) -> list[Cell] | None:
-        enemies = None if back else near(cell for enemy in self.living(1 - unit.side) for cell in enemy.cells)
-        mirrored = self.mirrored(unit.side)
-        path = self.board.path(unit.cells[0], direction, allowance, mirrored, enemies, unit.has("fly"))
-        for anchor in reversed(path):
-            cells = self.board.pack(anchor, len(unit.cells), mirrored, barred)
-            if cells:
-                return cells
-        return None
+    def ends_of_moves(
+        self, unit: Unit, moves: list[tuple[int, int]], falling_back: bool = False
+    ) -> list[list[Cell] | None]:
+        """The same for several (direction, allowance)."""
+        board, barred, mirrored = self.board, self.barred(unit), self.mirrored(unit.side)
+        enemies = None if falling_back else near(cell for enemy in self.living(1 - unit.side) for cell in enemy.cells)
+        found = []
+        for direction, allowance in moves:
+            path = board.path(unit.cells[0], direction, allowance, mirrored, enemies, unit.has("fly"))
+            formations = (board.pack(anchor, len(unit.cells), mirrored, barred) for anchor in reversed(path))
+            found.append(next(filter(None, formations), None))
+        return found
 
     def gaits(self, unit: Unit) -> list[int]:
         """The move allowances of the gaits half, full and (for the mask) advance."""
