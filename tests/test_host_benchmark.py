@@ -11,13 +11,16 @@ import pytest
 from envs.errors import UserError
 from envs.host.core import HostGame
 from envs.host.engine import NoopEngine, PythonEngine
+from envs.host.env import HostEnv
 from envs.host.python_game import PythonGame
+from jaxrl import config as configs
 from jaxrl import peers
-from jaxrl.benchmark import allocations, breakdown, command, host, host_command, replay, table, timing
+from jaxrl.benchmark import allocations, breakdown, command, host, host_command, host_training, replay, table, timing
 from jaxrl.benchmark.engine_play import EnginePlay, SingleGame
 from jaxrl.config.schema import Config, EnvConfig
 from jaxrl.dqn.sumtree import SumTree
 from jaxrl.peers.python_sum_tree import PythonSumTree
+from jaxrl.sebulba.counters import NAMES
 
 
 class Countdown(PythonGame):
@@ -163,6 +166,46 @@ def test_allocations_are_seen():
     source = "import numpy as np; from jaxrl.benchmark.allocations import while_running"
     library = "import json; print(json.dumps(while_running(lambda: np.full(1000, 1, np.int32), 500)))"
     assert 500 <= allocations.counting(f"{source}; {library}")["malloc_calls"] < 530
+
+
+# ---- training -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def learning():
+    """A training with its counters on, after three calls."""
+    overrides = ["ppo.num_envs=8", "ppo.num_steps=4", "ppo.minibatches=2", "ppo.shuffle_groups=1", "run.devices=1"]
+    overrides += ["network.hidden=[8]", "train.updates_per_call=1", "sebulba.actors=2", "sebulba.groups=2"]
+    config = configs.load(None, [*overrides, "ppo.epochs=1", "env.id=battle"])
+    training = host_training.Training(config, HostEnv(CountdownGame()), profile=True)
+    for _ in range(3):
+        training.block()
+    yield training
+    training.close()
+
+
+def test_training_counts_where_its_time_goes(learning):
+    found, facts = learning.contestant("training"), learning.facts
+    assert found.units == 32.0
+    assert {"action", "env_step", "backward"} <= set(facts["counters"]) <= set(NAMES)
+    assert all(value > 0 for name, value in facts["counters"].items() if name != "opponent_turn")
+    assert 0 < facts["figures"]["engine_busy"] <= 1 and facts["threads"]["actor"] == 2
+    json.dumps(facts)
+    text = table.host_training([a_result(found.name, 1e5, **found.info)], facts)
+    assert "engine busy" in text and "env step, ms per 1,000 steps" in text and "2 actor" in text
+
+
+def test_buffers_are_counted_once(learning):
+    class Program:
+        def __init__(self):
+            memory = np.zeros(1000, np.uint8)
+            self.rows = [memory[i : i + 10] for i in range(3)]
+            self.again = {"whole": memory, "other": np.zeros(24)}
+
+    assert host_training.buffer_bytes(Program()) == 1000 + 24 * 8
+    storage = learning.program.storages
+    least = sum(array.nbytes for each in storage for array in each.buffers.arrays().values())
+    assert least <= 2**20 * learning.facts["buffer_mib"] < 3 * least + 2**17
 
 
 # ---- peers --------------------------------------------------------------------------------------------------------

@@ -136,10 +136,10 @@ def _allocations(config: Config, cores: int) -> Found:
 
 def _training(config: Config, effort: Effort) -> Found:
     """Whole updates, the part of the time that the engine's threads work, and where the rest of it goes."""
-    question = Question("host_training", {"config": configs.to_dict(config)}, config.run.devices or 1)
+    tree = configs.to_dict(config)
+    question = Question("host_training", {"config": tree}, config.run.devices or 1)
     [answer] = ask([question], rounds=min(5, effort.rounds), seconds=2 * effort.seconds)
-    report = answer.facts | answer.as_dict()
-    return report, table.host_training(answer.results[0], answer.facts)
+    return answer.as_dict(), table.host_training(answer.results, answer.facts)
 
 
 def _peers(config: Config, effort: Effort, cores: int) -> Found:

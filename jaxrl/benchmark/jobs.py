@@ -7,6 +7,7 @@ processes can take turns.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -142,6 +143,27 @@ def host_play(job: Job) -> Team:
     return Team([seats.contestant(*entry) for entry in job["entries"]], {}, seats.close)
 
 
+def host_training(job: Job) -> Team:
+    """Learning from games on the host; see `jaxrl.benchmark.host_training`.
+
+    Args:
+      job: {"config": tree}.
+    """
+    from envs import registry
+    from jaxrl import config as configs
+    from jaxrl.benchmark import host_training as loop
+    from jaxrl.runs import enable_compilation_cache
+
+    config = configs.from_dict(job["config"])
+    enable_compilation_cache(config.run.cache_dir)  # two trainings of one shape
+    env = registry.make(config.env.id, **config.env.options)
+    both, contestants = loop.contestants(config, env)
+    stack = contextlib.ExitStack()
+    for each in both:
+        stack.callback(each.close)
+    return Team(contestants, both[1].facts, stack.close)
+
+
 def replay(job: Job) -> Team:
     """Sum-trees; see `jaxrl.benchmark.replay`.
 
@@ -195,6 +217,7 @@ JOBS: dict[str, Callable[[Job], Team]] = {
     "sb3": sb3,
     "compilation": compilation,
     "host_play": host_play,
+    "host_training": host_training,
     "replay": replay,
 }
 

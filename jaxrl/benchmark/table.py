@@ -163,17 +163,25 @@ def allocations(report: dict[str, dict[str, float]]) -> str:
     return table(header, rows)
 
 
-def host_training(result: Result, facts: dict[str, Any]) -> str:
-    """Steps per second, how busy the engine's threads are, and the counters."""
-    lines = [
-        f"{count(result.rate)} steps/s ({count(result.low)} to {count(result.high)}), {count(result.cpu_rate)} per "
-        f"CPU second: {facts['algorithm']}, {facts['num_envs']} games x {facts['num_steps']} steps, "
-        f"{facts['threads']} engine threads, lag {facts['lag']}"
+def host_training(results: Sequence[Result], facts: dict[str, Any]) -> str:
+    """Steps per second without and with counters, what the threads do, and the counters."""
+    rows = [[each.name, *(count(rate) for rate in (each.rate, each.low, each.high, each.cpu_rate))] for each in results]
+    header = [
+        f"{facts['env']}, {facts['algorithm']}: {facts['num_envs']} games x {facts['num_steps']} steps, "
+        f"{facts['actors']} actor(s), lag {facts['lag']}",
+        *("steps/s", "slowest", "fastest", "per CPU s"),
     ]
-    if facts.get("engine_busy") is not None:
-        lines.append(f"engine threads busy: {100 * facts['engine_busy']:.1f} % of the time")
-    rows = [[name, f"{value:.2f}"] for name, value in facts["counters"].items()]
-    return "\n".join([*lines, table(["counter, over all threads", "ms per 1,000 steps"], rows)])
+    return "\n".join([table(header, rows), host_time(facts)])
+
+
+def host_time(facts: dict[str, Any]) -> str:
+    """Where the time of a training on the host goes; of `jaxrl.benchmark.host_training`."""
+    rows = [[name.replace("_", " "), f"{value:.3f}"] for name, value in facts["figures"].items()]
+    rows += [[f"{name.replace('_', ' ')}, ms per 1,000 steps", f"{v:.2f}"] for name, v in facts["counters"].items()]
+    threads = ", ".join(f"{number} {name}" for name, number in sorted(facts["threads"].items()))
+    return "\n".join(
+        [table(["counters on", "median"], rows), f"threads: {threads}; buffers: {facts['buffer_mib']:.1f} MiB"]
+    )
 
 
 def _mib(value: float | None) -> str:
