@@ -59,6 +59,8 @@ def pose(Battle battle not None, int kind, int side, *, int unit=-1, int subject
       ValueError: there is no such kind, or a unit that it asks about is not alive.
     """
     cdef Game* g = &battle.game
+    if not MOVE <= kind <= REROLL_CHARGE:
+        raise ValueError(f"there is no kind of decision {kind}")
     if side not in (0, 1) or not (kind in (SNAP, COUNTER) or _lives(g, side, unit)):
         raise ValueError(f"there is no living unit {unit} of side {side} to ask about")
     if kind in (SNAP, PROTECT, COUNTER, REROLL_CHARGE) and not _lives(g, 1 - side, subject):
@@ -82,14 +84,12 @@ def pose(Battle battle not None, int kind, int side, *, int unit=-1, int subject
         ask_counter(g, side, subject)
     elif kind == SHOCK:
         ask_shock(g, unit, roll)
-    elif kind in (REROLL_ADVANCE, REROLL_CHARGE):
+    else:
         needed = needed_for(unit_distance2(g, side, unit, subject)) if kind == REROLL_CHARGE else 0
         ask(g, side, kind, unit, subject, roll, needed)
         allow(&g.b, DECLINE)
         if may_reroll(g, side, unit):
             allow(&g.b, REROLL)
-    else:
-        raise ValueError(f"there is no kind of decision {kind}")
 
 
 def shares(Battle battle not None, int side, int unit):
