@@ -47,8 +47,8 @@ class Content(NamedTuple):
     """What a record keeps of a decision."""
 
     observation: Any  # packed
-    mask: jax.Array  # u32[W]
-    action: jax.Array  # i32[]
+    mask: Any  # u32[W]
+    action: Any  # i32[]
 
 
 class Decisions(NamedTuple):

@@ -12,16 +12,16 @@ from jaxrl.networks.factory import Network
 
 
 class Batch(NamedTuple):
-    """Transitions to learn from; every leaf has the leading axis N."""
+    """Transitions to learn from, arrays of the device or of the host; every leaf has the leading axis N."""
 
     observation: Any  # packed
-    mask: jax.Array  # bool[N, A]
-    action: jax.Array  # i32[N]
-    reward: jax.Array  # f32[N], discounted sum over the steps of the return
-    discount: jax.Array  # f32[N], of the value of what follows; 0 where nothing does
+    mask: Any  # bool[N, A]
+    action: Any  # i32[N]
+    reward: Any  # f32[N], discounted sum over the steps of the return
+    discount: Any  # f32[N], of the value of what follows; 0 where nothing does
     next_observation: Any  # on which the return stands
-    next_mask: jax.Array  # bool[N, A]
-    priority: jax.Array  # f32[N], with which it was drawn
+    next_mask: Any  # bool[N, A]
+    priority: Any  # f32[N], with which it was drawn
 
 
 class LossParts(NamedTuple):
