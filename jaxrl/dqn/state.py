@@ -90,15 +90,12 @@ class DQNState:
 
 def make_dqn_hyper(dqn: DQNConfig, total_updates: int) -> DQNHyper:
     """The traced hyper-parameters of a `DQNConfig` for the updates 0 .. `total_updates` - 1."""
-    uniform = dqn.replay == "uniform"
-
-    def schedule(of: Any) -> Schedule:
-        return make_schedule(of.kind, of.start, of.end)
-
+    rate, beta, epsilon = dqn.learning_rate, dqn.beta, dqn.epsilon
+    nothing, uniform = make_schedule("constant", 0.0, 0.0), dqn.replay == "uniform"
     return DQNHyper(
-        learning_rate=schedule(dqn.learning_rate),
-        beta=make_schedule("constant", 0.0, 0.0) if uniform else schedule(dqn.beta),
-        epsilon=make_schedule("constant", 0.0, 0.0) if dqn.exploration == "noisy" else schedule(dqn.epsilon),
+        learning_rate=make_schedule(rate.kind, rate.start, rate.end),
+        beta=nothing if uniform else make_schedule(beta.kind, beta.start, beta.end),
+        epsilon=nothing if dqn.exploration == "noisy" else make_schedule(epsilon.kind, epsilon.start, epsilon.end),
         alpha=jnp.float32(0.0 if uniform else dqn.alpha),  # 0: all priorities are 1
         priority_eps=jnp.float32(dqn.priority_eps),
         gamma=jnp.float32(dqn.gamma),
