@@ -12,14 +12,18 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl import diagnose_host
 from jaxrl.benchmark import hardware
 from jaxrl.benchmark.table import table
 from jaxrl.benchmark.timing import percentile, race, safe_ratio
 from jaxrl.config import Config
+
+if TYPE_CHECKING:
+    from envs.core import Env
 
 PERCENTILES = (50, 95, 99)
 FORMAT = 1  # of the saved report
@@ -75,17 +79,31 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
       config: what would be trained.
       seconds: how long each measurement takes at least.
     """
-    import jax
-
     from envs import registry
-    from jaxrl.anakin import make_anakin
-    from jaxrl.benchmark import environment, training
+    from jaxrl.benchmark.training import comparable
+    from jaxrl.program import on_host
     from jaxrl.runs import enable_compilation_cache
 
     enable_compilation_cache(config.run.cache_dir)
     before = cache_state(config.run.cache_dir)
-    config = training.comparable(config)
+    config = comparable(config)
     env = registry.make(config.env.id, **config.env.options)
+    if on_host(env):
+        measured = diagnose_host.measure(config, env, seconds, latency, _gpus_during)
+    else:
+        measured = _measure(config, env, seconds)
+    report = {"format": FORMAT, "hardware": hardware.describe(), "config": configs.to_dict(config)}
+    report |= measured | {"memory": hardware.memory()}
+    return report | {"cache": _cache_report(before, cache_state(config.run.cache_dir))}
+
+
+def _measure(config: Config, env: Env, seconds: float) -> dict[str, Any]:
+    """What a report says about a compiled game, beside machine and cache."""
+    import jax
+
+    from jaxrl.anakin import make_anakin
+    from jaxrl.benchmark import environment, training
+
     anakin = make_anakin(config, env)
     ppo, devices = config.ppo, anakin.mesh.size
     contestants = [
@@ -96,10 +114,7 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
     whole, playing, game = race(contestants, rounds=3, seconds=seconds / 3)
     per_update = 1e3 * config.batch_size
     params = jax.block_until_ready(anakin.init(0).params)
-    report = {
-        "format": FORMAT,
-        "hardware": hardware.describe(),
-        "config": configs.to_dict(config),
+    return {
         "environment": {"steps_per_second": game.rate, "share": safe_ratio(whole.rate, game.rate)},
         "training": {
             "steps_per_second": whole.rate,
@@ -115,9 +130,7 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
             "cpu_cores_busy": safe_ratio(whole.rate, whole.cpu_rate),
             "gpus": _gpus_during(contestants[0].block),
         },
-        "memory": hardware.memory(),
     }
-    return report | {"cache": _cache_report(before, cache_state(config.run.cache_dir))}
 
 
 def _inference(anakin: Any, params: Any, batch: int) -> Callable[[], Any]:
@@ -204,6 +217,8 @@ def figures(report: dict[str, Any]) -> dict[str, tuple[float | None, bool]]:
     for batch, times in report["inference_ms"].items():
         for percent in PERCENTILES:
             found[f"inference of {batch}, p{percent} ms"] = (times[f"p{percent}"], False)
+    if "host" in report:
+        found |= diagnose_host.figures(report["host"])
     found["first training call s"] = (report["first_call_seconds"]["training"], False)
     found["peak memory MiB"] = (memory["peak_rss_mib"], False)
     found["peak device memory MiB"] = (memory["peak_device_mib"], False)
@@ -221,6 +236,8 @@ def describe(report: dict[str, Any]) -> str:
         table(["figure", "value"], [[name, _number(value)] for name, (value, _) in figures(report).items()]),
         f"CPU: {busy['cpu_cores_busy']:.2f} of {facts['cores']} cores busy while training",
     ]
+    if "host" in report:
+        lines.append(diagnose_host.describe(report["host"]))
     for gpu in busy["gpus"]:
         lines.append("GPU: " + ", ".join(f"{key} {value}" for key, value in gpu.items()))
     where = cache["directory"] or "off (run.cache_dir is empty)"

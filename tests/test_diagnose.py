@@ -97,3 +97,28 @@ def test_mistakes_are_said_in_a_sentence(tmp_path):
 def test_an_override_may_stand_where_a_run_could():
     config = diagnose._configuration(arguments(*SETTINGS))
     assert config.ppo.num_envs == 8
+
+
+# ---- games on the host --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def host_report():
+    settings = ["env.id=battle", "network.hidden=[8]", "ppo.num_envs=4", "ppo.num_steps=4", "ppo.minibatches=1"]
+    settings += ["ppo.epochs=1", "ppo.shuffle_groups=1", "train.updates_per_call=1", "run.devices=1"]
+    return diagnose.diagnose(configs.load(None, [*settings, "run.cache_dir=''"]), seconds=0.05)
+
+
+def test_report_of_a_game_on_the_host(host_report):
+    json.dumps(host_report)
+    host = host_report["host"]
+    assert {"action", "env_step", "backward"} <= set(host["counters"])
+    assert 0 < host["figures"]["engine_busy"] <= 1 and host["buffer_mib"] > 0 and host["threads"]["actor"] >= 1
+    assert set(host_report["inference_ms"]) == {"1", "2"}  # half of the games: two blocks
+    text = diagnose.describe(host_report)
+    for part in ("env step, ms per 1,000 steps", "engine busy", "buffers MiB", "threads: ", "lag 1", "not told"):
+        assert part in text
+    later = copy.deepcopy(host_report)
+    later["host"]["counters"]["action"] /= 2
+    lines = diagnose.compare(host_report, later).splitlines()
+    assert next(line for line in lines if line.startswith("action, ms")).endswith("2.00")
