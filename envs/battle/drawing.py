@@ -285,8 +285,8 @@ def _legend(layout: Layout, y: float) -> str:
                 "asked": base + circle(x, y - 5, 9, "none", f'stroke="{GOLD}" stroke-width="3"'),
                 "subject": base + circle(x, y - 5, 9, "none", f'stroke="{PAPER}" {DASHED}'),
                 "wounded": base
-                + circle(x, y - 5, 6.5, "none", 'stroke="#fff" stroke-width="2.8"')
-                + path(f"M{number(x)},{number(y - 11.5)}a6.5,6.5 0 0 1 0,13", WOUND, 2.8),
+                + circle(x, y - 5, 8.5, "none", 'stroke="#fff" stroke-width="2.4"')
+                + path(f"M{number(x)},{number(y - 13.5)}a8.5,8.5 0 0 1 0,17", WOUND, 2.4),
                 "shocked": circle(x, y - 5, 8, SHOCK, 'stroke="#fff"') + text(x, y, "!", 13, "#fff", BOLD),
             }[item]
         )
