@@ -74,9 +74,9 @@ def _inference(config: Config, env: Env, batch: int) -> Block:
     import numpy as np
 
     from jaxrl import distributions
-    from jaxrl.networks.factory import make_network
+    from jaxrl.networks.factory import network_of
 
-    network = make_network(config.network, env)
+    network = network_of(config, env)
     params = network.init(jax.random.key(0))
     spec = env.observation_spec
     observation = jax.tree.map(lambda leaf: np.zeros((batch, *leaf.shape), leaf.dtype), spec)

@@ -9,8 +9,11 @@ import tracemalloc
 
 import pytest
 
-from jaxrl.sebulba import counters
+from jaxrl.config.schema import NetworkConfig
+from jaxrl.networks.factory import make_network
+from jaxrl.sebulba import counters, shares
 from jaxrl.sebulba.counters import NAMES, NULL, PREFIX, Timers
+from tests import games
 
 
 @pytest.fixture
@@ -100,6 +103,24 @@ def test_blocks_of_two_threads_do_not_mix():
     leave.set()
     thread.join()
     assert timers.report(1000)[PREFIX + "action"] >= 20.0 > own
+
+
+def test_updates_are_shared_out_between_forward_and_backward():
+    asked = []
+    timers = Timers(True, lambda: asked.append(1) or 0.25)
+    assert timers.report(1000) == {} and not asked  # only when there is something to share out
+    timers.add_ns("backward", 4_000_000)
+    assert timers.report(1000) == {PREFIX + "forward": 1.0, PREFIX + "backward": 3.0}
+    timers.add_ns("backward", 8_000_000)
+    assert timers.report(1000) == {PREFIX + "forward": 2.0, PREFIX + "backward": 6.0} and len(asked) == 1
+    assert Timers(False, lambda: 1 / 0).report(1000) == {}
+
+
+def test_the_share_is_measured():
+    env = games.TicTacToe()
+    network = make_network(NetworkConfig(hidden=(32,)), env)
+    once, thrice = (shares.forward_share(network, env, 64, forwards) for forwards in (1, 3))
+    assert 0 < once < 1 and 0 < thrice < 1
 
 
 def test_an_unknown_counter_is_refused():

@@ -8,6 +8,7 @@ between two calls, so the state holds everything, and a training is reproducible
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ from jaxrl.program import Failed, Program, placed_like
 from jaxrl.rollout import Actor
 from jaxrl.sebulba.counters import Timers
 from jaxrl.sebulba.policy import host_numbers
+from jaxrl.sebulba.shares import forward_share
 from jaxrl.sebulba.state import HostLanes
 from jaxrl.sebulba.storage import Storage
 
@@ -66,7 +68,10 @@ class HostDQN(Program):
         self.game: HostGame = env.game  # type: ignore[attr-defined]
         seats = make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
         self.actor = Actor(env, auto_reset(env), network_of(config, env), seats)
-        self.timers = Timers(config.sebulba.profile)
+        # The network looks at every transition once, and at its next state twice (once without `double`).
+        forwards = 3 if config.dqn.double else 2
+        share = functools.partial(forward_share, self.actor.network, env, config.dqn.batch, forwards)
+        self.timers = Timers(config.sebulba.profile, share)
         self._device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         self._policy, self._numbers = HostPolicy(self.actor), host_numbers(seats, tuple(self.game.bots), 0)
         self._first = jax.jit(self._first_arrays, out_shardings=self._device)

@@ -12,8 +12,8 @@ Every thread adds to numbers of its own, so that nothing is locked while games a
     opponent_turn  moves of scripted players inside the engine
     env_step       rules of the game, observations and masks inside the engine
     replay_sample  drawing the transitions to learn from
-    forward        the network and the loss of an update
-    backward       the rest of the update: gradients and optimizer
+    forward        the network and the loss of an update, told apart from backward as `jaxrl.sebulba.shares` says
+    backward       the rest of the update: gradients and optimizer; callers count whole updates here
     log            figures and their files
 
 Counters of several threads are summed: together they may exceed the wall clock. A counter inside another one counts in
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 NAMES = ("action", "opponent_turn", "env_step", "replay_sample", "forward", "backward", "log")
@@ -87,9 +88,16 @@ class Timers:
     backward: Span
     log: Span
 
-    def __init__(self, enabled: bool):
-        """Counters at 0, or, not `enabled`, ones that stay out of the way."""
+    def __init__(self, enabled: bool, forward_share: Callable[[], float] | None = None):
+        """Counters at 0, or, not `enabled`, ones that stay out of the way.
+
+        Args:
+          enabled: whether anything is measured.
+          forward_share: the share of `backward` that reports tell as `forward`; called once, at the first report.
+        """
         self.enabled = enabled
+        self._forward_share = forward_share
+        self._share = 0.0
         self._everyone: list[list[int]] = []
         self._cell = _Cell(self._everyone) if enabled else None
         self._reported = [0] * len(NAMES)
@@ -117,6 +125,13 @@ class Timers:
         if self._cell is None or steps <= 0:
             return {}
         totals = [sum(thread[index] for thread in list(self._everyone)) for index in range(len(NAMES))]
+        forward, backward = NAMES.index("forward"), NAMES.index("backward")
+        measure = self._forward_share
+        if measure is not None and totals[backward]:
+            self._forward_share, self._share = None, measure()
+        moved = int(self._share * totals[backward])
+        totals[forward] += moved
+        totals[backward] -= moved
         before, self._reported = self._reported, totals
         return {
             PREFIX + name: (total - earlier) / 1e3 / steps  # ns / 1e6 -> ms, * 1,000 steps
