@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from envs.errors import UserError, nearest
+from jaxrl.config.dqn_checks import check_dqn, check_dqn_game
 from jaxrl.config.league_checks import check_league, check_league_game, divides
 from jaxrl.config.schema import Config
+from jaxrl.config.sebulba_checks import check_sebulba
 
 MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.01, 100.0  # within them the fill of illegal logits stays out of reach
@@ -35,6 +37,7 @@ def check_numbers(config: Config) -> None:
         )
     _check_train(config)
     check_league(config)
+    check_dqn(config)
     if config.run.devices:
         check_devices(config, config.run.devices)
     size = config.network.transformer
@@ -119,6 +122,7 @@ def check_game(config: Config) -> None:
     ):
         raise UserError("evaluate.options change the seats, actions or observation of the game: leave those as in env.")
     _check_network(config, env)
+    _check_loop(config, env)
     for index, mix in enumerate(config.seats):
         path = f"seats.{index}"
         learners = env.num_players if mix.learners == "all" else int(mix.learners)
@@ -137,6 +141,17 @@ def check_game(config: Config) -> None:
             f"{config.env.id} has one seat only, so nobody wins or exploits: "
             "set evaluate.best_by to return and exploit.every to 0."
         )
+
+
+def _check_loop(config: Config, env: Any) -> None:
+    """Raises UserError if the game cannot be played by the loop that is asked for, or not as it is set up."""
+    from jaxrl.program import SEBULBA, loop_of
+
+    loop = loop_of(config, env)
+    if config.train.algorithm == "dqn":
+        check_dqn_game(config, env)
+    elif loop == SEBULBA:
+        check_sebulba(config)
 
 
 def _check_network(config: Config, env: Any) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from jaxrl.config.schema import PPOConfig
 from jaxrl.ppo.loss import Batch
-from jaxrl.ppo.state import TrainState
 from jaxrl.ppo.update import UpdateSums
 from jaxrl.rollout import RolloutSums
 
@@ -24,14 +25,14 @@ def of_play(played: RolloutSums) -> dict[str, jax.Array]:
 
 
 def of_learning(
-    learnt: UpdateSums, explained: jax.Array, state: TrainState, ppo: PPOConfig, count: int
+    learnt: UpdateSums, explained: jax.Array, state: Any, ppo: PPOConfig, count: int | jax.Array
 ) -> dict[str, jax.Array]:
     """Tags -> f32[].
 
     Args:
       learnt: sums over the minibatches of `count` updates.
       explained: f32[], sum of the explained variances of the updates.
-      state: after the last of them.
+      state: after the last of them; its `update` and `hyper` are read.
       ppo: the configuration.
       count: updates, at least 1.
     """

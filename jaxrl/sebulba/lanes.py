@@ -35,8 +35,8 @@ def first_lanes(program: Sebulba, state: SebulbaState, seed: int) -> HostLanes:
         mine = jax.tree.map(lambda leaf, s=share: leaf[s], (plan.odds, plan.lane_ids))
         with program.make_pool(actor, seed, groups=1) as pool:
             parts.append(_Beginning(program, pool, plan._replace(odds=mine[0], lane_ids=mine[1])).play())
-    host = [np.concatenate(leaves) for leaves in zip(*parts, strict=True)]
-    return HostLanes(*host[:4], episode_return=jax.device_put(host[4], program.by_lane))
+    blobs, controllers, episode, length, returns = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
+    return HostLanes(blobs, controllers, episode, length, jax.device_put(returns, program.by_lane))
 
 
 class _Beginning:

@@ -63,7 +63,7 @@ class Learner:
     def __post_init__(self) -> None:
         # Frozen, so assigned like this; compiled at their first call.
         lanes, steps, every = Spec(AXIS), Spec(None, AXIS), Spec()
-        core = Core(every, every, every, every, every, every, every, lanes)
+        core = Core._make([*[every] * 7, lanes])
         ends = Ends(lanes, lanes, lanes, lanes)
         learn = jax.shard_map(
             self._learn,

@@ -54,8 +54,9 @@ class Pipeline:
         now = time.monotonic()
         self._heard = dict.fromkeys(range(actors), now)  # when an actor was last heard of; inf while it waits
         self._stepped = dict.fromkeys(range(actors), False)
-        self.waited_actors = 0.0  # seconds, over all actors
-        self.waited_learner = 0.0
+        self._waiting: dict[int, float] = {}  # actor -> since when
+        self._waited = 0.0  # seconds that actors have waited, but for those who still do
+        self.waited_learner = 0.0  # seconds
         self.depths = 0  # sum over `take` of the rollouts that were there
 
     # ---- actors -------------------------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ class Pipeline:
         start = time.monotonic()
         warned = False
         with self._changed:
-            self._heard[actor] = float("inf")
+            self._heard[actor], self._waiting[actor] = float("inf"), start
             while not self._closed:
                 free = rollout < self._released + len(self._storages)
                 if free and rollout in self._published:
@@ -79,7 +80,7 @@ class Pipeline:
                     LOG.info("actor %d has waited %.0f s for the learner; nothing is lost", actor, self._timeout)
                     warned = True
             now = time.monotonic()
-            self.waited_actors += now - start
+            self._waited += now - self._waiting.pop(actor)
             self._heard[actor] = now
             if self._closed:
                 raise Closed
@@ -104,6 +105,12 @@ class Pipeline:
         with self._changed:
             self._fault = self._fault or error
             self._changed.notify_all()
+
+    @property
+    def waited_actors(self) -> float:
+        """Seconds that actors have waited for storage and parameters, the sum over all of them."""
+        with self._changed:
+            return self._waited + sum(time.monotonic() - since for since in self._waiting.values())
 
     @property
     def closed(self) -> bool:

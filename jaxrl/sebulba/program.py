@@ -40,6 +40,7 @@ from jaxrl.sebulba.learner import AXIS, Core, Learner, Sums
 from jaxrl.sebulba.pipeline import Fault, Stopped
 from jaxrl.sebulba.policy import Policy, host_numbers
 from jaxrl.sebulba.session import Session
+from jaxrl.sebulba.shares import forward_share
 from jaxrl.sebulba.state import Acting, HostLanes, SebulbaState
 from jaxrl.sebulba.storage import Storage, make_storage
 
@@ -61,7 +62,8 @@ class Sebulba(Program):
         self.config, self.env, self.game, self.actor, self.mesh = config, env, game, actor, mesh
         self.learner = Learner(config, actor, mesh, tuple(game.stat_names))
         self.policy = Policy(actor)
-        self.timers = Timers(config.sebulba.profile)
+        share = functools.partial(forward_share, actor.network, env, config.minibatch_size)
+        self.timers = Timers(config.sebulba.profile, share)
         self.numbers = host_numbers(actor.seats, game.bots, config.league.snapshots)
         self._first = jax.jit(self._first_arrays, out_shardings=self._replicated)
         self._session: Session | None = None
@@ -161,8 +163,8 @@ class Sebulba(Program):
         """One update from a rollout that was played with `behaviour`."""
         league, pool = self.config.league, state.pool
         born = behaviour.pool.born if behaviour.pool is not None and league.snapshots else None
-        played = storage.played(may_truncate=self.game.may_truncate, varied=self.policy.varied)
-        played, ends = self.learner.place(*played)
+        views = storage.played(may_truncate=self.game.may_truncate, varied=self.policy.varied)
+        played, ends = self.learner.place(*views)
         opt_state, sums, core = self.learner.learn(
             state.opt_state, sums, _core(state), (behaviour.params, behaviour.version), born, played, ends
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import numpy as np
 from flax import struct
 
 from jaxrl.league.pool import PoolState
@@ -17,11 +16,11 @@ class HostLanes:
     """The games in progress as they stand before the next rollout to be learnt from; leading axis B. Arrays of the
     host, but for the returns."""
 
-    blobs: np.ndarray  # u8[B, S], the engine's own states, random streams included
-    controllers: np.ndarray  # i8[B, P], who holds each seat of the running game, as in `jaxrl.league.seats`
-    episode: np.ndarray  # u32[B], games ended in this lane
-    length: np.ndarray  # i32[B], decisions so far in this game, by all seats
-    episode_return: jax.Array  # f32[B, P], so far in this game
+    blobs: Any  # u8[B, S], the engine's own states, random streams included
+    controllers: Any  # i8[B, P], who holds each seat of the running game, as in `jaxrl.league.seats`
+    episode: Any  # u32[B], games ended in this lane
+    length: Any  # i32[B], decisions so far in this game, by all seats
+    episode_return: Any  # f32[B, P], so far in this game
 
 
 @struct.dataclass
@@ -42,4 +41,5 @@ class SebulbaState(TrainState):
     played with, and so arrives at the same state.
     """
 
+    lanes: HostLanes  # type: ignore[assignment]
     acting: tuple[Acting, ...] = ()  # of the next `sebulba.lag` rollouts

@@ -74,8 +74,8 @@ class Storage:
     def renew(self) -> None:
         """Leaves the lanes of the last rollout to whoever holds them now."""
         old = self.after
-        fresh = [np.empty_like(leaf) for leaf in (old.blobs, old.controllers, old.episode, old.length)]
-        self.after = HostLanes(*fresh, episode_return=old.episode_return)
+        blobs, controllers, episode, length = map(np.empty_like, (old.blobs, old.controllers, old.episode, old.length))
+        self.after = HostLanes(blobs, controllers, episode, length, episode_return=None)
         self.restarted[:] = False
 
     def copy_questions(self, last: Storage, blocks: Sequence[int]) -> None:
@@ -132,7 +132,7 @@ def make_storage(game: HostGame, steps: int, lanes: int, actors: int, groups: in
         controllers=np.empty((lanes, seats), np.int8),
         episode=np.empty(lanes, np.uint32),
         length=np.empty(lanes, np.int32),
-        episode_return=None,  # type: ignore[arg-type]  # the learner's to know
+        episode_return=None,  # the learner's to know
     )
     return Storage(
         steps=steps,

@@ -1,0 +1,103 @@
+"""Trainings with actors for tests: small, and with engines that can be made to fail."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from envs.host.env import HostEnv
+from jaxrl.config.schema import Config, LeagueConfig, SebulbaConfig
+from jaxrl.sebulba.program import Sebulba, make_sebulba
+from tests.host_games import Board, HostTicTacToe, TicTacToeGame
+from tests.training import small_config
+
+EVERYBODY = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snapshot_every=1, half_life=50.0)
+ONE_SLOT = LeagueConfig(opponents=("self", "snapshots"), snapshots=1, snapshot_every=1, self_play=0.3)
+
+
+def sebulba_config(*, league: LeagueConfig | None = None, sebulba: dict[str, Any] | None = None, **settings) -> Config:
+    """As `small_config`, with these keys of the section `sebulba`."""
+    config = small_config(**({"num_envs": 16, "calls": 50, "stagger": 5} | settings))
+    actors = SebulbaConfig(**({"threads": 2, "timeout": 30.0} | (sebulba or {})))
+    return dataclasses.replace(config, league=league or LeagueConfig(), sebulba=actors)
+
+
+def sebulba_program(config: Config, env: HostEnv | None = None) -> Sebulba:
+    """A program for TicTacToe, or for another game."""
+    return make_sebulba(config, env or HostTicTacToe(opening=True))
+
+
+def run(program: Sebulba, state: Any, calls: int) -> tuple[Any, dict[str, Any]]:
+    """The state after some calls, and the metrics of the last one."""
+    metrics: dict[str, Any] = {}
+    for _ in range(calls):
+        state, metrics = program.run(state)
+    return state, metrics
+
+
+def threads_left(names: tuple[str, ...] = ("actor", "engine")) -> list[str]:
+    """The names of threads that should be gone; waits a little for those that are ending."""
+    until = time.monotonic() + 5.0
+    while True:
+        left = [thread.name for thread in threading.enumerate() if thread.name.startswith(names)]
+        if not left or time.monotonic() > until:
+            return left
+        time.sleep(0.02)
+
+
+# ---- engines that fail --------------------------------------------------------------------------------------------
+
+
+class Trouble:
+    """What a board does at each move: nothing, until the file named in TROUBLE exists (or from the start, if it is
+    empty); then game `game` raises or hangs."""
+
+    def __init__(self, game: int, kind: str):
+        self.game, self.kind = game, kind
+
+    def __call__(self, board: Board, action: int) -> None:
+        if board.slot != self.game or not os.path.exists(os.environ["TROUBLE"]):
+            return
+        if self.kind == "raise":
+            raise ZeroDivisionError("the dice are lost")
+        while os.path.exists(os.environ["TROUBLE"]):
+            time.sleep(0.01)
+
+
+class Troubled(HostEnv):
+    """TicTacToe whose game 17 fails as soon as there is trouble."""
+
+    id, version = "troubled", "1"
+
+    def __init__(self, *, kind: str = "raise", game: int = 17):
+        """A game.
+
+        Args:
+          kind: raise or hang.
+          game: which of the games.
+        """
+        super().__init__(TicTacToeGame(opening=True, fault=Trouble(game, kind)))
+
+
+class Slow(HostEnv):
+    """TicTacToe that takes its time."""
+
+    id, version = "slow", "1"
+
+    def __init__(self, *, milliseconds: float = 5.0):
+        """A game.
+
+        Args:
+          milliseconds: for each move.
+        """
+        super().__init__(TicTacToeGame(opening=True, fault=lambda board, action: time.sleep(milliseconds / 1e3)))
+
+
+def same_leaves(left: Any, right: Any) -> bool:
+    """Whether two flat records of arrays agree bit by bit."""
+    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
