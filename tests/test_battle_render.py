@@ -110,6 +110,14 @@ def test_conditions_leave_out_what_a_stronger_word_tells(opening):
     assert render.conditions(opening, squad) == ["shocked", "advanced"]
 
 
+def test_a_side_without_models_loses_also_if_it_is_ahead(opening):
+    last = opening._replace(question=None, end=1, winner=1, points=(30, 20))
+    assert render.outcome(last) == "side 0 is wiped out: side 1 wins, 20 to 30"
+    assert (
+        render.outcome(last._replace(end=3, winner=None, points=(5, 5)), 0) == "the last round is over: a draw, 5 to 5"
+    )
+
+
 # ---- drawings -------------------------------------------------------------------------------------------------------
 
 
@@ -138,10 +146,10 @@ def test_a_drawing_is_small_and_always_the_same(played):
 def test_a_battle_ends_with_its_result_in_all_pictures(played):
     last = played.views[-1]
     assert last.over and last.winner in (0, 1)
-    high, low = max(last.points), min(last.points)
+    own, other = last.points[last.winner], last.points[1 - last.winner]
     for text in (render.render_text(last), drawing.draw(last), film.film(film.record(played.steps[-3:]))):
-        assert f"side {last.winner} wins, {high} to {low}" in text
-    assert f"you win, {high} to {low}" in render.render_text(last, last.winner)
+        assert f"side {last.winner} wins, {own} to {other}" in text
+    assert f"you win, {own} to {other}" in render.render_text(last, last.winner)
 
 
 def test_names_of_users_cannot_break_a_page_or_a_terminal(tmp_path):

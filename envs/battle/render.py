@@ -46,11 +46,12 @@ def ask(view: Position, seat: int | None = None) -> str:
 
 def outcome(view: Position, seat: int | None = None) -> str:
     """How the battle ended: "the last round is over: side 0 wins 20 to 15"."""
-    ours, theirs = view.points
-    points = f"{max(ours, theirs)} to {min(ours, theirs)}"
     if view.winner is None:
-        return f"{ENDS[view.end]}: a draw, {points}"
+        return f"{ENDS[view.end]}: a draw, {view.points[0]} to {view.points[1]}"
     verb = "win" if view.winner == seat else "wins"
+    points = (
+        f"{view.points[view.winner]} to {view.points[1 - view.winner]}"  # a side without models loses also if ahead
+    )
     return f"{ENDS[view.end]}: {side_name(view.winner, seat, capital=False)} {verb}, {points}"
 
 
