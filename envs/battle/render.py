@@ -107,7 +107,8 @@ def _units(view: Position, side: int, seat: int | None) -> list[str]:
 
 def conditions(view: Position, squad: Squad) -> list[str]:
     """What is to be known of a unit besides its losses, in words; what a stronger word tells is left out."""
-    flags = squad.flags
+    flags, question = squad.flags, view.question
+    asked = question is not None and (question.side, question.unit) == (squad.side, squad.index)
     words = {  # the most important first: a terminal may have no room for all
         "shocked": "shocked" in flags,
         "engaged": (squad.side, squad.index) in view.engaged,
@@ -117,7 +118,7 @@ def conditions(view: Position, squad: Squad) -> list[str]:
         "fell back": "fell" in flags,
         "charged": "charged" in flags,
         "moved": "moved" in flags and not flags & {"advanced", "fell", "charged"},
-        "fought": "fought" in flags and view.phase == "fight",
+        "fought": "fought" in flags and view.phase == "fight" and not asked,  # whose turn has come is marked as well
     }
     return [word for word, holds in words.items() if holds]
 
