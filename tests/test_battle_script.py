@@ -130,46 +130,43 @@ def test_blows_go_where_they_do_most():
     assert [battle.script(style) for style in STYLES] == [41] * 5
 
 
-def score_of_charge(battle: Battle, unit_: int, target: int, d2: int, on_objective: bool, bias: int) -> int:
-    guns, blades = shares(battle, 0, unit_)
-    their_guns, their_blades = shares(battle, 1, target)
-    needed, ways = needed_roll(d2)
-    m = blades[target]
-    v = m - their_blades[unit_] * (1000 - m) // 1000 + their_guns[unit_] // 2 - max(guns) // 2 + bias
-    v += 100 * on_objective
-    return v * ways // 36 if ways >= 6 else -(10**6)
+def scores_of_charges(battle: Battle, bias: int) -> dict[int, int]:
+    """Action -> score of unit 0 of side 0 for not charging, and for each enemy within 12."""
+    own, *enemies = [[divmod(cell, 48) for cell in each[3]] for side in battle.state()[4] for each in side]
+    guns, blades = shares(battle, 0, 0)
+    scores = {DECLINE: 0}
+    for j, cells in enumerate(enemies):
+        d2 = min((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 for a in own for b in cells)
+        if d2 > 144 or needed_roll(d2)[1] < 6:
+            continue
+        m, (their_guns, their_blades) = blades[j], shares(battle, 1, j)
+        v = m - their_blades[0] * (1000 - m) // 1000 + their_guns[0] // 2 - max(guns) // 2 + bias
+        v += 100 * any((row - 15) ** 2 + (col - 24) ** 2 <= 9 for row, col in cells)
+        scores[33 + j] = v * needed_roll(d2)[1] // 36
+    return scores
 
 
 def test_charges():
     """Random positions of one unit and three enemies, compared with the formula."""
-    bias = [0, 200, -200, 0, -100]
     rng = np.random.default_rng(3)
     kinds = [unit(), unit(melee={**BLADE, "A": 4}), unit(ranged={**GUN, "A": 4})]
     battle = make([unit(melee={**BLADE, "A": 4, "S": 5}, ranged={**GUN, "A": 1})], kinds)
     taken = set()
     for _ in range(60):
-        arrange(battle, 0, 0, cross(15, 20, rng.integers(1, 6)), lead=1)
-        places = [(15, 29), (6, 20), (24, 20)] + rng.integers(-1, 2, (3, 2))
-        for j, (row, col) in enumerate(places):
-            arrange(battle, 1, j, cross(int(row), int(col), rng.integers(1, 6)), lead=int(rng.integers(1, 3)))
-        pose(battle, CHARGE, 0, unit=0)
-        state = battle.state()[4]
-        cells = [[np.divmod(cell, 48) for cell in each[3]] for side in state for each in side]
-        scores = {0: 0}
+        models = rng.integers(1, 6, 4).tolist()
+        places = (np.array([(15, 20), (15, 29), (6, 20), (24, 20)]) + rng.integers(-1, 2, (4, 2))).tolist()
+        arrange(battle, 0, 0, cross(places[0][0], places[0][1], models[0]), lead=1)
         for j in range(3):
-            pairs = [(a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 for a in cells[0] for b in cells[1 + j]]
-            on = any((r - 15) ** 2 + (c - 24) ** 2 <= 9 for r, c in cells[1 + j])
-            if min(pairs) <= 144:
-                scores[33 + j] = (min(pairs), on)
-        for style in STYLES:
-            values = {
-                action: 0 if action == 0 else score_of_charge(battle, 0, action - 33, *found, bias[style])
-                for action, found in scores.items()
-            }
-            best = max(values.values())
-            assert battle.script(style) == min(action for action, value in values.items() if value == best)
-            taken.add(battle.script(style))
-    assert {0} < taken and len(taken) >= 3  # the comparison has seen charges and refusals
+            arrange(
+                battle, 1, j, cross(places[1 + j][0], places[1 + j][1], models[1 + j]), lead=int(rng.integers(1, 3))
+            )
+        pose(battle, CHARGE, 0, unit=0)
+        for style, bias in zip(STYLES, (0, 200, -200, 0, -100), strict=True):
+            scores = scores_of_charges(battle, bias)
+            best = min(action for action, score in scores.items() if score == max(scores.values()))
+            assert battle.script(style) == best
+            taken.add(best)
+    assert taken == {DECLINE, 33, 34, 35}
 
 
 def test_a_charge_needs_a_blade_and_six_ways():
