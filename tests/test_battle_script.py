@@ -155,11 +155,8 @@ def test_charges():
     for _ in range(60):
         models = rng.integers(1, 6, 4).tolist()
         places = (np.array([(15, 20), (15, 29), (6, 20), (24, 20)]) + rng.integers(-1, 2, (4, 2))).tolist()
-        arrange(battle, 0, 0, cross(places[0][0], places[0][1], models[0]), lead=1)
-        for j in range(3):
-            arrange(
-                battle, 1, j, cross(places[1 + j][0], places[1 + j][1], models[1 + j]), lead=int(rng.integers(1, 3))
-            )
+        for k, (row, col) in enumerate(places):
+            arrange(battle, min(k, 1), max(k - 1, 0), cross(row, col, models[k]), lead=int(rng.integers(1, 3)))
         pose(battle, CHARGE, 0, unit=0)
         for style, bias in zip(STYLES, (0, 200, -200, 0, -100), strict=True):
             scores = scores_of_charges(battle, bias)
