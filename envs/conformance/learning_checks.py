@@ -120,8 +120,7 @@ def duplicate_deals(probe: Probe) -> str:
         action, step_keys = probe.random_action(one, probe.keys(3 * t, probe.games)), probe.keys(3 * t + 1, probe.games)
         one = probe.step(one, action, step_keys)
         other = probe.step(other, action, probe.keys(3 * t + 2, probe.games))
-        shown = [(state.legal_action_mask, state.rewards) for state in (one, other)]
-        if difference(*shown) is not None:
+        if difference((one.legal_action_mask, one.rewards), (other.legal_action_mask, other.rewards)) is not None:
             return "chance is not fixed by the deal: duplicate deals share the first state only"
     return "every chance event is fixed by the deal"
 

@@ -2,7 +2,7 @@
 
 The state of a game is its saved bytes. A step hands whole states to the engine and takes whole states back, all
 randomness comes from the key, and nothing is remembered in between. So `vmap`, `scan`, search, evaluation, tournaments
-and the conformance suite work as with a compiled game, none of which an ordered callback to an engine with a memory would
+and the conformance suite work as with a compiled game, which an ordered callback to an engine with a memory would not
 allow. `HostPool` (`envs.host.bridge`) is the fast way to play many.
 """
 
