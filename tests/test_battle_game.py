@@ -141,6 +141,27 @@ def test_a_position_is_that_of_the_saved_battle():
     )
 
 
+def test_features_look_up_the_unit_in_question(small):
+    """Behind the observation: the deciding unit's row, the subject's, and where everything is from there."""
+    battle, met = Battle(small.game.rules, seed=4), set()
+    while not battle.over:
+        observation = battle.observe(battle.side)
+        features = np.asarray(small.features(observation))
+        units = observation[:960].reshape(16, 60)
+        np.testing.assert_array_equal(features[:1051], observation)
+        own = units[battle.unit] if battle.unit >= 0 else np.zeros(60)
+        subject = units[8 + battle.subject] if battle.subject >= 0 else np.zeros(60)
+        np.testing.assert_array_equal(features[1051:1171], [*own, *subject])
+        place = (own if battle.unit >= 0 else subject)[[5, 6]]
+        expected = np.where(units[:, :1] > 0, units[:, 5:7] - place, 0)
+        np.testing.assert_allclose(features[1171:1203].reshape(16, 2), expected, atol=1e-6)
+        marker = observation[960 + 41 :][1:3] - place
+        np.testing.assert_allclose(features[1203:1205], marker, atol=1e-6)
+        met.add((battle.unit >= 0, battle.subject >= 0))
+        battle.step(battle.bot(2))
+    assert {(True, False), (False, True)} <= met, "questions with a deciding unit, and with a subject only"
+
+
 # ---- the contract ---------------------------------------------------------------------------------------------------
 
 
