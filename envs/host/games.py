@@ -29,7 +29,7 @@ class Battle(HostEnv):
     def features(self, observation: Any) -> jax.Array:
         """f32[1219]: the observation, and what a dense network would have to learn to look up in it.
 
-        Behind it stand the row of the deciding unit and that of the subject (zeros without one), and where all units and
+        Behind it stand the rows of the deciding unit and of the subject (zeros without one), and where all units and
         objectives are as seen from the unit in question: the deciding one, or the subject if there is none.
         """
         observation = observation.astype(jnp.float32)
