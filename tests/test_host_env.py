@@ -176,3 +176,14 @@ def test_the_battle_is_registered():
     assert registry.game_module("battle", "verify").__name__ == "envs.battle.verify"
     state = battle.init(jax.random.key(0))
     assert battle.render(state) and battle.bots.keys() == dict.fromkeys(battle.game.bots).keys()
+
+
+def test_dice_are_not_fixed_by_the_deal():
+    notes = [
+        conformance.check(env, games=4, only=["duplicate_deals"]).results[0].note for env in (battle(), TicTacToe())
+    ]
+    assert "chance is not fixed" in notes[0] and "every chance event is fixed" in notes[1]
+
+
+def battle():
+    return registry.make("battle", rounds=2)
