@@ -1,0 +1,75 @@
+"""Small DQN trainings for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.core import Env
+from jaxrl.config.schema import (
+    Config,
+    DQNConfig,
+    LeagueConfig,
+    NetworkConfig,
+    RunConfig,
+    Schedule,
+    SeatMix,
+    SebulbaConfig,
+    TrainConfig,
+)
+from jaxrl.dqn.program import make_dqn
+from jaxrl.networks.factory import network_of
+from jaxrl.program import Program
+
+
+def dqn_config(
+    *,
+    seats: tuple[SeatMix, ...] = (SeatMix(),),
+    league: LeagueConfig | None = None,
+    hidden: tuple[int, ...] = (32,),
+    updates: int = 4,
+    calls: int = 2,
+    seeds: int = 1,
+    sebulba: SebulbaConfig | None = None,
+    **dqn: Any,
+) -> Config:
+    """A configuration that compiles in seconds; keyword arguments beyond the named ones are keys of `dqn`."""
+    defaults: dict[str, Any] = {
+        "num_envs": 16,
+        "num_steps": 8,
+        "updates": 4,
+        "batch": 32,
+        "capacity": 2048,
+        "learning_starts": 200,
+        "target_every": 50,
+        "learning_rate": Schedule("constant", 1e-3),
+    }
+    settings = DQNConfig(**(defaults | dqn))
+    steps = settings.num_envs * settings.num_steps * updates * calls
+    return Config(
+        run=RunConfig(seeds=seeds),
+        seats=seats,
+        league=league or LeagueConfig(),
+        network=NetworkConfig(hidden=hidden),
+        dqn=settings,
+        sebulba=sebulba or SebulbaConfig(threads=1),
+        train=TrainConfig(algorithm="dqn", total_steps=steps, updates_per_call=updates),
+    )
+
+
+def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Program, Any, dict[str, Any]]:
+    """Runs `calls` calls; returns the program, the state and the last metrics."""
+    program = make_dqn(config, env)
+    state, metrics = program.init(seed), {}
+    for _ in range(calls):
+        state, metrics = program.run(state)
+    return program, state, {name: float(np.mean(value)) for name, value in jax.device_get(metrics).items()}
+
+
+def action_values(config: Config, env: Env, params: Any, observations: Any, masks: np.ndarray) -> np.ndarray:
+    """f32[N, A] of N observations."""
+    evaluate = jax.jit(jax.vmap(network_of(config, env).evaluate, in_axes=(None, 0, 0)))
+    return np.asarray(evaluate(params, jnp.asarray(observations), jnp.asarray(masks))[0])
