@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 
 import numpy as np
 import pytest
@@ -262,6 +263,14 @@ def test_replay_contestants_do_their_jobs():
     assert [each.units for each in team] == [8.0, 8.0, 32.0, 32.0, 32.0, 32.0]
 
 
+def test_an_engine_as_slow_as_one_likes():
+    play = EnginePlay(host.WorkGame(200.0).engine(2, 0), [0, 0])
+    start = time.perf_counter()
+    assert play.play(50) == (100, 0, 0) and play.play(50)[1] == 2
+    assert 0.04 <= time.perf_counter() - start
+    assert table.busy({"engine_busy": {"10": 0.5}, "threads": 2}).splitlines()[-1].split() == ["10", "us", "50.0", "%"]
+
+
 def test_the_noop_game_is_what_the_engine_says():
     game, engine = host.NoopGame(), NoopEngine(1)
     assert (game.num_players, game.num_actions, game.num_features, game.state_bytes, len(game.info_names)) == (
@@ -320,7 +329,7 @@ def test_every_part_is_measured(monkeypatch):
     monkeypatch.setattr(host_command, "BATCHES", (4, 8))
     monkeypatch.setattr(host_command, "REPLAY", {"capacity": 64, "batch": 8, "games": 4})
     monkeypatch.setattr(host_command, "DECISIONS", 20_000)
-    parts = [part for part in host_command.PARTS if part not in ("training", "peers")]
+    parts = [part for part in host_command.PARTS if part not in ("training", "busy", "peers")]
     effort = command.Effort(1, 0.001, ())
     found = {name: run() for _, name, run in host_command.plan(noop_config(), effort, parts, False)}
     json.dumps({name: report for name, (report, _) in found.items()})

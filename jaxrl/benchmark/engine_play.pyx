@@ -2,12 +2,74 @@
 
 `EnginePlay` plays many games in one call without the GIL, scripted players on all seats: the speed of the engine, with
 and without observations, which everything around it is compared with. `SingleGame` is one game behind plain Python
-calls, as a Gymnasium environment needs it.
+calls, as a Gymnasium environment needs it. `WorkEngine` is an engine as slow as one likes.
 """
+
+from libc.string cimport memcpy
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from envs.host.engine cimport Engine
 
 import numpy as np
+
+
+cdef inline long long _now() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <long long>now.tv_sec * 1000000000 + now.tv_nsec
+
+
+cdef class WorkEngine(Engine):
+    """Games in which nothing happens, slowly: an engine that takes so many ns of a core for each decision.
+
+    Args:
+      num_games: N.
+      work_ns: what a step takes.
+      length, num_features, num_actions: as of `envs.host.engine.NoopEngine`; observations are all 0.
+    """
+
+    cdef readonly long long work_ns
+    cdef readonly int length
+    cdef int[::1] _time
+
+    def __init__(self, num_games, work_ns, *, length=100, num_features=16, num_actions=8):
+        self.num_games, self.num_players, self.num_actions, self.num_features = num_games, 2, num_actions, num_features
+        self.num_stats, self.num_info, self.state_bytes, self.num_bots = 0, 0, 4, 1
+        self.work_ns, self.length = work_ns, length
+        self._time = np.zeros(num_games, np.int32)
+
+    cdef int start(self, Py_ssize_t game) noexcept nogil:
+        self._time[game] = 0
+        return 0
+
+    cdef int step(self, Py_ssize_t game, int action) noexcept nogil:
+        cdef long long end = _now() + self.work_ns
+        self._time[game] += 1
+        while _now() < end:
+            pass
+        return 0
+
+    cdef int bot(self, Py_ssize_t game, int number) noexcept nogil:
+        return 0 if number == 0 else -2
+
+    cdef int player(self, Py_ssize_t game) noexcept nogil:
+        return -1 if self._time[game] >= self.length else self._time[game] & 1
+
+    cdef bint legal(self, Py_ssize_t game, int action) noexcept nogil:
+        return 0 <= action < self.num_actions
+
+    cdef int ended(self, Py_ssize_t game) noexcept nogil:
+        return self._time[game] >= self.length
+
+    cdef void save(self, Py_ssize_t game, unsigned char* out) noexcept nogil:
+        memcpy(out, &self._time[game], 4)
+
+    cdef int load(self, Py_ssize_t game, const unsigned char* data) noexcept nogil:
+        memcpy(&self._time[game], data, 4)
+        return 0
+
+    def error(self, Py_ssize_t game, int code) -> str:
+        return "there is no such bot"
 
 
 cdef class EnginePlay:

@@ -44,6 +44,24 @@ class NoopGame(HostGame):
         return NoopEngine(num_games, num_features=self.num_features, num_actions=self.num_actions)
 
 
+class WorkGame(HostGame):
+    """Games in which nothing happens, slowly: what a training makes of an engine that costs so much."""
+
+    id, version = "work", "1"
+    num_players, num_actions, num_features, state_bytes = 2, 8, 16, 4
+
+    def __init__(self, work_us: float):
+        """An engine that takes `work_us` microseconds of a core for each decision."""
+        self.work_us = work_us
+
+    def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> Any:
+        """An engine that waits; `seed` and `first_slot` change nothing."""
+        from jaxrl.benchmark.engine_play import WorkEngine
+
+        sizes = {"num_features": self.num_features, "num_actions": self.num_actions}
+        return WorkEngine(num_games, int(1e3 * self.work_us), **sizes)
+
+
 def find_game(env_id: str, options: dict[str, Any]) -> HostGame:
     """The host game of a registered name; "" is the one in which nothing happens."""
     if not env_id:

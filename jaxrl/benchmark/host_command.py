@@ -15,11 +15,16 @@ from jaxrl.config import Config
 if TYPE_CHECKING:
     from jaxrl.benchmark.command import Effort, Step
 
-PARTS = ("environment", "bots", "bridge", "replay", "allocations", "training", "peers")
+PARTS = ("environment", "bots", "bridge", "replay", "allocations", "training", "busy", "peers")
 BATCHES = (64, 1024)  # games side by side: about what an actor has, and what fills the memory caches
 NOOP: dict[str, Any] = {"env": "", "options": {}, "batch": 1024}  # the game in which nothing happens
 PROCESSES = 8  # games of AsyncVectorEnv; each of them is a process
 REPLAY = {"capacity": 100_000, "batch": 384, "games": 64}
+WORK_US = [1, 10, 100, 1000]  # what a decision costs in engines of different speed
+SMALL = [  # a small network and one actor with 64 games in two blocks: while one is stepped, the other is answered
+    *("network.hidden=[32]", "ppo.num_envs=64", "ppo.num_steps=32", "ppo.epochs=1", "ppo.minibatches=4"),
+    *("sebulba.actors=1", "sebulba.groups=2", "train.updates_per_call=4", "run.devices=1"),
+]
 DECISIONS = 1_000_000  # that the allocations are counted over
 Found = tuple[dict[str, Any], str]
 
@@ -42,6 +47,7 @@ def plan(config: Config, effort: Effort, parts: list[str], peers: bool) -> list[
         "replay": ("prioritised replay: our sum-tree and one in Python", "replay", lambda: _replay(effort)),
         "allocations": ("allocations while playing", "allocations", lambda: _allocations(config, cores)),
         "training": ("training", "training", lambda: _training(config, effort)),
+        "busy": ("how busy training keeps the engine's threads", "busy", lambda: _busy(config, cores)),
         "peers": ("AsyncVectorEnv around the same engine", "async_vector_env", lambda: _peers(config, effort, cores)),
     }
     return [steps[part] for part in parts]
@@ -140,6 +146,14 @@ def _training(config: Config, effort: Effort) -> Found:
     question = Question("host_training", {"config": tree}, config.run.devices or 1)
     [answer] = ask([question], rounds=min(5, effort.rounds), seconds=2 * effort.seconds)
     return answer.as_dict(), table.host_training(answer.results, answer.facts)
+
+
+def _busy(config: Config, cores: int) -> Found:
+    """The share of the time that the engine's threads work, for engines of different speed and a small network."""
+    small = configs.load(None, [*SMALL, f"env.id={config.env.id}", f"sebulba.threads={min(2, cores)}"])
+    job = {"config": configs.to_dict(small), "work_us": WORK_US, "calls": 4}
+    [answer] = ask([Question("host_busy", job)])
+    return dict(answer.facts), table.busy(answer.facts)
 
 
 def _peers(config: Config, effort: Effort, cores: int) -> Found:

@@ -164,6 +164,29 @@ def host_training(job: Job) -> Team:
     return Team(contestants, both[1].facts, stack.close)
 
 
+def host_busy(job: Job) -> Team:
+    """How busy trainings keep the threads of engines that cost so much; nothing to time, the facts tell.
+
+    Args:
+      job: {"config": tree, "work_us": [...], "calls": of `run` for each, the first one not counted}.
+    """
+    from envs.host.env import HostEnv
+    from jaxrl import config as configs
+    from jaxrl.benchmark import host
+    from jaxrl.benchmark.host_training import Training
+    from jaxrl.runs import enable_compilation_cache
+
+    config = configs.from_dict(job["config"])
+    enable_compilation_cache(config.run.cache_dir)  # trainings of one shape
+    busy = {}
+    for work in job["work_us"]:
+        with contextlib.closing(Training(config, HostEnv(host.WorkGame(work)), profile=True)) as training:
+            for _ in range(job["calls"]):
+                training.block()
+            busy[str(work)] = training.facts["figures"]["engine_busy"]
+    return Team([], {"engine_busy": busy, "threads": training.facts["threads"].get("engine", 0)})
+
+
 def replay(job: Job) -> Team:
     """Sum-trees; see `jaxrl.benchmark.replay`.
 
@@ -216,6 +239,7 @@ JOBS: dict[str, Callable[[Job], Team]] = {
     "pure_ppo": pure_ppo,
     "sb3": sb3,
     "compilation": compilation,
+    "host_busy": host_busy,
     "host_play": host_play,
     "host_training": host_training,
     "replay": replay,

@@ -174,6 +174,12 @@ def host_training(results: Sequence[Result], facts: dict[str, Any]) -> str:
     return "\n".join([table(header, rows), host_time(facts)])
 
 
+def busy(facts: dict[str, Any]) -> str:
+    """How busy the engine's threads are, by what a decision costs."""
+    rows = [[f"{work} us", f"{100 * share:.1f} %"] for work, share in facts["engine_busy"].items()]
+    return table([f"a decision takes, {facts['threads']} engine threads", "busy"], rows)
+
+
 def host_time(facts: dict[str, Any]) -> str:
     """Where the time of a training on the host goes; of `jaxrl.benchmark.host_training`."""
     rows = [[name.replace("_", " "), f"{value:.3f}"] for name, value in facts["figures"].items()]
