@@ -20,10 +20,8 @@ def test_games_of_an_actor(name, games):
     assert config.train.algorithm == "ppo" and config.env.id == "battle"
 
 
-def test_the_balanced_one_is_the_steadier_one():
+def test_the_balanced_one_meets_many_opponents():
     speed, balance = configs.load("battle_speed"), configs.load("battle_balance")
-    assert balance.ppo.learning_rate.start < speed.ppo.learning_rate.start
-    assert balance.ppo.target_kl < speed.ppo.target_kl
     assert {"self", "snapshots", "balanced"} <= set(balance.league.opponents) and not speed.league.opponents
 
 
