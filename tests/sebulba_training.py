@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from envs.host.env import HostEnv
 from jaxrl.config.schema import Config, LeagueConfig, SebulbaConfig
+from jaxrl.runs import enable_compilation_cache
 from jaxrl.sebulba.program import Sebulba, make_sebulba
 from tests.host_games import Board, HostTicTacToe, TicTacToeGame
 from tests.training import small_config
 
-EVERYBODY = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snapshot_every=1, half_life=50.0)
-ONE_SLOT = LeagueConfig(opponents=("self", "snapshots"), snapshots=1, snapshot_every=1, self_play=0.3)
+
+@contextlib.contextmanager
+def compilation_cache(folder: Path) -> Iterator[None]:
+    """Programs that are compiled a second time come from disk."""
+    names = (
+        "jax_compilation_cache_dir",
+        "jax_persistent_cache_min_compile_time_secs",
+        "jax_persistent_cache_min_entry_size_bytes",
+    )
+    before = {name: getattr(jax.config, name) for name in names}
+    enable_compilation_cache(str(folder))
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
 
 
 def sebulba_config(*, league: LeagueConfig | None = None, sebulba: dict[str, Any] | None = None, **settings) -> Config:

@@ -100,7 +100,10 @@ class Sebulba(Program):
         except Stopped:
             LOG.debug("asked to stop while waiting for rollout %d", number + done)
         except Fault as fault:
-            self._fault = fault.__cause__
+            cause = fault.__cause__
+            if not isinstance(cause, Exception):  # a thread that was told to exit must not end the process in silence
+                cause = RuntimeError(f"an actor was ended by {type(cause).__name__}")
+            self._fault = cause
             self.close()
         if not done:
             self._raise_fault()

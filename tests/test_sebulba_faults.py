@@ -1,0 +1,330 @@
+"""Whole runs with actors that are stopped in every way: what is lost are games in flight, and a resumed run goes on as
+if nothing had happened."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from jaxrl import cli, runs
+from jaxrl.metrics import read_rows
+from jaxrl.sebulba.actor import ActorThread
+from jaxrl.sebulba.pipeline import Pipeline
+from jaxrl.sebulba.program import Sebulba
+from jaxrl.trainer import Trainer
+from tests.sebulba_training import compilation_cache, sebulba_config, sebulba_program, threads_left
+from tests.training import assert_identical
+
+ROOT = Path(__file__).parent.parent
+GAMES, STEPS, UPDATES = 64, 4, 8
+LEAGUE = "league={opponents: [self, snapshots, random], snapshots: 2, snapshot_every: 2}"
+
+KILLED = """
+import os, signal, sys
+from jaxrl import cli
+from jaxrl.sebulba.program import Sebulba
+learn = Sebulba._learn
+def dying(self, state, *rest):
+    if int(state.update) == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return learn(self, state, *rest)
+Sebulba._learn = dying
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a tiny configuration and a compilation cache that all tests here share."""
+    home = tmp_path_factory.mktemp("runs")
+    tree = {
+        "run": {"directory": str(home / "runs"), "cache_dir": str(home / "cache"), "devices": 1},
+        "env": {"id": "tests.sebulba_training:Troubled"},
+        "network": {"hidden": [8]},
+        "ppo": {
+            "num_envs": GAMES,
+            "num_steps": STEPS,
+            "epochs": 1,
+            "minibatches": 2,
+            "shuffle_groups": 2,
+            "learning_rate": {"kind": "constant", "start": 1e-3},
+            "entropy_coef": {"kind": "constant", "start": 0.01},
+        },
+        "sebulba": {"threads": 2, "vtrace": "off"},
+        "train": {
+            "total_steps": UPDATES * GAMES * STEPS,
+            "updates_per_call": 2,
+            "checkpoint_every": 2,
+            "log_every": 2,
+            "keep": 100,
+        },
+        "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},
+    }
+    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
+    os.environ["TROUBLE"] = str(home / "trouble")
+    with compilation_cache(home / "cache"):
+        yield home
+
+
+@pytest.fixture(autouse=True)
+def quiet(home):
+    """There is no trouble before and after, and no thread survives."""
+    yield
+    (home / "trouble").unlink(missing_ok=True)
+    assert not threads_left()
+
+
+def train(home: Path, name: str, *overrides: str) -> int:
+    return cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", name, *overrides])
+
+
+def resume(home: Path, name: str, *overrides: str) -> int:
+    return cli.main(["resume", str(home / "runs" / name), *overrides])
+
+
+def store(home: Path, name: str):
+    return runs.RunDirectory(home / "runs" / name).checkpoints()
+
+
+@pytest.fixture(scope="module")
+def whole(home):
+    """The last state and the logs of a run that nothing has happened to."""
+    assert train(home, "whole", LEAGUE) == 0
+    return store(home, "whole").newest(), rows(home, "whole")
+
+
+def rows(home: Path, name: str) -> list[dict]:
+    """The metrics of training, without the clock's."""
+    found = read_rows(home / "runs" / name / "metrics.jsonl")
+    return [{k: v for k, v in row.items() if not k.startswith("time/")} for row in found if "train/loss" in row]
+
+
+def assert_as_if_nothing_had_happened(home: Path, name: str, whole) -> None:
+    expected, found = whole[0], store(home, name).newest()
+    assert found.step == expected.step == UPDATES and found.arrays.keys() == expected.arrays.keys()
+    for leaf, array in expected.arrays.items():
+        assert array.dtype == found.arrays[leaf].dtype and array.tobytes() == found.arrays[leaf].tobytes(), leaf
+    assert [row["update"] for row in rows(home, name)] == [2, 4, 6, 8]
+
+
+def trouble_after(monkeypatch, home: Path, update: int) -> None:
+    """Game 17 is in trouble from this update on."""
+    call = Trainer._call
+
+    def troubled(self):
+        if self.update == update:
+            (home / "trouble").touch()
+        call(self)
+
+    monkeypatch.setattr(Trainer, "_call", troubled)
+
+
+# ---- stops ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lag", [0, 1, 2])
+def test_a_killed_process_resumes_exactly(home, whole, lag):
+    """kill -9 in the middle of an update, and a new process; with a league. Lag 0 and 2 stop between two processes'
+    worth of work instead, to be quick."""
+    override = f"sebulba.lag={lag}"
+    if lag == 1:
+        command = [sys.executable, "-c", KILLED, "train", "--config", str(home / "tiny.yaml"), "--name", "killed"]
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+        child = subprocess.run([*command, LEAGUE], env=environment, capture_output=True, text=True)
+        assert child.returncode == -signal.SIGKILL, child.stderr
+        assert store(home, "killed").newest().step in (2, 4)  # the write of 6 may not have begun
+        assert resume(home, "killed") == 0
+        assert_as_if_nothing_had_happened(home, "killed", whole)
+        assert rows(home, "killed") == whole[1]
+        return
+    assert train(home, f"whole-{lag}", LEAGUE, override) == 0
+    assert train(home, f"split-{lag}", LEAGUE, override, f"train.total_steps={4 * GAMES * STEPS}") == 0
+    assert resume(home, f"split-{lag}", "--steps", str(UPDATES * GAMES * STEPS)) == 0
+    reference = store(home, f"whole-{lag}").newest(), rows(home, f"whole-{lag}")
+    assert_as_if_nothing_had_happened(home, f"split-{lag}", reference)
+    assert rows(home, f"split-{lag}") == reference[1]
+
+
+def test_sigterm_in_the_middle_of_an_update(home, whole, monkeypatch, capsys):
+    """The update in hand is finished and saved, also between two calls of two updates; the resumed run is the same."""
+    learn = Sebulba._learn
+
+    def terminated(self, state, *rest):
+        if int(state.update) == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return learn(self, state, *rest)
+
+    monkeypatch.setattr(Sebulba, "_learn", terminated)
+    start = time.monotonic()
+    assert train(home, "terminated", LEAGUE) == 0
+    assert "continue with: jaxrl resume" in capsys.readouterr().out
+    assert store(home, "terminated").newest().step == 5 and not threads_left()
+    assert time.monotonic() - start < 60
+    monkeypatch.undo()
+    assert resume(home, "terminated") == 0
+    assert_as_if_nothing_had_happened(home, "terminated", whole)
+    ours, theirs = (found[-2] for found in (rows(home, "terminated"), whole[1]))  # the line of a call in two parts
+    assert ours["train/updates"] == 2 and ours["rollout/games"] == theirs["rollout/games"]
+    assert ours["train/explained_variance"] == pytest.approx(theirs["train/explained_variance"], abs=1e-5)
+
+
+def test_sigterm_while_the_learner_waits_for_a_slow_engine(home, whole, monkeypatch):
+    take, deliver = Pipeline.take, Pipeline.deliver
+
+    def silent(self, actor, rollout):
+        if rollout != 4:
+            deliver(self, actor, rollout)
+
+    def terminated(self, rollout, stopped):
+        if rollout == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return take(self, rollout, stopped)
+
+    monkeypatch.setattr(Pipeline, "take", terminated)
+    monkeypatch.setattr(Pipeline, "deliver", silent)
+    assert train(home, "waiting", LEAGUE) == 0
+    assert store(home, "waiting").newest().step == 4
+    monkeypatch.undo()
+    assert resume(home, "waiting") == 0
+    assert_as_if_nothing_had_happened(home, "waiting", whole)
+
+
+def test_a_second_ctrl_c_aborts_without_a_thread_left(home, monkeypatch, capsys):
+    def interrupted(self, *_):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+
+    monkeypatch.setattr(Sebulba, "_learn", interrupted)
+    assert train(home, "aborted", LEAGUE) == cli.INTERRUPTED
+    assert not store(home, "aborted").steps() and not threads_left()
+
+
+# ---- faults ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_engine_raising_in_game_17_of_64(home, whole, monkeypatch, capsys):
+    trouble_after(monkeypatch, home, 4)
+    assert train(home, "raising", LEAGUE) == 2
+    errors = capsys.readouterr().err
+    sentence = errors.strip().splitlines()[-1]
+    assert sentence.startswith("jaxrl: the engine failed in game 17: ") and "the dice are lost" in sentence
+    assert "saved after update" in sentence and "jaxrl resume" in sentence and "Traceback" not in errors
+    assert store(home, "raising").newest().step in (4, 5) and not threads_left()
+    (home / "trouble").unlink()
+    monkeypatch.undo()
+    assert resume(home, "raising") == 0
+    assert_as_if_nothing_had_happened(home, "raising", whole)
+
+
+def test_an_engine_that_hangs(home, monkeypatch, capsys):
+    trouble_after(monkeypatch, home, 2)
+    start = time.monotonic()
+    with pytest.warns(RuntimeWarning, match="game 17"):  # the thread inside of it is left behind, and said so
+        assert train(home, "hanging", "env.options={kind: hang}", "sebulba.timeout=2", LEAGUE) == 2
+    sentence = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "game 17" in sentence and "has not answered for 2 s" in sentence and "jaxrl resume" in sentence
+    assert store(home, "hanging").newest().step in (2, 3) and time.monotonic() - start < 60
+    (home / "trouble").unlink()  # lets the engine return: its thread ends now
+    assert not threads_left()
+    assert resume(home, "hanging") == 0 and store(home, "hanging").newest().step == UPDATES
+
+
+@pytest.mark.parametrize("kind", ["mistake", "killed", "vanished"])
+def test_an_actor_thread_that_dies(home, whole, monkeypatch, capsys, kind):
+    """Mava 1148 and Stoix: the learner must not wait for ever. A mistake of ours is loud, with its own traceback."""
+    fill, play = ActorThread._fill, ActorThread._play
+
+    def dying(self, storage, *rest):
+        self.count = getattr(self, "count", 0) + 1
+        if self.count == 5:
+            raise {"mistake": KeyError("seat"), "killed": SystemExit(0), "vanished": ReferenceError}[kind]
+        fill(self, storage, *rest)
+
+    def vanishing(self):
+        try:
+            play(self)
+        except ReferenceError:
+            self._pipeline.fail = None  # it cannot say anything any more
+            self.pool.close()
+
+    monkeypatch.setattr(ActorThread, "_fill", dying)
+    monkeypatch.setattr(ActorThread, "_play", vanishing)
+    expected = {"mistake": KeyError, "killed": RuntimeError, "vanished": RuntimeError}[kind]
+    with pytest.raises(expected, match={"mistake": "seat", "killed": "SystemExit", "vanished": "gone without"}[kind]):
+        train(home, f"actor-{kind}", LEAGUE)
+    errors = capsys.readouterr().err
+    assert "saved after update" in errors and "jaxrl resume" in errors and not threads_left()
+    assert store(home, f"actor-{kind}").newest().step == 4
+    monkeypatch.undo()
+    if kind == "killed":
+        assert resume(home, f"actor-{kind}") == 0
+        assert_as_if_nothing_had_happened(home, f"actor-{kind}", whole)
+
+
+def test_a_queue_that_is_full_for_long_loses_nothing(caplog):
+    """Actors wait for a learner that does not come, with the memory they have; it is noted, and nothing else."""
+    config = sebulba_config(sebulba={"lag": 2, "timeout": 0.2, "vtrace": "off"}, updates=1)
+    caplog.set_level(logging.INFO, "jaxrl")
+    states = []
+    for pause in (0.0, 1.0):
+        program = sebulba_program(config)
+        state, _ = program.run(program.init(0))
+        storages = list(program.storages)
+        if pause:
+            time.sleep(pause)
+            played = dict(program._session.pipeline._complete)
+            time.sleep(0.3)
+            assert played == program._session.pipeline._complete == {0: 3}  # two ahead of the learner, no further
+            assert "nothing is lost" in caplog.text
+        for _ in range(3):
+            state, _ = program.run(state)
+        assert all(one is two for one, two in zip(storages, program.storages, strict=True))
+        program.close()
+        states.append(state)
+    assert_identical(*states)
+
+
+def test_many_sessions_leave_nothing_behind():
+    """Threads and memory do not grow with updates, nor with stops and starts."""
+    program = sebulba_program(sebulba_config(sebulba={"vtrace": "off"}, updates=1))
+    state, resident = program.init(0), []
+    for number in range(60):
+        state, _ = program.run(state)
+        if number % 3 == 0:
+            program.close()
+            assert not threads_left()
+        if number % 20 == 19:
+            resident.append(resident_mb())
+    program.close()
+    assert resident[-1] - resident[0] < 30
+
+
+@pytest.mark.slow
+def test_ten_minutes_of_soak():
+    program = sebulba_program(sebulba_config(num_envs=64, num_steps=32, updates=5))
+    state, resident, threads = program.init(0), [], []
+    until = time.monotonic() + 600
+    while time.monotonic() < until:
+        state, _ = program.run(state)
+        resident.append(resident_mb())
+        threads.append(len(list(Path("/proc/self/task").iterdir())))
+    program.close()
+    tenth = len(resident) // 10
+    assert np.mean(resident[-tenth:]) - np.mean(resident[tenth : 2 * tenth]) < 20
+    assert max(threads[tenth:]) <= max(threads[:tenth]) + 1
+
+
+def resident_mb() -> float:
+    """Memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
