@@ -120,7 +120,7 @@ def test_the_share_is_measured():
     env = games.TicTacToe()
     network = make_network(NetworkConfig(hidden=(32,)), env)
     once, thrice = (shares.forward_share(network, env, 64, forwards) for forwards in (1, 3))
-    assert 0 < once < 1 and 0 < thrice < 1
+    assert 0 < once <= 2 / 3 and 0 < thrice <= 6 / 7  # a backward pass is half a forward pass at least
 
 
 def test_an_unknown_counter_is_refused():
