@@ -105,6 +105,7 @@ class Sebulba(Program):
                 cause = RuntimeError(f"an actor was ended by {type(cause).__name__}")
             self._fault = cause
             self.close()
+        self._stop.clear()
         if not done:
             self._raise_fault()
             raise Interrupted
