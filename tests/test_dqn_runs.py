@@ -1,0 +1,184 @@
+"""DQN runs from the command line: killed and resumed in another process, evaluated, exported, and met by others."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import yaml
+
+from envs.errors import UserError
+from jaxrl import cli, runs
+from jaxrl import config as configs
+from jaxrl.config.checks import check_numbers
+from jaxrl.dqn.program import make_dqn
+from jaxrl.export import load_policy
+from jaxrl.metrics import read_rows
+from tests.dqn_training import dqn_config
+from tests.nim import HostNim
+
+ROOT = Path(__file__).parent.parent
+GAMES = {"compiled": "tests.nim:Nim", "host": "tests.nim:HostNim"}
+
+# Runs the command line, but dies like a machine without power before call KILL_AT.
+KILLED = """
+import os, signal, sys
+from jaxrl import cli, trainer
+call = trainer.Trainer._call
+def dying(self):
+    if self.update == int(os.environ["KILL_AT"]):
+        self.store.wait()
+        os.kill(os.getpid(), signal.SIGKILL)
+    call(self)
+trainer.Trainer._call = dying
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache_setting():
+    """Training switches jax's disk cache on; the rest of the test suite gets its own setting back."""
+    names = (
+        "jax_compilation_cache_dir",
+        "jax_persistent_cache_min_compile_time_secs",
+        "jax_persistent_cache_min_entry_size_bytes",
+    )
+    before = {name: getattr(jax.config, name) for name in names}
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a configuration for each game, and a run of each."""
+    home = tmp_path_factory.mktemp("runs")
+    for name, game in GAMES.items():
+        tree: dict[str, Any] = {
+            "run": {"directory": str(home / "runs"), "cache_dir": str(home / "cache"), "devices": 1},
+            "env": {"id": game},
+            "network": {"hidden": [16]},
+            "seats": [{"learners": 1, "bots": ["random"]}],
+            "sebulba": {"threads": 1},
+            "dqn": {
+                "num_envs": 8,
+                "num_steps": 8,
+                "updates": 2,
+                "batch": 16,
+                "capacity": 512,
+                "learning_starts": 64,
+                "target_every": 20,
+                "learning_rate": {"start": 1e-3},
+            },
+            "train": {
+                "algorithm": "dqn",
+                "total_steps": 12 * 64,
+                "updates_per_call": 2,
+                "checkpoint_every": 4,
+                "log_every": 2,
+                "evaluate_every": 6,
+                "keep": 100,
+            },
+            "evaluate": {"deals": 8, "training_deals": 8, "opponents": ["random"]},
+        }
+        (home / f"{name}.yaml").write_text(yaml.safe_dump(tree))
+        assert train(home, name, name) == 0
+    return home
+
+
+def train(home: Path, config: str, name: str, *overrides: str) -> int:
+    return cli.main(["train", "--config", str(home / f"{config}.yaml"), "--name", name, *overrides])
+
+
+def newest(home: Path, name: str) -> Any:
+    return runs.RunDirectory(home / "runs" / name).checkpoints().newest()
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_killed_and_resumed_in_another_process_it_is_the_same(home: Path, game: str) -> None:
+    """Leaf by leaf: parameters, target network, optimizer, games, replay memory, priorities, counters and keys."""
+    name = f"{game}_killed"
+    start = ["train", "--config", str(home / f"{game}.yaml"), "--name", name]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "KILL_AT": "10"}
+    done = subprocess.run([sys.executable, "-c", KILLED, *start], env=environment, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert newest(home, name).step == 8
+    assert cli.main(["resume", str(home / "runs" / name)]) == 0
+    first, second = newest(home, game), newest(home, name)
+    assert first.step == second.step == 12 and first.arrays.keys() == second.arrays.keys()
+    groups = {leaf.split(".")[0] for leaf in first.arrays}
+    assert {"params", "target", "opt_state", "lanes", "memory", "key", "env_steps"} <= groups
+    for leaf, array in first.arrays.items():
+        assert array.dtype == second.arrays[leaf].dtype
+        assert array.tobytes() == second.arrays[leaf].tobytes(), leaf
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_what_is_logged(home: Path, game: str) -> None:
+    rows = read_rows(home / "runs" / game / "metrics.jsonl")
+    found = {tag: value for row in rows for tag, value in row.items()}
+    wanted = "loss td_error q_mean grad_norm learning_rate epsilon beta update_ratio replay".split()
+    assert {f"train/{name}" for name in wanted} <= found.keys()
+    assert {"rollout/ep_rew_mean", "rollout/ep_len_mean", "rollout/games", "time/fps"} <= found.keys()
+    assert found["train/update_ratio"] == 0.5  # 2 batches of 16 for 8 x 8 steps
+    assert found["time/total_timesteps"] == 12 * 64
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_evaluated_exported_and_met_by_others(home: Path, game: str, tmp_path: Path, capsys: Any) -> None:
+    run = str(home / "runs" / game)
+    assert cli.main(["evaluate", run, "--deals", "8"]) == 0
+    assert cli.main(["tournament", run, "bots", "--deals", "8", "--out", str(tmp_path / "cup"), "--no-picture"]) == 0
+    assert cli.main(["export", run, str(tmp_path / "nim.jaxrl")]) == 0
+    assert json.loads((home / "runs" / game / "evaluation.json").read_text())
+    policy = load_policy(tmp_path / "nim.jaxrl")
+    observation = np.asarray(np.arange(13) == 2, policy.env.observation_spec.dtype)
+    probabilities = policy.probabilities(observation, [True, True, False])
+    assert probabilities[2] == 0.0 and sorted(probabilities) == [0.0, 0.0, 1.0]
+    action = policy.act(observation, [True, True, False], greedy=False)
+    assert action == int(np.argmax(probabilities)) == policy.act(observation, [True, True, False])
+    assert np.isfinite(policy.value(observation, [True, True, False]))
+    with pytest.raises(UserError, match="give the mask too"):
+        policy.value(observation)
+
+
+def test_what_needs_probabilities_says_so(home: Path, capsys: Any) -> None:
+    run = str(home / "runs" / "compiled")
+    assert cli.main(["exploit", run]) == 2
+    assert "cannot meet a Q network" in capsys.readouterr().err
+
+
+# ---- mistakes ----
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("dqn.learning_starts=200000", "dqn.learning_starts (200000) must be at most dqn.capacity (100000)"),
+        ("dqn.capacity=512", "must hold two rounds of playing"),
+        ("dqn.epsilon.start=1.5", "dqn.epsilon is a share of actions, at most 1"),
+        ("league={opponents: [self, snapshots], snapshots: 2}", "league.snapshots is 2, but with train.algorithm dqn"),
+        ("exploit.every=8", "exploit.every is 8, but"),
+        ("run.devices=2", "DQN learns on one device"),
+    ],
+)
+def test_mistakes_are_named(override: str, expected: str) -> None:
+    with pytest.raises(UserError) as error:
+        configs.load(None, ["train.algorithm=dqn", "dqn.learning_starts=100", override], check_env=False)
+    assert expected in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_host_game_asks_for_one_seed_and_even_shares() -> None:
+    with pytest.raises(UserError, match="run.seeds is 2"):
+        make_dqn(dqn_config(seeds=2), HostNim())
+    with pytest.raises(UserError, match=r"multiple of sebulba.actors \* sebulba.groups \(2\)"):
+        make_dqn(dqn_config(num_envs=15), HostNim())
+    check_numbers(dqn_config())
