@@ -152,12 +152,15 @@ def test_choices_are_legal_and_uniform():
     assert chosen.dtype == np.int32 and set(chosen) == {0, 2} and 1400 < (chosen == 0).sum() < 1600
 
 
-def test_playing_allocates_nothing():
+@pytest.mark.parametrize(("env", "batch", "decisions"), [("", 512, 1_000_000), ("battle", 64, 200_000)])
+def test_playing_allocates_nothing(env, batch, decisions):
+    """The bridge, and the battle by its random player and by its scripts, observations and masks included."""
     assert allocations.missing() is None
-    report = allocations.measure({"env": "", "options": {}, "batch": 512, "decisions": 1_000_000, "threads": 2})
-    assert len(report) == 2
+    job = {"env": env, "options": {}, "batch": batch, "decisions": decisions, "threads": 2}
+    report = allocations.measure(job)
+    assert len(report) == (3 if env else 2)
     for name, found in report.items():
-        assert found["decisions"] > 990_000
+        assert found["decisions"] > 0.8 * decisions
         assert found["malloc_calls"] < 30 and found["bytes"] < 2000, (name, found)
         assert found["python_objects"] < 30 and found["rss_mib"] < 1.0, (name, found)
 
