@@ -17,7 +17,7 @@ from jaxrl.program import make_program
 from jaxrl.sebulba.program import Sebulba
 from tests.games import TicTacToe
 from tests.host_games import HostTicTacToe
-from tests.sebulba_training import compilation_cache, run, sebulba_config, sebulba_program, threads_left
+from tests.sebulba_training import Slow, compilation_cache, run, sebulba_config, sebulba_program, threads_left
 from tests.training import assert_identical
 
 # Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt anew.
@@ -194,6 +194,15 @@ def test_vtrace_with_a_lag_of_two_and_cut_games():
     resumed, _ = run(program, resumed, 1)  # other lanes than the session's: new actors
     program.close()
     assert_identical(state, resumed)
+
+
+def test_engine_threads_are_busy_where_the_engine_is_the_slowest_part():
+    """One block is stepped while the network answers for the other."""
+    config = sebulba_config(num_envs=16, num_steps=12, stagger=0, sebulba={"threads": 4, "vtrace": "off"})
+    program = sebulba_program(config, Slow(milliseconds=20.0))
+    _, metrics = run(program, program.init(0), 3)
+    program.close()
+    assert metrics["time/engine_busy"] > 0.9
 
 
 # ---- mistakes -------------------------------------------------------------------------------------------------------

@@ -132,7 +132,9 @@ class SebulbaConfig:
         minimum=0,
     )
     queue: int = option(2, "rollouts that may wait for the learner before actors have to wait", minimum=1)
-    timeout: float = option(60.0, "seconds after which a silent engine, actor or learner stops the run", above=0.0)
+    timeout: float = option(
+        60.0, "seconds after which a silent engine or actor stops the run; a slow learner is waited for", above=0.0
+    )
     vtrace: str = option(
         "auto",
         "off-policy correction of advantages by V-trace (https://arxiv.org/abs/1802.01561): auto corrects if lag > 1",
@@ -187,7 +189,11 @@ class TrainConfig:
         "games that live on the host",
         choices=("auto", "anakin", "sebulba"),
     )
-    total_steps: int = option(10_000_000, "environment steps per seed; rounded up to whole calls", minimum=1)
+    total_steps: int = option(
+        10_000_000,
+        "environment steps per seed; rounded up to whole calls; of a game on the host: decisions but those of bots",
+        minimum=1,
+    )
     updates_per_call: int = option(8, "updates in one compiled call; the host acts between calls", minimum=1)
     checkpoint_every: int = option(200, "updates between checkpoints", minimum=1)
     keep: int = option(3, "newest checkpoints to keep (the best one is kept besides)", minimum=1)
