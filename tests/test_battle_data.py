@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from envs.battle import maps, rosters
+from envs.battle.engine import Rules, check_deployable
 from envs.battle.maps import BattleMap, load_map, map_from_tree
 from envs.battle.rosters import Dice, Roster, load_roster, roster_from_tree
-from envs.battle.settings import Settings, check_deployable, settings_from_tree
+from envs.battle.settings import Settings, settings_from_tree
 from envs.errors import UserError
 
 RIFLE = {"range": 24, "A": 2, "skill": 3, "S": 4, "AP": -1, "D": 1}
@@ -213,15 +215,34 @@ def test_wrong_settings_are_one_sentence(bad, sentence: str) -> None:
 
 def test_a_map_without_a_legal_deployment_is_refused() -> None:
     pair = (load_roster("line"), load_roster("horde"))
+
+    def check(board: BattleMap, **settings) -> None:
+        check_deployable(Rules([load_map("standard"), board], [pair], Settings(**settings)))
+
     for name in maps.shipped():
-        check_deployable(pair, load_map(name), Settings())
+        check(load_map(name))
     with pytest.raises(UserError, match=r"zone must be from 4 to 16 on map 'small' with 36 columns, got 17"):
-        check_deployable(pair, load_map("small"), Settings(zone=17))
+        check(load_map("small"), zone=17)
     blocked = map_from_tree({"walls": [[0, 47, 39, 59]]}, name="blocked")  # the zone on the right, but two columns
     with pytest.raises(UserError, match="map 'blocked' has no legal deployment for roster 'horde' on the right: unit"):
-        check_deployable(pair, blocked, Settings(deploy=0))
-    with pytest.raises(UserError, match="roster 'line' on the right: unit"):
-        check_deployable(pair, map_from_tree({"walls": [[0, 45, 39, 59]]}), Settings())
+        check(blocked, deploy=0)
+    with pytest.raises(
+        UserError, match=r"roster 'line' on the right: unit 'Captain' \(1 model\) finds no room in the 15"
+    ):
+        check(map_from_tree({"walls": [[0, 45, 39, 59]]}), deploy=1)
+    check(map_from_tree({"walls": [[10, 45, 39, 59]]}))
+
+
+def test_what_was_made_by_hand_stays_within_the_engine() -> None:
+    line, board = load_roster("line"), load_map("standard")
+    for changes in ({"units": line.units * 2}, {"units": ()}, {"units": (replace(line.units[0], models=21),)}):
+        with pytest.raises(ValueError, match="roster 'line' does not fit the engine"):
+            Rules([board], [(line, replace(line, **changes))], Settings())
+    for changes in ({"rows": 65}, {"walls": ((64, 0, 64, 0),)}, {"objectives": ((1, 1, 3),) * 9}):
+        with pytest.raises(ValueError, match="map 'standard' does not fit the engine"):
+            Rules([replace(board, **changes)], [(line, line)], Settings())
+    with pytest.raises(UserError, match="up to 255 maps, got 256"):
+        Rules([board] * 256, [(line, line)], Settings())
 
 
 BROKEN = """

@@ -151,7 +151,7 @@ def test_no_room_to_deploy_is_no_room_in_both() -> None:
             state = Battle(plain["config"], rosters, seed=seed).state
         except ValueError as error:
             assert "no legal deployment" in str(error)
-            with pytest.raises(UserError, match="deployment zone"):
+            with pytest.raises(UserError, match="no legal deployment"):
                 EngineBattle(rules, seed=seed)
             outcomes["none"] += 1
         else:

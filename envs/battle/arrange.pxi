@@ -7,6 +7,8 @@ cdef bint _lives(const Game* g, int side, int unit) noexcept nogil:
 def arrange(Battle battle not None, int side, int unit, cells, *, lead=None, int flags=0):
     """Puts a unit of a battle elsewhere; of the rules only this holds: one model on a cell, and none in terrain.
 
+    The open question is void; `pose` opens another one.
+
     Args:
       battle: changed in place.
       side, unit: which unit.
@@ -38,10 +40,10 @@ def arrange(Battle battle not None, int side, int unit, cells, *, lead=None, int
         if taken or cell in [found[i] for i in range(k)]:
             raise ValueError(f"cell {(row, col)} is held by another model")
         found[k] = cell
-    lift(g, side, unit)
-    memset(u.cell, 0, sizeof(u.cell))
     u.lead, u.flags = (lead, flags) if count else (0, 0)
     put(g, side, unit, found, count)
+    ask(g, 0, NOTHING_ASKED, -1, -1, 0, 0)
+    battle.arranged = True
 
 
 def pose(Battle battle not None, int kind, int side, *, int unit=-1, int subject=-1, int roll=0, int cp=0):
@@ -65,6 +67,7 @@ def pose(Battle battle not None, int kind, int side, *, int unit=-1, int subject
         raise ValueError(f"there is no living unit {unit} of side {side} to ask about")
     if kind in (SNAP, PROTECT, COUNTER, REROLL_CHARGE) and not _lives(g, 1 - side, subject):
         raise ValueError(f"there is no living unit {subject} of side {1 - side} that this question could be about")
+    battle.arranged = True
     g.b.active = 1 - side if kind in (SNAP, PROTECT, COUNTER) else side
     g.b.cp[side] = cp
     g.b.used[0] = g.b.used[1] = 0
@@ -86,10 +89,7 @@ def pose(Battle battle not None, int kind, int side, *, int unit=-1, int subject
         ask_shock(g, unit, roll)
     else:
         needed = needed_for(unit_distance2(g, side, unit, subject)) if kind == REROLL_CHARGE else 0
-        ask(g, side, kind, unit, subject, roll, needed)
-        allow(&g.b, DECLINE)
-        if may_reroll(g, side, unit):
-            allow(&g.b, REROLL)
+        ask_reroll(g, side, kind, unit, subject, roll, needed)
 
 
 def shares(Battle battle not None, int side, int unit):

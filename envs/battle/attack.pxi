@@ -76,7 +76,7 @@ cdef int number_of_attacks(Game* g, int side, int unit, int enemy, const Weapon*
         attacks += roll(g, &weapon.A)
     if how != FIGHTING:
         if weapon.rapid:
-            attacks += weapon.rapid * _firing(g, side, unit, enemy, weapon.reach * weapon.reach // 4)  # 4 d^2 <= reach^2
+            attacks += weapon.rapid * models_within(g, side, unit, enemy, weapon.reach * weapon.reach // 4)  # 4 d^2 <= reach^2
         if weapon.blast:
             attacks += models * (g.b.units[1 - side][enemy].models // 5)
     return attacks

@@ -30,18 +30,14 @@ cdef void charge_roll(Game* g) noexcept nogil:
     """The first roll of a charge or a counter-charge, unless snap fire has destroyed the charger."""
     cdef int side = g.b.charger, unit = g.b.charger_unit, result, d2
     if not alive(g, side, unit):
-        next_charger(g)
+        end_charge(g)
         return
     result = two_dice(g)
     if charge_move(g, result):
         after_charge(g)
-    elif may_reroll(g, side, unit):
-        d2 = unit_distance2(g, side, unit, g.b.charger_target)
-        ask(g, side, REROLL_CHARGE, unit, g.b.charger_target, result, needed_for(d2))
-        allow(&g.b, DECLINE)
-        allow(&g.b, REROLL)
     else:
-        next_charger(g)
+        d2 = unit_distance2(g, side, unit, g.b.charger_target)
+        ask_reroll(g, side, REROLL_CHARGE, unit, g.b.charger_target, result, needed_for(d2))
 
 
 cdef void on_reroll_charge(Game* g, int action) noexcept nogil:
@@ -50,23 +46,21 @@ cdef void on_reroll_charge(Game* g, int action) noexcept nogil:
         if charge_move(g, two_dice(g)):
             after_charge(g)
             return
-    next_charger(g)
+    end_charge(g)
 
 
 cdef bint charge_move(Game* g, int distance) noexcept nogil:
     """Moves the charger into contact with its target if it gets there with this roll; returns whether it did."""
     cdef int side = g.b.charger, unit = g.b.charger_unit, target = g.b.charger_target
-    cdef int flip = mirrored(g, side), fly = g.roster[side].unit[unit].fly, i, k, r, c
+    cdef int flip = mirrored(g, side), fly = g.roster[side].unit[unit].fly, i, r, c
     cdef Unit* u = &g.b.units[side][unit]
-    cdef Unit* t = &g.b.units[1 - side][target]
     cdef uint64_t free[ROWS]
     cdef uint64_t contact[ROWS]
     cdef uint64_t models[ROWS]
     cdef int16_t cells[MODELS]
     free_cells(g, side, unit, target, free)
     memset(models, 0, sizeof(models))
-    for k in range(t.models):
-        models[row_of(t.cell[k])] |= (<uint64_t>1) << col_of(t.cell[k])
+    add_models(models, &g.b.units[1 - side][target])
     spread(models, g.map.rows, contact)
     for i in range(REACHES):
         if REACH2[i] > distance * distance:
@@ -78,7 +72,6 @@ cdef bint charge_move(Game* g, int distance) noexcept nogil:
             continue
         if not fly and not sees(g.map, u.cell[0], r * 64 + c):
             continue
-        lift(g, side, unit)
         put(g, side, unit, cells, u.models)
         u.flags |= MOVED
         return True
@@ -96,7 +89,7 @@ cdef bint any_in(const uint64_t* cells, const int16_t* models, int count) noexce
 cdef void after_charge(Game* g) noexcept nogil:
     """After the charge of the active side the other may counter it; after a counter-charge the next unit charges."""
     if g.b.charger != g.b.active:
-        next_charger(g)
+        end_charge(g)
         return
     g.b.units[g.b.active][g.b.index].flags |= CHARGED
     ask_counter(g, 1 - g.b.active, g.b.index)
@@ -104,14 +97,15 @@ cdef void after_charge(Game* g) noexcept nogil:
 
 cdef void on_counter(Game* g, int action) noexcept nogil:
     if action == DECLINE:
-        next_charger(g)
+        end_charge(g)
         return
     pay(&g.b, 1 - g.b.active, USE_COUNTER)
     set_charger(g, 1 - g.b.active, action - COUNTER_BY, g.b.index)
     g.b.stage = CHARGE_ROLL
 
 
-cdef void next_charger(Game* g) noexcept nogil:
+cdef void end_charge(Game* g) noexcept nogil:
+    """The next unit may charge."""
     g.b.index += 1
     g.b.stage = CHARGES
 

@@ -23,7 +23,6 @@ cdef int die_of_tape(Game* g, int faces) noexcept nogil:
     """One die from the given results, or from the stream and kept; a tape that ends or does not fit stops the battle."""
     cdef Tape* tape = g.tape
     cdef int result = 1
-    cdef uint8_t* grown
     if tape.given == NULL:
         result = below(stream_word(g.b.dice_key, g.b.dice), faces) + 1
     elif tape.count >= tape.given_count:
@@ -32,20 +31,28 @@ cdef int die_of_tape(Game* g, int faces) noexcept nogil:
         g.error = TAPE_MISFIT
     else:
         result = tape.given[tape.count]
-    if tape.count == tape.room:  # only single battles keep their dice; batches never come here
-        tape.room = 2 * tape.room + 1024
-        grown = <uint8_t*>realloc(tape.faces, tape.room)
-        if grown == NULL:
-            abort()
-        tape.faces = grown
-        grown = <uint8_t*>realloc(tape.results, tape.room)
-        if grown == NULL:
-            abort()
-        tape.results = grown
+    if tape.count == tape.room and not more_room(tape):
+        g.error = NO_MEMORY
+        return result
     tape.faces[tape.count] = faces
     tape.results[tape.count] = result
     tape.count += 1
     return result
+
+
+cdef bint more_room(Tape* tape) noexcept nogil:
+    """Room for more dice; only single battles keep theirs, so batches never allocate."""
+    cdef Py_ssize_t room = 2 * tape.room + 1024
+    cdef uint8_t* faces = <uint8_t*>realloc(tape.faces, room)
+    cdef uint8_t* results
+    if faces == NULL:
+        return False
+    tape.faces = faces
+    results = <uint8_t*>realloc(tape.results, room)
+    if results == NULL:
+        return False
+    tape.results, tape.room = results, room
+    return True
 
 
 cdef inline int two_dice(Game* g) noexcept nogil:

@@ -4,7 +4,7 @@ A board cell is row * 64 + column; a set of cells is one 64-bit word for each ro
 the other one. Names follow the rules: `A` attacks, `D` damage, `M` move, `T` toughness, `Sv`, `Inv`, `W`, `Ld`, `OC`.
 """
 
-from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
 
 from envs.host.engine cimport Engine
 
@@ -15,6 +15,7 @@ cdef enum:
     OBJECTIVES = 8
     ACTIONS = 69
     FEATURES = 1051
+    STATS = 9  # of each side
     UNIT_FEATURES = 60
     STYLES = 5
 
@@ -81,6 +82,7 @@ cdef enum:  # error codes
     TAPE_ENDED = 2
     TAPE_MISFIT = 3
     BAD_STATE = 4
+    NO_MEMORY = 5
 
 
 cdef struct Expression:  # of dice: n dice with so many faces, plus a number; n = 0 is the number alone
@@ -164,6 +166,7 @@ cdef struct RulesSpec:
     int zone
     int cp_start
     double reward_vp
+    uint64_t mark  # of everything but reward_vp: a saved battle belongs to it
 
 
 cdef struct Unit:
@@ -174,6 +177,7 @@ cdef struct Unit:
 
 
 cdef struct State:
+    uint64_t seal  # of saved bytes, see `saved_state`; 0 in a battle
     uint64_t seed
     uint64_t slot
     uint64_t key  # battle key K of section 3
@@ -240,11 +244,10 @@ cdef struct Cache:  # derived from a State, see touch() in geometry.pxi
 cdef struct Tape:
     const uint8_t* given  # results to use instead of the stream, NULL = the stream
     Py_ssize_t given_count
-    uint8_t* faces  # what was drawn, kept if `keep`
+    uint8_t* faces  # what was drawn
     uint8_t* results
     Py_ssize_t count
     Py_ssize_t room
-    int keep
 
 
 cdef struct Game:

@@ -6,12 +6,17 @@ included below, each one section of the specification; nothing here allocates wh
 """
 
 from libc.math cimport sqrt
-from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport abort, calloc, free as release, realloc
+from libc.stdint cimport int16_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free as release, realloc
 from libc.string cimport memcmp, memcpy, memset
+
+import dataclasses
+import itertools
+import zlib
 
 import numpy as np
 
+from envs.battle.maps import cells
 from envs.errors import UserError
 from envs.host.engine cimport Engine, below, game_key, mix, stream_word, u64
 
@@ -28,6 +33,7 @@ include "phases.pxi"
 include "moves.pxi"
 include "clashes.pxi"
 include "setup.pxi"
+include "saving.pxi"
 include "observe.pxi"
 include "script.pxi"
 include "tables.pxi"
@@ -44,11 +50,10 @@ STAT_NAMES = (
 NUM_ACTIONS = ACTIONS
 NUM_FEATURES = FEATURES
 MESSAGES = {
-    NO_DEPLOYMENT: "the battle cannot be set up: on this map a unit finds no place in its deployment zone; "
-    "deepen the zone, or remove terrain or units",
     TAPE_ENDED: "the tape has ended, but the battle goes on",
     TAPE_MISFIT: "the tape holds a result that the die in turn does not have",
-    BAD_STATE: "the saved battle does not belong to these maps and rosters",
+    BAD_STATE: "the saved battle is damaged, or belongs to other maps, rosters or settings",
+    NO_MEMORY: "there is no memory for the dice of the battle",
 }
 
 
@@ -95,7 +100,7 @@ cdef class BattleEngine(Engine):
         self.rules = rules
         self.num_games, self.num_players = num_games, 2
         self.num_actions, self.num_features = ACTIONS, FEATURES
-        self.num_stats, self.num_info, self.num_bots = len(STAT_NAMES), len(INFO_NAMES), len(BOT_NAMES)
+        self.num_stats, self.num_info, self.num_bots = STATS, len(INFO_NAMES), len(BOT_NAMES)
         self.state_bytes = sizeof(State)
         self.games = <Game*>calloc(num_games, sizeof(Game))
         if self.games == NULL:
@@ -113,8 +118,8 @@ cdef class BattleEngine(Engine):
         cdef Game* g = &self.games[game]
         cdef int episode = g.b.episode + 1
         begin(g, game_key(g.b.seed, g.b.slot, episode), episode)
-        run(g)
         if not g.error:
+            run(g)
             pay_out(g, 0)
         return g.error
 
@@ -169,15 +174,10 @@ cdef class BattleEngine(Engine):
         out[9], out[10], out[11], out[12], out[13] = b.end, b.winner, b.decisions, b.dice, b.episode
 
     cdef void save(self, Py_ssize_t game, unsigned char* out) noexcept nogil:
-        memcpy(out, &self.games[game].b, sizeof(State))
+        save_state(&self.games[game], out)
 
     cdef int load(self, Py_ssize_t game, const unsigned char* data) noexcept nogil:
-        cdef Game* g = &self.games[game]
-        memcpy(&g.b, data, sizeof(State))
-        g.error = OK if trustworthy(g) else BAD_STATE
-        if not g.error:
-            bind(g)
-        return g.error
+        return OK if load_state(&self.games[game], data) else BAD_STATE
 
     cdef void reseed(self, Py_ssize_t game, u64 seed) noexcept nogil:
         cdef State* b = &self.games[game].b
@@ -186,55 +186,27 @@ cdef class BattleEngine(Engine):
 
     def error(self, Py_ssize_t game, int code) -> str:
         """The sentence for an error code."""
-        return MESSAGES.get(code, f"error {code}")
+        return no_room(self.rules, &self.games[game]) if code == NO_DEPLOYMENT else MESSAGES[code]
 
 
 cdef void statistics(Game* g, float* out) noexcept nogil:
     """STAT_NAMES of side 0, then of side 1."""
     cdef State* b = &g.b
-    cdef int side, k = 9, other
-    cdef int share[2]
+    cdef int side, other
+    cdef double share[2]
     for side in range(2):
-        share[side] = side_hp(g, side)
+        share[side] = <double>side_hp(g, side) / g.roster[side].hp
     for side in range(2):
         other = 1 - side
-        out[side * k + 0] = b.vp[side]
-        out[side * k + 1] = b.vp[side] - b.vp[other]
-        out[side * k + 2] = <float>share[side] / g.roster[side].hp - <float>share[other] / g.roster[other].hp
-        out[side * k + 3] = b.round
-        out[side * k + 4] = b.decisions
-        out[side * k + 5] = b.end == 1 + side
-        out[side * k + 6] = b.end == 1 + other
-        out[side * k + 7] = b.end == 3
-        out[side * k + 8] = b.first == side
-
-
-cdef bint trustworthy(const Game* g) noexcept nogil:
-    """Whether saved bytes can be a battle of these rules: every index in its range, so that no memory is misread."""
-    cdef const State* b = &g.b
-    cdef int side, i, k
-    cdef const MapSpec* board
-    if b.episode < 0:
-        return b.episode == -1 and b.map == 0 and b.pair == 0
-    if not (0 <= b.map < g.rules.maps and 0 <= b.pair < g.rules.pairs and 0 <= b.stage <= NEXT_HALF):
-        return False
-    if (b.active | b.first | b.left | b.side | b.charger | b.picking) & ~1 or not -1 <= b.kind <= REROLL_CHARGE:
-        return False
-    if not (0 <= b.index <= UNITS and 0 <= b.target < 8 and -1 <= b.unit < UNITS and -1 <= b.subject < UNITS):
-        return False
-    if not (0 <= b.charger_unit < UNITS and 0 <= b.charger_target < UNITS and 0 <= b.style[0] < STYLES):
-        return False
-    board = &g.rules.map[b.map]
-    for side in range(2):
-        if not 0 <= b.style[side] < STYLES:
-            return False
-        for i in range(UNITS):
-            if not 0 <= b.units[side][i].models <= MODELS:
-                return False
-            for k in range(b.units[side][i].models):
-                if not (0 <= row_of(b.units[side][i].cell[k]) < board.rows and col_of(b.units[side][i].cell[k]) < board.cols):
-                    return False
-    return True
+        out[side * STATS + 0] = b.vp[side]
+        out[side * STATS + 1] = b.vp[side] - b.vp[other]
+        out[side * STATS + 2] = <float>(share[side] - share[other])
+        out[side * STATS + 3] = b.round
+        out[side * STATS + 4] = b.decisions
+        out[side * STATS + 5] = b.end == 1 + side
+        out[side * STATS + 6] = b.end == 1 + other
+        out[side * STATS + 7] = b.end == 3
+        out[side * STATS + 8] = b.first == side
 
 
 include "single.pxi"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -19,10 +18,11 @@ from envs.battle.engine import (
     Battle,
     BattleEngine,
     Rules,
+    check_deployable,
 )
 from envs.battle.maps import BattleMap, load_map
 from envs.battle.rosters import Roster, load_roster
-from envs.battle.settings import Settings, check_deployable, settings_from_tree
+from envs.battle.settings import Settings, settings_from_tree
 from envs.battle.view import Position, look
 from envs.errors import UserError
 from envs.host.core import HostGame
@@ -81,9 +81,8 @@ class BattleGame(HostGame):
             raise UserError("battle: maps must name at least one map, e.g. [standard].")
         self.maps: tuple[BattleMap, ...] = tuple(load_map(name) for name in maps)
         self.pairs = _pairs(rosters, pairings)
-        for board, pair in itertools.product(self.maps, self.pairs):
-            check_deployable(pair, board, self.settings)
         self.rules = Rules(self.maps, self.pairs, self.settings)
+        check_deployable(self.rules)
         self.varieties = len(self.pairs)
         self.state_bytes = BattleEngine(self.rules, 1).state_bytes
 

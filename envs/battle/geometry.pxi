@@ -65,6 +65,26 @@ cdef inline bint has(const uint64_t* cells, int cell) noexcept nogil:
     return (cells[cell >> 6] >> (cell & 63)) & 1
 
 
+cdef inline void add_cell(uint64_t* cells, int cell) noexcept nogil:
+    cells[cell >> 6] |= (<uint64_t>1) << (cell & 63)
+
+
+cdef inline void drop_cell(uint64_t* cells, int cell) noexcept nogil:
+    cells[cell >> 6] &= ~((<uint64_t>1) << (cell & 63))
+
+
+cdef inline void add_models(uint64_t* cells, const Unit* u) noexcept nogil:
+    cdef int k
+    for k in range(u.models):
+        add_cell(cells, u.cell[k])
+
+
+cdef inline void drop_models(uint64_t* cells, const Unit* u) noexcept nogil:
+    cdef int k
+    for k in range(u.models):
+        drop_cell(cells, u.cell[k])
+
+
 cdef inline int cell_distance2(int a, int b) noexcept nogil:
     cdef int dr = row_of(a) - row_of(b), dc = col_of(a) - col_of(b)
     return dr * dr + dc * dc
@@ -76,7 +96,7 @@ cdef inline int mirrored(const Game* g, int side) noexcept nogil:
 
 
 cdef inline int home_col(const Game* g, int side, int cell) noexcept nogil:
-    return g.map.cols - 1 - col_of(cell) if side != g.b.left else col_of(cell)
+    return g.map.cols - 1 - col_of(cell) if mirrored(g, side) else col_of(cell)
 
 
 # ---- what is cached, and when it is forgotten -------------------------------------------------------------------------
@@ -99,39 +119,29 @@ cdef void touch(Game* g, int side, int unit) noexcept nogil:
 
 cdef void forget_everything(Game* g) noexcept nogil:
     """Builds the occupancy anew from the units' cells and forgets the rest: after a battle was loaded or set up."""
-    cdef int side, i, k
+    cdef int side, i
     memset(&g.c, 0, sizeof(Cache))
     for side in range(2):
         for i in range(g.roster[side].count):
-            for k in range(g.b.units[side][i].models):
-                g.c.occupied[side][row_of(g.b.units[side][i].cell[k])] |= (<uint64_t>1) << col_of(g.b.units[side][i].cell[k])
-
-
-cdef void lift(Game* g, int side, int unit) noexcept nogil:
-    """Takes a unit's models off the occupancy."""
-    cdef int k, cell
-    for k in range(g.b.units[side][unit].models):
-        cell = g.b.units[side][unit].cell[k]
-        g.c.occupied[side][row_of(cell)] &= ~((<uint64_t>1) << col_of(cell))
+            add_models(g.c.occupied[side], &g.b.units[side][i])
 
 
 cdef void put(Game* g, int side, int unit, const int16_t* cells, int count) noexcept nogil:
-    """Places a unit's models; the occupancy must not hold them any more."""
-    cdef int k
+    """Places a unit's models on so many cells, wherever they were before."""
     cdef Unit* u = &g.b.units[side][unit]
-    for k in range(count):
-        u.cell[k] = cells[k]
-        g.c.occupied[side][row_of(cells[k])] |= (<uint64_t>1) << col_of(cells[k])
+    drop_models(g.c.occupied[side], u)
+    memset(u.cell, 0, sizeof(u.cell))
+    memcpy(u.cell, cells, count * sizeof(int16_t))
     u.models = count
+    add_models(g.c.occupied[side], u)
     touch(g, side, unit)
 
 
 cdef void remove_last_model(Game* g, int side, int unit) noexcept nogil:
     """A casualty: the last model goes, the next one is unhurt."""
     cdef Unit* u = &g.b.units[side][unit]
-    cdef int cell = u.cell[u.models - 1]
-    g.c.occupied[side][row_of(cell)] &= ~((<uint64_t>1) << col_of(cell))
     u.models -= 1
+    drop_cell(g.c.occupied[side], u.cell[u.models])
     u.cell[u.models] = 0
     if u.models:
         u.lead = g.roster[side].unit[unit].W
@@ -206,17 +216,14 @@ cdef UnitCache* of_unit(Game* g, int side, int unit) noexcept nogil:
 
 cdef void free_cells(Game* g, int side, int unit, int target, uint64_t* out) noexcept nogil:
     """The cells that are free for a living unit; models of the enemy unit `target` (-1: none) do not keep it away."""
-    cdef int r, k, cell
+    cdef int r, k
     cdef uint64_t without[ROWS]
     cdef uint64_t apart[ROWS]
     cdef const uint64_t* zone = near(g, 1 - side)
-    cdef Unit* u = &g.b.units[side][unit]
-    cdef Unit* t
+    cdef const Unit* u = &g.b.units[side][unit]
     if target >= 0:
         memcpy(without, g.c.occupied[1 - side], sizeof(without))
-        t = &g.b.units[1 - side][target]
-        for k in range(t.models):
-            without[row_of(t.cell[k])] &= ~((<uint64_t>1) << col_of(t.cell[k]))
+        drop_models(without, &g.b.units[1 - side][target])
         spread(without, g.map.rows, apart)
         zone = apart
     for r in range(g.map.rows):
@@ -224,9 +231,8 @@ cdef void free_cells(Game* g, int side, int unit, int target, uint64_t* out) noe
             g.map.barricade[r] | g.map.wall[r] | g.c.occupied[0][r] | g.c.occupied[1][r] | zone[r]
         )
     for k in range(u.models):  # its own models do not stand in its way
-        cell = u.cell[k]
-        if not has(zone, cell):
-            out[row_of(cell)] |= (<uint64_t>1) << col_of(cell)
+        if not has(zone, u.cell[k]):
+            add_cell(out, u.cell[k])
 
 
 cdef inline uint64_t window(const uint64_t* cells, int rows, int r, int c) noexcept nogil:
@@ -279,6 +285,13 @@ cdef bint pack(const uint64_t* free, int rows, int r, int c, int count, int flip
     return False
 
 
+cdef void form_up(Game* g, int side, int unit, int models, int anchor, const uint64_t* free) noexcept nogil:
+    """Places so many models of a unit around an anchor where they fit."""
+    cdef int16_t cells[MODELS]
+    pack(free, g.map.rows, row_of(anchor), col_of(anchor), models, mirrored(g, side), cells)
+    put(g, side, unit, cells, models)
+
+
 # ---- paths ------------------------------------------------------------------------------------------------------------
 
 cdef inline int steps_within(int distance, int direction) noexcept nogil:
@@ -286,50 +299,68 @@ cdef inline int steps_within(int distance, int direction) noexcept nogil:
     return isqrt(distance * distance // 2) if direction & 1 else distance
 
 
-cdef struct Walk:  # a straight path of a unit's anchor
-    int cells[32]  # after 1, 2, ... steps; index 0 is where it starts
-    int length  # steps before the first barred one
+cdef enum:
+    NEVER = 99  # more steps than any move has
+
+
+cdef struct Walk:  # a unit's anchor on its way in one direction
+    int cells[32]  # after 1, 2, ... steps (at most M + 6); index 0 is where it starts
+    int length  # steps so far
+    int dr
+    int dc
     int flip
     int models
+    int fly
+    const uint64_t* zone  # cells in contact with an enemy bar it; NULL: they do not
 
 
-cdef inline bint barred(
-    const Game* g, const uint64_t* zone, int fly, bint falling_back, int r, int c, int dr, int dc
-) noexcept nogil:
-    """Whether the step from (r, c) is barred; `zone`: cells in contact with an enemy."""
-    cdef int to_r = r + dr, to_c = c + dc
-    if not (0 <= to_r < g.map.rows and 0 <= to_c < g.map.cols):
-        return True
-    if fly:
+cdef void set_out(Game* g, int side, int unit, int direction, bint falling_back, Walk* out) noexcept nogil:
+    """Begins a walk in a direction of the home frame."""
+    out.flip, out.models, out.length = mirrored(g, side), g.b.units[side][unit].models, 0
+    out.dr, out.dc = DIRECTION[direction][0], -DIRECTION[direction][1] if out.flip else DIRECTION[direction][1]
+    out.fly = g.roster[side].unit[unit].fly
+    out.zone = NULL
+    if not falling_back:
+        out.zone = near(g, 1 - side)
+    out.cells[0] = g.b.units[side][unit].cell[0]
+
+
+cdef inline bint stride(const MapSpec* map, Walk* path) noexcept nogil:
+    """Goes one step on; False if that is barred."""
+    cdef int r = row_of(path.cells[path.length]), c = col_of(path.cells[path.length])
+    cdef int to_r = r + path.dr, to_c = c + path.dc
+    if not (0 <= to_r < map.rows and 0 <= to_c < map.cols):
         return False
-    if g.map.walled:
-        if (g.map.wall[to_r] >> to_c) & 1:
-            return True
-        if dr and dc and (g.map.wall[to_r] >> c) & 1 and (g.map.wall[r] >> to_c) & 1:
-            return True
-    return not falling_back and (zone[to_r] >> to_c) & 1
+    if not path.fly:
+        if map.walled:
+            if (map.wall[to_r] >> to_c) & 1:
+                return False
+            if path.dr and path.dc and (map.wall[to_r] >> c) & 1 and (map.wall[r] >> to_c) & 1:
+                return False
+        if path.zone != NULL and (path.zone[to_r] >> to_c) & 1:
+            return False
+    path.length += 1
+    path.cells[path.length] = to_r * 64 + to_c
+    return True
 
 
 cdef void walk(Game* g, int side, int unit, int direction, int steps, bint falling_back, Walk* out) noexcept nogil:
     """Follows a direction (home frame) for so many steps, or until one is barred."""
-    cdef const uint64_t* zone = near(g, 1 - side)
-    cdef int fly = g.roster[side].unit[unit].fly, flip = mirrored(g, side)
-    cdef int dr = DIRECTION[direction][0], dc = -DIRECTION[direction][1] if flip else DIRECTION[direction][1]
-    cdef int r = row_of(g.b.units[side][unit].cell[0]), c = col_of(g.b.units[side][unit].cell[0])
-    out.flip, out.models, out.length = flip, g.b.units[side][unit].models, 0
-    out.cells[0] = r * 64 + c
-    while out.length < steps and not barred(g, zone, fly, falling_back, r, c, dr, dc):
-        r += dr
-        c += dc
-        out.length += 1
-        out.cells[out.length] = r * 64 + c
+    set_out(g, side, unit, direction, falling_back, out)
+    while out.length < steps and stride(g.map, out):
+        pass
 
 
-cdef int end_of(Game* g, const Walk* path, const uint64_t* free, int steps) noexcept nogil:
-    """The cell where a move of at most so many steps along a path ends, -1 if nowhere."""
+cdef inline bint fits_after(const Game* g, const Walk* path, const uint64_t* free, int steps) noexcept nogil:
+    """Whether the unit fits where it stands after so many steps of a walk."""
+    return fits(free, g.map.rows, row_of(path.cells[steps]), col_of(path.cells[steps]), path.models, path.flip)
+
+
+cdef int end_of(const Game* g, const Walk* path, const uint64_t* free, int steps) noexcept nogil:
+    """The cell where a move of at most so many steps of a walk ends, -1 if nowhere."""
     cdef int s
     for s in range(min(steps, path.length), 0, -1):
-        if fits(free, g.map.rows, row_of(path.cells[s]), col_of(path.cells[s]), path.models, path.flip):
+        if fits_after(g, path, free, s):
             return path.cells[s]
     return -1
 
@@ -337,16 +368,10 @@ cdef int end_of(Game* g, const Walk* path, const uint64_t* free, int steps) noex
 cdef int first_end(
     Game* g, int side, int unit, int direction, int steps, bint falling_back, const uint64_t* free
 ) noexcept nogil:
-    """The least number of steps in a direction after which a unit fits, 99 if it never does within `steps`."""
-    cdef const uint64_t* zone = near(g, 1 - side)
-    cdef int fly = g.roster[side].unit[unit].fly, flip = mirrored(g, side), models = g.b.units[side][unit].models
-    cdef int dr = DIRECTION[direction][0], dc = -DIRECTION[direction][1] if flip else DIRECTION[direction][1]
-    cdef int r = row_of(g.b.units[side][unit].cell[0]), c = col_of(g.b.units[side][unit].cell[0]), s
-    for s in range(1, steps + 1):
-        if barred(g, zone, fly, falling_back, r, c, dr, dc):
-            return 99
-        r += dr
-        c += dc
-        if fits(free, g.map.rows, r, c, models, flip):
-            return s
-    return 99
+    """The least number of steps in a direction after which a unit fits, NEVER if there is none within `steps`."""
+    cdef Walk path
+    set_out(g, side, unit, direction, falling_back, &path)
+    while path.length < steps and stride(g.map, &path):
+        if fits_after(g, &path, free, path.length):
+            return path.length
+    return NEVER

@@ -25,10 +25,8 @@ cdef void on_move(Game* g, int action) noexcept nogil:
         return
     g.b.units[side][unit].flags |= ADVANCED
     result = die(g, 6)
-    if result <= 3 and may_reroll(g, side, unit):
-        ask(g, side, REROLL_ADVANCE, unit, -1, result, 0)
-        allow(&g.b, DECLINE)
-        allow(&g.b, REROLL)
+    if result <= 3:
+        ask_reroll(g, side, REROLL_ADVANCE, unit, -1, result, 0)
     else:
         make_move(g, M + result, False)
 
@@ -63,25 +61,15 @@ cdef void on_fall_back(Game* g, int action) noexcept nogil:
 
 cdef void make_move(Game* g, int distance, bint falling_back) noexcept nogil:
     """Moves the unit whose turn it is in the direction it chose, then lets the other side fire at it."""
-    cdef int side = g.b.active, unit = g.b.index, end
+    cdef int side = g.b.active, unit = g.b.index
     cdef uint64_t free[ROWS]
     cdef Walk path
     free_cells(g, side, unit, -1, free)
     walk(g, side, unit, g.b.target, steps_within(distance, g.b.target), falling_back, &path)
-    end = end_of(g, &path, free, path.length)
-    relocate(g, side, unit, end, free)
+    form_up(g, side, unit, path.models, end_of(g, &path, free, path.length), free)
     g.b.index += 1
     g.b.after = MOVES
     ask_snap(g, 1 - side, unit)
-
-
-cdef void relocate(Game* g, int side, int unit, int anchor, const uint64_t* free) noexcept nogil:
-    """Packs a unit around an anchor where it fits."""
-    cdef int16_t cells[MODELS]
-    cdef int models = g.b.units[side][unit].models
-    pack(free, g.map.rows, row_of(anchor), col_of(anchor), models, mirrored(g, side), cells)
-    lift(g, side, unit)
-    put(g, side, unit, cells, models)
 
 
 cdef void on_snap(Game* g, int action) noexcept nogil:

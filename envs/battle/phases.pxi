@@ -27,8 +27,7 @@ cdef void run(Game* g) noexcept nogil:
             return
         else:
             answer(g, lowest_legal(b))
-    b.kind, b.side, b.unit, b.subject, b.roll, b.needed = NOTHING_ASKED, 0, -1, -1, 0, 0
-    b.legal[0] = b.legal[1] = 0
+    ask(g, 0, NOTHING_ASKED, -1, -1, 0, 0)
 
 
 cdef void run_stage(Game* g) noexcept nogil:
@@ -196,7 +195,7 @@ cdef void regenerate(Game* g, int side, int unit, int points) noexcept nogil:
         u.models += 1
         u.lead = min(spec.W, points)
         points -= u.lead
-        g.c.occupied[side][row_of(cell)] |= (<uint64_t>1) << col_of(cell)
+        add_cell(g.c.occupied[side], cell)
         touch(g, side, unit)
 
 

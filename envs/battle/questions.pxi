@@ -30,14 +30,18 @@ cdef int nth_legal(const State* b, int number) noexcept nogil:
     return base + trailing_zeros(bits)
 
 
+cdef inline int cost_of(int stratagem) noexcept nogil:
+    """In command points."""
+    return 2 if stratagem == USE_COUNTER else 1
+
+
 cdef inline bint payable(const State* b, int side, int stratagem) noexcept nogil:
     """Whether a side has not used a stratagem in this phase and has the command points for it."""
-    cdef int cost = 2 if stratagem == USE_COUNTER else 1
-    return b.cp[side] >= cost and not (b.used[side] >> stratagem) & 1
+    return b.cp[side] >= cost_of(stratagem) and not (b.used[side] >> stratagem) & 1
 
 
 cdef inline void pay(State* b, int side, int stratagem) noexcept nogil:
-    b.cp[side] -= 2 if stratagem == USE_COUNTER else 1
+    b.cp[side] -= cost_of(stratagem)
     b.used[side] |= 1 << stratagem
 
 
@@ -151,6 +155,9 @@ cdef void ask_shock(Game* g, int unit, int result) noexcept nogil:
         allow(&g.b, STEEL)
 
 
-cdef bint may_reroll(const Game* g, int side, int unit) noexcept nogil:
-    """Whether a re-roll of a unit's advance or charge can be paid."""
-    return payable(&g.b, side, USE_REROLL) and not g.b.units[side][unit].flags & SHOCKED
+cdef void ask_reroll(Game* g, int side, int kind, int unit, int subject, int roll, int needed) noexcept nogil:
+    """What is done about the roll of an advance or a charge that may be made again."""
+    ask(g, side, kind, unit, subject, roll, needed)
+    allow(&g.b, DECLINE)
+    if payable(&g.b, side, USE_REROLL) and not g.b.units[side][unit].flags & SHOCKED:
+        allow(&g.b, REROLL)

@@ -20,9 +20,8 @@ cdef void begin(Game* g, uint64_t key, int episode) noexcept nogil:
         b.map = die(g, g.rules.maps) - 1
     b.left = roll_off(g) if g.rules.deploy == ROLL_OFF else g.rules.deploy
     bind(g)
-    if not deploy_all(g):
-        if not g.error:
-            g.error = NO_DEPLOYMENT
+    if not deploy_all(g, NULL):
+        g.error = g.error or NO_DEPLOYMENT
         return
     b.first = roll_off(g) if g.rules.first == ROLL_OFF else g.rules.first
     b.cp[0] = b.cp[1] = g.rules.cp_start
@@ -50,26 +49,37 @@ cdef int roll_off(Game* g) noexcept nogil:
     return 0
 
 
-cdef bint deploy_all(Game* g) noexcept nogil:
-    """Places all units, the left side's and the right side's in turn; False if one does not fit."""
-    cdef int k, turn, side
+cdef bint deploy_all(Game* g, const int* fixed) noexcept nogil:
+    """Places all units, the left side's and the right side's in turn; False if one does not fit: `b.unit` of `b.side`.
+
+    Args:
+      g: a battle with empty cells.
+      fixed: the results of the two dice of every unit, NULL = they are rolled.
+    """
+    cdef int k, turn, side, row_die, col_die
     for k in range(UNITS):
         for turn in range(2):
             side = g.b.left if turn == 0 else 1 - g.b.left
-            if k < g.roster[side].count and not deploy(g, side, k):
+            if k >= g.roster[side].count:
+                continue
+            row_die = fixed[0] if fixed != NULL else die(g, 7)
+            col_die = fixed[1] if fixed != NULL else die(g, 5)
+            if not deploy(g, side, k, row_die - 4, col_die - 3):
+                g.b.side, g.b.unit = side, k
                 return False
     return True
 
 
-cdef bint deploy(Game* g, int side, int unit) noexcept nogil:
-    """Places one unit as near as it fits to where it wants to be."""
+cdef bint deploy(Game* g, int side, int unit, int down, int forward) noexcept nogil:
+    """Places one unit as near as it fits to where it wants to be; dice move that `down` and `forward`."""
     cdef const UnitSpec* spec = &g.roster[side].unit[unit]
     cdef int flip = mirrored(g, side), zone = g.rules.zone, rows = g.map.rows, last = g.map.cols - 1
-    cdef int row = (unit + 1) * (rows - 1) // (g.roster[side].count + 1) + die(g, 7) - 4
-    cdef int column = zone // 2 + die(g, 5) - 3
+    cdef int row = (unit + 1) * (rows - 1) // (g.roster[side].count + 1) + down
+    cdef int column = zone // 2 + forward
     cdef uint64_t free[ROWS]
     cdef uint64_t inside = (((<uint64_t>1) << zone) - 1) << (last + 1 - zone if flip else 0)
     cdef int i, r, c, h, d2, best = 1 << 30, anchor = -1
+    g.b.units[side][unit].lead = spec.W
     free_cells(g, side, unit, -1, free)
     for r in range(rows):
         free[r] &= inside
@@ -78,21 +88,50 @@ cdef bint deploy(Game* g, int side, int unit) noexcept nogil:
         if 0 <= r < rows and 0 <= h < zone:
             c = last - h if flip else h
             if fits(free, rows, r, c, spec.models, flip):
-                return place(g, side, unit, r * 64 + c, free)
+                form_up(g, side, unit, spec.models, r * 64 + c, free)
+                return True
     for r in range(rows):
         for h in range(zone):
             d2 = (r - row) * (r - row) + (h - column) * (h - column)
             c = last - h if flip else h
             if d2 < best and fits(free, rows, r, c, spec.models, flip):
                 best, anchor = d2, r * 64 + c
-    return anchor >= 0 and place(g, side, unit, anchor, free)
+    if anchor >= 0:
+        form_up(g, side, unit, spec.models, anchor, free)
+    return anchor >= 0
 
 
-cdef bint place(Game* g, int side, int unit, int anchor, const uint64_t* free) noexcept nogil:
-    """Puts a fresh unit on the board."""
-    cdef const UnitSpec* spec = &g.roster[side].unit[unit]
-    cdef int16_t cells[MODELS]
-    pack(free, g.map.rows, row_of(anchor), col_of(anchor), spec.models, mirrored(g, side), cells)
-    put(g, side, unit, cells, spec.models)
-    g.b.units[side][unit].lead = spec.W
-    return True
+cdef str no_room(Rules rules, const Game* g):
+    """The sentence for a battle in which `deploy_all` has not found room."""
+    board, roster = rules.maps[g.b.map], rules.pairs[g.b.pair][g.b.side]
+    unit = roster.units[g.b.unit]
+    models = "1 model" if unit.models == 1 else f"{unit.models} models"
+    return (
+        f"map {board.name!r} has no legal deployment for roster {roster.name!r} on the "
+        f"{'left' if g.b.side == g.b.left else 'right'}: unit {unit.name!r} ({models}) finds no room in the "
+        f"{rules.settings.zone} columns of its zone; deepen the zone, or remove terrain or units"
+    )
+
+
+def check_deployable(Rules rules not None):
+    """Checks that on every map all rosters find room, with wanted cells in the middle and at the extremes.
+
+    With unlucky dice a battle on a very full board can still turn out not to fit; the engine then says so.
+
+    Raises:
+      UserError: a unit finds no place.
+    """
+    cdef Game g
+    cdef int map, pair, left
+    cdef int[2] dice
+    g.rules = &rules.spec
+    for map, pair, left in itertools.product(range(rules.spec.maps), range(rules.spec.pairs), range(2)):
+        if rules.spec.deploy not in (ROLL_OFF, left):
+            continue
+        for row_die, col_die in ((4, 3), (1, 1), (1, 5), (7, 1), (7, 5)):
+            dice[0], dice[1] = row_die, col_die
+            memset(&g.b, 0, sizeof(State))
+            g.b.map, g.b.pair, g.b.left = map, pair, left
+            bind(&g)
+            if not deploy_all(&g, dice):
+                raise UserError(no_room(rules, &g) + ".")

@@ -61,61 +61,67 @@ cdef int unit_distance2(Game* g, int side, int unit, int enemy) noexcept nogil:
 
 # ---- sight ------------------------------------------------------------------------------------------------------------
 
+cdef struct Line:  # the exact way from the centre of a cell to that of another
+    int r
+    int c
+    int end_r
+    int end_c
+    int dr  # absolute differences
+    int dc
+    int down  # +1 or -1
+    int right
+    int e  # > 0: a column step is next, < 0: a row step, 0: the line passes exactly through a corner
+
+
+cdef inline void begin_line(Line* line, int a, int b) noexcept nogil:
+    line.r, line.c, line.end_r, line.end_c = row_of(a), col_of(a), row_of(b), col_of(b)
+    line.dr, line.dc = iabs(line.end_r - line.r), iabs(line.end_c - line.c)
+    line.down = 1 if line.end_r > line.r else -1
+    line.right = 1 if line.end_c > line.c else -1
+    line.e = line.dc - line.dr
+
+
+cdef inline bint at_end(const Line* line) noexcept nogil:
+    return line.r == line.end_r and line.c == line.end_c
+
+
+cdef inline void go_on(Line* line) noexcept nogil:
+    """To the next cell that the line visits."""
+    cdef int e = line.e
+    if e >= 0:
+        line.c += line.right
+        line.e -= 2 * line.dr
+    if e <= 0:
+        line.r += line.down
+        line.e += 2 * line.dc
+
+
 cdef bint sees(const MapSpec* map, int a, int b) noexcept nogil:
     """Whether the centres of two cells see each other past the walls."""
-    cdef int r, c, end_r, end_c, dr, dc, sr, sc, e
+    cdef Line line
     if not map.walled:
         return True
-    r, c = row_of(a), col_of(a)
-    end_r, end_c = row_of(b), col_of(b)
-    dr, dc = iabs(end_r - r), iabs(end_c - c)
-    sr = 1 if end_r > r else -1
-    sc = 1 if end_c > c else -1
-    e = dc - dr
-    while r != end_r or c != end_c:
-        if e > 0:
-            c += sc
-            e -= 2 * dr
-        elif e < 0:
-            r += sr
-            e += 2 * dc
-        else:
-            if (map.wall[r + sr] >> c) & 1 and (map.wall[r] >> (c + sc)) & 1:
-                return False
-            r += sr
-            c += sc
-            e += 2 * dc - 2 * dr
-        if (map.wall[r] >> c) & 1 and (r != end_r or c != end_c):
+    begin_line(&line, a, b)
+    while not at_end(&line):
+        if line.e == 0 and (map.wall[line.r + line.down] >> line.c) & 1 and (map.wall[line.r] >> (line.c + line.right)) & 1:
+            return False
+        go_on(&line)
+        if (map.wall[line.r] >> line.c) & 1 and not at_end(&line):
             return False
     return True
 
 
 cdef bint sheltered(const MapSpec* map, int target, int shooter) noexcept nogil:
     """Whether an inner cell of the line is a barricade within 3 (max norm) of the target's anchor."""
-    cdef int r, c, end_r, end_c, dr, dc, sr, sc, e, first_r, first_c
+    cdef Line line
     if not has(map.shelter, target):
         return False
-    r, c = row_of(target), col_of(target)
-    first_r, first_c = r, c
-    end_r, end_c = row_of(shooter), col_of(shooter)
-    dr, dc = iabs(end_r - r), iabs(end_c - c)
-    sr = 1 if end_r > r else -1
-    sc = 1 if end_c > c else -1
-    e = dc - dr
+    begin_line(&line, target, shooter)
     while True:
-        if e > 0:
-            c += sc
-            e -= 2 * dr
-        elif e < 0:
-            r += sr
-            e += 2 * dc
-        else:
-            r += sr
-            c += sc
-            e += 2 * dc - 2 * dr
-        if (r == end_r and c == end_c) or iabs(r - first_r) > 3 or iabs(c - first_c) > 3:
+        go_on(&line)
+        if at_end(&line) or iabs(line.r - row_of(target)) > 3 or iabs(line.c - col_of(target)) > 3:
             return False
-        if (map.barricade[r] >> c) & 1:
+        if (map.barricade[line.r] >> line.c) & 1:
             return True
 
 
@@ -127,7 +133,7 @@ cdef bint cover(Game* g, int side, int unit, int enemy) noexcept nogil:
     return g.roster[1 - side].unit[enemy].infantry and a != t and sheltered(g.map, t, a)
 
 
-cdef bint _open_between(const MapSpec* map, const Unit* a, const Unit* b) noexcept nogil:
+cdef bint open_between(const MapSpec* map, const Unit* a, const Unit* b) noexcept nogil:
     """Whether no wall stands in the rectangle around both units: then all their models see each other."""
     cdef int r, c, k, top = ROWS, bottom = 0, left = 64, right = 0
     cdef uint64_t walls = 0
@@ -146,8 +152,8 @@ cdef bint _open_between(const MapSpec* map, const Unit* a, const Unit* b) noexce
     return not (walls >> left) & ((<uint64_t>2 << (right - left)) - 1)
 
 
-cdef int _firing(Game* g, int side, int unit, int enemy, int reach2) noexcept nogil:
-    """Models with a visible living enemy model within a distance, given squared."""
+cdef int models_within(Game* g, int side, int unit, int enemy, int reach2) noexcept nogil:
+    """Models of a unit with a visible living model of an enemy unit within a distance, given squared."""
     cdef const Unit* u = &g.b.units[side][unit]
     cdef const Unit* t = &g.b.units[1 - side][enemy]
     cdef int16_t near2[LANES]
@@ -155,7 +161,7 @@ cdef int _firing(Game* g, int side, int unit, int enemy, int reach2) noexcept no
     if unit_distance2(g, side, unit, enemy) > reach2:
         return 0
     nearest2(u, t, near2)
-    if _open_between(g.map, u, t):
+    if open_between(g.map, u, t):
         for i in range(LANES):
             count += near2[i] <= reach2
         return count
@@ -175,7 +181,7 @@ cdef int firing_models(Game* g, int side, int unit, int enemy) noexcept nogil:
     if not weapon.present:
         return 0
     if not (g.c.firing_known[side][unit] >> enemy) & 1:
-        g.c.firing[side][unit][enemy] = _firing(g, side, unit, enemy, weapon.reach * weapon.reach)
+        g.c.firing[side][unit][enemy] = models_within(g, side, unit, enemy, weapon.reach * weapon.reach)
         g.c.firing_known[side][unit] |= 1 << enemy
     return g.c.firing[side][unit][enemy]
 
@@ -185,4 +191,4 @@ cdef int snap_models(Game* g, int side, int unit, int enemy) noexcept nogil:
     cdef int reach = g.roster[side].unit[unit].ranged.reach
     if reach <= 24:
         return firing_models(g, side, unit, enemy)
-    return _firing(g, side, unit, enemy, 24 * 24)
+    return models_within(g, side, unit, enemy, 24 * 24)

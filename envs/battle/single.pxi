@@ -18,6 +18,7 @@ cdef class Battle:
     cdef Tape tape
     cdef readonly Rules rules
     cdef readonly list half_turns  # the state after each half-turn, and at the end
+    cdef bint arranged  # by hand (arrange.pxi): not played on
     cdef bytes _given
 
     def __init__(self, Rules rules not None, *, u64 seed=0, u64 slot=0, int episode=0, key=None, tape=None):
@@ -49,15 +50,24 @@ cdef class Battle:
 
     def _check(self):
         if self.game.error == NO_DEPLOYMENT:
-            raise UserError(MESSAGES[NO_DEPLOYMENT] + ".")
+            raise UserError(no_room(self.rules, &self.game) + ".")
+        if self.game.error == NO_MEMORY:
+            raise MemoryError(MESSAGES[NO_MEMORY])
         if self.game.error:
             raise ValueError(MESSAGES[self.game.error])
+
+    def _require_question(self):
+        if self.game.b.kind == NOTHING_ASKED:
+            raise ValueError("the battle is over" if self.over else "no question is open")
 
     def step(self, int action):
         """Answers the open question. Raises ValueError for an illegal action, or if the tape ends early."""
         cdef int before = self.game.b.vp[0] - self.game.b.vp[1]
+        self._require_question()
+        if self.arranged:
+            raise ValueError("a position that was arranged by hand is not played on")
         if not is_legal(&self.game.b, action):
-            raise ValueError(f"action {action} is not legal here: {self.legal}" if not self.over else "the battle is over")
+            raise ValueError(f"action {action} is not legal here: {self.legal}")
         self.game.b.decisions += 1
         answer(&self.game, action)
         self._run()
@@ -102,8 +112,9 @@ cdef class Battle:
 
     def script(self, int style):
         """The action that a style takes here, 0 balanced to 4 turtle."""
-        if self.over or not 0 <= style < STYLES:
-            raise ValueError("the battle is over" if self.over else f"there is no style {style}")
+        self._require_question()
+        if not 0 <= style < STYLES:
+            raise ValueError(f"there is no style {style}")
         return script(&self.game, style)
 
     def random(self):
@@ -112,8 +123,9 @@ cdef class Battle:
 
     def bot(self, int number):
         """The action of a scripted player by its number in BOT_NAMES; a random one draws from its stream."""
-        if self.over or not 0 <= number < len(BOT_NAMES):
-            raise ValueError("the battle is over" if self.over else f"there is no player {number}")
+        self._require_question()
+        if not 0 <= number < len(BOT_NAMES):
+            raise ValueError(f"there is no player {number}")
         return scripted(&self.game, number)
 
     # ---- what there is to see ----
@@ -129,7 +141,7 @@ cdef class Battle:
 
     @property
     def faces(self):
-        """The number of faces of every die since this battle was made or loaded."""
+        """The number of faces of every die that was drawn here."""
         return [self.tape.faces[i] for i in range(self.tape.count)]
 
     @property
@@ -234,17 +246,18 @@ cdef class Battle:
 
     def save(self):
         """The whole battle, as `BattleEngine` saves it."""
-        return (<const char*>&self.game.b)[: sizeof(self.game.b)]
+        cdef State saved
+        save_state(&self.game, <unsigned char*>&saved)
+        return (<const char*>&saved)[: sizeof(State)]
 
     def load(self, data):
-        """Continues from saved bytes; raises ValueError if they do not belong to these rules. The tape is kept."""
+        """Continues from saved bytes; raises ValueError, and changes nothing, if they do not belong to these rules."""
         cdef const uint8_t[::1] view = np.ascontiguousarray(np.frombuffer(data, np.uint8))
-        if view.shape[0] != sizeof(self.game.b):
-            raise ValueError(f"a saved battle has {sizeof(self.game.b)} bytes, not {view.shape[0]}")
-        memcpy(&self.game.b, &view[0], sizeof(self.game.b))
-        if not trustworthy(&self.game):
+        if view.shape[0] != sizeof(State):
+            raise ValueError(f"a saved battle has {sizeof(State)} bytes, not {view.shape[0]}")
+        if not load_state(&self.game, &view[0]):
             raise ValueError(MESSAGES[BAD_STATE])
-        bind(&self.game)
+        self.arranged = False
 
     def check_caches(self):
         """Raises AssertionError if anything that is remembered differs from what it would be computed to now."""

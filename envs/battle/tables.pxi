@@ -1,5 +1,9 @@
 # Rosters, maps and settings as C structs.
 
+cdef enum:
+    MOST_MAPS = 255  # a die picks one, and its result is one byte of a tape
+
+
 cdef class Rules:
     """What battles are played with.
 
@@ -9,13 +13,17 @@ cdef class Rules:
       settings: `envs.battle.settings.Settings`.
 
     Raises:
-      UserError: a zone that is too deep for a map.
+      UserError: a zone that is too deep for a map, or too many maps.
+      ValueError: more than the engine has room for; what was read by `rosters` and `maps` never is.
     """
 
     def __cinit__(self, maps, pairs, settings):
         cdef Py_ssize_t i
         if not maps or not pairs:
             raise UserError("a battle needs at least one map and two rosters.")
+        if len(maps) > MOST_MAPS:
+            raise UserError(f"there may be up to {MOST_MAPS} maps, got {len(maps)}.")
+        require_room(maps, pairs)
         self.maps, self.pairs, self.settings = tuple(maps), tuple(pairs), settings
         self.spec.maps, self.spec.pairs = len(maps), len(pairs)
         self.spec.map = <MapSpec*>calloc(len(maps), sizeof(MapSpec))
@@ -24,16 +32,33 @@ cdef class Rules:
             raise MemoryError("no memory for the maps and rosters")
         for i, board in enumerate(maps):
             if not 4 <= settings.zone <= board.cols // 2 - 2:
-                raise UserError(f"zone must be 4 to {board.cols // 2 - 2} on map {board.name!r}, got {settings.zone}.")
+                raise UserError(
+                    f"zone must be from 4 to {board.cols // 2 - 2} on map {board.name!r} with {board.cols} columns, "
+                    f"got {settings.zone}."
+                )
             fill_map(&self.spec.map[i], board)
         for i, pair in enumerate(pairs):
             fill_roster(&self.spec.roster[2 * i], pair[0])
             fill_roster(&self.spec.roster[2 * i + 1], pair[1])
         fill_settings(&self.spec, settings)
+        course = self.maps, self.pairs, dataclasses.replace(settings, reward_vp=0.0)
+        self.spec.mark = zlib.crc32(repr(course).encode())
 
     def __dealloc__(self):
         release(self.spec.map)
         release(self.spec.roster)
+
+
+cdef require_room(maps, pairs):
+    """Keeps maps and rosters that were made by hand within the arrays of C."""
+    for board in maps:
+        corners = [(board.rows - 1, board.cols - 1), *cells(board.barricades), *cells(board.walls)]
+        if not all(0 <= r < ROWS and 0 <= c < 64 for r, c in corners) or len(board.objectives) > OBJECTIVES:
+            raise ValueError(f"map {board.name!r} does not fit the engine: make maps with map_from_tree")
+    for roster in itertools.chain.from_iterable(pairs):
+        units = roster.units
+        if not 1 <= len(units) <= UNITS or not all(1 <= u.models <= MODELS and 1 <= u.M <= 20 and 1 <= u.W <= 24 for u in units):
+            raise ValueError(f"roster {roster.name!r} does not fit the engine: make rosters with roster_from_tree")
 
 
 cdef fill_settings(RulesSpec* spec, settings):
@@ -50,12 +75,12 @@ cdef fill_map(MapSpec* spec, board):
     spec.rows, spec.cols, spec.walled = board.rows, board.cols, len(board.walls) > 0
     for r in range(board.rows):
         spec.inside[r] = (1 << board.cols) - 1
-    for r, c in covered(board.barricades):
+    for r, c in cells(board.barricades):
         spec.barricade[r] |= <uint64_t>1 << <int>c
         for i in range(max(r - 3, 0), min(r + 4, board.rows)):
             for j in range(max(c - 3, 0), min(c + 4, board.cols)):
                 spec.shelter[i] |= <uint64_t>1 << <int>j
-    for r, c in covered(board.walls):
+    for r, c in cells(board.walls):
         spec.wall[r] |= <uint64_t>1 << <int>c
     spec.objectives = len(board.objectives)
     for o, (row, col, radius) in enumerate(board.objectives):
@@ -65,11 +90,6 @@ cdef fill_map(MapSpec* spec, board):
             for c in range(board.cols):
                 if (2 * r - row2) ** 2 + (2 * c - col2) ** 2 <= 4 * radius**2:
                     spec.on[o][r] |= <uint64_t>1 << <int>c
-
-
-def covered(rectangles):
-    """The cells of inclusive rectangles (r0, c0, r1, c1)."""
-    return [(r, c) for r0, c0, r1, c1 in rectangles for r in range(r0, r1 + 1) for c in range(c0, c1 + 1)]
 
 
 cdef fill_roster(RosterSpec* spec, roster):
