@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from envs.battle.engine import Battle, Rules, arrange, needed_roll, pose, shares
-from envs.battle.maps import load_map, map_from_tree
-from envs.battle.rosters import load_roster, roster_from_tree
+from envs.battle.maps import map_from_tree
+from envs.battle.rosters import roster_from_tree
 from envs.battle.settings import settings_from_tree
 
 MOVE, FALL_BACK, SHOOT, CHARGE, FIGHT, SNAP, PROTECT, COUNTER, SHOCK, REROLL_ADVANCE, REROLL_CHARGE = range(11)
@@ -346,27 +346,6 @@ def test_planes():
 
 
 # ---- caches ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("board", ["standard", "walled", "small"])
-def test_caches_are_what_they_stand_for(board):
-    """Whole battles: whatever was looked at before, moves, losses, wounds and regeneration make nothing stale."""
-    rosters = [load_roster(name) for name in ("line", "horde", "walkers")]
-    pairs = [(a, b) for a in rosters for b in rosters]
-    settings = settings_from_tree({"zone": 10 if board == "small" else 15})
-    rules = Rules([load_map(board)], pairs, settings)
-    for episode in range(len(pairs)):
-        battle = Battle(rules, seed=11, episode=episode)
-        while not battle.over:
-            for style in STYLES:
-                battle.script(style)
-            battle.observe(0), battle.observe(1)
-            for side in range(2):
-                living = [i for i, each in enumerate(battle.state()[4][side]) if each[0]]
-                shares(battle, side, living[battle.dice % len(living)])
-            battle.check_caches()
-            battle.step(battle.bot((2, episode % 6)[battle.side]))  # an aggressor; random and all styles in turn
-            battle.check_caches()
 
 
 def test_caches_after_arranging():

@@ -229,20 +229,18 @@ cdef void planes(Game* g, int seat, uint8_t* terrain, uint8_t* own, uint8_t* ene
 
 cdef bint _pairs_agree(Game* g, Game* fresh, int side, int unit) noexcept nogil:
     """Distances, firing models and shares of a living unit and all living enemies."""
-    cdef int j
+    cdef int j, distance2, firing, ranged, melee
     for j in range(g.roster[1 - side].count):
         if not alive(g, 1 - side, j):
             continue
-        if side == 0 and (g.c.distance_known[unit] >> j) & 1:
-            if g.c.distance2[unit][j] != unit_distance2(fresh, 0, unit, j):
-                return False
-        if (g.c.firing_known[side][unit] >> j) & 1:
-            if g.c.firing[side][unit][j] != firing_models(fresh, side, unit, j):
-                return False
+        distance2, firing = unit_distance2(fresh, side, unit, j), firing_models(fresh, side, unit, j)
+        ranged, melee = ranged_share(fresh, side, unit, j), melee_share(fresh, side, unit, j)
+        if side == 0 and (g.c.distance_known[unit] >> j) & 1 and g.c.distance2[unit][j] != distance2:
+            return False
+        if (g.c.firing_known[side][unit] >> j) & 1 and g.c.firing[side][unit][j] != firing:
+            return False
         if (g.c.share_known[side][unit] >> j) & 1:
-            if g.c.share[0][side][unit][j] != ranged_share(fresh, side, unit, j):
-                return False
-            if g.c.share[1][side][unit][j] != melee_share(fresh, side, unit, j):
+            if g.c.share[0][side][unit][j] != ranged or g.c.share[1][side][unit][j] != melee:
                 return False
     return True
 
@@ -261,7 +259,7 @@ cdef bint _unit_agrees(Game* g, Game* fresh, int side, int unit) noexcept nogil:
 
 
 cdef bint caches_agree(Game* g) noexcept nogil:
-    """Whether everything that is cached is what it would be if computed anew."""
+    """Whether everything that is cached is what it would be if computed anew; then everything is."""
     cdef Game fresh = g[0]
     cdef int side, i
     forget_everything(&fresh)
@@ -274,4 +272,5 @@ cdef bint caches_agree(Game* g) noexcept nogil:
         for i in range(g.roster[side].count):
             if alive(g, side, i) and not (_unit_agrees(g, &fresh, side, i) and _pairs_agree(g, &fresh, side, i)):
                 return False
+    g.c = fresh.c
     return True

@@ -260,6 +260,9 @@ cdef class Battle:
         self.arranged = False
 
     def check_caches(self):
-        """Raises AssertionError if anything that is remembered differs from what it would be computed to now."""
+        """Raises AssertionError if anything that is remembered differs from what it would be computed to now.
+
+        Afterwards everything is remembered: the next check misses no change.
+        """
         if not caches_agree(&self.game):
             raise AssertionError("a cached distance, count or share is out of date")
