@@ -87,17 +87,18 @@ def test_dice() -> None:
 
 def test_files_of_users(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(tree()))
-    (tmp_path / "a.json").write_text(json.dumps(tree()))
+    (tmp_path / "a.json").write_text(json.dumps(tree(), indent="\t"))
     loaded = load_roster(tmp_path / "a.yaml")
     assert isinstance(loaded, Roster) and loaded == load_roster(str(tmp_path / "a.json")) and loaded.name == "mine"
     assert loaded.units[0].melee is None and loaded.units[0].ranged.name == "ranged"
 
     plain = {"rows": 20, "cols": 30, "walls": [[3, 4, 5, 4]], "objectives": [[9.5, 3, 2]]}
     (tmp_path / "one.yaml").write_text(yaml.safe_dump(plain))
-    (tmp_path / "two.yaml").write_text(yaml.safe_dump({"big": {}, "tiny": plain}))
+    (tmp_path / "two.yaml").write_text(yaml.safe_dump({"big": {}, "tiny": plain, 3: {"rows": 30}}))
     one, two = load_map(tmp_path / "one.yaml"), load_map(f"{tmp_path}/two.yaml:tiny")
     assert one.walls == two.walls == ((3, 4, 5, 4),) and (one.name, two.name) == ("one", "tiny")
     assert (load_map(f"{tmp_path}/two.yaml:big").rows, load_map(f"{tmp_path}/two.yaml:big").cols) == (40, 60)
+    assert load_map(f"{tmp_path}/two.yaml:3").rows == 30
     assert load_map(plain).objectives == ((9.5, 3.0, 2),)
 
 
@@ -263,16 +264,34 @@ name: again
         (BROKEN, "is not valid YAML: "),
         (TWICE, ", line 4 is not valid YAML: key 'name' appears twice."),
         ("[1]: 2", "a key must be plain text"),
+        ("name: 2020-13-40", "cannot be read: month must be in 1..12."),
         ("", "must be a mapping with the keys name, units, got nothing."),
         ("name: \xff".encode("latin1"), "it is not text in UTF-8."),
     ],
 )
 def test_broken_files(text: str | bytes, sentence: str, tmp_path: Path) -> None:
-    path = tmp_path / "roster.yaml"
+    assert sentence in _complaint(tmp_path / "roster.yaml", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"name": "mine",\n "units": [}', ", line 2 is not valid JSON: Expecting value."),
+        ('{"name": "mine", "units": [], "name": "again"}', "cannot be read: key 'name' appears twice."),
+        ("", ", line 1 is not valid JSON: Expecting value."),
+    ],
+)
+def test_broken_json(text: str, sentence: str, tmp_path: Path) -> None:
+    assert sentence in _complaint(tmp_path / "roster.json", text)
+
+
+def _complaint(path: Path, text: str | bytes) -> str:
+    """What is said about a roster file with this content; it names the file."""
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UserError) as error:
         load_roster(path)
-    assert sentence in str(error.value) and str(path) in str(error.value) and "\n" not in str(error.value)
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
+    return str(error.value)
 
 
 def test_unknown_names_and_missing_files(tmp_path: Path) -> None:

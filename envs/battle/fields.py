@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,16 +29,25 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object in which no key may be repeated."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
+        raise ValueError(f"key {twice!r} appears twice")
+    return found
+
+
 def is_path(text: str) -> bool:
     """Whether a name given by a user means a file: it has a suffix of YAML or JSON, or a folder in it."""
     return text.lower().endswith(SUFFIXES) or "/" in text or "\\" in text
 
 
 def read(path: str | Path) -> Any:
-    """What a YAML or JSON file holds.
+    """What a YAML file holds, or one of JSON if its name ends in .json.
 
     Raises:
-      UserError: there is no such file, it cannot be read, or it is not YAML; the message names the line.
+      UserError: there is no such file, it cannot be read, or it is neither; the message names the line.
     """
     path = Path(path)
     try:
@@ -49,12 +59,18 @@ def read(path: str | Path) -> Any:
     except UnicodeDecodeError:
         raise UserError(f"cannot read {path}: it is not text in UTF-8.") from None
     try:
+        if path.suffix.lower() == ".json":
+            return json.loads(text, object_pairs_hook=_once)
         return yaml.load(text, Loader=_Loader)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {error.lineno} is not valid JSON: {error.msg}.") from None
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or "broken"
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
         raise UserError(f"{path}{place} is not valid YAML: {problem}.") from None
+    except ValueError as error:  # a key twice in JSON, a date that does not exist in YAML
+        raise UserError(f"{path} cannot be read: {error}.") from None
 
 
 def shown(value: Any) -> str:

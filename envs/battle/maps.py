@@ -65,7 +65,8 @@ def _from_file(path: str, name: str) -> BattleMap:
         if name:
             raise UserError(f"{path} holds a single map without a name: leave out ':{name}'.")
         return map_from_tree(tree, path, name=Path(path).stem)
-    names = sorted(map(str, tree))
+    tree = {str(key): value for key, value in tree.items()}  # a name may look like a number
+    names = sorted(tree)
     if not name and len(tree) == 1:
         name = names[0]
     if not name:
