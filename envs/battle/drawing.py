@@ -36,6 +36,7 @@ from envs.battle.view import PHASES, Position, Squad, shorten, side_name
 START, END, BOLD = 'text-anchor="start"', 'text-anchor="end"', 'font-weight="bold"'
 DASHED = 'stroke-width="2" stroke-dasharray="3 2"'
 PIPS = (48, 164)  # where the pips of a card begin, and their width
+BAR = 110  # length of the bar of wounds
 SHOCK, SMOKE, COVER, WOUND = "#8e44ad", "#e9e6df", "#5d4522", "#d8232a"
 
 
@@ -160,9 +161,14 @@ def panel_frame(layout: Layout, view: Position, side: int, seat: int | None) -> 
 
 def panel_state(layout: Layout, view: Position, side: int, active: bool) -> str:
     """Victory and command points of a side, and a golden frame if it is its half-turn."""
-    x = layout.panel(side, view.left)
-    frame = rect(x - 2, GAP - 2, PANEL + 4, 78, 11, "none", f'stroke="{GOLD}" stroke-width="2.6"') if active else ""
+    frame = active_frame(layout, view, side) if active else ""
     return frame + points(layout, view, side) + command_points(layout, view, side)
+
+
+def active_frame(layout: Layout, view: Position, side: int) -> str:
+    """The golden frame of the side whose half-turn it is."""
+    x = layout.panel(side, view.left)
+    return rect(x - 2, GAP - 2, PANEL + 4, 78, 11, "none", f'stroke="{GOLD}" stroke-width="2.6"')
 
 
 def points(layout: Layout, view: Position, side: int) -> str:
@@ -217,22 +223,36 @@ def _card_state(layout: Layout, view: Position, squad: Squad) -> str:
         hurt = not single and i == left - 1 and squad.lead < squad.wounds
         fill = "none" if i >= left else livery.light if hurt else livery.main
         parts.append(circle(px, py, r, fill, f'stroke="{livery.light}" stroke-width="1"'))
-    full = squad.start * squad.wounds
-    parts.append(rect(x + 48, y + 47, 110, 5, 2.5, "#0c0f13"))
-    if squad.alive:
-        parts.append(rect(x + 48, y + 47, max(110 * squad.health / full, 2), 5, 2.5, livery.light))
-    parts.append(text(x + PANEL - 10, y + 53, f"{squad.health}/{full}", 12.5, DIM, END))
-    words = ", ".join(conditions(view, squad)) if squad.alive else "destroyed"
-    look = f'{START} font-style="italic"'
-    parts.append(text(x + 48, y + 68, shorten(words, 27), 12, GOLD if squad.alive else DIM, look))
-    group = "".join(parts)
+    parts += [wound_bar(x, y, "#0c0f13"), wound_bar(x, y, livery.light, squad) if squad.alive else ""]
+    parts.append(text(x + PANEL - 10, y + 53, f"{squad.health}/{squad.start * squad.wounds}", 12.5, DIM, END))
     if not squad.alive:
-        return group + rect(x, y, *CARD, 9, "#0b0e12", 'opacity=".55"')
+        return "".join([*parts, destroyed(x, y)])
+    group = "".join([*parts, condition_line(x, y, ", ".join(conditions(view, squad)))])
     if question is not None and (question.side, question.unit) == (squad.side, squad.index):
         return group + rect(x, y, *CARD, 9, "none", f'stroke="{GOLD}" stroke-width="2.6"')
     if question is not None and (1 - question.side, question.subject) == (squad.side, squad.index):
         return group + rect(x, y, *CARD, 9, "none", f'stroke="{PAPER}" stroke-width="2" stroke-dasharray="5 4"')
     return group
+
+
+def wound_bar(x: float, y: float, fill: str, squad: Squad | None = None) -> str:
+    """The bar on the card at (x, y): as long as the share of wounds left in a unit, or its full length."""
+    return rect(x + 48, y + 47, bar_length(squad) if squad else BAR, 5, 2.5, fill)
+
+
+def bar_length(squad: Squad) -> float:
+    """The length of a unit's bar; whoever lives has some."""
+    return max(BAR * squad.health / (squad.start * squad.wounds), 2.0) if squad.alive else 0.0
+
+
+def condition_line(x: float, y: float, words: str, fill: str = GOLD) -> str:
+    """The last line of the card at (x, y)."""
+    return text(x + 48, y + 68, shorten(words, 27), 12, fill, f'{START} font-style="italic"')
+
+
+def destroyed(x: float, y: float) -> str:
+    """What lies over the card at (x, y) of a destroyed unit."""
+    return rect(x, y, *CARD, 9, "#0b0e12", 'opacity=".55"') + condition_line(x, y, "destroyed", DIM)
 
 
 # ---- above and below the board --------------------------------------------------------------------------------------

@@ -12,30 +12,30 @@ from envs.battle.animate import Clock, Keys, always
 from envs.battle.board import board_bottom, defs, draw_board, draw_marker, draw_terrain
 from envs.battle.drawing import (
     BOLD,
-    START,
     WOUND,
+    active_frame,
     anchor,
+    bar_length,
     card_frame,
     card_place,
     command_points,
+    condition_line,
+    destroyed,
     panel_frame,
     phase_chip,
     phase_row,
     pip_places,
     points,
     round_title,
+    wound_bar,
 )
 from envs.battle.events import Blow, blows, clashes, describe
 from envs.battle.paint import (
-    CARD,
-    DIM,
     FOOT,
-    GAP,
     GOLD,
     LIVERIES,
     NIGHT,
     PALE,
-    PANEL,
     Layout,
     circle,
     document,
@@ -45,7 +45,7 @@ from envs.battle.paint import (
     text,
 )
 from envs.battle.render import conditions, outcome
-from envs.battle.view import PHASES, Cell, Position, Squad, shorten
+from envs.battle.view import PHASES, Cell, Position, Squad
 
 OPENING, CLOSING = 1.5, 5.0  # seconds
 MOVING, BEGINNING, LOSING = 1.3, 1.3, 1.6  # seconds of a frame by what happens in it
@@ -233,12 +233,10 @@ def _fallen(before: Position, after: Position) -> list[Cell]:
 
 def _panel(layout: Layout, clock: Clock, views: Sequence[Position], side: int) -> str:
     """A side's name, points, command points, and the golden frame of its half-turns."""
-    x = layout.panel(side, views[0].left)
-    frame = rect(x - 2, GAP - 2, PANEL + 4, 78, 11, "none", f'stroke="{GOLD}" stroke-width="2.6"')
     active = [(not view.over and view.active == side) or None for view in views]
     return (
         panel_frame(layout, views[0], side, None)
-        + clock.variants(active, always(frame))
+        + clock.variants(active, always(active_frame(layout, views[0], side)))
         + clock.variants([view.points[side] for view in views], lambda i: points(layout, views[i], side))
         + clock.variants([view.command[side] for view in views], lambda i: command_points(layout, views[i], side))
     )
@@ -248,27 +246,25 @@ def _card(layout: Layout, clock: Clock, views: Sequence[Position], squad: Squad)
     """A unit's card: pips of models (or wounds of a single one), the bar of wounds, its condition in words."""
     now = [view.squads[squad.side][squad.index] for view in views]
     x, y = card_place(layout, views[0], squad)
-    livery, full = LIVERIES[squad.side], squad.start * squad.wounds
+    livery = LIVERIES[squad.side]
     parts = [card_frame(layout, views[0], squad)]
     for i, (px, py, r) in enumerate(pip_places(layout, views[0], squad)):
         parts.append(circle(px, py, r, "none", f'stroke="{livery.light}" stroke-width="1"'))
         left = [(i < (unit.health if squad.start == 1 else len(unit.cells))) or None for unit in now]
         pip = circle(px, py, r, livery.main)
         parts.append(clock.variants(left, always(pip)))
-    widths: Keys = [(0.0, number(110 * now[0].health / full))]
+    widths: Keys = [(0.0, number(bar_length(now[0])))]
     for i in range(1, len(now)):
         if now[i].health != now[i - 1].health:
             middle = clock.starts[i] + 0.5 * min(clock.length(i), LOSING)
-            widths += [(middle, widths[-1][1]), (middle + 0.3, number(110 * now[i].health / full))]
-    bar = rect(x + 48, y + 47, 110 * now[0].health / full, 5, 2.5, livery.light)
+            widths += [(middle, widths[-1][1]), (middle + 0.3, number(bar_length(now[i])))]
     moving = clock.gradual(widths, "width") if len(widths) > 1 else ""
-    parts += [rect(x + 48, y + 47, 110, 5, 2.5, "#0c0f13"), bar.replace("/>", f">{moving}</rect>")]
+    bar = wound_bar(x, y, livery.light, now[0]).replace("/>", f">{moving}</rect>")
+    parts += [wound_bar(x, y, "#0c0f13"), bar]
     words = [", ".join(conditions(view, unit)) or None for view, unit in zip(views, now, strict=True)]
-    style = f'{START} font-style="italic"'
-    parts.append(clock.variants(words, lambda i: text(x + 48, y + 68, shorten(words[i] or "", 27), 12, GOLD, style)))
+    parts.append(clock.variants(words, lambda i: condition_line(x, y, words[i] or "")))
     dead = [(not unit.alive) or None for unit in now]
-    shade = rect(x, y, *CARD, 9, "#0b0e12", 'opacity=".6"') + text(x + 48, y + 68, "destroyed", 12, DIM, style)
-    parts.append(clock.variants(dead, always(shade)))
+    parts.append(clock.variants(dead, always(destroyed(x, y))))
     return "".join(parts)
 
 

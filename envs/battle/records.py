@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from envs.battle.actions import NUM_ACTIONS
 from envs.battle.maps import BattleMap, map_from_tree
 from envs.battle.rosters import MAX_MODELS, MAX_UNITS, Roster, roster_from_tree
 from envs.battle.settings import Settings, settings_from_tree
+from envs.battle.view import KINDS as DECISIONS
 from envs.errors import UserError
 from envs.recorded import Kind, Record, require, whole
 
-NUM_ACTIONS = 69
 NUM_FEATURES = 1051
-NUM_KINDS = 11
 STYLES = ("balanced", "aggressor", "gunline", "objective", "turtle")
 BATTLES = "battles"
 
@@ -76,7 +76,7 @@ def _check_dice(faces: Any, dice: Any) -> None:
 def _check_decision(row: Any, dice: int) -> None:
     side, kind, unit, subject, roll, needed, legal, action, before = row
     whole([side], 0, 1, "a decision needs a side")
-    whole([kind], 0, NUM_KINDS - 1, "a decision needs a kind")
+    whole([kind], 0, len(DECISIONS) - 1, "a decision needs a kind")
     whole([unit, subject], -1, MAX_UNITS - 1, "unit and subject must be units")
     whole([roll, needed], 0, 99, "roll and needed must be sums of dice")
     require(isinstance(legal, list) and len(legal) > 1, "a decision needs two legal ids or more")

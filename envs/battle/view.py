@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from envs.battle.maps import BattleMap, Rectangle, cells
-from envs.battle.rosters import Roster, UnitType
-from envs.battle.settings import Settings
+from envs.battle.maps import Rectangle, cells
+from envs.battle.rosters import UnitType
 
 PHASES = ("command", "movement", "shooting", "charge", "fight")
 KINDS = (
@@ -139,54 +138,15 @@ def touch(one: Squad, other: Squad) -> bool:
 def look(battle: Any) -> Position:
     """The view of an `envs.battle.engine.Battle` as it stands."""
     rules, result = battle.rules, battle.result()
-    asked = battle.side, KINDS[battle.kind], battle.unit, battle.subject, battle.roll, battle.needed
-    return position(
-        battle.state(),
-        rules.maps[battle.map_index],
-        rules.pairs[battle.pair],
-        rules.settings,
-        left=battle.left,
-        first=battle.first,
-        phase=PHASES[battle.phase],
-        question=None if battle.over else Question(*asked),
-        end=result["end"],
-        winner=result["winner"],
-    )
-
-
-def position(
-    state: Sequence[Any],
-    field: BattleMap,
-    rosters: Sequence[Roster],
-    settings: Settings,
-    *,
-    left: int,
-    first: int,
-    phase: str = "command",
-    question: Question | None = None,
-    end: int = 0,
-    winner: int | None = None,
-) -> Position:
-    """The view of a state.
-
-    Args:
-      state: the nested lists of ``Battle.state()``, also the form of recorded battles: round, active side, CP, VP, and
-        for each side its units as [models, lead, flag bits, cells as row * cols + col].
-      field: the `BattleMap`.
-      rosters: the `Roster` of each side.
-      settings: the `Settings`.
-      left, first: the sides that deployed on the left and that have the first turn.
-      phase: of PHASES.
-      question: what is asked; None: nothing, the battle is over.
-      end, winner: how it ended; 0 and None while it has not.
-    """
-    number, active, command, points, units = state
+    field, rosters, settings = rules.maps[battle.map_index], rules.pairs[battle.pair], rules.settings
+    number, active, command, points, units = battle.state()
     squads = tuple(
-        tuple(_squad(side, i, roster.units[i], row[i], field.cols) for i in range(len(roster.units)))
-        for side, (roster, row) in enumerate(zip(rosters, units, strict=True))
+        tuple(_squad(side, i, roster.units[i], units[side][i], field.cols) for i in range(len(roster.units)))
+        for side, roster in enumerate(rosters)
     )
+    asked = battle.side, KINDS[battle.kind], battle.unit, battle.subject, battle.roll, battle.needed
     return Position(
-        ground=Ground(field.rows, field.cols, tuple(field.barricades), tuple(field.walls), settings.zone),
+        ground=Ground(field.rows, field.cols, field.barricades, field.walls, settings.zone),
         markers=tuple(_marker(marker, squads) for marker in field.objectives),
         squads=(squads[0], squads[1]),
         rosters=(_printable(rosters[0].name), _printable(rosters[1].name)),
@@ -194,14 +154,14 @@ def position(
         rounds=settings.rounds,
         round=number,
         active=active,
-        first=first,
-        left=left,
-        phase=phase,
+        first=battle.first,
+        left=battle.left,
+        phase=PHASES[battle.phase],
         points=(points[0], points[1]),
         command=(command[0], command[1]),
-        question=question,
-        end=end,
-        winner=winner,
+        question=None if battle.over else Question(*asked),
+        end=result["end"],
+        winner=result["winner"],
     )
 
 
