@@ -172,12 +172,13 @@ def test_a_run_can_be_extended(home, capsys):
     assert "| short " in capsys.readouterr().out
 
 
-def test_a_damaged_newest_checkpoint_falls_back(home, caplog):
+def test_a_damaged_newest_checkpoint_falls_back(home, capsys):
     assert train(home, "damaged") == 0
     before = newest(home, "damaged")
     (home / "runs" / "damaged" / "checkpoints" / str(UPDATES) / "meta" / "metadata").unlink()
     assert cli.main(["resume", str(home / "runs" / "damaged")]) == 0
-    assert "is damaged" in caplog.text and "falling back to the one before" in caplog.text
+    said = capsys.readouterr().err
+    assert "is damaged" in said and "falling back to the one before" in said
     assert_same(before, newest(home, "damaged"))
     assert [row["update"] for row in rows(home, "damaged")] == [2, 4, 6, 8, 10, 12]
 
