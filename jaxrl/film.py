@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from jaxrl.evaluate import bot_players, find_candidate
 from jaxrl.match import Player
 from jaxrl.runs import enable_compilation_cache
 
+SLOWEST, FASTEST = 0.1, 20.0  # pace
 FILMED = "battle"  # the game whose films we know of, for the error message
 
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seat", type=int, default=0, help="the seat of RUN (default: 0)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the game (default: 0)")
     parser.add_argument("--file", default="film.svg", help="where to write it (default: film.svg)")
-    parser.add_argument("--pace", type=float, default=1.0, help="2 is twice as fast (default: 1)")
+    parser.add_argument("--pace", type=float, default=1.0, help=f"2 is twice as fast, up to {FASTEST:g} (default: 1)")
     parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
     parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
     parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
@@ -65,8 +65,8 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"{candidate.config.env.id} has no films: choose a game that has, e.g. env.id={FILMED}.")
     if not 0 <= args.seat < env.num_players:
         raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")
-    if not (math.isfinite(args.pace) and args.pace > 0):
-        raise UserError(f"--pace must be greater than 0, got {args.pace:g}.")
+    if not SLOWEST <= args.pace <= FASTEST:
+        raise UserError(f"--pace must be from {SLOWEST:g} to {FASTEST:g}, got {args.pace:g}.")
     if not Path(args.file).absolute().parent.is_dir() or Path(args.file).is_dir():
         raise UserError(f"cannot write {args.file}: give a file in a folder that exists.")
     enable_compilation_cache(candidate.config.run.cache_dir)
@@ -76,7 +76,10 @@ def main(args: argparse.Namespace) -> int:
     states, actions = record(env, players, jax.random.key(args.seed))
     blobs = [np.asarray(state.blob) for state in states]  # type: ignore[attr-defined]
     page = draw(blobs, actions, pace=args.pace)
-    Path(args.file).write_text(page, encoding="utf-8")
+    try:
+        Path(args.file).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write {args.file}: {error.strerror or error}.") from None
     seats = ", ".join(f"seat {seat}: {player.name}" for seat, player in enumerate(players))
     print(f"{args.file}: {len(actions)} decisions ({seats}), {len(page.encode()) / 1000:.0f} kB")
     return 0

@@ -105,8 +105,8 @@ def test_files_of_users(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (tree(models=None), "roster, unit 0 'Squad' lacks models: give a whole number from 1 to 20."),
-        (tree(models=21), "roster, unit 0 'Squad': models must be a whole number from 1 to 20, got 21."),
+        (tree(models=None), "roster, unit 1 'Squad' lacks models: give a whole number from 1 to 20."),
+        (tree(models=21), "roster, unit 1 'Squad': models must be a whole number from 1 to 20, got 21."),
         (tree(M=0), "M must be a whole number from 1 to 20, got 0."),
         (tree(T=True), "T must be a whole number from 1 to 16, got True."),
         (tree(Sv=1), "Sv must be a whole number from 2 to 7, got 1."),
@@ -117,14 +117,14 @@ def test_files_of_users(tmp_path: Path) -> None:
         (tree(regen=2), "regen must be 0, 3 or 6, got 2."),
         (tree(kp=21), "kp must be a whole number from 0 to 20, got 21."),
         (tree(name=7), "name must be text (in quotes if it is a number), got 7."),
-        (tree(toughness=4), "unit 0 'Squad' has an unknown key 'toughness': known: "),
+        (tree(toughness=4), "unit 1 'Squad' has an unknown key 'toughness': known: "),
         (tree(model=4), "has an unknown key 'model': did you mean 'models'?"),
         (
             tree(keywords="fly"),
             "must be a list of 0 to 4 keywords (infantry, smoke, fly, vehicle), got 'fly'.",
         ),
         (tree(keywords=["infantery"]), "has an unknown keyword 'infantery': did you mean 'infantry'?"),
-        (weapon(range=None), "unit 0 'Squad', ranged weapon lacks range: give a whole number from 1 to 48."),
+        (weapon(range=None), "unit 1 'Squad', ranged weapon lacks range: give a whole number from 1 to 48."),
         (weapon(range=49), "ranged weapon: range must be a whole number from 1 to 48, got 49."),
         (weapon(A=0), "ranged weapon: A must be a whole number from 1 to 20, or dice such as D3, 2D6 or D6+1"),
         (weapon(A="D4"), "or dice such as D3, 2D6 or D6+1 (up to 3 dice, up to +6), got 'D4'."),
@@ -153,7 +153,7 @@ def test_files_of_users(tmp_path: Path) -> None:
         ({"name": "x", "units": [SQUAD] * 9}, "roster: units must be a list of 1 to 8 units, got 9."),
         ({"name": "x", "unit": [SQUAD]}, "roster has an unknown key 'unit': did you mean 'units'?"),
         ({"units": [SQUAD]}, "roster lacks name"),
-        ({"name": "x", "units": [3]}, "roster, unit 0 must be a mapping with the keys name, models"),
+        ({"name": "x", "units": [3]}, "roster, unit 1 must be a mapping with the keys name, models"),
         (None, "roster must be a mapping with the keys name, units, got nothing."),
     ],
 )

@@ -12,6 +12,7 @@ from envs.battle.engine import Battle
 from envs.battle.game import BattleGame
 from envs.battle.settings import KEYS
 from envs.errors import UserError
+from jaxrl import cli
 from jaxrl.match import bot_player
 from jaxrl.play import Table
 
@@ -84,6 +85,45 @@ def test_rosters_and_pairings():
 def test_mistakes_are_told(options, said):
     with pytest.raises(UserError, match=said):
         BattleGame(**options)
+
+
+ROSTER = """
+name: own
+units:
+- {name: Rifles, models: 5, M: 6, T: 4, Sv: 3, W: 1, Ld: 7, OC: 1, ranged: %s}
+"""
+RIFLE = "{range: 24, A: 2, skill: 3, S: 4, AP: 0, D: 1}"
+CROWDED = "{rows: 16, cols: 24, barricades: [[0, 0, 15, 6], [0, 17, 15, 23]]}"
+
+
+@pytest.mark.parametrize(
+    ("rifle", "board", "said"),
+    [
+        ("", "{rows: 40}", "own.yaml, unit 1 'Rifles': ranged must be a weapon with the keys range, A, "),
+        ("{range: 24}", "{rows: 40}", "own.yaml, unit 1 'Rifles', ranged weapon lacks A: give "),
+        (RIFLE, CROWDED, "map 'board' has no legal deployment for roster 'own' on the left: unit 'Rifles' (5 models)"),
+        (RIFLE, "{rows: 40, wals: []}", "board.yaml has an unknown key 'wals': did you mean 'walls'?"),
+    ],
+)
+def test_training_with_wrong_files_ends_with_one_sentence(rifle, board, said, tmp_path, capsys):
+    (tmp_path / "own.yaml").write_text(ROSTER % rifle)
+    (tmp_path / "board.yaml").write_text(board)
+    options = [f"env.options.rosters=[{tmp_path}/own.yaml]", f"env.options.maps=[{tmp_path}/board.yaml]"]
+    game = ["env.id=battle", *options, "env.options.zone=7"]
+    assert cli.main(["train", "--config", "battle_speed", f"run.directory={tmp_path}/runs", *game]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and not (tmp_path / "runs").exists()
+
+
+def test_own_rosters_and_maps_are_played(tmp_path):
+    (tmp_path / "own.yaml").write_text(ROSTER % RIFLE)
+    (tmp_path / "boards.yaml").write_text("{hill: {rows: 16, cols: 24, objectives: [[7.5, 11.5, 2]]}, ford: {}}")
+    game = BattleGame(rosters=(f"{tmp_path}/own.yaml", "line"), maps=(f"{tmp_path}/boards.yaml:hill",), zone=6)
+    battle = Battle(game.rules, seed=2)
+    while not battle.over:
+        battle.step(battle.bot(1))
+    end = game.position(saved(battle))
+    assert end.rosters == ("own", "line") and (end.ground.rows, end.ground.cols) == (16, 24) and end.over
 
 
 def test_the_registry_checks_types():

@@ -186,17 +186,16 @@ cdef void regenerate(Game* g, int side, int unit, int points) noexcept nogil:
     cdef int healed = min(points, spec.W - u.lead), cell
     u.lead += healed
     points -= healed
-    touch(g, side, unit)
     while points > 0 and u.models < spec.models:
         cell = place_beside(g, side, unit)
         if cell < 0:
-            return
+            break
         u.cell[u.models] = cell
         u.models += 1
         u.lead = min(spec.W, points)
         points -= u.lead
         add_cell(g.c.occupied[side], cell)
-        touch(g, side, unit)
+    touch(g, side, unit)
 
 
 cdef int place_beside(Game* g, int side, int unit) noexcept nogil:

@@ -121,7 +121,7 @@ def roster_from_tree(tree: Any, where: str = "roster") -> Roster:
     fields = Fields(tree, where, ("name", "units"))
     units = fields.items("units", 1, MAX_UNITS, "units")
     name = fields.text("name")
-    return Roster(name, tuple(_unit(unit, f"{where}, unit {i}") for i, unit in enumerate(units)))
+    return Roster(name, tuple(_unit(unit, f"{where}, unit {i}") for i, unit in enumerate(units, 1)))
 
 
 def _unit(tree: Any, where: str) -> UnitType:
