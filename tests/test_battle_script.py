@@ -358,8 +358,7 @@ def test_caches_after_arranging():
         pose(battle, MOVE, 0, unit=0)
         fresh = battle.observe(0)
         battle.check_caches()
-        again = Battle(battle.rules)
-        again.load(battle.save())
+        again = Battle(battle.rules, saved=battle.save())
         assert np.array_equal(again.observe(0), fresh)
 
 

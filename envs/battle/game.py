@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -120,12 +119,7 @@ class BattleGame(HostGame):
 
     def position(self, state: np.ndarray) -> Position:
         """A saved state u8[S] as plain Python."""
-        self._viewer.load(np.asarray(state))
-        return look(self._viewer)
-
-    @functools.cached_property
-    def _viewer(self) -> Battle:
-        return Battle(self.rules)
+        return look(Battle(self.rules, saved=np.asarray(state)))
 
 
 def _pairs(names: Sequence[str], pairings: str) -> tuple[tuple[Roster, Roster], ...]:

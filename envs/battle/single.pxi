@@ -8,10 +8,11 @@ cdef class Battle:
       seed, slot, episode: what the battle key is made of.
       key: the battle key itself, instead.
       tape: results of all dice, in the order of drawing, instead of the stream.
+      saved: bytes of a battle to continue; nothing is set up then.
 
     Raises:
       UserError: a unit finds no place in its deployment zone.
-      ValueError: the tape ends early, or holds a result that its die does not have.
+      ValueError: the tape ends early, or holds a result that its die does not have; the bytes are of other rules.
     """
 
     cdef Game game
@@ -21,13 +22,16 @@ cdef class Battle:
     cdef bint arranged  # by hand (arrange.pxi): not played on
     cdef bytes _given
 
-    def __init__(self, Rules rules not None, *, u64 seed=0, u64 slot=0, int episode=0, key=None, tape=None):
+    def __init__(self, Rules rules not None, *, u64 seed=0, u64 slot=0, int episode=0, key=None, tape=None, saved=None):
         self.rules, self.half_turns = rules, []
         self.game.rules, self.game.tape, self.game.watch = &rules.spec, &self.tape, 1
         self.game.b.seed, self.game.b.slot = seed, slot
         if tape is not None:
             self._given = bytes(tape)
             self.tape.given, self.tape.given_count = <const uint8_t*>(<const char*>self._given), len(self._given)
+        if saved is not None:
+            self.load(saved)
+            return
         begin(&self.game, game_key(seed, slot, episode) if key is None else key, episode)
         self._check()
         self._run()
