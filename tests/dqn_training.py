@@ -60,13 +60,25 @@ def dqn_config(
     )
 
 
+_programs: dict[Any, Program] = {}
+
+
+def program(env: Env, config: Config) -> Program:
+    """`make_dqn`, once for equal games and configurations: tests that share one compile it once."""
+    identity = (type(env), config)
+    if identity not in _programs:
+        _programs[identity] = make_dqn(config, env)
+    return _programs[identity]
+
+
 def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Program, Any, dict[str, Any]]:
-    """Runs `calls` calls; returns the program, the state and the last metrics."""
-    program = make_dqn(config, env)
-    state, metrics = program.init(seed), {}
+    """Runs `calls` calls and ends the threads; returns the program, the state and the last metrics."""
+    dqn = program(env, config)
+    state, metrics = dqn.init(seed), {}
     for _ in range(calls):
-        state, metrics = program.run(state)
-    return program, state, {name: float(np.mean(value)) for name, value in jax.device_get(metrics).items()}
+        state, metrics = dqn.run(state)
+    dqn.close()
+    return dqn, state, {name: float(np.mean(value)) for name, value in jax.device_get(metrics).items()}
 
 
 def action_values(config: Config, env: Env, params: Any, observations: Any, masks: np.ndarray) -> np.ndarray:

@@ -26,6 +26,19 @@ def best(heap: int) -> set[int]:
     return {heap % 4 - 1} if heap % 4 else set()
 
 
+def win_rate_against_random(q: np.ndarray, games: int, seed: int = 0) -> float:
+    """Of the greedy player with the action values f32[LARGEST, 3] (row h - 1: heap h), from both seats in turn."""
+    random, won = np.random.default_rng(seed), 0
+    for game in range(games):
+        heap, seat = int(random.integers(5, LARGEST + 1)), 0
+        while heap:
+            greedy = seat == game % 2
+            heap -= 1 + (int(np.argmax(q[heap - 1])) if greedy else int(random.integers(min(heap, 3))))
+            won += greedy and not heap
+            seat = 1 - seat
+    return won / games
+
+
 @struct.dataclass
 class NimState(State):
     heap: jax.Array  # i8[]
