@@ -86,9 +86,11 @@ class Window:
         return {"calls": [{t: v.tolist() for t, v in call.items()} for call in self._calls], "seconds": self.seconds}
 
     def _figure(self, tag: str) -> np.ndarray:
-        values = np.stack([call[tag] for call in self._calls]).astype(np.float64)  # f64[calls, ...]
+        # A call may lack a figure, which then does not count: a counter not used yet, a setting changed at a resume.
+        missing = np.full(np.shape(self._calls[-1][tag]), np.nan)
+        values = np.stack([call.get(tag, missing) for call in self._calls]).astype(np.float64)  # f64[calls, ...]
         if tag.startswith(self.COUNTS):
-            return values.sum(axis=0)
+            return np.nansum(values, axis=0)
         if tag.startswith(self.LAST):
             return values[-1]
         updates = np.stack([call.get("train/updates", np.float64(1.0)) for call in self._calls])  # f64[calls, ...]

@@ -17,6 +17,7 @@ from envs.core import Env
 from envs.errors import UserError
 from jaxrl.config.schema import Config
 from jaxrl.ppo.state import make_hyper
+from jaxrl.sebulba.counters import Timers
 
 ANAKIN, SEBULBA = "anakin", "sebulba"
 
@@ -36,6 +37,7 @@ class Program:
     """A training program for one configuration and one game; see the module."""
 
     config: Config
+    timers: Timers = Timers(False)  # counters of the run (`sebulba.profile`); the trainer adds what its log takes
 
     def init(self, seed: int) -> Any:
         """The state before the first update."""

@@ -213,7 +213,8 @@ class Trainer:
         self.best.check()
 
     def _log(self, row: dict[str, float]) -> None:
-        self.logger.write(self.update, self.steps, row)
+        with self.program.timers.log:
+            self.logger.write(self.update, self.steps, row)
 
     def _row(self, values: dict[str, Any], seconds: float, calls: int = 1) -> dict[str, float]:
         """The metrics of some calls; `values` are the learner's, [] or [S] each."""

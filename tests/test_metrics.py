@@ -10,7 +10,7 @@ import struct
 import numpy as np
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from jaxrl.metrics import MetricsLogger, Progress, duration, flatten_seeds, human, rate, read_rows
+from jaxrl.metrics import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
 
 
 def events(folder) -> list[Event]:
@@ -97,6 +97,18 @@ def test_progress_redraws_one_line_on_a_terminal():
     progress.show(20, {})
     progress.close()
     assert stream.getvalue().count("\n") == 2 and "\ra word\n" not in stream.getvalue().split("\r")[1]
+
+
+def test_a_figure_that_begins_or_ends_within_a_window():
+    """Counters stand in a report from their first use on, and settings may change at a resume."""
+    window = Window()
+    for number, figures in enumerate(
+        ({"time/a": 2.0}, {"time/a": 4.0, "time/b": 6.0}, {"time/b": 8.0, "train/updates": 3.0})
+    ):
+        window.add({"rollout/games": 10.0 * number, **figures}, 1.0)
+    figures = window.figures()
+    assert figures["time/b"] == (1 * 6.0 + 3 * 8.0) / 4 and figures["rollout/games"] == 30.0
+    assert figures["train/updates"] == 3.0 and "time/a" not in figures
 
 
 def test_readable_numbers():

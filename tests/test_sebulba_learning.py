@@ -102,7 +102,7 @@ def test_a_run_evaluates_exploits_and_is_continued(home, capsys):
     training = [row for row in rows if "train/loss" in row]
     assert [row["time/total_timesteps"] for row in training] == [128, 256, 384, 512]
     parts = {tag.rsplit("/")[-1] for tag in training[-1] if tag.startswith("time/ms_per_1000_steps/")}
-    assert parts >= {"action", "env_step", "opponent_turn", "forward", "backward"}
+    assert parts >= {"action", "env_step", "opponent_turn", "forward", "backward", "log"}
     assert all(training[-1][f"time/ms_per_1000_steps/{part}"] > 0 for part in ("action", "env_step", "backward"))
     pool = {name: array for name, array in directory.checkpoints().read(6).arrays.items() if name.startswith("pool.")}
     assert pool["pool.taken"] == 4  # after 2, 4 and 6 updates, and the best response
