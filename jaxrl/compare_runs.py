@@ -103,12 +103,21 @@ def main(args: argparse.Namespace) -> int:
         record = {
             "before": before.name,
             "after": after.name,
-            "lines": [line._asdict() for line in lines],
+            "lines": [_plain(line._asdict()) for line in lines],
             "verdicts": [verdict._asdict() for verdict in verdicts],
             "passed": passed,
         }
-        target.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        target.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return 0 if passed else 1
+
+
+def _plain(value: Any) -> Any:
+    """A tree of figures for JSON, which has no NaN."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ---- reading ------------------------------------------------------------------------------------------------------

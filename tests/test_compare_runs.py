@@ -133,6 +133,7 @@ def test_the_table_has_everything_the_runs_tell(capsys):
     assert "ppo.epochs: 2 -> 4" in text and "win rate against" not in text
     record = json.loads(Path("found.json").read_text())
     assert code == 0 and record["passed"] and record["lines"][0]["name"] == "throughput, steps/s"
+    assert record["lines"][-1]["left"] == [30.0, None, None]  # JSON has no NaN
 
 
 def test_what_a_game_does_not_tell_is_a_dash(capsys):

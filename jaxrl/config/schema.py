@@ -131,7 +131,9 @@ class SebulbaConfig:
         "updates between the parameters that play and those that learn; 0: playing and learning take turns",
         minimum=0,
     )
-    queue: int = option(2, "rollouts that may wait for the learner before actors have to wait", minimum=1)
+    queue: int = option(
+        2, "rollouts that may wait for the learner before actors have to wait; never more than lag", minimum=1
+    )
     timeout: float = option(
         60.0, "seconds after which a silent engine or actor stops the run; a slow learner is waited for", above=0.0
     )

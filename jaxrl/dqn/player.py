@@ -96,6 +96,7 @@ class HostPlayer:
         """Deals the first games; the first questions stand in row 0 of `storage`."""
         self._controllers[:] = self._dealt(acting, slice(None), 0)
         self.pool.controllers[:] = self._numbers[self._controllers]
+        self.pool.next_controllers[:] = self.pool.controllers  # for a game that ends before anybody is asked
         self.pool.start(self._whole(storage))
         self.save(storage)
 

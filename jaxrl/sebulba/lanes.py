@@ -58,6 +58,7 @@ class _Beginning:
         lanes = np.asarray(self._plan.lane_ids).astype(np.int64)
         pause = lanes * ppo.stagger // ppo.num_envs
         pool.controllers[:] = self._numbers[self._controllers]
+        pool.next_controllers[:] = pool.controllers  # for a game that ends before anybody is asked
         pool.start(self._rows)
         self._returns[:] = self._rows.opening
         random = np.full(len(lanes), RANDOM, np.int32)
