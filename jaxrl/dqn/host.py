@@ -104,7 +104,7 @@ class HostDQN(Program):
         count = per_call - int(state.update) % per_call
         session = self._session_of(state)
         replay, work = session.prefetcher.replay, session.work()
-        sums, learnt = HostSums(self.actor.seats, self._numbers, self.game.stat_names), no_sums()
+        sums, learnt = HostSums(self.actor.seats, self._numbers, self.game.stat_names), self._no_sums()
         self._begin(session, state, replay.ready)
         while done < count:
             try:
@@ -193,6 +193,10 @@ class HostDQN(Program):
         plan = self._plan(state)
         epsilon = 1.0 if at_random else float(plan.epsilon)
         return Acting(state.params, plan.play_key, plan.deal_key, epsilon, jax.tree.map(np.asarray, plan.odds))
+
+    def _no_sums(self) -> LearnSums:
+        """On the device, as the sums of later steps are: another placement would be compiled for by itself."""
+        return jax.device_put(no_sums(), self._device)
 
     def _learn(self, session: Session, state: DQNState, learnt: LearnSums) -> tuple[DQNState, LearnSums]:
         """K optimizer steps."""
