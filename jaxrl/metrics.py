@@ -225,11 +225,20 @@ class Progress:
             f"{human(metrics.get('time/fps', speed))} steps/s",
             f"{human(metrics.get('time/games_per_s', math.nan))} games/s",
             f"return {_figure(metrics.get('rollout/ep_rew_mean'))}",
-            f"KL {_figure(metrics.get('train/approx_kl'))}",
-            f"EV {_figure(metrics.get('train/explained_variance'))}",
+            *self._learning(metrics),
             f"ETA {duration(left / speed) if speed > 0 else '-'}",
         ]
         return " | ".join(parts)
+
+    @staticmethod
+    def _learning(metrics: Mapping[str, float]) -> list[str]:
+        """What tells at a glance whether the algorithm learns."""
+        if "train/td_error" in metrics:
+            return [f"TD {_figure(metrics['train/td_error'])}", f"epsilon {_figure(metrics.get('train/epsilon'))}"]
+        return [
+            f"KL {_figure(metrics.get('train/approx_kl'))}",
+            f"EV {_figure(metrics.get('train/explained_variance'))}",
+        ]
 
     def message(self, text: str) -> None:
         """Prints a line of its own, above the bar, and logs it."""
