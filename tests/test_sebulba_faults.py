@@ -226,6 +226,13 @@ def test_an_engine_raising_in_game_17_of_64(home, whole, monkeypatch, capsys):
     assert_as_if_nothing_had_happened(home, "raising", whole)
 
 
+def test_an_engine_raising_before_the_first_rollout(home, capsys):
+    (home / "trouble").touch()
+    assert train(home, "early", "ppo.stagger=8", "sebulba.actors=4") == 2
+    errors = capsys.readouterr().err
+    assert "jaxrl: the engine failed in game 17: " in errors and "Traceback" not in errors
+
+
 def test_an_engine_that_hangs(home, monkeypatch, capsys):
     trouble_after(monkeypatch, home, 2)
     start = time.monotonic()

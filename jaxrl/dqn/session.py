@@ -6,7 +6,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from envs.errors import UserError
 from envs.host.bridge import HostPool
 from envs.host.core import EngineError, HostGame
 from jaxrl import xla
@@ -15,6 +14,7 @@ from jaxrl.dqn.host_replay import HostReplay
 from jaxrl.dqn.player import Acting, HostPlayer, HostPolicy
 from jaxrl.dqn.prefetch import Prefetcher
 from jaxrl.sebulba.counters import Timers
+from jaxrl.sebulba.faults import explained
 from jaxrl.sebulba.state import HostLanes
 from jaxrl.sebulba.storage import Storage, make_storage
 
@@ -79,9 +79,16 @@ class Session:
         return self._storages[self._rollouts % 2]
 
     def start(self, acting: Acting) -> Storage:
-        """Deals the first games; returns the storage whose row 0 and `after` show them."""
-        for player in self.players:
-            player.start(self.storage, acting)
+        """Deals the first games; returns the storage whose row 0 and `after` show them.
+
+        Raises:
+          UserError: an engine failed or hangs.
+        """
+        for number, player in enumerate(self.players):
+            try:
+                player.start(self.storage, acting)
+            except EngineError as error:
+                raise explained(error, number * self._share) from error
         return self.storage
 
     def load(self, lanes: HostLanes) -> None:
@@ -106,10 +113,7 @@ class Session:
         errors = [future.exception() for future in playing]
         for number, error in enumerate(errors):
             if isinstance(error, EngineError):
-                game = error.game + number * self._share if error.game >= 0 else error.game
-                explained = UserError(f"the engine failed in game {game}: {str(error).partition(': ')[2]}")
-                explained.__cause__ = error
-                raise PlayingFailed from explained
+                raise PlayingFailed from explained(error, number * self._share)
             if error is not None:
                 raise PlayingFailed from error
         self._rollouts += 1

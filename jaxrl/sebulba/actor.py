@@ -9,10 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from envs.errors import UserError
 from envs.host.bridge import HostPool
 from envs.host.core import EngineError
 from jaxrl.sebulba.counters import Timers
+from jaxrl.sebulba.faults import explained
 from jaxrl.sebulba.pipeline import Closed, Pipeline
 from jaxrl.sebulba.policy import Plan, Policy, read
 from jaxrl.sebulba.state import Acting, HostLanes
@@ -77,18 +77,11 @@ class ActorThread(threading.Thread):
         except Closed:
             pass
         except EngineError as error:
-            self._pipeline.fail(self._explained(error))
+            self._pipeline.fail(explained(error, self._lanes.start))
         except BaseException as error:  # also what was never meant to end a thread: nobody else would hear of it
             self._pipeline.fail(error)
         finally:
             self.pool.close()
-
-    def _explained(self, error: EngineError) -> UserError:
-        """An error of the engine, with the number of the game among those of all actors."""
-        game = (error.game + self._lanes.start) if error.game >= 0 else error.game
-        explained = UserError(f"the engine failed in game {game}: {str(error).partition(': ')[2]}")
-        explained.__cause__ = error
-        return explained
 
     # ---- one rollout after the other ----------------------------------------------------------------------------
 
@@ -123,7 +116,9 @@ class ActorThread(threading.Thread):
         for block, plan in zip(self._local, plans, strict=True):
             self._following[block] = np.asarray(self._policy.deal(plan, self._episode[block] + 1))
         self.pool.next_controllers[:] = self._numbers[self._following]
+        self._pipeline.waits_for_engine(self.number)
         self.pool.restart(np.flatnonzero(stop).astype(np.int32), storage.whole[self.number])
+        self._pipeline.beat(self.number, stepped=False)
         self._next_games(stop, slice(None))
         storage.restarted[self._lanes] = stop
 

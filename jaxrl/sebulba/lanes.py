@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from envs.host.core import RANDOM, Buffers, make_buffers
+from envs.host.core import RANDOM, Buffers, EngineError, make_buffers
+from jaxrl.sebulba.faults import explained
 from jaxrl.sebulba.policy import Plan
 from jaxrl.sebulba.state import HostLanes, SebulbaState
 
@@ -23,6 +24,9 @@ def first_lanes(program: Sebulba, state: SebulbaState, seed: int) -> HostLanes:
       program: the training.
       state: its first state, without lanes.
       seed: of the engines.
+
+    Raises:
+      UserError: an engine failed or hangs.
     """
     lanes, actors = program.config.ppo.num_envs, program.config.sebulba.actors
     pool_state = state.pool.replace(snapshots=None) if state.pool is not None else None
@@ -34,7 +38,10 @@ def first_lanes(program: Sebulba, state: SebulbaState, seed: int) -> HostLanes:
         # The lanes' share of the plan; without a pool there are no odds.
         mine = jax.tree.map(lambda leaf, s=share: leaf[s], (plan.odds, plan.lane_ids))
         with program.make_pool(actor, seed, groups=1) as pool:
-            parts.append(_Beginning(program, pool, plan._replace(odds=mine[0], lane_ids=mine[1])).play())
+            try:
+                parts.append(_Beginning(program, pool, plan._replace(odds=mine[0], lane_ids=mine[1])).play())
+            except EngineError as error:
+                raise explained(error, share.start) from error
     blobs, controllers, episode, length, returns = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
     return HostLanes(blobs, controllers, episode, length, jax.device_put(returns, program.by_lane))
 

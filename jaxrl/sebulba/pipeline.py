@@ -90,9 +90,10 @@ class Pipeline:
         """An actor waits for its engine, which the engine's pool watches by itself."""
         self._heard[actor] = float("inf")
 
-    def beat(self, actor: int) -> None:
-        """An actor has received a block of games."""
-        self._heard[actor], self._stepped[actor] = time.monotonic(), True
+    def beat(self, actor: int, *, stepped: bool = True) -> None:
+        """An actor goes on after its engine; `stepped`: with a block of games, so all that it needs is compiled."""
+        self._heard[actor] = time.monotonic()
+        self._stepped[actor] |= stepped
 
     def deliver(self, actor: int, rollout: int) -> None:
         """An actor has filled its part of a rollout."""

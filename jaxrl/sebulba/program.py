@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import threading
 import time
 from typing import Any
 
@@ -68,7 +67,7 @@ class Sebulba(Program):
         self._first = jax.jit(self._first_arrays, out_shardings=self._replicated)
         self._session: Session | None = None
         self._fault: BaseException | None = None
-        self._stop = threading.Event()
+        self._stop = False  # no Event: a signal handler sets it, and must not wait for a lock that this thread holds
 
     # ---- the protocol -------------------------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class Sebulba(Program):
         session, sums, done = self._session_of(state), self.learner.empty_sums(), 0
         figures = session.figures()
         try:
-            while done < per_call - number % per_call and not self._stop.is_set():
+            while done < per_call - number % per_call and not self._stop:
                 state, sums = self._update(session, state, sums, number + done)
                 done += 1
         except Stopped:
@@ -105,7 +104,7 @@ class Sebulba(Program):
                 cause = RuntimeError(f"an actor was ended by {type(cause).__name__}")
             self._fault = cause
             self.close()
-        self._stop.clear()
+        self._stop = False
         if not done:
             self._raise_fault()
             raise Interrupted
@@ -140,7 +139,7 @@ class Sebulba(Program):
 
     def request_stop(self) -> None:
         """A `run` under way returns after the update in hand; one that waits for a rollout returns at once."""
-        self._stop.set()
+        self._stop = True
 
     def close(self) -> None:
         """Ends all threads."""
@@ -154,7 +153,7 @@ class Sebulba(Program):
         lag = self.config.sebulba.lag
         now = Acting(state.params, state.pool, state.update)
         session.pipeline.publish(number + lag, (now, state.key, state.hyper))
-        storage = session.pipeline.take(number, self._stop.is_set)
+        storage = session.pipeline.take(number, lambda: self._stop)
         start = time.perf_counter_ns()
         acting = (*state.acting, now)
         state, sums = self._learn(state, sums, storage, acting[0])

@@ -1,0 +1,19 @@
+"""What is said about an engine that fails while it plays for a training."""
+
+from __future__ import annotations
+
+from envs.errors import UserError
+from envs.host.core import EngineError
+
+
+def explained(error: EngineError, first: int) -> UserError:
+    """The error of a pool of games as one sentence for people.
+
+    Args:
+      error: of the pool; it becomes the cause.
+      first: number of the pool's first game among those of all actors.
+    """
+    game = error.game + first if error.game >= 0 else error.game
+    sentence = UserError(f"the engine failed in game {game}: {str(error).partition(': ')[2]}")
+    sentence.__cause__ = error
+    return sentence
