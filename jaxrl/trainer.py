@@ -35,7 +35,7 @@ from jaxrl.evaluate import (
 )
 from jaxrl.league.exploit import Exploit, Exploiter
 from jaxrl.league.insert import insert_snapshot
-from jaxrl.league.pool import entry_names, with_results
+from jaxrl.league.pool import controller_names, entry_names, with_results
 from jaxrl.logs import LOG
 from jaxrl.match import Player
 from jaxrl.ppo.state import Counter, TrainState
@@ -93,6 +93,7 @@ class HostState:
     best_update: int | None = None
     best_by: str = "return"  # what the score is of
     window: dict[str, Any] = dataclasses.field(default_factory=dict)  # figures not yet in a line of the logs
+    controllers: list[str] = dataclasses.field(default_factory=list)  # who may hold a seat of the games in progress
 
 
 class Trainer:
@@ -241,7 +242,11 @@ class Trainer:
 
     # ---- checkpoints ----
 
+    def _controllers(self) -> list[str]:
+        return list(controller_names(self.config, self.env))
+
     def _snapshot(self) -> checkpoint.Snapshot:
+        self.host.controllers = self._controllers()
         self.host.window = self.window.record() if len(self.window) else {}
         return checkpoint.take(self.update, self.state, self.stamp, dataclasses.asdict(self.host))
 
@@ -252,6 +257,11 @@ class Trainer:
         if loaded != snapshot.meta["params_hash"]:
             raise RuntimeError(f"loaded parameters {loaded} are not those saved, {snapshot.meta['params_hash']}")
         self.host, self.update = HostState(**snapshot.meta["host"]), snapshot.step
+        if self.host.controllers not in ([], self._controllers()):
+            raise UserError(
+                f"the games in progress were begun with {', '.join(self.host.controllers)} at the seats: resume with "
+                "the same bots in the same order (weights may change), or start a new run with train.from_run."
+            )
         if self.host.best_by != self.config.evaluate.best_by:  # scores of two kinds cannot be compared
             self.host.best_by, self.host.best_score = self.config.evaluate.best_by, None
         for step in self.best.steps():  # chosen after the update that we go back to

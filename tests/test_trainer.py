@@ -236,6 +236,16 @@ def test_a_refused_change_leaves_the_saved_configuration_alone(home):
     assert (home / "runs" / "kept" / "config.yaml").read_text() == before
 
 
+def test_games_in_progress_keep_their_opponents(home, capsys):
+    """Controllers are stored by number: other bots would take over games in the middle (PufferLib 620)."""
+    seats = "seats=[{{weight: {}, learners: 1, bots: [{}]}}]"
+    assert train(home, "opponents", "train.total_steps=64", seats.format(1, "random, lowest")) == 0
+    run = str(home / "runs" / "opponents")
+    assert cli.main(["resume", run, "--steps", "128", seats.format(1, "lowest")]) == 2
+    assert "begun with self, random, lowest" in capsys.readouterr().err
+    assert cli.main(["resume", run, "--steps", "128", seats.format(3, "random, lowest")]) == 0
+
+
 def test_changed_hyper_parameters_apply_after_a_resume(home):
     assert train(home, "hyper", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
     rate = "ppo.learning_rate={kind: constant, start: 0.125, end: 0}"

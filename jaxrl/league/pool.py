@@ -39,7 +39,7 @@ from envs.core import Env, Key
 from jaxrl.config.league_checks import SELF, SNAPSHOTS, check_league_game, league_bots
 from jaxrl.config.schema import Config, LeagueConfig
 from jaxrl.league.rating import elo_update
-from jaxrl.league.seats import LEARNER, Seats, random_ranks
+from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
 from jaxrl.outcomes import compare
 
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
@@ -78,6 +78,13 @@ def entry_names(league: LeagueConfig, env: Env) -> tuple[str, ...]:
       UserError: a bot that the game does not have.
     """
     return _names(league_bots(league, env), league.snapshots)
+
+
+def controller_names(config: Config, env: Env) -> tuple[str, ...]:
+    """The names of all controllers of a configuration, with a league or without, in the order of their numbers."""
+    if config.league.opponents:
+        return entry_names(config.league, env)
+    return _names(make_mixed_seats(config.seats, env).bots, 0)
 
 
 def _names(bots: Sequence[str], slots: int) -> tuple[str, ...]:
