@@ -1,9 +1,8 @@
 """Logging: what a run says about itself besides its figures, in `<run>/log.txt`; warnings and errors on stderr too.
 
-Everything logs through Python's `logging` below the name "jaxrl" (`logging.getLogger("jaxrl.sebulba")`), one line for
-each event:
+Everything logs through Python's `logging` under the name "jaxrl" or below it, one line for each event, with the thread:
 
-    2026-01-31T12:00:00.123 warning jaxrl.sebulba actor-0: the learner has been waiting for 30 s
+    2026-01-31T12:00:00.123 info jaxrl actor 0: actor 0 has waited 60 s for the learner; nothing is lost
 
 `run.log_level` says from which level on. Events below it cost a look-up: arguments are given to `logging` unformatted
 (`LOG.debug("game %d ended", game)`), and whoever would have to compute them asks `LOG.isEnabledFor` first. Inside loops
