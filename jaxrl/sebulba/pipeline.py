@@ -43,7 +43,7 @@ class Pipeline:
           first: number of the first rollout.
           timeout: seconds after which a silent actor is a fault.
         """
-        self._storages, self._actors, self._timeout = storages, actors, timeout
+        self._storages, self._timeout = storages, timeout
         self._changed = threading.Condition()
         self._published: dict[int, Any] = {}  # by rollout
         self._complete = dict.fromkeys(range(actors), first)  # rollouts below this are filled, by actor
