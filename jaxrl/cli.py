@@ -201,7 +201,7 @@ def _saved_config(arguments: list[str]) -> str | None:
     """The configuration file of the run that the arguments name, if there is one."""
     for text in (argument.partition("@")[0] for argument in arguments):  # RUN@UPDATE in a tournament
         for folder in (Path(text), Path("runs") / text):
-            if (folder / "config.yaml").is_file():
+            if os.path.isfile(folder / "config.yaml"):  # False, too, for a name that is too long
                 return str(folder / "config.yaml")
     return None
 

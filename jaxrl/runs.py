@@ -124,7 +124,7 @@ def find_run(name: str | os.PathLike, directory: str = "runs") -> RunDirectory:
       UserError: there is none, with the nearest name.
     """
     for path in (Path(name).expanduser(), Path(directory).expanduser() / name):
-        if (path / "config.yaml").is_file():
+        if os.path.isfile(path / "config.yaml"):
             return RunDirectory(path)
     known = [path.parent.name for path in Path(directory).expanduser().glob("*/config.yaml")]
     raise UserError(f"there is no run {str(name)!r}: {nearest(Path(name).name, known)}")

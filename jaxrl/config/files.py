@@ -64,7 +64,7 @@ def find(name: str | os.PathLike) -> Path:
       UserError: there is neither, with the nearest shipped name.
     """
     path = Path(name).expanduser()
-    if path.is_file():
+    if os.path.isfile(path):
         return path
     known = shipped()
     if path.parent == Path(".") and path.name in known:
