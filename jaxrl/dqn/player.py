@@ -15,10 +15,9 @@ from envs.host.core import RANDOM
 from jaxrl import rollout
 from jaxrl.rollout import Actor
 from jaxrl.sebulba.counters import Timers
+from jaxrl.sebulba.policy import deal_key, deal_seats
 from jaxrl.sebulba.state import HostLanes
 from jaxrl.sebulba.storage import Storage
-
-DEALS = np.uint32(0xFFFFFFFF)  # folded into the key of the training for the seats; no update has this number
 
 
 class Acting(NamedTuple):
@@ -40,7 +39,7 @@ class HostPolicy:
         self.varied = actor.seats.varied
         self.actions = jax.jit(self._actions)
         """(params, key, step u32[], lane_ids u32[B], epsilon, observation f32[B, F], mask bool[B, A]) -> i32[B]"""
-        self.deal = jax.jit(self._deal)
+        self.deal = jax.jit(functools.partial(deal_seats, actor.seats))
         """(key, lane_ids u32[B], episode u32[B], odds) -> i8[B, P], who holds the seats of the game of that number"""
 
     def _actions(self, params, key, step, lane_ids, epsilon, observation, mask) -> jax.Array:
@@ -54,15 +53,11 @@ class HostPolicy:
         explores = jax.vmap(jax.random.uniform)(keys) < epsilon
         return jnp.where(explores, RANDOM, jnp.argmax(values, axis=-1)).astype(jnp.int32)
 
-    def _deal(self, key: jax.Array, lane_ids: jax.Array, episode: jax.Array, odds: Any) -> jax.Array:
-        of_lane = jax.vmap(functools.partial(jax.random.fold_in, key))(lane_ids)
-        return jax.vmap(self.actor.seats.deal)(jax.vmap(jax.random.fold_in)(of_lane, episode), odds)
-
 
 def training_keys(key: jax.Array, update: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Of a round: for playing, for learning, and the one for seats, which is the same in all of them."""
     play_key, learn_key = jax.random.split(prng.from_key(jax.random.fold_in(key, update)))
-    return play_key, learn_key, prng.from_key(jax.random.fold_in(key, DEALS))
+    return play_key, learn_key, deal_key(key)
 
 
 class HostPlayer:

@@ -6,15 +6,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from envs.host.bridge import HostPool
 from envs.host.core import EngineError, HostGame
-from jaxrl import xla
 from jaxrl.config.schema import Config
 from jaxrl.dqn.host_replay import HostReplay
 from jaxrl.dqn.player import Acting, HostPlayer, HostPolicy
 from jaxrl.dqn.prefetch import Prefetcher
 from jaxrl.sebulba.counters import Timers
 from jaxrl.sebulba.faults import explained
+from jaxrl.sebulba.pools import actor_pool
 from jaxrl.sebulba.state import HostLanes
 from jaxrl.sebulba.storage import Storage, make_storage
 
@@ -58,13 +57,7 @@ class Session:
         self.players: list[HostPlayer] = []
         self._share = dqn.num_envs // sebulba.actors
         for number in range(sebulba.actors):
-            pool = HostPool(
-                game.engine(self._share, seed, first_slot=number * self._share),
-                threads=max(1, (sebulba.threads or xla.cores()) // sebulba.actors),
-                groups=sebulba.groups,
-                timeout=sebulba.timeout,
-                timed=sebulba.profile,
-            )
+            pool = actor_pool(sebulba, game, number, self._share, seed=seed, groups=sebulba.groups)
             self.players.append(HostPlayer(number, pool, policy, numbers, timers))
         self._storages = [
             make_storage(game, dqn.num_steps, dqn.num_envs, sebulba.actors, sebulba.groups) for _ in range(2)
@@ -92,9 +85,16 @@ class Session:
         return self.storage
 
     def load(self, lanes: HostLanes) -> None:
-        """Takes over the games of a state."""
-        for player in self.players:
-            player.load(lanes, self.storage)
+        """Takes over the games of a state.
+
+        Raises:
+          UserError: the engine refuses one: other maps, rosters or settings.
+        """
+        for number, player in enumerate(self.players):
+            try:
+                player.load(lanes, self.storage)
+            except EngineError as error:
+                raise explained(error, number * self._share) from error
         self.lanes = lanes
 
     def begin(self, acting: Acting) -> None:

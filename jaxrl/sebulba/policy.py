@@ -11,6 +11,7 @@ import numpy as np
 
 from envs import prng
 from jaxrl import distributions, rollout
+from jaxrl.league.seats import Seats
 from jaxrl.ppo.state import Hyper
 from jaxrl.rollout import Actor
 
@@ -42,6 +43,17 @@ def update_keys(key: jax.Array, update: jax.Array) -> tuple[jax.Array, jax.Array
     return play_key, shuffle_key
 
 
+def deal_key(key: jax.Array) -> jax.Array:
+    """The key of the seats, the same in all updates of a training."""
+    return prng.from_key(jax.random.fold_in(key, DEALS))
+
+
+def deal_seats(seats: Seats, key: jax.Array, lane_ids: jax.Array, episode: jax.Array, odds: Any) -> jax.Array:
+    """i8[B, P]: who holds the seats of the game with this number (u32[B]) in each lane (u32[B])."""
+    of_lane = jax.vmap(functools.partial(jax.random.fold_in, key))(lane_ids)
+    return jax.vmap(seats.deal)(jax.vmap(jax.random.fold_in)(of_lane, episode), odds)
+
+
 class Policy:
     """The compiled functions; B is the number of lanes of a block."""
 
@@ -60,7 +72,7 @@ class Policy:
     def _plan(self, key: jax.Array, hyper: Hyper, update: jax.Array, pool: Any, lane_ids: jax.Array) -> Plan:
         return Plan(
             play_key=update_keys(key, update)[0],
-            deal_key=prng.from_key(jax.random.fold_in(key, DEALS)),
+            deal_key=deal_key(key),
             temperature=hyper.temperature_at(update),
             odds=self.actor.seats.odds(pool, lane_ids),
             lane_ids=lane_ids,
@@ -98,9 +110,7 @@ class Policy:
         return packed
 
     def _deal(self, plan: Plan, episode: jax.Array) -> jax.Array:
-        of_lane = jax.vmap(functools.partial(jax.random.fold_in, plan.deal_key))(plan.lane_ids)
-        keys = jax.vmap(jax.random.fold_in)(of_lane, episode)
-        return jax.vmap(self.actor.seats.deal)(keys, plan.odds)
+        return deal_seats(self.actor.seats, plan.deal_key, plan.lane_ids, episode, plan.odds)
 
 
 def read(packed: jax.Array) -> Answer:

@@ -22,7 +22,6 @@ from envs.core import Env
 from envs.host.bridge import HostPool
 from envs.host.core import HostGame
 from envs.wrappers import auto_reset
-from jaxrl import xla
 from jaxrl.config.checks import check_numbers, device_count
 from jaxrl.config.schema import Config
 from jaxrl.config.sebulba_checks import check_sebulba
@@ -38,6 +37,7 @@ from jaxrl.sebulba.lanes import first_lanes
 from jaxrl.sebulba.learner import AXIS, Core, Learner, Sums
 from jaxrl.sebulba.pipeline import Fault, Stopped
 from jaxrl.sebulba.policy import Policy, host_numbers
+from jaxrl.sebulba.pools import actor_pool
 from jaxrl.sebulba.session import Session
 from jaxrl.sebulba.shares import forward_share
 from jaxrl.sebulba.state import Acting, HostLanes, SebulbaState
@@ -222,15 +222,7 @@ class Sebulba(Program):
 
     def make_pool(self, actor: int, seed: int, groups: int) -> HostPool:
         """The games of one actor and the threads that step them."""
-        config = self.config.sebulba
-        engine = self.game.engine(self.share, seed, first_slot=actor * self.share)
-        return HostPool(
-            engine,
-            threads=max(1, (config.threads or xla.cores()) // config.actors),
-            groups=groups,
-            timeout=config.timeout,
-            timed=config.profile,
-        )
+        return actor_pool(self.config.sebulba, self.game, actor, self.share, seed=seed, groups=groups)
 
     # ---- arrays -------------------------------------------------------------------------------------------------
 
