@@ -102,7 +102,7 @@ def newest(home: Path, name: str) -> Any:
     return runs.RunDirectory(home / "runs" / name).checkpoints().newest()
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", [pytest.param("compiled", marks=pytest.mark.slow), "host"])
 def test_killed_and_resumed_in_another_process_it_is_the_same(home: Path, game: str) -> None:
     """Leaf by leaf: parameters, target network, optimizer, games, replay memory, priorities, counters and keys."""
     name = f"{game}_killed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+import pytest
 
 from jaxrl.config.schema import SeatMix
 from tests.games import TicTacToe
@@ -11,6 +12,7 @@ from tests.host_games import HostTicTacToe
 from tests.training import small_config, train
 
 
+@pytest.mark.slow
 def test_anakin_trains_it_like_the_compiled_game():
     """The same program, seeds and actions: also the same parameters, up to the order of sums."""
     seats = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("lowest",)))

@@ -131,7 +131,7 @@ def trouble_after(monkeypatch, home: Path, update: int) -> None:
 # ---- stops ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lag", [0, 1, 2])
+@pytest.mark.parametrize("lag", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_process_resumes_exactly(home, whole, lag):
     """kill -9 in the middle of an update, and a new process; with a league. Lag 0 and 2 stop between two processes'
     worth of work instead, to be quick."""
