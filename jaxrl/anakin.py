@@ -22,8 +22,7 @@ from envs.wrappers import auto_reset
 from jaxrl import distributions, rollout
 from jaxrl.config.checks import check_numbers, device_count
 from jaxrl.config.schema import Config
-from jaxrl.league.pool import make_league
-from jaxrl.league.seats import make_mixed_seats
+from jaxrl.league.pool import make_seats
 from jaxrl.networks.factory import make_network
 from jaxrl.ppo import advantage, figures, optimizer, update
 from jaxrl.ppo.loss import Batch
@@ -111,15 +110,7 @@ class Anakin(Program):
 
     @property
     def _update_shape(self) -> update.UpdateShape:
-        ppo = self.config.ppo
-        return update.UpdateShape(
-            epochs=ppo.epochs,
-            minibatches=ppo.minibatches,
-            accumulate=ppo.accumulate,
-            groups=ppo.shuffle_groups // self.mesh.size,
-            normalize_advantage=ppo.normalize_advantage,
-            axis_name=AXIS,
-        )
+        return update.shape_of(self.config.ppo, self.mesh.size, AXIS)
 
     def _local_ids(self, count: int) -> jax.Array:
         """Global numbers u32[count / devices] of this device's share of `count` things."""
@@ -259,5 +250,5 @@ def make_anakin(config: Config, env: Env) -> Anakin:
     devices = jax.local_devices()
     mesh = Mesh(np.array(devices[: device_count(config, len(devices))]), (AXIS,))
     network = make_network(config.network, env)
-    seats = make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
+    seats = make_seats(config, env)
     return Anakin(config=config, actor=Actor(env, auto_reset(env), network, seats), mesh=mesh)

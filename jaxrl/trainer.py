@@ -124,6 +124,7 @@ class Trainer:
             config = continuation.resolve(config, origin)
         self.config = config
         self.program = make_program(config, self.env)
+        self._controllers = list(controller_names(config, self.env))
         self.host, self.update = HostState(best_by=config.evaluate.best_by), 0
         if snapshot is not None:
             self.state = self._restore(snapshot)
@@ -242,11 +243,8 @@ class Trainer:
 
     # ---- checkpoints ----
 
-    def _controllers(self) -> list[str]:
-        return list(controller_names(self.config, self.env))
-
     def _snapshot(self) -> checkpoint.Snapshot:
-        self.host.controllers = self._controllers()
+        self.host.controllers = self._controllers
         self.host.window = self.window.record() if len(self.window) else {}
         return checkpoint.take(self.update, self.state, self.stamp, dataclasses.asdict(self.host))
 
@@ -257,7 +255,7 @@ class Trainer:
         if loaded != snapshot.meta["params_hash"]:
             raise RuntimeError(f"loaded parameters {loaded} are not those saved, {snapshot.meta['params_hash']}")
         self.host, self.update = HostState(**snapshot.meta["host"]), snapshot.step
-        if self.host.controllers not in ([], self._controllers()):
+        if self.host.controllers not in ([], self._controllers):
             raise UserError(
                 f"the games in progress were begun with {', '.join(self.host.controllers)} at the seats: resume with "
                 "the same bots in the same order (weights may change), or start a new run with train.from_run."

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from envs.host.env import HostEnv
@@ -19,22 +18,15 @@ from jaxrl.config.schema import Config, LeagueConfig, SebulbaConfig
 from jaxrl.runs import enable_compilation_cache
 from jaxrl.sebulba.program import Sebulba, make_sebulba
 from tests.host_games import Board, HostTicTacToe, TicTacToeGame
-from tests.training import small_config
+from tests.training import kept_cache_setting, small_config
 
 
 @contextlib.contextmanager
 def compilation_cache(folder: Path) -> Iterator[None]:
     """Programs that are compiled a second time come from disk."""
-    names = (
-        "jax_compilation_cache_dir",
-        "jax_persistent_cache_min_compile_time_secs",
-        "jax_persistent_cache_min_entry_size_bytes",
-    )
-    before = {name: getattr(jax.config, name) for name in names}
-    enable_compilation_cache(str(folder))
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
+    with kept_cache_setting():
+        enable_compilation_cache(str(folder))
+        yield
 
 
 def sebulba_config(*, league: LeagueConfig | None = None, sebulba: dict[str, Any] | None = None, **settings) -> Config:

@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 import yaml
@@ -18,6 +17,7 @@ import yaml
 from envs.errors import UserError
 from jaxrl import cli, runs, trainer
 from jaxrl.metrics import read_rows
+from tests.training import kept_cache_setting
 
 ROOT = Path(__file__).parent.parent
 UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
@@ -39,15 +39,8 @@ sys.exit(cli.main(sys.argv[1:]))
 @pytest.fixture(scope="module", autouse=True)
 def cache_setting():
     """Training switches jax's disk cache on; the rest of the test suite gets its own setting back."""
-    names = (
-        "jax_compilation_cache_dir",
-        "jax_persistent_cache_min_compile_time_secs",
-        "jax_persistent_cache_min_entry_size_bytes",
-    )
-    before = {name: getattr(jax.config, name) for name in names}
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
+    with kept_cache_setting():
+        yield
 
 
 @pytest.fixture(scope="module")

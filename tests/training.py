@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -45,6 +47,20 @@ def small_config(
             total_steps=settings.num_envs * settings.num_steps * updates * calls, updates_per_call=updates
         ),
     )
+
+
+@contextlib.contextmanager
+def kept_cache_setting() -> Iterator[None]:
+    """Training switches jax's disk cache on; afterwards the rest of the test suite has its own setting back."""
+    names = (
+        "jax_compilation_cache_dir",
+        "jax_persistent_cache_min_compile_time_secs",
+        "jax_persistent_cache_min_entry_size_bytes",
+    )
+    before = {name: getattr(jax.config, name) for name in names}
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
 
 
 _programs: dict[Any, Anakin] = {}

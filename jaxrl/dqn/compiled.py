@@ -22,8 +22,8 @@ from jaxrl.dqn import device_replay
 from jaxrl.dqn.device_replay import Decisions, Memory, RecordFormat
 from jaxrl.dqn.learner import LearnShape, LearnSums, exploring, learn, learn_metrics, no_sums
 from jaxrl.dqn.state import DQNState, make_dqn_hyper
-from jaxrl.league.pool import make_league
-from jaxrl.league.seats import LEARNER, make_mixed_seats
+from jaxrl.league.pool import make_seats
+from jaxrl.league.seats import LEARNER
 from jaxrl.networks.factory import network_of
 from jaxrl.ppo import figures, optimizer
 from jaxrl.ppo.state import Counter, Lanes
@@ -53,7 +53,7 @@ class CompiledDQN(Program):
           UserError: bots that the game does not have.
         """
         self.config = config
-        seats = make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
+        seats = make_seats(config, env)
         self.actor = Actor(env, auto_reset(env), network_of(config, env), seats)
         self._form = RecordFormat(env.observation_spec, env.num_actions, config.dqn.storage)
         self._sharding = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])

@@ -27,8 +27,7 @@ from jaxrl.dqn.loss import Batch
 from jaxrl.dqn.player import Acting, HostPolicy, training_keys
 from jaxrl.dqn.session import PlayingFailed, Session
 from jaxrl.dqn.state import DQNHyper, DQNState, Learner, make_dqn_hyper
-from jaxrl.league.pool import make_league
-from jaxrl.league.seats import make_mixed_seats
+from jaxrl.league.pool import make_seats
 from jaxrl.networks.factory import network_of
 from jaxrl.ppo import figures, optimizer
 from jaxrl.ppo.state import Counter
@@ -66,7 +65,7 @@ class HostDQN(Program):
         """
         self.config, self.env = config, env
         self.game: HostGame = env.game  # type: ignore[attr-defined]
-        seats = make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
+        seats = make_seats(config, env)
         self.actor = Actor(env, auto_reset(env), network_of(config, env), seats)
         # The network looks at every transition once, and at its next state twice (once without `double`).
         forwards = 3 if config.dqn.double else 2

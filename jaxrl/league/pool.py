@@ -82,9 +82,8 @@ def entry_names(league: LeagueConfig, env: Env) -> tuple[str, ...]:
 
 def controller_names(config: Config, env: Env) -> tuple[str, ...]:
     """The names of all controllers of a configuration, with a league or without, in the order of their numbers."""
-    if config.league.opponents:
-        return entry_names(config.league, env)
-    return _names(make_mixed_seats(config.seats, env).bots, 0)
+    slots = config.league.snapshots if config.league.opponents else 0
+    return _names(make_seats(config, env).bots, slots)
 
 
 def _names(bots: Sequence[str], slots: int) -> tuple[str, ...]:
@@ -302,6 +301,15 @@ class League(Seats):
                 found[f"league/win_rate/{name}"] = jnp.where(known, rate[number], jnp.nan)
                 found[f"league/elo/{name}"] = pool.elo[number]
         return found
+
+
+def make_seats(config: Config, env: Env) -> Seats:
+    """Who holds the seats in a training: the pool with `league.opponents`, else the mixes of `seats`.
+
+    Raises:
+      UserError: opponents, bots or seats that the game does not have.
+    """
+    return make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
 
 
 def make_league(config: Config, env: Env) -> League:

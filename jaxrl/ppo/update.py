@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import optax
 
 from envs.core import select
+from jaxrl.config.schema import PPOConfig
 from jaxrl.networks.factory import Network
 from jaxrl.ppo import optimizer
 from jaxrl.ppo.loss import Batch, LossCoefs, LossSums, combine, ppo_loss
@@ -34,6 +35,18 @@ class UpdateShape:
     groups: int  # shuffle groups on this device
     normalize_advantage: bool
     axis_name: str | None  # mesh axis of the lanes, None outside of a mesh
+
+
+def shape_of(ppo: PPOConfig, devices: int, axis_name: str) -> UpdateShape:
+    """What a configuration fixes, for one of so many devices along a mesh axis."""
+    return UpdateShape(
+        epochs=ppo.epochs,
+        minibatches=ppo.minibatches,
+        accumulate=ppo.accumulate,
+        groups=ppo.shuffle_groups // devices,
+        normalize_advantage=ppo.normalize_advantage,
+        axis_name=axis_name,
+    )
 
 
 class UpdateSums(NamedTuple):

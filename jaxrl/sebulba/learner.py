@@ -144,15 +144,7 @@ class Learner:
 
     @functools.cached_property
     def _shape(self) -> update.UpdateShape:
-        ppo = self.config.ppo
-        return update.UpdateShape(
-            epochs=ppo.epochs,
-            minibatches=ppo.minibatches,
-            accumulate=ppo.accumulate,
-            groups=ppo.shuffle_groups // self.mesh.size,
-            normalize_advantage=ppo.normalize_advantage,
-            axis_name=AXIS,
-        )
+        return update.shape_of(self.config.ppo, self.mesh.size, AXIS)
 
     def _transitions(self, core: Core, behaviour: Any, played: Played) -> Transition:
         """The rollout in the form that Anakin's has, [T, B, S, ...]."""

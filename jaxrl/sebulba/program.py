@@ -25,8 +25,7 @@ from envs.wrappers import auto_reset
 from jaxrl.config.checks import check_numbers, device_count
 from jaxrl.config.schema import Config
 from jaxrl.config.sebulba_checks import check_sebulba
-from jaxrl.league.pool import add_snapshot, make_league
-from jaxrl.league.seats import make_mixed_seats
+from jaxrl.league.pool import add_snapshot, make_seats
 from jaxrl.networks.factory import make_network
 from jaxrl.ppo import optimizer
 from jaxrl.ppo.state import Counter, make_hyper
@@ -271,6 +270,6 @@ def make_sebulba(config: Config, env: Env) -> Sebulba:
     devices = jax.local_devices()
     mesh = Mesh(np.array(devices[: device_count(config, len(devices))]), (AXIS,))
     network = make_network(config.network, env)
-    seats = make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
+    seats = make_seats(config, env)
     game: HostGame = env.game  # type: ignore[attr-defined]  # an envs.host.env.HostEnv
     return Sebulba(config, env, game, Actor(env, auto_reset(env), network, seats), mesh)
