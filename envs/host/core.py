@@ -58,6 +58,8 @@ class HostGame(abc.ABC):
       may_truncate: games may be cut off; learners then bootstrap from `Buffers.final_observation`.
       public_actions: every seat is told every action.
       perfect_information: every seat sees all of the position (not the dice to come).
+      remote: the engine is another process: its steps mostly wait, so a pool takes a thread for every game, and a state is
+        cheap to step only where its game is alive, so matches are played by a pool too, not by `HostEnv`.
       varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
         `HostEnv` deals all of them.
     """
@@ -74,6 +76,7 @@ class HostGame(abc.ABC):
     may_truncate: bool = False
     public_actions: bool = True
     perfect_information: bool = False
+    remote: bool = False
     varieties: int = 1
 
     @abc.abstractmethod

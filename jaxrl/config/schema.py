@@ -125,7 +125,11 @@ class SebulbaConfig:
     groups: int = option(
         2, "parts of an actor's games: one part is stepped while the device chooses for another", minimum=1
     )
-    threads: int = option(0, "engine threads, over all actors; 0: one for each core", minimum=0)
+    threads: int = option(
+        0,
+        "engine threads, over all actors; 0: one for each core; engines of another process: one for each game",
+        minimum=0,
+    )
     lag: int = option(
         1,
         "updates between the parameters that play and those that learn; 0: playing and learning take turns",

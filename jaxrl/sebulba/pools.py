@@ -20,7 +20,7 @@ def actor_pool(config: SebulbaConfig, game: HostGame, actor: int, share: int, *,
     """
     return HostPool(
         game.engine(share, seed, first_slot=actor * share),
-        threads=max(1, (config.threads or xla.cores()) // config.actors),
+        threads=share if game.remote else max(1, (config.threads or xla.cores()) // config.actors),
         groups=groups,
         timeout=config.timeout,
         timed=config.profile,
