@@ -67,6 +67,24 @@ class Tokens(NamedTuple):
     context: jax.Array  # f32[C], everything that is not a card
 
 
+class Candidates(NamedTuple):
+    """A view of an observation for games whose actions are a list of things, each described by itself.
+
+    What an action's number means changes from decision to decision ("the third card in the hand"): what it does is told
+    by its row of `options`. E entities with C features, A options with O features, G global features; ids are numbers
+    of kinds of things (card names), 0 .. `Env.vocabulary` - 1, and 0 is nobody.
+    """
+
+    context: jax.Array  # f32[G], the situation and the kind of question
+    entities: jax.Array  # f32[E, C], what there is
+    entity_ids: jax.Array  # i32[E]
+    entity_mask: jax.Array  # bool[E], rows that stand for something
+    options: jax.Array  # f32[A, O], what can be chosen: row a is action a
+    option_ids: jax.Array  # i32[A]
+    zones: jax.Array | None = None  # f32[E, Z], 1 in the column of the zone that an entity is in
+    option_entity: jax.Array | None = None  # i32[A], the row of the entity that an option is about, -1: of none
+
+
 class Env(abc.ABC):
     """A game. Subclasses supply `_init`, `_step` and `observe`; this class does the bookkeeping once.
 
@@ -82,6 +100,7 @@ class Env(abc.ABC):
       multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
       host: True if the engine lives on the host (`envs.host.env.HostEnv`): such games train with actor threads.
+      vocabulary: numbers of kinds of things in `candidates`, 0 among them; 0 for games without it.
     """
 
     id: ClassVar[str]
@@ -94,6 +113,7 @@ class Env(abc.ABC):
     multi_output_fusion: ClassVar[bool] = False
     host: ClassVar[bool] = False
     illegal_action_penalty: float = 1.0
+    vocabulary: int = 0
 
     # ---- what a game supplies -----------------------------------------------------------------------------------
 
@@ -252,6 +272,10 @@ class Env(abc.ABC):
     def tokens(self, observation: PyTree) -> Tokens:
         """One observation as a set of cards, for attention encoders."""
         raise NotImplementedError(f"{self.id} has no card tokens: use the mlp network")
+
+    def candidates(self, observation: PyTree) -> Candidates:
+        """One observation as things and options, for networks that score every option by its description."""
+        raise NotImplementedError(f"{self.id} does not describe its options: use the mlp network")
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         """Named f32[P] figures of a finished game beyond its rewards, e.g. points; meaningful once it is over."""

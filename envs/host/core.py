@@ -12,9 +12,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+
+from envs.errors import UserError
 
 if TYPE_CHECKING:
     from envs.host.engine import Engine
@@ -44,6 +48,16 @@ class IllegalAction(ValueError):
         self.game, self.action = game, action
 
 
+class Demonstrations(NamedTuple):
+    """One recorded game as questions and answers, of which somebody else gave the answers. n questions."""
+
+    observation: np.ndarray  # f32[n, F]
+    mask: np.ndarray  # bool[n, A], at least two legal actions each
+    action: np.ndarray  # i32[n], legal
+    seat: np.ndarray  # i32[n], asked
+    result: np.ndarray  # f32[P], what each seat earned in the whole game; not a number if that is not known
+
+
 class HostGame(abc.ABC):
     """A game played by a host engine: its sizes and names, its engine, and what people get to see.
 
@@ -58,8 +72,10 @@ class HostGame(abc.ABC):
       may_truncate: games may be cut off; learners then bootstrap from `Buffers.final_observation`.
       public_actions: every seat is told every action.
       perfect_information: every seat sees all of the position (not the dice to come).
-      remote: the engine is another process: its steps mostly wait, so a pool takes a thread for every game, and a state is
-        cheap to step only where its game is alive, so matches are played by a pool too, not by `HostEnv`.
+      remote: the engine is another process: its steps mostly wait, so a pool takes a thread for every game, and a state
+        is cheap to step only where its game is alive, so matches are played by a pool too, not by `HostEnv`.
+      delegated: actions A .. A + delegated - 1, which are in no mask and which only bots choose: from such an action on
+        the engine holds the seat itself.
       varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
         `HostEnv` deals all of them.
     """
@@ -77,6 +93,7 @@ class HostGame(abc.ABC):
     public_actions: bool = True
     perfect_information: bool = False
     remote: bool = False
+    delegated: int = 0
     varieties: int = 1
 
     @abc.abstractmethod
@@ -99,6 +116,27 @@ class HostGame(abc.ABC):
         """What happened between two saved states, in short sentences for people: what `seat` was told of it."""
         del before, after, seat
         return self.action_name(action)
+
+    def demonstrations(self, path: Path) -> Iterator[Demonstrations]:
+        """The recorded games in a file, one after the other, to learn from (`jaxrl imitate`).
+
+        Raises:
+          UserError: there are no such files of this game, or this is none of them.
+        """
+        raise UserError(f"{self.id} has no recorded games to learn from: {path} cannot be read.")
+
+    def capacity(self) -> int:
+        """How many games can be in play at a time without getting into each other's way."""
+        return 32
+
+    def counters(self) -> dict[str, Any]:
+        """Figures of this process about whatever plays the games, for `jaxrl.prometheus`; all of them may be missing.
+
+        games_started, games_finished, restarts, evictions: int, so far. faults_by_reason: {reason: int}.
+        game_seconds: {"bounds": upper ends of classes, "counts": games in each and in one beyond, "sum": seconds}.
+        daemons: of each engine process a dict with name, games and busy_seconds (so far).
+        """
+        return {}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -102,6 +102,11 @@ class HostEnv(Env):
     def _with_observation(self, state: Any) -> Any:
         return state  # it came with the step
 
+    def is_legal(self, state: State, action: jax.Array) -> jax.Array:
+        action = jnp.asarray(action)
+        handed_over = (action >= self.num_actions) & (action < self.num_actions + self.game.delegated)
+        return super().is_legal(state, action) | handed_over
+
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         assert isinstance(state, HostState)
         return {name: state.stats[:, k] for k, name in enumerate(self.game.stat_names)}
