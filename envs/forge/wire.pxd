@@ -17,6 +17,7 @@ whole line, so 0 also says "there is none". Behind value i stands `tape.tokens[i
 and `Fields` walks an object whose keys come in a known order.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, strlen
 
@@ -56,7 +57,10 @@ cdef class Hub:
 cdef class Link:
     cdef Wire* wire
     cdef readonly str peer  # host:port
+    cdef bint receiving  # from Python
     cdef object __weakref__
+
+    cdef take(self, connection, str peer, size_t max_line)
 
     # Writes all of it, waiting for a slow reader; adds nothing, so give it the '\n'. LINE_OK or LINE_CLOSED.
     cdef int send(self, const char* data, size_t n) noexcept nogil
@@ -64,6 +68,7 @@ cdef class Link:
     cdef int receive(self, double seconds, const char** line, size_t* n) noexcept nogil
 
 
+@cython.final
 cdef class Lease:
     cdef readonly Link link
     cdef readonly object daemon
@@ -72,9 +77,11 @@ cdef class Lease:
     cdef object __weakref__
 
     # IDLE -> RUNNING; false if it is gone (or somebody else is using it).
-    cdef bint enter(self) noexcept nogil
+    cpdef bint enter(self) noexcept nogil
     # RUNNING -> IDLE: from now on it may be evicted.
-    cdef void leave(self) noexcept nogil
+    cpdef void leave(self) noexcept nogil
+    # RUNNING -> GONE, by its user; the link stays as it is.
+    cpdef bint finish(self) noexcept nogil
 
 
 cdef struct Token:

@@ -1,0 +1,1 @@
+"""Magic: The Gathering through Forge: a daemon in the engine's JVM, and the host game that plays with it."""
