@@ -1,0 +1,106 @@
+"""Conversations with Forge's daemon for tests, made up or recorded in tests/golden/forge; and a plain client."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from envs.forge.recording import Conversation
+from envs.forge.replay import Server
+from envs.forge.replay_faults import Fault
+
+GOLDEN = Path(__file__).parent / "golden" / "forge"
+
+
+def decision(number: int, seat: int, note: str = "") -> bytes:
+    """A DECISION line with little in it."""
+    fields = {
+        "decision_type": "choose_action",
+        "decision_id": number,
+        "player": f"Agent({seat + 1})-{'ab'[seat]}",
+        "seat": seat,
+        "turn": 1 + number // 4,
+        "phase": "MAIN1",
+        "actions": [{"index": 0, "description": note, "card": "Plains", "card_id": number, "is_land": True}],
+        "game_state": {"turn": 1, "phase": "MAIN1", "you": seat},
+    }
+    return b"DECISION:" + json.dumps(fields, separators=(",", ":")).encode()
+
+
+def made_up(
+    decks: Sequence[str] = ("a", "b"), seed: int = 1, decisions: int = 10, options: str = "-i -a", note: str = ""
+) -> Conversation:
+    """A game of so many decisions, the seats in turn, answered 0, 1, 2, 0, ..."""
+    lines = [f"> NEWGAME {' '.join(decks)} {options} -s {seed}".encode()]
+    lines += [f"< GAME_START: {decks[0]} vs {decks[1]}".encode(), f"< SEED: {seed}".encode()]
+    for number in range(decisions):
+        lines += [b"< " + decision(number + 1, number % 2, f"{note}{seed}"), f"> {number % 3}".encode()]
+    lines.append(f"< GAME_RESULT: Agent(1)-{decks[0]} won in 3ms".encode())
+    return Conversation({"forge": "1.0", "decks": list(decks), "seed": seed, "options": options}, lines, True)
+
+
+class Client:
+    """A client of a daemon that does one thing after the other."""
+
+    def __init__(self, port: int, timeout: float = 10.0):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+        self.file = self.socket.makefile("rb")
+
+    def say(self, line: str) -> None:
+        self.socket.sendall(line.encode() + b"\n")
+
+    def hear(self) -> str | None:
+        """The next line; None if the connection was closed."""
+        try:
+            line = self.file.readline()
+        except ConnectionError:
+            return None
+        return line.decode(errors="surrogateescape").rstrip("\n") if line.endswith(b"\n") else None
+
+    def ask(self, line: str) -> str | None:
+        self.say(line)
+        return self.hear()
+
+    def play(self, newgame: str, answers=lambda line: "0") -> list[str]:
+        """All lines of a game; it ends early if the connection does."""
+        self.say(newgame)
+        heard = []
+        while (line := self.hear()) is not None:
+            heard.append(line)
+            if line.startswith("DECISION:"):
+                self.say(answers(line))
+            elif line.startswith(("GAME_RESULT:", "ERROR:")):
+                break
+        return heard
+
+    def close(self) -> None:
+        self.file.close()
+        self.socket.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def serving(
+    conversations: Sequence[Conversation], *, daemons: int = 1, strict: bool = False, faults: Sequence[Fault] = ()
+) -> Iterator[Server]:
+    """A replay server in a thread of this process."""
+    server = Server(conversations, strict=strict, faults=faults)
+    for _ in range(daemons):
+        server.listen()
+    thread = threading.Thread(target=server.core.run, name="replay server")
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.core.stop()
+        thread.join(5.0)
+        assert not thread.is_alive()

@@ -1,0 +1,160 @@
+"""Files of conversations: what is written is read, damage is survived, and commands are understood."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+
+import pytest
+
+from envs.errors import UserError
+from envs.forge import recording
+from envs.forge.recording import Folder, NewGame, Writer
+from tests.forge_conversations import made_up
+
+GAMES = [made_up(seed=seed, decisions=5 + 40 * seed) for seed in range(4)]
+
+
+def written(path, games):
+    with Writer(path) as writer:
+        for game in games:
+            writer.copy(game)
+    return path
+
+
+@pytest.mark.parametrize("suffix", recording.SUFFIXES)
+def test_what_is_written_is_read(tmp_path, suffix):
+    found = list(recording.read(written(tmp_path / f"games{suffix}", GAMES)))
+    assert [each.lines for each in found] == [each.lines for each in GAMES]
+    assert [each.meta["seed"] for each in found] == [0, 1, 2, 3]
+    assert all(each.complete and each.result == "Agent(1)-a won in 3ms" for each in found)
+
+
+@pytest.mark.parametrize("suffix", recording.SUFFIXES)
+def test_equal_games_give_equal_files(tmp_path, suffix):
+    first, second = (written(tmp_path / f"{name}{suffix}", GAMES) for name in "ab")
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", recording.SUFFIXES)
+def test_a_file_that_breaks_off_is_read_as_far_as_it_goes(tmp_path, suffix):
+    whole = written(tmp_path / f"whole{suffix}", GAMES).read_bytes()
+    seen = set()
+    for length in range(1, len(whole), 97):
+        path = tmp_path / f"part{suffix}"
+        path.write_bytes(whole[:length])
+        found = list(recording.read(path))
+        complete = [each for each in found if each.complete]
+        assert [each.lines for each in complete] == [each.lines for each in GAMES[: len(complete)]]
+        assert len(found) - len(complete) <= 1 and all(each.complete for each in found[:-1])
+        seen.add(len(complete))
+    assert len(seen) > 2
+
+
+def test_a_killed_writer_leaves_what_was_played(tmp_path):
+    path = tmp_path / "live.forge.gz"
+    script = (
+        "import os, sys; from envs.forge.recording import Writer; from tests.forge_conversations import made_up\n"
+        "w = Writer(sys.argv[1]); w.copy(made_up(seed=1)); w.begin(seed=2)\n"
+        "[w.received(b'%d' % i) for i in range(200)]; os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(path)]).returncode == 9
+    first, second = recording.read(path)
+    assert first.complete and first.lines == made_up(seed=1).lines
+    assert not second.complete and len(second.lines) >= 200 - recording.FLUSH
+
+
+def test_garbage_in_the_middle_ends_the_file(tmp_path):
+    data = bytearray(written(tmp_path / "games.forge.gz", GAMES).read_bytes())
+    data[len(data) // 2 :] = os.urandom(len(data) // 2)
+    (tmp_path / "bad.forge.gz").write_bytes(data)
+    try:
+        found = list(recording.read(tmp_path / "bad.forge.gz"))
+    except UserError:  # the damaged part still unpacked into something
+        return
+    assert all(each.lines == game.lines for each, game in zip(found, GAMES, strict=False) if each.complete)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"no archive", "neither gzip nor xz"),
+        (gzip.compress(b"hello\n"), "line 1: not a conversation"),
+        (gzip.compress(b"# something else\n"), "is no recording"),
+        (gzip.compress(b"# jaxrl forge conversation 7 {}\n"), "another version"),
+        (gzip.compress(recording.HEADER.encode() + b"{\n"), "line 1: Expecting"),
+    ],
+)
+def test_a_file_that_is_no_recording(tmp_path, content, says):
+    (tmp_path / "x.forge.gz").write_bytes(content)
+    with pytest.raises(UserError, match=says):
+        list(recording.read(tmp_path / "x.forge.gz"))
+
+
+def test_files_and_folders(tmp_path):
+    with pytest.raises(UserError, match="no recordings"):
+        recording.find([tmp_path])
+    with pytest.raises(UserError, match="no recording .*missing"):
+        recording.find([tmp_path / "missing.forge.gz"])
+    (tmp_path / "b").mkdir()
+    names = ["a.forge.gz", "b/c.forge.xz", "d.forge.gz"]
+    for name in names:
+        written(tmp_path / name, GAMES[:1])
+    (tmp_path / "notes.txt").write_text("not one of ours")
+    assert {str(path.relative_to(tmp_path)) for path in recording.find([tmp_path])} == set(names)
+    assert len(recording.read_all([tmp_path])) == 3
+    with pytest.raises(UserError, match="cannot write"):
+        Writer(tmp_path / "no" / "such" / "folder.forge.gz")
+
+
+def test_a_folder_begins_a_new_file_when_one_is_full(tmp_path):
+    folder, writer = Folder(tmp_path / "new" / "folder", limit_mb=0.02), None
+    for game in GAMES:
+        writer = folder.next(writer)
+        writer.copy(game)
+    writer.close()
+    files = recording.find([tmp_path])
+    assert 1 < len(files) < len(GAMES)
+    assert [each.lines for each in recording.read_all(files)] == [each.lines for each in GAMES]
+
+
+def test_decisions_and_answers():
+    found = list(GAMES[0].decisions())
+    assert [answer for _, answer in found] == ["0", "1", "2", "0", "1"]
+    assert [each["decision_id"] for each, _ in found] == [1, 2, 3, 4, 5]
+
+
+def test_observed_decisions_carry_the_choice():
+    line = b'< INFO:{"info_type":"observed","decision_type":"confirm_action","seat":0,"choice":"y"}'
+    other = b'< INFO:{"info_type":"reveal","seat":0,"cards":[]}'
+    game = recording.Conversation({}, [other, line, line.replace(b'"y"', b"null")], False)
+    assert [(each["decision_type"], choice) for each, choice in game.decisions()] == [
+        ("confirm_action", "y"),
+        ("confirm_action", None),
+    ]
+
+
+@pytest.mark.parametrize("word", ["plain", "two words", 'a "quote"', "back\\slash", "", "tab\there"])
+def test_words_are_quoted_and_read_back(word):
+    assert recording.words(f"NEWGAME {recording.quoted(word)} other") == ["NEWGAME", word, "other"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("NEWGAME a b", (("a", "b"), None, "ai", False, True, False, "")),
+        ("NEWGAME a b -i -a -s 12", (("a", "b"), 12, "i", False, False, False, "-i -a")),
+        ('NEWGAME "my d.dck" /x/b -p 2 -q -s -5', (("my d.dck", "/x/b"), -5, "2", True, True, False, "-p 2 -q")),
+        ('NEWGAME a b -p 1 -p 2 -m -A "A,B c"', (("a", "b"), None, "i", False, True, True, '-p 2 -m -A "A,B c"')),
+        ("NEWGAME a b -o -f 1", (("a", "b"), None, "o", False, True, False, "-o -f 1")),
+        ("NEWGAME", ((), None, "ai", False, True, False, "")),
+    ],
+)  # fmt: skip
+def test_what_newgame_asks_for(line, expected):
+    assert recording.parse_newgame(line) == NewGame(*expected)
+
+
+def test_deck_names():
+    assert [recording.deck_name(each) for each in ("a", "/x/y z.dck", "c:\\d\\e.dck")] == ["a", "y z", "e"]
