@@ -209,7 +209,7 @@ def _at(path: str | None) -> str:
 
 
 def features_are_finite(probe: Probe) -> str:
-    """`features` turns every seat's observation into finite f32[F]; so does `tokens`, where the game has it."""
+    """`features` turns every observation into finite f32[F]; so do `tokens` and `candidates`, where there are any."""
     env = probe.env
     for states in (probe.running(64), probe.ended()):
         views = probe.views(states)
@@ -219,15 +219,15 @@ def features_are_finite(probe: Probe) -> str:
         require(features.shape[2] == env.num_features, f"{features.shape[2]} features, not {env.num_features}")
         require(np.isfinite(np.asarray(features)).all(), "a feature is not finite")
         largest = float(jnp.abs(features).max())
-        tokens = _tokens(probe, views)
-    return f"{env.num_features} features, largest magnitude {largest:.2f}; {tokens}"
+        tokens = [text for text in (_tokens(probe, views), _candidates(probe, views)) if text] or ["no tokens"]
+    return "; ".join([f"{env.num_features} features, largest magnitude {largest:.2f}", *tokens])
 
 
 def _tokens(probe: Probe, views: Any) -> str:
     try:
         tokens = probe.compiled(jax.vmap(probe.env.tokens))(views)
     except NotImplementedError:
-        return "no tokens"
+        return ""
     for name, values, limit in (("suit", tokens.suit, MAX_SUITS), ("rank", tokens.rank, MAX_RANKS)):
         inside = (np.asarray(values) >= 0) & (np.asarray(values) < limit)
         require(inside.all(), f"a token's {name} is not in 0 .. {limit - 1}")
@@ -236,6 +236,32 @@ def _tokens(probe: Probe, views: Any) -> str:
             leaf.dtype == jnp.float32 and np.isfinite(np.asarray(leaf)).all(), "a token feature is not finite float32"
         )
     return f"{tokens.suit.shape[2]} tokens"
+
+
+def _candidates(probe: Probe, views: Any) -> str:
+    """Whether options and entities are described as promised; "" if the game does not describe them."""
+    env = probe.env
+    try:
+        view = probe.compiled(jax.vmap(env.candidates))(views)
+    except NotImplementedError:
+        return ""
+    entities, options = view.entities.shape[2], view.options.shape[2]
+    require(options == env.num_actions, f"candidates describe {options} options, but there are {env.num_actions}")
+    require(view.option_ids.shape[2] == options, "an option has no id, or an id no option")
+    sizes = {array.shape[2] for array in (view.entity_ids, view.entity_mask)}
+    require(sizes == {entities}, f"{entities} entities, but ids and mask of {sorted(sizes)}")
+    for ids in (view.entity_ids, view.option_ids):
+        inside = (np.asarray(ids) >= 0) & (np.asarray(ids) < max(env.vocabulary, 1))
+        require(inside.all(), f"an id is not in 0 .. {env.vocabulary - 1}, the game's vocabulary")
+    for leaf in (view.context, view.entities, view.options):
+        require(leaf.dtype == jnp.float32 and np.isfinite(np.asarray(leaf)).all(), "a feature is not finite float32")
+    if view.option_entity is not None:
+        about = np.asarray(view.option_entity)
+        require(
+            ((about >= -1) & (about < entities)).all(),
+            f"an option is about an entity that is not in -1 .. {entities - 1}",
+        )
+    return f"{entities} entities and {options} options"
 
 
 # ---- players, cost --------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from jaxrl.config.checks import check_devices, check_game, check_numbers, device
 from jaxrl.config.describe import describe
 from jaxrl.config.parse import build, to_tree
 from jaxrl.config.schema import (
+    CandidatesConfig,
     Config,
     DQNConfig,
     EnvConfig,
@@ -34,6 +35,7 @@ from jaxrl.config.schema import (
 )
 
 __all__ = [
+    "CandidatesConfig",
     "Config",
     "DQNConfig",
     "EnvConfig",

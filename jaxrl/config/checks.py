@@ -155,11 +155,16 @@ def _check_loop(config: Config, env: Any) -> None:
 
 
 def _check_network(config: Config, env: Any) -> None:
-    """Raises UserError if the game has no card tokens for the transformer."""
+    """Raises UserError if the game does not describe what the network reads."""
     from envs.core import Env
 
     if config.network.kind == "transformer" and type(env).tokens is Env.tokens:
         raise UserError(f"network.kind transformer needs card tokens, which {config.env.id} has not: use mlp.")
+    if config.network.kind == "candidates" and type(env).candidates is Env.candidates:
+        raise UserError(
+            f"network.kind candidates needs options that are described one by one, which {config.env.id} has not: "
+            "use mlp."
+        )
 
 
 def _known(names: Iterable[str], known: list[str], path: str) -> None:

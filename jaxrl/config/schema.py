@@ -68,10 +68,21 @@ class TransformerConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class CandidatesConfig:
+    """The network that scores options one by one (`network.kind: candidates`)."""
+
+    dim: int = option(64, "width of an entity and of an option; the context is twice as wide", minimum=1)
+    layers: int = option(2, "dense layers that read an entity, an option and the context", minimum=1)
+    embedding: int = option(
+        16, "numbers learnt about every kind of thing, e.g. a card's name, beyond its features; 0: none", minimum=0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class NetworkConfig:
     """The policy and value network."""
 
-    kind: str = option("mlp", "encoder of the observation", choices=("mlp", "transformer"))
+    kind: str = option("mlp", "encoder of the observation", choices=("mlp", "transformer", "candidates"))
     hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
     activation: str = option("relu", "mlp: non-linearity of the dense layers", choices=("relu", "tanh", "gelu", "silu"))
     compute_dtype: str = option(
@@ -79,6 +90,7 @@ class NetworkConfig:
     )
     layer_norm: bool = option(False, "mlp: layer normalisation after each dense layer")
     transformer: TransformerConfig = option(TransformerConfig(), "the transformer over cards")
+    candidates: CandidatesConfig = option(CandidatesConfig(), "the network that scores options one by one")
 
 
 @dataclasses.dataclass(frozen=True)

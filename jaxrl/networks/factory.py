@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from envs.core import Env
 from jaxrl import distributions
 from jaxrl.config.schema import Config, DQNConfig, NetworkConfig
+from jaxrl.networks.candidates import CandidateScorer
 from jaxrl.networks.mlp import MLP, Heads
 from jaxrl.networks.q_heads import NOISE, QHeads, combine
 from jaxrl.networks.transformer import Transformer
@@ -34,7 +35,7 @@ class Network(NamedTuple):
     whose "value" is the largest of them. vmap its functions over decisions, or over stacked parameters."""
 
     num_actions: int
-    encode: Callable[[Any], Any]  # packed observation -> features f32[F] or Tokens
+    encode: Callable[[Any], Any]  # packed observation -> features f32[F], Tokens or Candidates
     init: Callable[[jax.Array], Params]  # key -> parameters
     apply: Apply
     dropout: float = 0.0  # the rate at which a dropout key acts; 0 = a key changes nothing, so none need be made
@@ -133,4 +134,16 @@ def _module(
             make_heads=heads,
         )
         return transformer, env.tokens, size.dropout
+    if config.kind == "candidates":
+        part = config.candidates
+        scorer = CandidateScorer(
+            actions,
+            env.vocabulary,
+            dim=part.dim,
+            layers=part.layers,
+            embedding=part.embedding,
+            compute_dtype=dtype,
+            make_heads=heads,
+        )
+        return scorer, env.candidates, 0.0
     raise ValueError(f"unknown network kind {config.kind!r}")

@@ -17,11 +17,16 @@ class Heads(nn.Module):
     num_actions: int
 
     @nn.compact
-    def __call__(self, torso: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """[..., H] -> logits f32[..., A], value f32[...]."""
+    def __call__(self, torso: jax.Array, options: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
+        """[..., H] -> logits f32[..., A], value f32[...]; with a vector for each option, [..., A, D], the logits are
+        of those, one by one."""
         torso = torso.astype(jnp.float32)
         # The first policy is nearly uniform over the legal actions (Andrychowicz et al. 2021, arXiv 2006.05990).
-        logits = nn.Dense(self.num_actions, kernel_init=nn.initializers.orthogonal(0.01), name="policy")(torso)
+        init = nn.initializers.orthogonal(0.01)
+        if options is None:
+            logits = nn.Dense(self.num_actions, kernel_init=init, name="policy")(torso)
+        else:
+            logits = nn.Dense(1, kernel_init=init, name="policy")(options.astype(jnp.float32))[..., 0]
         value = nn.Dense(1, kernel_init=nn.initializers.orthogonal(1.0), name="value")(torso)
         return logits, value[..., 0]
 

@@ -61,15 +61,19 @@ class QHeads(nn.Module):
     noisy_sigma: float = 0.0
 
     @nn.compact
-    def __call__(self, torso: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """[..., H] -> advantages f32[..., A], value f32[...]."""
+    def __call__(self, torso: jax.Array, options: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
+        """[..., H] -> advantages f32[..., A], value f32[...]; with a vector for each option, [..., A, D], the
+        advantages are of those, one by one."""
         torso = torso.astype(jnp.float32)
-        if not self.dueling:
-            return self._dense(self.num_actions, "advantage")(torso), jnp.zeros(torso.shape[:-1], jnp.float32)
-        width = torso.shape[-1]
-        advantage = nn.relu(self._dense(width, "advantage_hidden")(torso))
-        value = nn.relu(self._dense(width, "value_hidden")(torso))
-        return self._dense(self.num_actions, "advantage")(advantage), self._dense(1, "value")(value)[..., 0]
+        choices = torso if options is None else options.astype(jnp.float32)
+        value = jnp.zeros(torso.shape[:-1], jnp.float32)
+        if self.dueling:
+            choices = nn.relu(self._dense(choices.shape[-1], "advantage_hidden")(choices))
+            hidden = nn.relu(self._dense(torso.shape[-1], "value_hidden")(torso))
+            value = self._dense(1, "value")(hidden)[..., 0]
+        if options is None:
+            return self._dense(self.num_actions, "advantage")(choices), value
+        return self._dense(1, "advantage")(choices)[..., 0], value
 
     def _dense(self, features: int, name: str) -> nn.Module:
         return NoisyDense(features, self.noisy_sigma, name=name) if self.noisy_sigma else nn.Dense(features, name=name)

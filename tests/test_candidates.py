@@ -1,0 +1,165 @@
+"""The network that scores options one by one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.core import Candidates
+from envs.errors import UserError
+from jaxrl import config as configs
+from jaxrl import distributions
+from jaxrl.config.schema import CandidatesConfig, DQNConfig, NetworkConfig, Schedule
+from jaxrl.evaluate import bot_players, evaluate_players
+from jaxrl.match import Player
+from jaxrl.networks.factory import Network, make_network
+from jaxrl.runs import make_act
+from tests.candidate_games import KINDS, STALLS, Market
+from tests.games import HighCard
+from tests.training import small_config, train
+
+SMALL = CandidatesConfig(dim=16, layers=1, embedding=4)
+CONFIG = NetworkConfig(kind="candidates", candidates=SMALL)
+CONFIGS = [
+    CONFIG,
+    NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=16, layers=2, embedding=0)),
+    NetworkConfig(kind="candidates", candidates=SMALL, compute_dtype="bfloat16"),
+]
+HEADS = [None, DQNConfig(), DQNConfig(dueling=False), DQNConfig(exploration="noisy")]
+
+
+def trained(network: Network) -> dict:
+    """Parameters with which everything matters: first embeddings are 0, first logits nearly so."""
+    params = network.init(jax.random.key(0))
+    keys = iter(jax.random.split(jax.random.key(1), 100))
+    return jax.tree.map(lambda leaf: leaf + 0.3 * jax.random.normal(next(keys), leaf.shape), params)
+
+
+def questions(count: int) -> tuple[jax.Array, jax.Array]:
+    """Observations and masks of games after two random steps."""
+    env = Market()
+
+    def play(key):
+        state = env.init(key)
+        for i in range(2):
+            step_key = jax.random.fold_in(key, i)
+            state = env.step(state, env.random_action(state, step_key), step_key)
+        return state.observation, state.legal_action_mask
+
+    return jax.vmap(play)(jax.random.split(jax.random.key(5), count))
+
+
+@pytest.mark.parametrize("dqn", HEADS, ids=["policy", "dueling", "plain", "noisy"])
+@pytest.mark.parametrize("config", CONFIGS, ids=["small", "deep", "bfloat16"])
+def test_outputs_are_float32_and_masked(config, dqn):
+    network = make_network(config, Market(), dqn)
+    params = network.init(jax.random.key(0))
+    assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
+    observation, mask = questions(7)
+    logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
+    assert logits.shape == (7, STALLS + 1) and value.shape == (7,) and logits.dtype == value.dtype == jnp.float32
+    np.testing.assert_array_equal(logits == distributions.MASK_FILL, ~mask)
+    if dqn is None:
+        assert np.abs(np.asarray(logits)[np.asarray(mask)]).max() < 0.1  # the first policy is nearly uniform
+
+
+@pytest.mark.parametrize("dqn", HEADS, ids=["policy", "dueling", "plain", "noisy"])
+def test_mixed_options_have_mixed_logits(dqn):
+    network = make_network(CONFIG, Market(), dqn)
+    params = trained(network)
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view, order = Market().candidates(observation), jax.random.permutation(jax.random.key(3), STALLS + 1)
+    mixed = view._replace(options=view.options[order], option_ids=view.option_ids[order])
+    logits, value = network.apply(params, view, mask)
+    np.testing.assert_allclose(network.apply(params, mixed, mask[order])[0], logits[order], atol=1e-4)
+    np.testing.assert_allclose(network.apply(params, mixed, mask[order])[1], value, atol=1e-4)
+    assert len(np.unique(np.asarray(logits)[np.asarray(mask)])) == mask.sum()
+
+
+def test_the_order_of_the_entities_does_not_matter_but_their_zone_does():
+    network = make_network(CONFIG, Market())
+    params = trained(network)
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view = (
+        Market()
+        .candidates(observation)
+        ._replace(entity_mask=jnp.arange(8) < 6, entity_ids=jnp.arange(8, dtype=jnp.int32) % KINDS)
+    )
+    order = jax.random.permutation(jax.random.key(3), 8)
+    mixed = view._replace(
+        entities=view.entities[order],
+        entity_ids=view.entity_ids[order],
+        entity_mask=view.entity_mask[order],
+        zones=view.zones[order],
+    )
+    logits, value = network.apply(params, view, mask)
+    np.testing.assert_allclose(network.apply(params, mixed, mask)[0], logits, atol=1e-4)
+    np.testing.assert_allclose(network.apply(params, mixed, mask)[1], value, atol=1e-4)
+    hidden = view._replace(entities=view.entities.at[7].add(3.0), entity_ids=view.entity_ids.at[6].set(11))
+    np.testing.assert_array_equal(network.apply(params, hidden, mask)[0], logits)  # rows that stand for nothing
+    elsewhere = view._replace(zones=view.zones[::-1])
+    assert abs(network.apply(params, elsewhere, mask)[1] - value) > 1e-3
+
+
+def test_unknown_kinds_are_their_features_and_kind_0_stays_nobody():
+    network = make_network(CONFIG, Market())
+    params = network.init(jax.random.key(0))
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view = Market().candidates(observation)
+    fresh = network.apply(params, view, mask)
+    other = network.apply(params, view._replace(option_ids=(view.option_ids + 1) % KINDS), mask)
+    np.testing.assert_array_equal(fresh[0], other[0])
+    params["kinds"]["embedding"] = params["kinds"]["embedding"].at[0].set(99.0)
+    np.testing.assert_array_equal(network.apply(params, view, mask)[0], fresh[0])
+
+
+def test_an_option_may_be_about_an_entity():
+    class Pointed(Market):
+        def candidates(self, observation) -> Candidates:
+            view = super().candidates(observation)
+            return view._replace(option_entity=jnp.array([-1, 0, 1, 2, 3, -1], jnp.int32))
+
+    network = make_network(CONFIG, Pointed())
+    params = trained(network)
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view, everything = Pointed().candidates(observation), jnp.ones_like(mask)
+    view = view._replace(entity_mask=jnp.zeros(8, bool))  # in no sum: what is left is what the options are about
+    logits, _ = network.apply(params, view, everything)
+    changed, _ = network.apply(params, view._replace(entities=view.entities.at[1].add(1.0)), everything)
+    np.testing.assert_array_equal(np.asarray(changed != logits), np.arange(6) == 2)
+
+
+def test_gradients_reach_every_parameter():
+    network = make_network(CONFIG, Market())
+    params = trained(network)
+    observation, mask = questions(32)
+
+    def objective(params):
+        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
+        return jnp.sum(jnp.square(value - 1.0)) + jnp.sum(distributions.log_prob(logits, jnp.argmax(mask, axis=-1)))
+
+    for path, leaf in jax.tree_util.tree_leaves_with_path(jax.grad(objective)(params)):
+        assert np.all(np.isfinite(leaf)) and np.any(leaf != 0), path
+
+
+def test_ppo_learns_what_kinds_are_worth():
+    """What a kind is worth stands nowhere: it is learnt once for all stalls, from few games."""
+    env = Market()
+    rate = Schedule("linear", 3e-3, 3e-4)
+    config = small_config(num_envs=16, num_steps=16, epochs=4, updates=10, calls=12, learning_rate=rate)
+    config = dataclasses.replace(config, network=CONFIG)
+    _, state, _ = train(env, config, calls=12)
+    player = Player("learnt", make_act(config, env, greedy=True), state.params)
+    [row] = evaluate_players(env, [player], bot_players(env, ["random"]), deals=200, seed=1)
+    assert row.samples.outcomes.tally().rates()[0] > 0.85
+
+
+def test_games_without_described_options_are_refused():
+    with pytest.raises(UserError, match="described one by one, which skull_king has not: use mlp"):
+        configs.load(None, ["network.kind=candidates"])
+    with pytest.raises(NotImplementedError, match="use the mlp network"):
+        HighCard().candidates(None)
