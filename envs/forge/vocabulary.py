@@ -1,0 +1,32 @@
+"""Numbers for names: every card, also one that nobody has seen before, has an id that never changes.
+
+The id is a hash of the name, so nothing is listed, stored or learnt. Two names share an id once in four thousand
+pairs; what is printed on the cards still tells them apart.
+"""
+
+from __future__ import annotations
+
+import re
+
+from envs.forge.layout import VOCABULARY
+
+FNV_OFFSET, FNV_PRIME = 0x811C9DC5, 0x01000193
+_REFERENCE = re.compile(r"\([0-9]+\)")  # "Grizzly Bears (31)": the number of a card in one game
+
+
+def fnv1a(data: bytes) -> int:
+    """The 32 bits of FNV-1a."""
+    value = FNV_OFFSET
+    for byte in data:
+        value = ((value ^ byte) * FNV_PRIME) & 0xFFFFFFFF
+    return value
+
+
+def name_id(name: str) -> int:
+    """The id of a card's name, 1 .. VOCABULARY - 1; 0 for no name."""
+    return 1 + fnv1a(name.encode("utf-8", "surrogatepass")) % (VOCABULARY - 1) if name else 0
+
+
+def text_id(text: str) -> int:
+    """The id of a text such as the description of an ability; numbers of cards in it do not count."""
+    return name_id(_REFERENCE.sub("", text))
