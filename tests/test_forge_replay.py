@@ -42,7 +42,8 @@ def test_commands():
         assert client.ask("PING") == "PONG"
         assert client.ask("STATUS") == "FORGE DAEMON STATUS"
         assert [client.hear() for _ in range(5)][0] == "  Active games: 0"
-        assert client.ask("DANCE").startswith("ERROR: ")
+        assert client.ask("DANCE") == "ERROR: unknown command DANCE"
+        assert client.ask("3") == "ERROR: no decision is awaited"
         assert client.ask("NEWGAME a").startswith("ERROR: ")
         assert client.ask("QUIT") is None
 
@@ -71,10 +72,13 @@ def test_commands_between_decision_and_answer():
         client.say(NEWGAME)
         assert [client.hear()[:5] for _ in range(3)] == ["GAME_", "SEED:", "DECIS"]
         assert client.ask("PING") == "PONG" and other.ask("PING") == "PONG"
-        assert client.ask(NEWGAME).startswith("ERROR: a game is running")
+        client.say(NEWGAME)  # waits for its turn
         other.say("STATUS")
-        assert [other.hear() for _ in range(6)][1] == "  Active games: 1"
+        assert [other.hear() for _ in range(6)][1:4:2] == ["  Active games: 1", "  Waiting: 1"]
         assert '"decision_id":2' in client.ask("0")
+        for _ in range(9):
+            client.say("0")
+        assert [client.hear() for _ in range(10)][-2:] == [recorded(made_up())[-1], "GAME_START: a vs b"]
 
 
 def test_the_choice_of_a_recording():

@@ -82,8 +82,8 @@ class Conversation(NamedTuple):
 
 def words(line: str) -> list[str]:
     r"""The words of a command: separated by blanks, "quoted" if they have some, with \" and \\ inside."""
-    pieces = re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', line)
-    return [re.sub(r"\\(.)", r"\1", quoted) if not plain else plain for quoted, plain in pieces]
+    pieces = re.findall(r'(?:"(?:[^"\\]|\\.)*"?|[^" ])+', line)
+    return [re.sub(r'\\(.)|"', r"\1", piece) if '"' in piece else piece for piece in pieces]
 
 
 def quoted(word: str) -> str:
@@ -249,7 +249,7 @@ def find(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def read(path: str | Path) -> Iterator[Conversation]:
-    """The conversations of a file, one by one; only the last can be incomplete.
+    """The conversations of a file, one by one; that of a game that was not played to its end is incomplete.
 
     Raises:
       UserError: the file cannot be read, or is no recording.

@@ -93,7 +93,7 @@ def seat_of(text: bytes) -> int:
 class Server:
     """What the core's loop asks: which recording, what to say to commands, when something goes wrong.
 
-    Each daemon plays one game at a time, as the real one does; games of other connections wait their turn.
+    Each daemon plays one game at a time, as the real one does; others wait for their turn.
     """
 
     def __init__(self, conversations: Sequence[Conversation], *, strict: bool = False, faults: Iterable[Fault] = ()):
@@ -142,8 +142,9 @@ class Server:
             self.core.drop(connection)
         elif name == b"SHUTDOWN":
             self.core.stop()
-        else:
-            self.core.say(connection, b"ERROR: unknown command\n")
+        elif line:
+            what = b"unknown command " + name if name.isupper() else b"no decision is awaited"
+            self.core.say(connection, b"ERROR: " + what + b"\n")
 
     def finished(self, connection: int) -> None:
         """A game ended; the next in the queue begins."""
@@ -195,8 +196,6 @@ class Server:
         wanted = recording.parse_newgame(line)
         if len(wanted.decks) != 2:
             self.core.say(connection, b"ERROR: NEWGAME needs two decks\n")
-        elif self.playing[daemon] == connection:
-            self.core.say(connection, b"ERROR: a game is running on this connection\n")
         elif self.playing[daemon] >= 0:
             self.waiting[daemon].append((connection, wanted))
         else:

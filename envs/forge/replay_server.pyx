@@ -130,19 +130,22 @@ cdef class Core:
             raise OSError(errno, os.strerror(errno))
 
     def __dealloc__(self):
-        cdef int i
         if self.connections != NULL:
-            for i in range(CONNECTIONS):
-                if self.connections[i].fd >= 0:
-                    c_close(self.connections[i].fd)
-                free(self.connections[i].out)
-        for i in range(self.num_listeners):
-            if self.listeners[i] >= 0:
-                c_close(self.listeners[i])
+            self.close_all()
         if self.epoll >= 0:
             c_close(self.epoll)
         free(self.connections)
         free(self.views)
+
+    cdef void close_all(self) noexcept:
+        cdef int i
+        for i in range(CONNECTIONS):
+            if self.connections[i].fd >= 0:
+                c_close(self.connections[i].fd)
+            free(self.connections[i].out)
+            self.connections[i].fd, self.connections[i].out, self.connections[i].out_size = -1, NULL, 0
+        for i in range(self.num_listeners):
+            self.refuse(i)
 
     # ---- listeners --------------------------------------------------------------------------------------------------
 
@@ -265,11 +268,14 @@ cdef class Core:
     # ---- the loop ---------------------------------------------------------------------------------------------------
 
     def run(self):
-        """Serves until `stop`; every few milliseconds `owner.tick()` is called."""
-        while not self.stopping:
-            with nogil:
-                self.rounds()
-            self.owner.tick()
+        """Serves until `stop`, then closes everything; every few milliseconds `owner.tick()` is called."""
+        try:
+            while not self.stopping:
+                with nogil:
+                    self.rounds()
+                self.owner.tick()
+        finally:
+            self.close_all()
 
     cdef int rounds(self) except -1 nogil:
         """Serves until it is time for a tick."""

@@ -1,0 +1,245 @@
+"""A recorded game as a text that people can read: who did what, and what came of it.
+
+    Turn 5, Agent(1)-aggro: life 20-14, hand 3-5, lands 4-4
+      MAIN1  Agent(1)-aggro casts Goblin Guide
+             Goblin Guide enters the battlefield (Agent(1)-aggro)
+      COMBAT_DECLARE_ATTACKERS  Agent(1)-aggro attacks with Goblin Guide
+             Agent(2)-control: life 14 -> 12
+
+Only what the recorded seats were shown is in it: in games that somebody plays against Forge's AI, the AI's moves are
+seen by what they changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from envs.errors import UserError
+from envs.forge import recording
+from envs.forge.recording import Conversation
+
+Json = dict[str, Any]
+ZONES = {"battlefield": "enters the battlefield", "graveyard": "goes to the graveyard", "exile": "is exiled"}
+STACK = "stack"
+INDENT = "  "
+DETAIL = INDENT + " " * 7
+NOTHING = ("", None)
+
+
+def story(conversation: Conversation, passes: bool = False) -> Iterator[str]:
+    """The lines of a game's story; `passes`: with every decision to do nothing."""
+    meta = conversation.meta
+    decks = " vs ".join(map(recording.deck_name, meta.get("decks", ())))
+    forge = f", Forge {meta['forge']}" if meta.get("forge") else ""
+    yield f"{decks or 'A game'}, seed {meta.get('seed', 'unknown')}{forge}"
+    teller = Teller(passes)
+    for decision, answer in conversation.decisions():
+        yield from teller.tell(decision, answer)
+    yield f"Result: {conversation.result}" if conversation.complete else "The recording breaks off here."
+
+
+class Teller:
+    """Tells one decision after the other, and what has changed between them."""
+
+    def __init__(self, passes: bool = False):
+        self.passes = passes
+        self.turn = -1
+        self.state: Json = {}
+        self.where: dict[int, str] = {}  # zone by card id, of the public zones
+        self.names: dict[int, str] = {}  # of every card that was seen
+
+    def tell(self, decision: Json, answer: str | None) -> Iterator[str]:
+        """The lines of one decision and of what happened before it."""
+        state = decision.get("game_state", {})
+        players = state.get("players", [])
+        yield from self._changes(state)
+        if state.get("turn", self.turn) != self.turn and len(players) == 2:
+            self.turn = state["turn"]
+            yield self._headline(state)
+        what = deed(decision, answer, self.names)
+        if what or self.passes:
+            yield f"{INDENT}{decision.get('phase', '')}  {decision.get('player', '?')} {what or 'passes'}"
+
+    def _headline(self, state: Json) -> str:
+        players = state["players"]
+        active = next((each["name"] for each in players if each["seat"] == state.get("active")), "nobody")
+        lands = [sum("Land" in card.get("types", "").split() for card in each["battlefield"]) for each in players]
+        return (
+            f"Turn {state['turn']}, {active}: life {players[0]['life']}-{players[1]['life']}, "
+            f"hand {players[0]['hand_size']}-{players[1]['hand_size']}, lands {lands[0]}-{lands[1]}"
+        )
+
+    def _changes(self, state: Json) -> Iterator[str]:
+        """What is different from the state of the decision before."""
+        before, self.state = self.state, state
+        for old, new in zip(before.get("players", []), state.get("players", []), strict=False):
+            for key in ("life", "poison", "energy"):
+                if old.get(key, 0) != new.get(key, 0):
+                    yield f"{DETAIL}{new['name']}: {key} {old.get(key, 0)} -> {new.get(key, 0)}"
+        where: dict[int, str] = {}
+        lines = []
+        for player in state.get("players", []):
+            for card in player.get("hand", []):
+                self.names[card["id"]] = card["name"]
+            for zone, words in ZONES.items():
+                for card in player.get(zone, []):
+                    name = self.names[card["id"]] = card["name"] or "a face-down card"
+                    where[card["id"]] = zone
+                    if before and self.where.get(card["id"]) != zone:
+                        lines.append(f"{DETAIL}{name} {words} ({player['name']})")
+        for item in state.get("stack", []):
+            self.names.setdefault(item.get("card_id", -1), item.get("name", ""))
+        if before:
+            gone = [each for each, zone in self.where.items() if zone == "battlefield" and each not in where]
+            lines += [f"{DETAIL}{self.names[each]} leaves the battlefield" for each in gone]
+        self.where = where
+        yield from lines
+
+
+# ---- decisions in words ---------------------------------------------------------------------------------------------
+
+
+def deed(decision: Json, answer: str | None, names: dict[int, str] | None = None) -> str:
+    """What an answer means, as the rest of a sentence that begins with the player; "" if nothing is done."""
+    kind = decision.get("decision_type", "")
+    if answer is None:
+        return "" if kind == "choose_action" else f"decides something ({kind})"
+    if answer == "ai":
+        return f"leaves it to Forge ({kind})"
+    if answer.startswith("ai!"):
+        return f"is played by Forge from here on ({answer[3:].strip() or 'default'})"
+    try:
+        return _DEEDS.get(kind, _unknown)(decision, answer.strip(), names or {})
+    except (IndexError, KeyError, ValueError):
+        return f"answers {answer!r} ({kind})"
+
+
+def indices(answer: str) -> list[int]:
+    """The numbers of an answer like "0,2"."""
+    return [int(part) for part in answer.split(",") if part.strip()]
+
+
+def _called(option: Json) -> str:
+    """What an option is called."""
+    return str(option.get("name") or option.get("description") or option.get("value") or option.get("index"))
+
+
+def _listed(options: list[Json], chosen: list[int]) -> str:
+    return ", ".join(_called(options[index]) for index in chosen) or "nothing"
+
+
+def _for(decision: Json) -> str:
+    source = decision.get("source") or {}
+    return f" for {source['name']}" if source.get("name") else ""
+
+
+def _action(decision: Json, answer: str, names: dict[int, str]) -> str:
+    if int(answer) < 0:
+        return ""
+    action = decision["actions"][int(answer)]
+    card = action.get("card") or action.get("description", "")
+    if action.get("is_land"):
+        return f"plays {card}"
+    if action.get("kind") == "ability":
+        return f"activates {card}: {action.get('description', '')}".rstrip(": ")
+    return f"casts {card}"
+
+
+def _targets(decision: Json, answer: str, names: dict[int, str]) -> str:
+    return f"targets {_listed(decision['options'], indices(answer))}{_for(decision)}"
+
+
+def _chosen(decision: Json, answer: str, names: dict[int, str]) -> str:
+    chosen = [index for index in indices(answer) if index >= 0]
+    return f"chooses {_listed(decision['options'], chosen)}{_for(decision)}"
+
+
+def _attack(decision: Json, answer: str, names: dict[int, str]) -> str:
+    found = []
+    for part in answer.split(","):
+        if part.strip():
+            attacker, _, defender = part.partition(":")
+            fields = decision["attackers"][int(attacker)]
+            goal = fields.get("defenders", [{}])[int(defender or 0)]
+            found.append(fields["name"] + (f" at {goal['name']}" if goal.get("kind") == "card" else ""))
+    return f"attacks with {', '.join(found)}" if found else ""
+
+
+def _block(decision: Json, answer: str, names: dict[int, str]) -> str:
+    found = []
+    for part in answer.split(","):
+        if part.strip():
+            blocker, attacker = map(int, part.split(":"))
+            found.append(f"{decision['attackers'][attacker]['name']} with {decision['blockers'][blocker]['name']}")
+    return f"blocks {', '.join(found)}" if found else ""
+
+
+def _confirm(decision: Json, answer: str, names: dict[int, str]) -> str:
+    message = decision.get("message", "")
+    return f"says {'yes' if answer == 'y' else 'no'}{_for(decision)}{f' ({message})' if message else ''}"
+
+
+def _number(decision: Json, answer: str, names: dict[int, str]) -> str:
+    return f"chooses {decision.get('name') or 'a number'} = {int(answer)}{_for(decision)}"
+
+
+def _order(decision: Json, answer: str, names: dict[int, str]) -> str:
+    return f"orders {_listed(decision['options'], indices(answer))}{_for(decision)}"
+
+
+def _scry(decision: Json, answer: str, names: dict[int, str]) -> str:
+    place = "into the graveyard" if decision.get("bottom") == "graveyard" else "to the bottom"
+    return f"looks at {len(decision['options'])} cards and puts {len(indices(answer))} {place}"
+
+
+def _mulligan(decision: Json, answer: str, names: dict[int, str]) -> str:
+    return f"{'takes a mulligan' if answer == 'y' else 'keeps'} with {decision.get('hand_size', '?')} cards"
+
+
+def _unknown(decision: Json, answer: str, names: dict[int, str]) -> str:
+    return f"answers {answer!r} ({decision.get('decision_type', '')})"
+
+
+_DEEDS = {
+    "choose_action": _action,
+    "choose_targets": _targets,
+    "choose_mode": _chosen,
+    "declare_attackers": _attack,
+    "declare_blockers": _block,
+    "choose_ability": _chosen,
+    "choose_cards": _chosen,
+    "choose_entity": _chosen,
+    "confirm_action": _confirm,
+    "play_trigger": _confirm,
+    "announce_value": _number,
+    "choose_number": _number,
+    "choose_color": _chosen,
+    "order": _order,
+    "scry": _scry,
+    "mulligan": _mulligan,
+}
+
+
+# ---- jaxrl forge story ----------------------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl forge story`."""
+    parser.add_argument("paths", nargs="+", metavar="FILE", help="a recording, or a folder of recordings")
+    parser.add_argument("--game", type=int, metavar="N", help="only the N-th game, from 1")
+    parser.add_argument("--passes", action="store_true", help="with every decision to do nothing")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the games of recordings."""
+    number = 0
+    for path in recording.find(args.paths):
+        for conversation in recording.read(path):
+            number += 1
+            if args.game in (None, number):
+                print("\n".join(story(conversation, args.passes)), end="\n\n" if args.game is None else "\n")
+    if args.game is not None and not 1 <= args.game <= number:
+        raise UserError(f"--game {args.game}: there are {number} games in it.")
+    return 0
