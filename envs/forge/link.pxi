@@ -94,9 +94,9 @@ cdef class Link:
             elif errno == EAGAIN:
                 room.fd, room.events = wire.fd, POLLOUT
                 if poll(&room, 1, PATIENCE) == 0:
-                    close_wire(wire)
+                    close_wire(wire)  # in the middle of a line
             elif errno != EINTR:
-                close_wire(wire)
+                return LINE_CLOSED  # what the other side said last can still be received
         return LINE_OK
 
     cdef int receive(self, double seconds, const char** line, size_t* n) noexcept nogil:
@@ -194,7 +194,11 @@ cdef inline bint usable(Wire* wire) noexcept nogil:
 cdef bint ended(Wire* wire) noexcept nogil:
     """Whether the other side has closed it."""
     cdef bint end
+    cdef long long before = -1
     pthread_mutex_lock(&wire.mutex)
+    while before != wire.bytes_in:  # the end shows when all that came before it was read
+        before = wire.bytes_in
+        pump(wire)
     end = wire.ending != 0
     pthread_mutex_unlock(&wire.mutex)
     return end
