@@ -79,15 +79,15 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
       config: what would be trained.
       seconds: how long each measurement takes at least.
     """
-    from envs import registry
     from jaxrl.benchmark.training import comparable
+    from jaxrl.games import make_env
     from jaxrl.program import on_host
     from jaxrl.runs import enable_compilation_cache
 
     enable_compilation_cache(config.run.cache_dir)
     before = cache_state(config.run.cache_dir)
     config = comparable(config)
-    env = registry.make(config.env.id, **config.env.options)
+    env = make_env(config)
     if on_host(env):
         measured = diagnose_host.measure(config, env, seconds, latency, _gpus_during)
     else:

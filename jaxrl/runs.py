@@ -21,13 +21,14 @@ from typing import Any, TextIO
 
 import jax
 
-from envs import registry
 from envs.core import Env, Key, PyTree, State
 from envs.errors import UserError, nearest
 from jaxrl import config as configs
 from jaxrl import distributions
 from jaxrl.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, subtree
 from jaxrl.config import Config
+from jaxrl.games import make_env as make_env
+from jaxrl.games import make_evaluation_env
 from jaxrl.networks.factory import network_of
 
 
@@ -146,16 +147,6 @@ def enable_compilation_cache(directory: str) -> None:
 
 
 # ---- what a run is about ------------------------------------------------------------------------------------------
-
-
-def make_env(config: Config) -> Env:
-    """The game as it is trained on."""
-    return registry.make(config.env.id, **config.env.options)
-
-
-def make_evaluation_env(config: Config) -> Env:
-    """The game as it is evaluated and played, e.g. whole games where training is on single rounds."""
-    return registry.make(config.env.id, **config.evaluation_options)
 
 
 def make_stamp(config: Config, env: Env) -> Stamp:

@@ -117,6 +117,11 @@ class HostGame(abc.ABC):
         del before, after, seat
         return self.action_name(action)
 
+    def deploy(self, **options: Any) -> None:
+        """Told before the first engine is made where engines of another process run: section `forge` of a
+        configuration. Games that play in this process need nothing of it."""
+        del options
+
     def demonstrations(self, path: Path) -> Iterator[Demonstrations]:
         """The recorded games in a file, one after the other, to learn from (`jaxrl imitate`).
 

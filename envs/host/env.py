@@ -99,6 +99,10 @@ class HostEnv(Env):
         form = jax.ShapeDtypeStruct((self.game.num_features,), jnp.float32)
         return _call(self._host_observe, (form,), state.blob, jnp.asarray(seat, jnp.int32))[0]
 
+    def deploy(self, **options: Any) -> None:
+        """Tells the game where its engine runs; before the first state is made."""
+        self.game.deploy(**options)
+
     def _with_observation(self, state: Any) -> Any:
         return state  # it came with the step
 

@@ -88,14 +88,13 @@ def whole_training(job: Job) -> Team:
     Args:
       job: {"config": tree}.
     """
-    from envs import registry
     from jaxrl import config as configs
     from jaxrl.anakin import make_anakin
     from jaxrl.benchmark import training as parts
+    from jaxrl.games import make_env
 
     config = parts.comparable(configs.from_dict(job["config"]))
-    env = registry.make(config.env.id, **config.env.options)
-    return Team([parts.whole(make_anakin(config, env), "jaxrl")], {})
+    return Team([parts.whole(make_anakin(config, make_env(config)), "jaxrl")], {})
 
 
 def pure_ppo(job: Job) -> Team:
@@ -149,15 +148,14 @@ def host_training(job: Job) -> Team:
     Args:
       job: {"config": tree}.
     """
-    from envs import registry
     from jaxrl import config as configs
     from jaxrl.benchmark import host_training as loop
+    from jaxrl.games import make_env
     from jaxrl.runs import enable_compilation_cache
 
     config = configs.from_dict(job["config"])
     enable_compilation_cache(config.run.cache_dir)  # two trainings of one shape
-    env = registry.make(config.env.id, **config.env.options)
-    both, contestants = loop.contestants(config, env)
+    both, contestants = loop.contestants(config, make_env(config))
     stack = contextlib.ExitStack()
     for each in both:
         stack.callback(each.close)
@@ -204,14 +202,14 @@ def compilation(job: Job) -> Team:
     Args:
       job: {"config": tree, "cache": folder, "started": `time.time` when the process was asked for}.
     """
-    from envs import registry
     from jaxrl import config as configs
     from jaxrl.anakin import make_anakin
+    from jaxrl.games import make_env
     from jaxrl.runs import enable_compilation_cache
 
     enable_compilation_cache(job["cache"])
     config = configs.from_dict(job["config"])
-    anakin = make_anakin(config, registry.make(config.env.id, **config.env.options))
+    anakin = make_anakin(config, make_env(config))
     imported = time.time()
     state = anakin.init(0)
     made = time.time()

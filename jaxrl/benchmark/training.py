@@ -18,12 +18,13 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
-from envs import prng, registry
+from envs import prng
 from envs.core import Env
 from jaxrl.anakin import AXIS, Anakin, make_anakin
 from jaxrl.benchmark import environment
 from jaxrl.benchmark.timing import Contestant
 from jaxrl.config import Config
+from jaxrl.games import make_env
 
 FORWARD_AND_BACKWARD = 3  # a pass over a minibatch costs three evaluations: one forward, two backward
 MATRIX = 2048  # side of the square product that the achieved FLOP/s are compared with
@@ -32,7 +33,7 @@ MATRIX = 2048  # side of the square product that the achieved FLOP/s are compare
 def contestants(config: Config) -> tuple[list[Contestant], dict[str, Any]]:
     """What `breakdown` needs of one configuration: the contestants and the facts."""
     config = comparable(config)
-    env = registry.make(config.env.id, **config.env.options)
+    env = make_env(config)
     anakin = make_anakin(config, env)
     devices = anakin.mesh.size
     game = environment.contestant(

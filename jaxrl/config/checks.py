@@ -105,14 +105,14 @@ def check_game(config: Config) -> None:
     Raises:
       UserError: an unknown game, option or bot, or seats that the game does not have.
     """
-    from envs import registry  # here, because it imports jax, whose flags the command line sets first
+    from jaxrl.games import make_env, make_evaluation_env
 
     try:
-        env = registry.make(config.env.id, **config.env.options)
+        env = make_env(config)
     except UserError as error:
         raise UserError(f"env: {error}") from error
     try:
-        table = registry.make(config.env.id, **config.evaluation_options)
+        table = make_evaluation_env(config)
     except UserError as error:
         raise UserError(f"evaluate.options: {error}") from error
     if (table.num_players, table.num_actions, table.num_features) != (

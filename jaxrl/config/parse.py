@@ -66,7 +66,7 @@ def convert(value: Any, kind: Any, limits: Limits, path: str, label: str = "conf
     if origin is dict:
         return _mapping(value, path)
     if origin in (types.UnionType, typing.Union):
-        return _union(value, typing.get_args(kind), limits, path)
+        return _union(value, typing.get_args(kind), limits, path, label)
     value = _scalar(value, kind, path)
     limits.check(value, path)
     return value
@@ -126,11 +126,16 @@ def _scalar(value: Any, kind: type, path: str) -> Any:
     raise UserError(f"{path} must be {_NAMES[kind]}, got {_show(value)}{hint}.")
 
 
-def _union(value: Any, kinds: tuple[type, ...], limits: Limits, path: str) -> Any:
+def _union(value: Any, kinds: tuple[type, ...], limits: Limits, path: str, label: str) -> Any:
     for kind in kinds:
-        if isinstance(value, kind) and not isinstance(value, bool):
+        if typing.get_origin(kind) is tuple:
+            if isinstance(value, (list, tuple)):
+                return convert(value, kind, limits, path, label)
+        elif isinstance(value, kind) and not isinstance(value, bool):
             limits.check(value, path)
             return value
+    if limits.pattern is not None:
+        raise UserError(f"{path} must be {limits.pattern_doc}, got {_show(value)}.")
     names = [_NAMES[kind] for kind in kinds if kind is not str]
     names += [repr(choice) for choice in limits.choices or ()]
     raise UserError(f"{path} must be {' or '.join(names)}, got {_show(value)}.")

@@ -301,6 +301,46 @@ class LeagueConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class MetricsConfig:
+    """Figures of a running training for other programs."""
+
+    prometheus_port: int = option(
+        0, "serve the figures to Prometheus on this port while training; 0: off", minimum=0, maximum=65535
+    )
+    prometheus_host: str = option("127.0.0.1", "address to serve them on; 0.0.0.0: to every machine in reach")
+
+
+@dataclasses.dataclass(frozen=True)
+class ForgeConfig:
+    """Daemons of Forge, the engine of Magic. They decide no game: the same seed is the same game on any of them."""
+
+    home: str = option("", "folder of a Forge release; empty: the environment variable FORGE_HOME")
+    java: str = option("", "the `java` of a JDK of version 17 or newer, or its folder; empty: JAVA_HOME, then PATH")
+    daemons: int | str | tuple[str, ...] = option(
+        "auto",
+        "JVMs on this machine, auto: one less than there are cores; or a list of addresses of daemons elsewhere, "
+        "which are never restarted",
+        minimum=1,
+        pattern=r"auto|\[[0-9a-fA-F:.]+\]:[0-9]+|[^\s:\[\]]+:[0-9]+",
+        pattern_doc="auto, a number, or host:port (or a list of these)",
+    )
+    profile: str = option(
+        "serial",
+        "flags of the JVMs; `jaxrl benchmark forge --sweep` finds the best ones",
+        choices=("serial", "parallel", "g1"),
+    )
+    heap_mb: int = option(1024, "heap of a JVM in MiB, all of it from the start", minimum=256, maximum=1 << 20)
+    port: int = option(17171, "the first JVM listens there, the next ones behind it", minimum=1, maximum=65535)
+    decks: str = option("", "folder of your own decks, named by their files; empty: only those that come along")
+    decision_timeout: float = option(
+        120.0, "seconds after which a daemon that says nothing is restarted and its game played on elsewhere", above=0.0
+    )
+    start_timeout: float = option(120.0, "seconds that a JVM may take to start", above=0.0)
+    record: str = option("", "folder that every conversation with a daemon is written into; empty: none is")
+    log_dir: str = option("", "folder of the daemons' logs; empty: the directory of the run, else a temporary one")
+
+
+@dataclasses.dataclass(frozen=True)
 class Config:
     """A complete configuration."""
 
@@ -315,6 +355,8 @@ class Config:
     train: TrainConfig = option(TrainConfig(), "length of the run")
     evaluate: EvaluateConfig = option(EvaluateConfig(), "evaluation")
     exploit: ExploitConfig = option(ExploitConfig(), "approximate exploitability")
+    forge: ForgeConfig = option(ForgeConfig(), "the daemons of Forge, for Magic")
+    metrics: MetricsConfig = option(MetricsConfig(), "figures for other programs")
 
     @property
     def evaluation_options(self) -> dict[str, Any]:

@@ -1,0 +1,178 @@
+"""Finds Forge and Java on the user's machine, and says in one sentence what is missing."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+from envs.errors import UserError
+
+RELEASES = "github.com/Card-Forge/forge/releases"
+OLDEST_JAVA = 17
+COMPILER = "jdk.compiler"  # `java File.java` compiles the file first
+DECKS = Path(__file__).resolve().parent / "decks"
+SOURCE = Path(__file__).resolve().parent / "daemon" / "ForgeDaemon.java"
+_JAR = re.compile(r"forge-gui-desktop-(.+?)(-jar-with-dependencies)?\.jar")
+_MAIN = "forge/ai/PlayerControllerAi.class"  # a class path without it is not Forge's
+_PATIENCE = 60.0  # seconds for `java -version`
+
+
+class Forge(NamedTuple):
+    """A Forge release on disk."""
+
+    home: Path
+    jars: tuple[Path, ...]  # of the class path
+    res: Path
+    version: str  # as the jar's name tells it
+
+    @property
+    def class_path(self) -> str:
+        """For `java -cp`."""
+        return os.pathsep.join(map(str, self.jars))
+
+
+class Java(NamedTuple):
+    """A Java that can run the daemon."""
+
+    path: Path
+    version: str
+
+
+# ---- Forge ----------------------------------------------------------------------------------------------------------
+
+
+def find_forge(home: str = "") -> Forge:
+    """The release in the folder `home`, or in FORGE_HOME.
+
+    Raises:
+      UserError: there is none, or something of it is missing.
+    """
+    name, where = ("forge.home", home) if home else ("FORGE_HOME", os.environ.get("FORGE_HOME", ""))
+    if not where:
+        raise UserError(
+            "Forge is not known here: set forge.home or the environment variable FORGE_HOME to the folder of a Forge "
+            f"release, which holds forge-gui-desktop-*-jar-with-dependencies.jar and res/ (releases: {RELEASES})."
+        )
+    folder = Path(where).expanduser().absolute()
+    if not folder.is_dir():
+        raise UserError(f"{name} is {where!r}, but there is no such folder; unpack a Forge release there ({RELEASES}).")
+    jars, version = _jars(folder)
+    if not jars:
+        raise UserError(
+            f"{name} is {where!r}, but that folder holds no forge-gui-desktop-*-jar-with-dependencies.jar; "
+            f"set it to the folder of an unpacked Forge release ({RELEASES})."
+        )
+    missing = [part for part in ("cardsfolder", "editions") if not (folder / "res" / part).is_dir()]
+    if missing:
+        part = "res" if not (folder / "res").is_dir() else f"res/{missing[0]}"
+        raise UserError(
+            f"{name} is {where!r}, but {part}/ is missing there; unpack the Forge release again ({RELEASES})."
+        )
+    return Forge(folder, tuple(jars), folder / "res", version)
+
+
+def _jars(folder: Path) -> tuple[list[Path], str]:
+    """The class path and the version: the newest whole jar, else all jars if Forge is among them."""
+    found = {path: match for path in folder.glob("*.jar") if (match := _JAR.fullmatch(path.name))}
+    whole = [path for path, match in found.items() if match[2]]
+    if whole:
+        newest = max(whole, key=lambda path: _numbers(found[path][1]))
+        return [newest], found[newest][1]
+    every = sorted([*folder.glob("*.jar"), *folder.glob("lib/*.jar")])
+    if not any(map(_is_forge, every)):
+        return [], ""
+    return every, next((match[1] for match in found.values()), "unknown")
+
+
+def _numbers(version: str) -> tuple[tuple[int, ...], bool]:
+    """For comparisons; a release is newer than its snapshots."""
+    return tuple(map(int, re.findall(r"\d+", version))), "SNAPSHOT" not in version
+
+
+def _is_forge(jar: Path) -> bool:
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            return _MAIN in archive.NameToInfo
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+# ---- Java -----------------------------------------------------------------------------------------------------------
+
+
+def find_java(java: str = "") -> Java:
+    """The Java at `java`, else the first that will do of JAVA_HOME and PATH.
+
+    Raises:
+      UserError: none will do, with what is wrong about those that there are.
+    """
+    if java:
+        path = _program(Path(java).expanduser().absolute())
+        if path is None:
+            raise UserError(f"forge.java is {java!r}, but there is no java; set it to the `java` of a JDK.")
+        candidates = [("forge.java", path)]
+    else:
+        candidates = _candidates()
+    problems = []
+    for name, path in candidates:
+        found, problem = _examined(str(path), path.stat().st_mtime_ns)
+        if found is not None:
+            return found
+        problems.append(f"{name} ({path}) {problem}")
+    there = "; ".join(problems) or "there is no java in JAVA_HOME or on the PATH"
+    raise UserError(
+        f"Forge needs a JDK of version {OLDEST_JAVA} or newer: {there}. Install one, or set forge.java to it."
+    )
+
+
+def _candidates() -> list[tuple[str, Path]]:
+    found = []
+    if home := os.environ.get("JAVA_HOME"):
+        path = _program(Path(home).expanduser().absolute())
+        found += [("JAVA_HOME", path)] if path is not None else []
+    if on_path := shutil.which("java"):
+        found.append(("PATH", Path(on_path).absolute()))
+    return found
+
+
+def _program(place: Path) -> Path | None:
+    """The program `java` at a place: itself, or in the folder of a JDK."""
+    for path in (place, place / "bin" / "java", place / "bin" / "java.exe"):
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+@functools.lru_cache(maxsize=16)
+def _examined(path: str, changed: int) -> tuple[Java | None, str]:
+    """(the Java, "") or (None, what is wrong with it); `changed` is when the file did, so that a new one is asked."""
+    del changed
+    try:
+        output = _said(path, "-version")
+    except (OSError, subprocess.SubprocessError) as error:
+        return None, f"cannot be run ({str(error).splitlines()[0]})"
+    match = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', output)
+    if match is None:
+        return None, "does not tell its version"
+    version = f"{match[1]}{match[2]}"
+    if int(match[1]) < OLDEST_JAVA:
+        return None, f"is Java {version}"
+    try:
+        modules = _said(path, "--list-modules")
+    except (OSError, subprocess.SubprocessError) as error:
+        return None, f"cannot be run ({str(error).splitlines()[0]})"
+    if not re.search(rf"^{re.escape(COMPILER)}\b", modules, re.MULTILINE):
+        return None, f"is a Java {version} without a compiler (a JRE, not a JDK)"
+    return Java(Path(path), version), ""
+
+
+def _said(*command: str) -> str:
+    """What a command prints, on either stream."""
+    done = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL)
+    return (done.stderr + done.stdout).decode(errors="replace")

@@ -1,0 +1,246 @@
+"""A daemon of ours: a JVM that we start, read, and bury.
+
+Its thread sleeps in `read` of the JVM's output, which ends when the JVM does: nothing is polled, and no zombie stays.
+The JVM's input is a pipe that is never written. Its end, when this process dies in whatever way, tells the JVM to end.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from envs.forge.daemon import FREE, SUSPECT, Daemon
+from envs.forge.find import SOURCE, Forge, Java
+from envs.forge.profiles import java_flags
+from envs.forge.settings import LOCAL_HOST
+from envs.forge.wire import Link, LinkError
+
+if TYPE_CHECKING:
+    from envs.forge.supervisor import Supervisor
+
+READY, FAILED = "FORGE DAEMON READY", "FORGE DAEMON FAILED:"
+IN_USE = "in use"  # what every Java says about a port that somebody has
+LOG_LIMIT = 16 << 20  # bytes of a log; then it begins anew
+TAIL = 60  # its last lines, which are remembered
+WORDS = 300  # characters of them in a sentence
+
+
+class Launch(NamedTuple):
+    """What the JVMs of a deployment have in common."""
+
+    java: Java
+    forge: Forge
+    profile: str
+    heap_mb: int
+    decks: Path
+    private: Path  # working directory and `user.home` of the JVMs
+
+    def command(self, port: int) -> list[str]:
+        """Starts the daemon from its source, by the JDK's single-file launch."""
+        flags = java_flags(self.profile, self.heap_mb, self.private)
+        options = ["--port", str(port), "--res", str(self.forge.res), "--decks", str(self.decks), "--watch-stdin"]
+        return [str(self.java.path), *flags, "-cp", self.forge.class_path, str(SOURCE), *options]
+
+
+class Ended(NamedTuple):
+    """How a start went wrong."""
+
+    problem: str
+    final: bool  # the next one would end in the same way
+
+
+class LocalDaemon(Daemon):
+    """A JVM of ours."""
+
+    local = True
+
+    def __init__(self, number: int, launch: Launch, logs: Path, start_timeout: float):
+        super().__init__(number, LOCAL_HOST, 0)
+        self.log, self.start_seconds = logs / f"forge-daemon-{number}.log", 0.0
+        self._launch, self._timeout = launch, start_timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard = threading.Lock()  # a process is not signalled while it is being buried
+        self._tail: collections.deque[str] = collections.deque(maxlen=TAIL)
+        self._cpu_before = 0.0  # seconds of the JVMs before this one
+
+    @property
+    def pid(self) -> int | None:
+        """Of the JVM, if it runs."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    # ---- life -------------------------------------------------------------------------------------------------------
+
+    def live(self, supervisor: Supervisor) -> None:
+        """The body of its thread: starts the JVM, reads it to its end, buries it, and starts the next."""
+        while not supervisor.closing.is_set():
+            with supervisor.starts:  # no more at a time than there are cores
+                ended = self._start(supervisor)
+            if ended is None:
+                supervisor.became_ready(self)
+                self._read_on(())
+            self._bury()
+            self.disconnect()
+            if ended is not None and IN_USE in ended.problem.lower():
+                supervisor.port_was_taken(self)
+                continue
+            problem = ended.problem if ended is not None and ended.problem else self.last_words()
+            pause = supervisor.died(self, problem, ended is not None and ended.final)
+            if pause is None:
+                return
+            supervisor.closing.wait(pause)
+
+    def _start(self, supervisor: Supervisor) -> Ended | None:
+        """None once the daemon is ready."""
+        port = supervisor.claim_port(self)
+        began = time.monotonic()
+        self._tail.clear()
+        with self._guard:
+            if supervisor.closing.is_set():
+                return Ended("all are being stopped", final=True)
+            try:
+                self._process = self._spawn(port)
+            except OSError as error:
+                self._process = None
+                return Ended(f"{self._launch.java.path} cannot be run: {error.strerror}", final=True)
+        late = threading.Timer(self._timeout, self.signal, (signal.SIGKILL,))
+        late.daemon = True
+        late.start()
+        try:
+            line = self._read_on((READY, FAILED))
+        finally:
+            late.cancel()
+        self.start_seconds = time.monotonic() - began
+        if line.startswith(READY):
+            facts = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            self.port = int(facts.get("port", port))
+            with contextlib.suppress(OSError):
+                self._control = self.hello()
+            return None
+        if line.startswith(FAILED):
+            return Ended(line.removeprefix(FAILED).strip(), final=True)
+        if self.start_seconds >= self._timeout:
+            return Ended(f"it was not ready after {self._timeout:g} s", final=False)
+        return Ended("", final=not self.version)  # Java refuses its flags, or the source; else somebody killed it
+
+    def _spawn(self, port: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self._launch.command(port),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=self._launch.private,
+            env=os.environ | {"LC_ALL": "C.UTF-8"},  # else names of decks could be ASCII only
+            start_new_session=True,  # Ctrl-C is for us, and we stop the JVMs
+        )
+
+    def _read_on(self, until: tuple[str, ...]) -> str:
+        """Copies the output into the log, up to its end or to a line that begins like that, which is returned."""
+        process = self._process
+        assert process is not None and process.stdout is not None
+        with self.log.open("ab") as log:
+            if until:
+                stamp = time.strftime("%Y-%m-%dT%H:%M:%S")
+                log.write(f"== {stamp} daemon {self.number}, port {self.port}, process {process.pid}\n".encode())
+            while data := process.stdout.readline(8192):
+                if log.tell() > LOG_LIMIT:
+                    log.truncate(0)
+                log.write(data)
+                log.flush()
+                line = data.decode(errors="replace").rstrip()
+                self._tail.append(line)
+                if until and line.startswith(until):
+                    return line
+        return ""
+
+    def _bury(self) -> None:
+        """Waits for the process and takes its exit status."""
+        process = self._process
+        if process is None:
+            return
+        if hasattr(os, "waitid"):  # without taking the status: until that is taken nobody else can get its number
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        self._cpu_before += process_figures(process.pid)[0]
+        with self._guard:
+            process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    # ---- from other threads -----------------------------------------------------------------------------------------
+
+    def signal(self, number: int) -> None:
+        """To the JVM and whatever it started; nothing if it is gone."""
+        with self._guard:
+            process = self._process
+            if process is not None and process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, number)
+
+    def give_up(self) -> None:
+        self.signal(signal.SIGKILL)
+
+    def ask_to_stop(self) -> None:
+        """Tells the JVM to end, in the way that it understands at present; does not wait."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        if self.state not in (FREE, SUSPECT):  # it does not listen yet
+            self.signal(signal.SIGTERM)
+            return
+        with contextlib.suppress(OSError, LinkError):
+            link = Link(self.host, self.port, connect_timeout=1.0)
+            link.send_line("SHUTDOWN")
+            link.close()
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the process has ended within so many seconds; its own thread buries it."""
+        deadline = time.monotonic() + seconds
+        while self.pid is not None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        return True
+
+    # ---- for people -------------------------------------------------------------------------------------------------
+
+    def last_words(self) -> str:
+        """How it ended: its exit code, and the end of its output without the places in stack traces."""
+        code = self._process.returncode if self._process is not None else None
+        how = "" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
+        lines = [line.strip() for line in self._tail if line.strip() and not line.lstrip().startswith("at ")]
+        said = " | ".join(line for line in lines[-3:] if not line.startswith(READY))[-WORDS:]
+        return ", ".join(filter(None, [how, f"its last words: {said}" if said else ""])) or "without a word"
+
+    def figures(self) -> dict[str, Any]:
+        pid = self.pid
+        cpu, resident = process_figures(pid) if pid is not None else (0.0, 0.0)
+        return super().figures() | {
+            "pid": pid,
+            "cpu_seconds": self._cpu_before + cpu,
+            "rss_mib": resident,
+            "start_seconds": self.start_seconds,
+            "log": str(self.log),
+        }
+
+
+def process_figures(pid: int) -> tuple[float, float]:
+    """CPU seconds and resident MiB of a process; zeros where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return 0.0, 0.0
+    ticks = os.sysconf("SC_CLK_TCK")
+    return (int(fields[11]) + int(fields[12])) / ticks, int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20

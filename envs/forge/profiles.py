@@ -1,0 +1,41 @@
+"""Flags of the JVMs: three profiles, which differ in the garbage collector only.
+
+`jaxrl benchmark forge --sweep` measures on the machine at hand which of them needs the least CPU for a game. What is
+common to all:
+
+- a fixed heap: growing and shrinking it costs, and a daemon plays for days;
+- `Match.startGame` of Forge calls `System.gc()`, a full collection at the beginning of every game: switched off;
+- no window system, and a private folder instead of the user's, whose `~/.forge` is theirs;
+- no file of performance counters in /tmp, which makes threads wait for the disk.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PROFILES: dict[str, tuple[str, ...]] = {
+    "serial": ("-XX:+UseSerialGC",),
+    # One thread to collect with: the other cores have daemons of their own.
+    "parallel": ("-XX:+UseParallelGC", "-XX:ParallelGCThreads=1"),
+    "g1": ("-XX:+UseG1GC", "-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1"),
+}
+
+
+def java_flags(profile: str, heap_mb: int, private: Path) -> list[str]:
+    """All flags of a JVM.
+
+    Args:
+      profile: a name of `PROFILES`.
+      heap_mb: size of the heap.
+      private: an existing folder that the JVM takes for the user's.
+    """
+    heap = [f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m"]
+    common = [
+        "-XX:+DisableExplicitGC",
+        "-XX:-UsePerfData",
+        "-Xshare:auto",
+        "-Djava.awt.headless=true",
+        "-Dfile.encoding=UTF-8",
+        f"-Duser.home={private}",
+    ]
+    return [*heap, *PROFILES[profile], *common]

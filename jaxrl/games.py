@@ -1,0 +1,49 @@
+"""The game of a configuration: made by the registry, and told where its engine runs if that is another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jaxrl.config.schema import Config
+
+if TYPE_CHECKING:
+    from envs.core import Env
+
+
+def make_env(config: Config) -> Env:
+    """The game as it is trained on."""
+    return _make(config, config.env.options)
+
+
+def make_evaluation_env(config: Config) -> Env:
+    """The game as it is evaluated and played, e.g. whole games where training is on single rounds."""
+    return _make(config, config.evaluation_options)
+
+
+def _make(config: Config, options: dict[str, Any]) -> Env:
+    from envs import registry  # here, because it imports jax, whose flags the command line sets first
+
+    env = registry.make(config.env.id, **options)
+    if hasattr(env, "deploy"):
+        env.deploy(**deployment(config))
+    return env
+
+
+def deployment(config: Config) -> dict[str, Any]:
+    """The arguments of a game's `deploy`: section `forge`, with logs in the directory of the run if there is one."""
+    forge, run = config.forge, Path(config.run.directory).expanduser() / config.run.name
+    logs = str(run.absolute()) if config.run.name and run.is_dir() else ""
+    return {
+        "home": forge.home,
+        "java": forge.java,
+        "daemons": forge.daemons,
+        "profile": forge.profile,
+        "heap_mb": forge.heap_mb,
+        "port": forge.port,
+        "decks": forge.decks,
+        "decision_timeout": forge.decision_timeout,
+        "start_timeout": forge.start_timeout,
+        "record": forge.record,
+        "log_dir": forge.log_dir or logs,
+    }
