@@ -19,7 +19,8 @@ from envs.core import Env, PyTree
 from envs.errors import UserError, nearest
 from jaxrl import config as configs
 from jaxrl.config import Config
-from jaxrl.match import BOT_PREFIX, FINAL_DEALS, LANES, Matchup, MemoryFns, Player, bot_player
+from jaxrl.host_match import is_remote, make_matchup
+from jaxrl.match import BOT_PREFIX, FINAL_DEALS, LANES, MemoryFns, Player, bot_player
 from jaxrl.runs import (
     TrainedRun,
     append_json,
@@ -59,6 +60,7 @@ class Evaluator:
         stream: int = FINAL_DEALS,
         lanes: int = LANES,
         memory: MemoryFns | None = None,
+        bot: str = "",
     ):
         """An evaluator.
 
@@ -67,6 +69,7 @@ class Evaluator:
           act: the candidate, (params, state, key) -> action.
           opponents: each is one table, the others' seats filled with copies of it; ignored in a one-seat game.
           deals, seed, stream, lanes, memory: see `Matchup`.
+          bot: the candidate's name in `Env.bots` if it is a scripted player.
 
         Raises:
           UserError: an opponent has a memory: only the candidate may.
@@ -76,14 +79,15 @@ class Evaluator:
         for player in opponents:
             if player.memory is not None and not alone:
                 raise UserError(f"{player.name!r} searches with a memory: only the candidate can, not an opponent.")
-        acts = [] if alone else [player.act for player in opponents]
+        table = [] if alone else list(opponents)
         others = [player.params for player in self._opponents]
         self._tables: list[tuple[list[PyTree], int]] = [(others, index) for index in range(len(others))]
-        if acts and all(player.bot for player in opponents):  # one player that is any of them: the game may share work
-            switch = env.bot_switch([player.bot for player in opponents])
-            acts = [lambda index, state, key: switch(state, index, key)]
+        if table and all(player.bot for player in table) and not is_remote(env):
+            switch = env.bot_switch([player.bot for player in table])  # any of them: the game may share their work
+            table = [Player("bots", lambda index, state, key: switch(state, index, key))]
             self._tables = [([np.int32(index)], 0) for index in range(len(others))]
-        self._matchup = Matchup(env, act, acts, deals=deals, seed=seed, stream=stream, lanes=lanes, memory=memory)
+        candidate = Player("candidate", act, memory=memory, bot=bot)
+        self._matchup = make_matchup(env, candidate, table, deals=deals, seed=seed, stream=stream, lanes=lanes)
 
     def __call__(self, params: PyTree, name: str = "candidate") -> list[Row]:
         """Plays every table with these parameters of the candidate."""
@@ -189,7 +193,8 @@ def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Pl
     """Rows for players that share one `act` (the seeds of a run), against each opponent."""
     if not players:
         return []
-    evaluator = Evaluator(env, players[0].act, opponents, memory=players[0].memory, **settings)
+    first = players[0]
+    evaluator = Evaluator(env, first.act, opponents, memory=first.memory, bot=first.bot, **settings)
     return [row for player in players for row in evaluator(player.params, player.name)]
 
 

@@ -84,10 +84,10 @@ def bot_player(env: Env, name: str) -> Player:
 class Games(NamedTuple):
     """Finished games. N games, P seats."""
 
-    figures: dict[str, jax.Array]  # f32[N, P]: "return" (undiscounted) and every figure of env.episode_stats
-    length: jax.Array  # i32[N], steps
-    over: jax.Array  # bool[N], False = not ended within MAX_STEPS
-    illegal: jax.Array  # bool[N], ended by an illegal action
+    figures: dict[str, Any]  # f32[N, P]: "return" (undiscounted) and every figure of env.episode_stats
+    length: Any  # i32[N], steps
+    over: Any  # bool[N], False = not ended within MAX_STEPS
+    illegal: Any  # bool[N], ended by an illegal action
 
 
 class _Carry(NamedTuple):
@@ -373,7 +373,8 @@ class Matchup:
         params = [candidate, *opponents, *[None] * (len(self._acts) - 1 - len(opponents))]
         # A copy on every device: parameters may come from a training on fewer (or more) devices.
         params = jax.device_put(params, jax.sharding.NamedSharding(self._games.mesh, PartitionSpec()))
-        return self._samples(self._games((params, np.int32(opponent)), self._base))
+        games = self._games((params, np.int32(opponent)), self._base)
+        return samples_of({name: np.asarray(games.figures[name]) for name in self._names}, np.asarray(games.length))
 
     def _play(self, arguments: tuple[Any, jax.Array], rotation: jax.Array, keys: GameKeys) -> Games:
         params, opponent = arguments
@@ -381,16 +382,15 @@ class Matchup:
         holders = jnp.where(seats == rotation[:, None], 0, 1 + opponent)
         return play_match(self._env, self._acts, params, holders, keys, self._max_steps, self._memory)
 
-    def _samples(self, games: Games) -> Samples:
-        """Games with leading axes [D, rotation] -> one sample per deal, and each game's outcome."""
-        own = np.eye(self._env.num_players, dtype=bool)  # the candidate sits in seat r in rotation r
-        others = self._env.num_players - 1
-        figures = {name: np.asarray(games.figures[name]) for name in self._names}  # f32[D, rotation, seat]
-        shown = [name for name in self._names if name != STARTER]  # its mean says nothing
-        deals, seats = games.length.shape
-        return Samples(
-            candidate={n: figures[n][:, own].astype(np.float64).mean(axis=1) for n in shown},
-            opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in shown if others},
-            games=deals * seats,
-            outcomes=outcomes_of(figures, np.asarray(games.length)),
-        )
+
+def samples_of(figures: dict[str, np.ndarray], length: np.ndarray) -> Samples:
+    """Figures f32[D, rotation, seat] and lengths i32[D, rotation] -> one sample per deal, and each game's outcome."""
+    deals, seats = length.shape
+    own = np.eye(seats, dtype=bool)  # the candidate sits in seat r in rotation r
+    shown = [name for name in figures if name != STARTER]  # its mean says nothing
+    return Samples(
+        candidate={n: figures[n][:, own].astype(np.float64).mean(axis=1) for n in shown},
+        opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in shown if seats > 1},
+        games=deals * seats,
+        outcomes=outcomes_of(figures, length),
+    )

@@ -69,6 +69,7 @@ cdef class Core:
         cdef Py_ssize_t n = engine.num_games, seats = engine.num_players, i
         self.engine, self.num_games, self.threads, self.groups = engine, n, threads, groups
         self.group_size, self.asynchronous, self.timed, self.keep = n // groups, asynchronous, timed, [None] * groups
+        self.follow = True
         self.queue = <int*>allocate(n * sizeof(int))
         self.ready = <int*>allocate(n * sizeof(int))
         self.left = <Py_ssize_t*>allocate(groups * sizeof(Py_ssize_t))
@@ -131,7 +132,7 @@ cdef class Core:
             tail = tail + 1 if tail + 1 < self.num_games else 0
             self.status[games[i]] = BUSY
             self.command[games[i]] = command
-            if command != STEP:
+            if command != STEP and command != BEGIN:
                 self.unsettled += 1
             elif not self.asynchronous:
                 self.left[games[i] // self.group_size] += 1
@@ -254,4 +255,5 @@ def _release(core, threads):
             thread.join(0.5)
 
 
+include "orders.pxi"
 include "pool.pxi"

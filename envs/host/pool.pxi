@@ -1,7 +1,7 @@
 # Part of bridge.pyx: the pool as its callers see it.
 
 
-cdef class HostPool:
+cdef class HostPool(PoolOrders):
     """N games of an engine, stepped by threads.
 
     A seat whose controller is -1 (outside) is asked through `send` and `recv`; controller b >= 0 is scripted player b
@@ -26,6 +26,8 @@ cdef class HostPool:
       controllers: i8[N, P], who holds the seats at first; all outside if None.
       timeout: seconds without progress in any game after which a waiting caller gets `HungEngine`.
       timed: measure the parts of the work, see `counters`; it costs a few clock readings for each step.
+      follow: a game that ends is followed by its next episode at once. False (asynchronous mode): it stays as it ended,
+        its row shows the end, and `begin` is what makes it play again.
 
     Attributes:
       controllers: i8[N, P], of the running games; live, do not write it while games are played.
@@ -33,19 +35,11 @@ cdef class HostPool:
       length: i32[N], decisions of the running games so far; live.
     """
 
-    cdef Core core
-    cdef readonly object controllers, next_controllers, length
-    cdef readonly double timeout
-    cdef readonly str mode
-    cdef readonly Py_ssize_t groups
-    cdef readonly list threads
-    cdef list blocks  # i32[N / groups] for each group, its games
-    cdef set sent  # synchronous mode: groups that were sent and not yet received
-    cdef bint closed
-    cdef object failure, finalizer
+    cdef object finalizer
     cdef object __weakref__
 
-    def __init__(self, engine, *, threads=0, groups=1, mode="sync", controllers=None, timeout=60.0, timed=False):
+    def __init__(self, engine, *, threads=0, groups=1, mode="sync", controllers=None, timeout=60.0, timed=False,
+                 follow=True):
         cdef Py_ssize_t n = engine.num_games, seats = engine.num_players
         if mode not in ("sync", "async"):
             raise UserError(f"mode must be 'sync' or 'async', not {mode!r}")
@@ -53,6 +47,8 @@ cdef class HostPool:
             raise UserError(f"threads must be at least 0 and timeout above 0, not {threads} and {timeout}")
         if groups < 1 or n < 1 or n % groups or (mode == "async" and groups != 1):
             raise UserError(f"{n} games do not divide into {groups} groups (the asynchronous mode has one)")
+        if not follow and mode != "async":
+            raise UserError("games without a successor (follow=False) need the asynchronous mode")
         threads = min(threads or len(os.sched_getaffinity(0)), n)
         self.controllers = np.full((n, seats), -1, np.int8)
         if controllers is not None:
@@ -61,6 +57,7 @@ cdef class HostPool:
         self.mode, self.groups, self.timeout, self.sent = mode, groups, timeout, set()
         self.blocks = list(np.arange(n, dtype=np.int32).reshape(groups, -1))
         self.core = Core(engine, threads, groups, mode == "async", timed)
+        self.core.follow = follow
         self.core.share(self.controllers, self.next_controllers, self.length)
         self.threads = start_threads(self.core, threads)
         self.finalizer = weakref.finalize(self, _release, self.core, self.threads)
@@ -79,6 +76,40 @@ cdef class HostPool:
           into: of all N games (asynchronous mode: those given to `start`).
         """
         self._settle(np.unique(np.asarray(games, np.int32)), into, RESTART)
+
+    def begin(self, games, into, states=None):
+        """Asynchronous mode: lets games begin their next episodes, with `next_controllers`, and returns at once.
+
+        They are received as if they had been sent, with their first question or, if nobody outside is asked, their end.
+
+        Args:
+          games: i32[n], distinct, none of them in play.
+          into: of all N games, the same in every call.
+          states: u8[n, S], saved states that the games take over first: the episode after each of those begins.
+        """
+        cdef const int[::1] numbers = np.ascontiguousarray(games, np.int32)
+        cdef const unsigned char[:, ::1] data
+        cdef Py_ssize_t i, n = numbers.shape[0]
+        cdef Bound bound = bind(into, self.core.engine, self.core.num_games)
+        cdef int code = 0
+        if not self.core.asynchronous:
+            raise ValueError("only games of the asynchronous mode begin by themselves: use start or restart")
+        self._require_idle(numbers, None)
+        if states is not None:
+            states = np.ascontiguousarray(states, np.uint8)
+            if states.shape != (n, self.core.engine.state_bytes):
+                raise ValueError(f"states are u8{list(states.shape)}, not u8[{n}, {self.core.engine.state_bytes}]")
+            data = states
+            for i in range(n):
+                with nogil:
+                    code = self.core.engine.load(numbers[i], &data[i, 0])
+                if code != 0:
+                    raise self._fail(numbers[i], code)
+        if self.core.keep[0] is not bound:
+            self._require_idle(self._all(), None)  # else threads would write where nobody looks
+            self._aim(0, bound, 0)
+        if n:
+            self.core.push(&numbers[0], n, BEGIN)
 
     def load(self, states, controllers, into, length=None):
         """Continues from saved games.
@@ -166,6 +197,10 @@ cdef class HostPool:
             raise ValueError(f"{n} actions for {numbers.shape[0]} games")
         if n == 0:
             return
+        if not self.core.follow:
+            for i in range(n):
+                if self.core.engine.ended(numbers[i]) != 0:
+                    raise ValueError(f"game {numbers[i]} is over: begin it again")
         i = self._first_illegal(chosen, numbers)
         if i >= 0:
             raise IllegalAction(numbers[i], chosen[i])
@@ -222,6 +257,14 @@ cdef class HostPool:
         return self.core.engine
 
     @property
+    def num_ready(self):
+        """Asynchronous mode: games that can be received without waiting."""
+        pthread_mutex_lock(&self.core.mutex)
+        count = self.core.num_ready
+        pthread_mutex_unlock(&self.core.mutex)
+        return count
+
+    @property
     def unasked(self):
         """Games that ended before an outside seat was asked anything."""
         return sum(self.core.workers[i].unasked for i in range(self.core.threads))
@@ -272,129 +315,3 @@ cdef class HostPool:
 
     def __exit__(self, *_):
         self.close()
-
-    # ---- private ----------------------------------------------------------------------------------------------------
-
-    def _all(self):
-        """i32[N], every game."""
-        return np.concatenate(self.blocks)
-
-    cdef _require_open(self):
-        """Raises if the pool takes no more orders."""
-        if self.closed:
-            raise RuntimeError("the pool is closed")
-        if self.failure is not None:
-            raise EngineError(self.failure.game, "failed before; the pool can only be closed") from self.failure
-
-    cdef _require_group(self, Py_ssize_t group):
-        """Raises unless there is such a group."""
-        if not 0 <= group < self.core.groups:
-            raise ValueError(f"there is no group {group}; there are {self.core.groups}")
-
-    cdef _require_idle(self, const int[::1] games, group):
-        """Raises unless the pool can take orders for these games, all distinct, and for this group (or None)."""
-        cdef Py_ssize_t i, marked = 0, n = 0 if games is None else games.shape[0]
-        self._require_open()
-        if group is not None:
-            self._require_group(group)
-            if group in self.sent:
-                raise ValueError(f"group {group} is in play: receive it first")
-        for i in range(n):
-            if not 0 <= games[i] < self.core.num_games or self.core.status[games[i]] != IDLE:
-                break
-            if self.sent and games[i] // self.core.group_size in self.sent:  # played, but not received
-                break
-            self.core.status[games[i]] = BUSY  # for now: a number that comes twice is found
-            marked += 1
-        for i in range(marked):
-            self.core.status[games[i]] = IDLE
-        if marked < n:
-            raise ValueError(f"game {games[marked]} does not exist, is named twice or is in play: receive it first")
-
-    cdef _aim(self, Py_ssize_t group, Bound bound, Py_ssize_t base):
-        """The rows of a group are written there from now on: row 0 is game `base`."""
-        self.core.outs[group] = bound.out
-        self.core.base[group] = base
-        self.core.keep[group] = bound
-
-    cdef Py_ssize_t _first_illegal(self, const int[::1] actions, const int[::1] games) except -2:
-        """The place of the first action that is not legal, -1 if all are."""
-        cdef Py_ssize_t i, found = -1, bots = self.core.engine.num_bots
-        cdef int code = 0
-        cdef bint legal
-        with nogil:
-            for i in range(actions.shape[0]):
-                if actions[i] < 0:
-                    legal = bots == 0 or -2 - actions[i] < bots
-                else:
-                    legal = self.core.engine.legal(games[i], actions[i])
-                if not legal:
-                    found = i
-                    code = self.core.engine.fault(games[i])
-                    break
-        if code != 0:
-            raise self._fail(games[found], code)
-        return found
-
-    cdef _settle(self, games, into, char command):
-        """Starts games, or only writes the rows of loaded ones, and waits for them."""
-        cdef const int[::1] numbers = games
-        cdef Py_ssize_t group
-        cdef Bound bound = bind(into, self.core.engine, self.core.num_games)
-        self._require_idle(numbers, None)
-        touched = sorted({game // self.core.group_size for game in games.tolist()})
-        for group in touched:
-            self._require_idle(None, group)
-        if numbers.shape[0] == 0:
-            return
-        for group in touched:
-            self._aim(group, bound, 0)
-        self.core.push(&numbers[0], numbers.shape[0], command)
-        self._wait(FOR_STARTED, 0)
-
-    cdef _wait(self, int what, Py_ssize_t number):
-        """Waits in slices, so that signals are seen and progress is."""
-        cdef int status
-        cdef double seconds = min(SLICE, self.timeout / 4)
-        self._require_open()
-        turns, since = -1, time.monotonic()
-        while True:
-            with nogil:
-                status = self.core.wait(what, number, seconds)
-            if status == DONE:
-                return
-            if status == FAILED:
-                raise self._fail(self.core.failed_game, self.core.failed_code)
-            PyErr_CheckSignals()
-            now = sum(self.core.workers[i].turns for i in range(self.core.threads))
-            if now != turns:
-                turns, since = now, time.monotonic()
-            elif time.monotonic() - since > self.timeout:
-                game = self._running_game()
-                self._stop()
-                self.failure = HungEngine(game, f"has not answered for {self.timeout:g} s; the engine hangs")
-                raise self.failure
-
-    cdef _stop(self):
-        """No thread takes another game."""
-        pthread_mutex_lock(&self.core.mutex)
-        self.core.failed = True
-        pthread_mutex_unlock(&self.core.mutex)
-
-    def _running_game(self):
-        """A game that a thread is inside of."""
-        return max(self.core.workers[i].game for i in range(self.core.threads))
-
-    cdef _fail(self, Py_ssize_t game, int code):
-        """The exception for an engine's error; the pool takes no more orders."""
-        cause = None
-        if code == NEVER_ASKED:
-            message = f"{UNASKED_LIMIT} games in a row asked no outside seat: a controller must be -1"
-        elif code == NO_SUCH_SEAT:
-            message = f"asks seat {self.core.engine.player(game)}, which does not exist"
-        else:
-            message, cause = self.core.engine.error(game, code), self.core.engine.cause(game)
-        self._stop()
-        self.failure = EngineError(game, message)
-        self.failure.__cause__ = cause
-        return self.failure

@@ -1,8 +1,8 @@
 # Part of bridge.pyx: what the engine threads run, all of it without the GIL and without allocating.
 
 cdef enum:
-    STEP, START, RESTART, SHOW  # what a game is queued for: an action, its next episode (RESTART: with the controllers
-    # that wait for it), or only to write its row
+    STEP, START, RESTART, BEGIN, SHOW  # what a game is queued for: an action, its next episode (RESTART, BEGIN: with the
+    # controllers that wait for it; BEGIN: nobody waits, it is ready as after an action), or only to write its row
     IDLE = 0
     BUSY = 1  # queued, being played, or ready and not yet fetched
     CHUNK = 64  # most games that a thread takes at a time
@@ -55,7 +55,7 @@ cdef void finish(
     """Writes what an ended game leaves behind."""
     cdef int seat = engine.player(game)
     if seat < 0:
-        seat = last
+        seat = last if last >= 0 else 0
     out.terminated[row] = how == 1
     out.truncated[row] = how == 2
     out.final_player[row] = seat
@@ -65,6 +65,14 @@ cdef void finish(
     if engine.num_info:
         engine.info(game, out.info + row * engine.num_info)
     out.length[row] = core.length[game]
+
+
+cdef void show_end(Engine engine, Py_ssize_t game, Py_ssize_t row, Out* out) noexcept nogil:
+    """Where no game follows, the row of an ended one shows it as its last seat sees it."""
+    cdef Py_ssize_t features = engine.num_features
+    out.current_player[row] = out.final_player[row]
+    memcpy(out.observation + row * features, out.final_observation + row * features, features * sizeof(float))
+    engine.mask(game, out.legal_action_mask + row * engine.num_actions)
 
 
 cdef int settle(
@@ -85,6 +93,10 @@ cdef int settle(
         if how != 0:
             if core.timed:
                 since = now_ns()
+            if not core.follow:
+                finish(core, engine, game, row, out, how, last)
+                show_end(engine, game, row, out)
+                return 0
             if asked:
                 finish(core, engine, game, row, out, how, last)
                 asked, over = False, True
@@ -149,8 +161,8 @@ cdef int play(Core core, Engine engine, Py_ssize_t game, Worker* worker) noexcep
     out.action[row] = -1
     if core.timed:
         since = now_ns()
-    if core.command[game] == START or core.command[game] == RESTART:
-        code = begin(core, engine, game, out.opening + row * seats, core.command[game] == RESTART)
+    if core.command[game] == START or core.command[game] == RESTART or core.command[game] == BEGIN:
+        code = begin(core, engine, game, out.opening + row * seats, core.command[game] != START)
     memcpy(out.controllers + row * seats, core.controllers + game * seats, seats)
     if asked:
         seat = engine.player(game)
@@ -218,7 +230,7 @@ cdef void hand_over(Core core, int* games, Py_ssize_t count) noexcept nogil:
     for i in range(count):
         game = games[i]
         group = game // core.group_size
-        if core.command[game] != STEP:
+        if core.command[game] != STEP and core.command[game] != BEGIN:
             core.status[game] = IDLE
             core.unsettled -= 1
             signal |= core.unsettled == 0

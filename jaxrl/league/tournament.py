@@ -21,6 +21,7 @@ import numpy as np
 
 from envs.core import Env, Key, PyTree, State
 from envs.errors import UserError
+from jaxrl.host_match import HostDeals, Side, is_remote
 from jaxrl.league import heatmap, reference
 from jaxrl.league.entrants import Entrant, Groups, find_entrants
 from jaxrl.league.rating import Ratings
@@ -68,6 +69,8 @@ class Tournament:
         self._groups = Groups(entrants)
         self._bots = env.bot_switch(self._groups.bots) if self._groups.bots else None
         self._base = jax.random.fold_in(jax.random.key(seed), TOURNAMENT_DEALS)
+        self._entrants = list(entrants)
+        self._live = HostDeals(env, deals=deals) if is_remote(env) else None
         self._games = DuplicateDeals(env, self._play, deals=deals, lanes=lanes)
         both = env.num_players > 2  # (i, j) and (j, i) are then different games
         count = range(len(entrants))
@@ -87,7 +90,10 @@ class Tournament:
         params = jax.device_put(self._groups.params, everywhere)
         for number, (i, j) in enumerate(self.pairs):
             base = jax.random.fold_in(self._base, number)
-            games = self._games((params, np.array([i, j], np.int32)), base)
+            if self._live is not None:
+                games = self._live([self._side(i), self._side(j)], base, f"{self._names[i]} against {self._names[j]}")
+            else:
+                games = self._games((params, np.array([i, j], np.int32)), base)
             figures = {name: np.asarray(values) for name, values in games.figures.items()}
             outcomes = outcomes_of(figures, np.asarray(games.length))
             assert outcomes is not None  # at least two seats
@@ -95,6 +101,11 @@ class Tournament:
             if progress:
                 progress(number + 1, len(self.pairs))
         return results
+
+    def _side(self, number: int) -> Side:
+        """An entrant as the holder of seats of live games."""
+        entrant = self._entrants[number]
+        return Side(bot=entrant.name) if entrant.act is None else Side(act=entrant.act, params=entrant.params)
 
     def _play(self, arguments: tuple[PyTree, jax.Array], rotation: jax.Array, keys: GameKeys) -> Games:
         """Games of pair i32[2]; the first of it sits in seat ``rotation``, copies of the second in all others."""

@@ -1,0 +1,140 @@
+# Part of bridge.pyx: orders to the threads, as the methods of the pool give them.
+
+
+cdef class PoolOrders:
+    """What a pool is made of, and the checks and waits that its methods share."""
+
+    cdef Core core
+    cdef readonly object controllers, next_controllers, length
+    cdef readonly double timeout
+    cdef readonly str mode
+    cdef readonly Py_ssize_t groups
+    cdef readonly list threads
+    cdef list blocks  # i32[N / groups] for each group, its games
+    cdef set sent  # synchronous mode: groups that were sent and not yet received
+    cdef bint closed
+    cdef object failure
+
+    def _all(self):
+        """i32[N], every game."""
+        return np.concatenate(self.blocks)
+
+    cdef _require_open(self):
+        """Raises if the pool takes no more orders."""
+        if self.closed:
+            raise RuntimeError("the pool is closed")
+        if self.failure is not None:
+            raise EngineError(self.failure.game, "failed before; the pool can only be closed") from self.failure
+
+    cdef _require_group(self, Py_ssize_t group):
+        """Raises unless there is such a group."""
+        if not 0 <= group < self.core.groups:
+            raise ValueError(f"there is no group {group}; there are {self.core.groups}")
+
+    cdef _require_idle(self, const int[::1] games, group):
+        """Raises unless the pool can take orders for these games, all distinct, and for this group (or None)."""
+        cdef Py_ssize_t i, marked = 0, n = 0 if games is None else games.shape[0]
+        self._require_open()
+        if group is not None:
+            self._require_group(group)
+            if group in self.sent:
+                raise ValueError(f"group {group} is in play: receive it first")
+        for i in range(n):
+            if not 0 <= games[i] < self.core.num_games or self.core.status[games[i]] != IDLE:
+                break
+            if self.sent and games[i] // self.core.group_size in self.sent:  # played, but not received
+                break
+            self.core.status[games[i]] = BUSY  # for now: a number that comes twice is found
+            marked += 1
+        for i in range(marked):
+            self.core.status[games[i]] = IDLE
+        if marked < n:
+            raise ValueError(f"game {games[marked]} does not exist, is named twice or is in play: receive it first")
+
+    cdef _aim(self, Py_ssize_t group, Bound bound, Py_ssize_t base):
+        """The rows of a group are written there from now on: row 0 is game `base`."""
+        self.core.outs[group] = bound.out
+        self.core.base[group] = base
+        self.core.keep[group] = bound
+
+    cdef Py_ssize_t _first_illegal(self, const int[::1] actions, const int[::1] games) except -2:
+        """The place of the first action that is not legal, -1 if all are."""
+        cdef Py_ssize_t i, found = -1, bots = self.core.engine.num_bots
+        cdef int code = 0
+        cdef bint legal
+        with nogil:
+            for i in range(actions.shape[0]):
+                if actions[i] < 0:
+                    legal = bots == 0 or -2 - actions[i] < bots
+                else:
+                    legal = self.core.engine.legal(games[i], actions[i])
+                if not legal:
+                    found = i
+                    code = self.core.engine.fault(games[i])
+                    break
+        if code != 0:
+            raise self._fail(games[found], code)
+        return found
+
+    cdef _settle(self, games, into, char command):
+        """Starts games, or only writes the rows of loaded ones, and waits for them."""
+        cdef const int[::1] numbers = games
+        cdef Py_ssize_t group
+        cdef Bound bound = bind(into, self.core.engine, self.core.num_games)
+        self._require_idle(numbers, None)
+        touched = sorted({game // self.core.group_size for game in games.tolist()})
+        for group in touched:
+            self._require_idle(None, group)
+        if numbers.shape[0] == 0:
+            return
+        for group in touched:
+            self._aim(group, bound, 0)
+        self.core.push(&numbers[0], numbers.shape[0], command)
+        self._wait(FOR_STARTED, 0)
+
+    cdef _wait(self, int what, Py_ssize_t number):
+        """Waits in slices, so that signals are seen and progress is."""
+        cdef int status
+        cdef double seconds = min(SLICE, self.timeout / 4)
+        self._require_open()
+        turns, since = -1, time.monotonic()
+        while True:
+            with nogil:
+                status = self.core.wait(what, number, seconds)
+            if status == DONE:
+                return
+            if status == FAILED:
+                raise self._fail(self.core.failed_game, self.core.failed_code)
+            PyErr_CheckSignals()
+            now = sum(self.core.workers[i].turns for i in range(self.core.threads))
+            if now != turns:
+                turns, since = now, time.monotonic()
+            elif time.monotonic() - since > self.timeout:
+                game = self._running_game()
+                self._stop()
+                self.failure = HungEngine(game, f"has not answered for {self.timeout:g} s; the engine hangs")
+                raise self.failure
+
+    cdef _stop(self):
+        """No thread takes another game."""
+        pthread_mutex_lock(&self.core.mutex)
+        self.core.failed = True
+        pthread_mutex_unlock(&self.core.mutex)
+
+    def _running_game(self):
+        """A game that a thread is inside of."""
+        return max(self.core.workers[i].game for i in range(self.core.threads))
+
+    cdef _fail(self, Py_ssize_t game, int code):
+        """The exception for an engine's error; the pool takes no more orders."""
+        cause = None
+        if code == NEVER_ASKED:
+            message = f"{UNASKED_LIMIT} games in a row asked no outside seat: a controller must be -1"
+        elif code == NO_SUCH_SEAT:
+            message = f"asks seat {self.core.engine.player(game)}, which does not exist"
+        else:
+            message, cause = self.core.engine.error(game, code), self.core.engine.cause(game)
+        self._stop()
+        self.failure = EngineError(game, message)
+        self.failure.__cause__ = cause
+        return self.failure

@@ -1,0 +1,282 @@
+"""Matches of live games in a pool: the same results as of whole states, whoever is ready first."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.errors import UserError
+from envs.host.bridge import HostPool
+from envs.host.core import make_buffers
+from envs.host.env import HostEnv
+from envs.host.pure import blank_states
+from jaxrl import cli, host_match
+from jaxrl.evaluate import Evaluator, bot_players, evaluate_players
+from jaxrl.host_match import HostDeals, HostMatchup, ProgressLine, Side, is_remote, make_matchup
+from jaxrl.league.entrants import Entrant
+from jaxrl.league.tournament import Tournament
+from jaxrl.match import TRAINING_DEALS, Matchup, Player
+from jaxrl.networks.factory import make_network
+from jaxrl.runs import make_act
+from tests.host_games import Board, HostTicTacToe, TicTacToeGame
+from tests.training import small_config
+
+
+class RemoteGame(TicTacToeGame):
+    remote = True
+
+    def capacity(self) -> int:
+        return 3
+
+
+class Remote(HostEnv):
+    """TicTacToe that says its engine were another process."""
+
+    id, version = TicTacToeGame.id, TicTacToeGame.version
+
+    def __init__(self, *, opening: bool = True, limit: int = 9):
+        """A game.
+
+        Args:
+          opening: begin with one random stone of each seat.
+          limit: stones at which the game is cut off.
+        """
+        super().__init__(RemoteGame(opening=opening, limit=limit))
+
+
+CONFIG = small_config(hidden=(16,))
+
+
+def network_player(env: HostEnv, seed: int, *, greedy: bool = False) -> Player:
+    network = make_network(CONFIG.network, env)
+    params = jax.tree.map(lambda leaf: 3.0 * leaf, network.init(jax.random.key(seed)))
+    return Player(f"net {seed}", make_act(CONFIG, env, greedy=greedy), params)
+
+
+def same(left, right) -> None:
+    for name, values in left.candidate.items():
+        np.testing.assert_array_equal(values, right.candidate[name])
+    for a, b in zip(left.outcomes, right.outcomes, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert left.games == right.games and left.candidate.keys() == right.candidate.keys()
+
+
+# ---- the pool -------------------------------------------------------------------------------------------------------
+
+
+def test_games_without_a_successor():
+    engine = RemoteGame().engine(3, 7)
+    with HostPool(engine, threads=2, mode="async", follow=False) as pool:
+        rows = make_buffers(engine, 3)
+        pool.begin([1], rows)
+        assert list(pool.recv(1)) == [1] and rows.current_player[1] == 0 and not rows.terminated.any()
+        for cell, ended in ((0, False), (3, False), (1, False), (4, False), (2, True)):
+            pool.send([cell], [1])
+            pool.recv(1)
+            assert rows.terminated[1] == ended
+        assert rows.length[1] == 5 and list(rows.rewards[1]) == [1.0, -1.0] and list(rows.stats[1, :, 0]) == [3.0, 2.0]
+        assert rows.final_player[1] == rows.current_player[1] == 0 and rows.legal_action_mask[1].all()
+        np.testing.assert_array_equal(rows.observation[1], rows.final_observation[1])
+        with pytest.raises(ValueError, match="game 1 is over"):
+            pool.send([5], [1])
+        pool.next_controllers[:] = [[0, 0], [-1, 0], [-1, -1]]
+        pool.begin([0, 1], rows)  # nobody outside is asked in game 0: it is ready when it has ended
+        assert sorted(pool.recv(2)) == [0, 1] and pool.num_ready == 0
+        assert rows.terminated[0] and rows.length[0] >= 5 and rows.opening[0].sum() == 0 and not rows.rewards[0].any()
+        assert not rows.terminated[1] and rows.length[1] == 0 and rows.info[1, 1] == 1  # its second episode
+        pool.begin([0], rows)
+        with pytest.raises(ValueError, match="in play"):
+            pool.begin([0], rows)
+        with pytest.raises(ValueError, match="in play"):
+            pool.begin([1], make_buffers(engine, 3))  # other rows while game 0 still writes
+        pool.recv(1)
+
+
+def test_a_game_begins_from_a_saved_state_in_any_place():
+    game = RemoteGame(opening=True)
+    blanks = np.empty((6, game.state_bytes), np.uint8)
+    blank_states(game.engine(6, 11), blanks)
+    with HostPool(game.engine(6, 11)) as pool:
+        expected = make_buffers(pool.engine, 6)
+        pool.start(expected)
+    with HostPool(game.engine(2, 99), mode="async", follow=False) as pool:
+        rows = make_buffers(pool.engine, 2)
+        for first in (4, 0, 2):
+            pool.begin([1, 0], rows, blanks[first : first + 2])
+            pool.recv(2)
+            np.testing.assert_array_equal(rows.observation[[1, 0]], expected.observation[first : first + 2])
+        with pytest.raises(ValueError, match="states are u8"):
+            pool.begin([0], rows, blanks)
+
+
+def test_orders_for_the_wrong_mode():
+    engine = RemoteGame().engine(2, 0)
+    with pytest.raises(UserError, match="need the asynchronous mode"):
+        HostPool(engine, follow=False)
+    with HostPool(engine) as pool, pytest.raises(ValueError, match="use start or restart"):
+        pool.begin([0], make_buffers(engine, 2))
+
+
+# ---- matches --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_the_same_games_as_with_whole_states(greedy):
+    """Without an opening all deals are the same, and both ways to play draw the same numbers for every player."""
+    live, whole = Remote(opening=False), HostTicTacToe(opening=False)
+    first, second = network_player(live, 1, greedy=greedy), network_player(live, 2, greedy=greedy)
+    settings = {"deals": 6, "seed": 3, "stream": TRAINING_DEALS}
+    found = HostMatchup(live, first, [second], **settings)(first.params, [second.params])
+    expected = Matchup(whole, first.act, [second.act], **settings)(first.params, [second.params])
+    same(found, expected)
+    if not greedy:
+        assert len(np.unique(found.outcomes.result)) > 1 and len(np.unique(found.outcomes.length)) > 1
+
+
+def test_neither_lanes_nor_order_of_arrival_change_a_result():
+    env = Remote()
+    player, opponents = network_player(env, 1), [*bot_players(env, ["random"]), network_player(env, 2)]
+    others = [each.params for each in opponents]
+    settings = {"deals": 11, "seed": 3}
+    for index in (0, 1):
+        each = [
+            HostMatchup(env, player, opponents, lanes=lanes, **settings)(player.params, others, index)
+            for lanes in (1, 4, 22)
+        ]
+        same(each[0], each[1])
+        same(each[0], each[2])
+    other = HostMatchup(env, player, opponents, deals=11, seed=4)(player.params, others, 1)
+    assert not np.array_equal(each[0].outcomes.result, other.outcomes.result)
+
+
+def test_duplicate_deals_are_the_same_deals():
+    """Equal deterministic players: a deal is won by the same seat in both rotations, and deals differ."""
+    env = Remote()
+    [lowest] = bot_players(env, ["lowest"])
+    samples = HostMatchup(env, lowest, [lowest], deals=30, seed=1)(None)
+    assert np.all(samples.candidate["return"] == 0.0)
+    assert len(np.unique(samples.outcomes.result[:, 0])) > 1
+    np.testing.assert_array_equal(samples.outcomes.result[:, 0], -samples.outcomes.result[:, 1])
+    np.testing.assert_array_equal(samples.outcomes.length[:, 0], samples.outcomes.length[:, 1])
+
+
+def test_bots_have_their_known_strength():
+    env = Remote(opening=False)
+    [random] = bot_players(env, ["random"])
+    samples = HostMatchup(env, random, [random], deals=1500, seed=1, lanes=64)(None)
+    wins = [tally.rates()[0] for tally in samples.outcomes.by_seat()]
+    assert abs(wins[0] - 0.585) < 0.04 and abs(wins[1] - 0.288) < 0.04
+    stones = samples.candidate["stones"] + samples.opponents["stones"]
+    np.testing.assert_allclose(stones, samples.outcomes.length.mean(axis=1))
+
+
+def test_the_evaluator_chooses_the_way_to_play():
+    env, whole = Remote(), HostTicTacToe(opening=True)
+    assert is_remote(env) and not is_remote(whole)
+    player = network_player(env, 1)
+    bots = bot_players(env, ["random", "lowest"])
+    assert isinstance(Evaluator(env, player.act, bots, deals=4, seed=0)._matchup, HostMatchup)
+    assert isinstance(Evaluator(whole, player.act, bots, deals=4, seed=0)._matchup, Matchup)
+    live = evaluate_players(env, [player, bots[1]][:1], bots, deals=400, seed=2)
+    states = evaluate_players(whole, [player], bots, deals=400, seed=2)
+    for left, right in zip(live, states, strict=True):
+        a, b = left.figures()["return"], right.figures()["return"]
+        assert abs(a.mean - b.mean) < 1.6 * np.hypot(a.half, b.half), left.opponent
+    [row] = evaluate_players(env, [bots[1]], [bots[0]], deals=50, seed=2)  # a bot measured against a bot
+    assert row.samples.games == 100
+
+
+def test_a_round_robin_of_live_games():
+    env = Remote()
+    player = network_player(env, 1)
+    entrants = [Entrant("random"), Entrant("lowest"), Entrant("net", player.act, player.params)]
+    seen = []
+    results = Tournament(env, entrants, deals=20, seed=1).run(lambda done, total: seen.append((done, total)))
+    assert results.total_games == 3 * 40 and seen[-1] == (3, 3)
+    again = Tournament(env, entrants, deals=20, seed=1).run()
+    np.testing.assert_array_equal(results.counts, again.counts)
+
+
+# ---- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+def test_a_broken_player_and_games_without_an_end():
+    env = Remote(opening=False)
+    stubborn = Player("stubborn", lambda params, state, key: jnp.int32(4))
+    with pytest.raises(UserError, match="chose an illegal action"):
+        HostMatchup(env, stubborn, [stubborn], deals=2, seed=0)(None)
+    player = network_player(env, 1)
+    with pytest.raises(UserError, match="did not end within 3 steps"):
+        HostMatchup(env, player, [player], deals=2, seed=0, max_steps=3)(player.params, [player.params])
+
+
+def test_an_engine_that_fails_ends_in_a_sentence():
+    def fault(board: Board, action: int) -> None:
+        raise ZeroDivisionError("the dice are lost")
+
+    env = Remote()
+    env.game.fault = fault
+    [random] = bot_players(env, ["random"])
+    with pytest.raises(UserError, match="the engine failed in game 0: .*the dice are lost"):
+        HostDeals(env, deals=1, lanes=1)([Side(bot="random"), Side(bot="random")], jax.random.key(0))
+    with pytest.raises(UserError, match="the engine failed"):
+        make_matchup(env, random, [random], deals=5, seed=0)(None)
+
+
+# ---- the progress ---------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_progress_line(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(host_match.time, "monotonic", lambda: now[0])
+    plain, live = io.StringIO(), Terminal()
+    lines = [ProgressLine("against forge", 100, Remote(), stream=stream) for stream in (plain, live)]
+    for now[0] in (5.0, 10.0, 10.4, 20.0, 45.0):
+        for line in lines:
+            line.add(4, 3)
+    for line in lines:
+        line.close()
+    assert plain.getvalue().splitlines() == [
+        "against forge: 8 of 200 games, 75.0 % won, 0.8 games/s, 4:00 left",
+        "against forge: 20 of 200 games, 75.0 % won, 0.44 games/s, 6:45 left",
+    ]
+    assert live.getvalue().count("\r") == 5 and "16 of 200" in live.getvalue()
+
+
+# ---- the commands ---------------------------------------------------------------------------------------------------
+
+SMALL = """
+env: {id: "tests.test_host_match:Remote"}
+run: {devices: 1, cache_dir: ""}
+network: {hidden: [8]}
+ppo: {num_envs: 4, num_steps: 8, epochs: 1, minibatches: 2, shuffle_groups: 1}
+sebulba: {groups: 1}
+train: {total_steps: 64, updates_per_call: 1, evaluate_every: 1}
+evaluate: {deals: 4, training_deals: 3, opponents: [random, lowest], options: {opening: false}}
+"""
+
+
+def test_train_evaluate_and_compare_runs(tmp_path, capsys):
+    (tmp_path / "small.yaml").write_text(SMALL)
+    for name, seed in (("one", 0), ("two", 1)):
+        options = [f"run.directory={tmp_path}", f"run.seed={seed}"]
+        assert cli.main(["train", "--config", str(tmp_path / "small.yaml"), "--name", name, *options]) == 0
+    assert "mean return against the bots" in capsys.readouterr().err
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    assert cli.main(["evaluate", one, "--against", two, "--sampled", "--deals", "5"]) == 0
+    printed = capsys.readouterr().out
+    assert "| one       | two" in printed and "one - two" in printed
+    rows = json.loads((tmp_path / "one" / "evaluation.json").read_text())[-1]["rows"]
+    assert [row["opponent"] for row in rows] == ["random", "lowest", "random", "lowest", "two"]
+    assert cli.main(["tournament", one, two, "bot:random", "--deals", "3"]) == 0
+    assert "3 players, 18 games" in capsys.readouterr().out
