@@ -93,6 +93,32 @@ def test_links_come_and_go_while_threads_wait_for_them():
     settle(lambda: Hub.shared().links <= links and len(os.listdir("/proc/self/fd")) <= files)
 
 
+@pytest.mark.parametrize("pause", (0.0, 0.008))  # the second is long enough for the hub to take over
+def test_asking_whether_a_link_is_closed_takes_no_line_from_its_receiver(pair, pause):
+    link, other = pair
+    done = threading.Event()
+
+    def ask():
+        while not done.is_set():
+            assert not link.closed
+            time.sleep(0.0002)
+
+    def send():
+        for i in range(100):
+            time.sleep(pause)
+            other.sendall(b"%d\n" % i)
+
+    threads = [threading.Thread(target=ask), threading.Thread(target=send)]
+    for thread in threads:
+        thread.start()
+    begin = time.monotonic()
+    assert [link.receive_line(20) for _ in range(100)] == [b"%d" % i for i in range(100)]
+    assert time.monotonic() - begin < 100 * pause + 10
+    done.set()
+    for thread in threads:
+        thread.join()
+
+
 def test_only_one_thread_receives(pair):
     link, other = pair
     thread = threading.Thread(target=failure, args=(link, 0.5))

@@ -200,6 +200,8 @@ cdef bint ended(Wire* wire) noexcept nogil:
         before = wire.bytes_in
         pump(wire)
     end = wire.ending != 0
+    if wire.waiting and (end or wire.back.lines != 0):
+        pthread_cond_signal(&wire.cond)  # the hub may find nothing left to read
     pthread_mutex_unlock(&wire.mutex)
     return end
 

@@ -51,7 +51,7 @@ cdef struct Wire  # what a link shares with the hub, see hub.pxi
 
 
 cdef class Hub:
-    """The one thread that reads for links nobody is reading from; `Hub.shared()`."""
+    """The one thread that reads for all links whose receivers sleep; `Hub.shared()`."""
 
 
 cdef class Link:
