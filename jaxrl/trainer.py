@@ -9,12 +9,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 import jax
@@ -40,6 +37,7 @@ from jaxrl.logs import LOG
 from jaxrl.match import Player
 from jaxrl.ppo.state import Counter, TrainState
 from jaxrl.program import Failed, Interrupted, make_program
+from jaxrl.prometheus import make_exporter
 from jaxrl.runs import (
     RunDirectory,
     TrainedRun,
@@ -55,33 +53,8 @@ from jaxrl.runs import (
     seed_names,
     write_json,
 )
+from jaxrl.stopping import StopRequest
 from jaxrl.training_evaluation import TrainingEvaluation
-
-
-class StopRequest:
-    """Turns the first Ctrl-C (or SIGTERM) into a wish to stop after the current call; the second one aborts."""
-
-    SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-    def __init__(self, notify: Callable[[], None] = lambda: None) -> None:
-        """`notify` is called at the first signal, within its handler."""
-        self.wanted, self._notify = False, notify
-        self._previous: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> StopRequest:
-        self._previous = {number: signal.signal(number, self._handle) for number in self.SIGNALS}
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.wanted:
-            raise KeyboardInterrupt
-        self.wanted = True
-        self._notify()
-        print("\nstopping as soon as the state can be saved; once more to abort without saving", file=sys.stderr)
 
 
 @dataclasses.dataclass
@@ -123,6 +96,7 @@ class Trainer:
         if origin is not None:
             config = continuation.resolve(config, origin)
         self.config = config
+        self._exporter = make_exporter(config, self.env)
         self.program = make_program(config, self.env)
         self._controllers = list(controller_names(config, self.env))
         self.host, self.update = HostState(best_by=config.evaluate.best_by), 0
@@ -205,6 +179,9 @@ class Trainer:
             self._log(self._row(self.window.figures(), self.window.seconds, len(self.window)))
             self.window = metrics.Window()
         self.progress.show(self.steps * self.config.run.seeds, row)
+        if self._exporter is not None:
+            games = _first(self.state.games)
+            self._exporter.update(steps=self.steps, updates=self.update, games=games, row=row)
         if train.evaluate_every and _due(before, self.update, train.evaluate_every):
             self._evaluate()
         if self._exploiter is not None and _due(before, self.update, self.config.exploit.every):
@@ -336,8 +313,9 @@ class Trainer:
         """Closes the log files and finishes the checkpoints under way."""
         self.progress.close()
         with contextlib.ExitStack() as stack:  # closes all of them even if the disk is full
-            for part in (self.logger, self.store, self.best, self.program):
-                stack.callback(part.close)
+            for part in (self.logger, self.store, self.best, self.program, self._exporter):
+                if part is not None:
+                    stack.callback(part.close)
 
 
 def _due(before: int, after: int, every: int) -> bool:

@@ -1,0 +1,174 @@
+"""Figures for Prometheus: what a scrape finds, over real HTTP, in the text format."""
+
+from __future__ import annotations
+
+import math
+import socket
+import sys
+import threading
+import time
+import urllib.request
+
+import pytest
+
+from envs.errors import UserError
+from jaxrl import cli, trainer
+from jaxrl.prometheus import Exporter
+from tests.host_games import HostTicTacToe, TicTacToeGame
+
+pytest.importorskip("prometheus_client", reason="the extra 'metrics' is not installed")
+from prometheus_client.parser import text_string_to_metric_families
+
+
+def scrape(port: int) -> dict[tuple[str, tuple], float]:
+    """Every sample by its name and labels."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        assert answer.headers["Content-Type"].startswith("text/plain")
+        text = answer.read().decode()
+    families = text_string_to_metric_families(text)
+    return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Figures:
+    """Counters of a game whose two engine processes have been busy for so many seconds."""
+
+    def __init__(self) -> None:
+        self.busy = [3.0, 0.0]
+
+    def __call__(self) -> dict:
+        return {
+            "games_started": 9,
+            "games_finished": 7,
+            "restarts": 2,
+            "evictions": 1,
+            "queue": 4,
+            "faults_by_reason": {"killed": 2, 'half "line"\n': 1},
+            "game_seconds": {"bounds": [0.5, 1.0, 2.0], "counts": [1, 3, 2, 1], "sum": 8.25},
+            "daemons": [
+                {"name": f"127.0.0.1:{17171 + i}", "games": 3 + i, "busy_seconds": busy, "state": "free"}
+                for i, busy in enumerate(self.busy)
+            ],
+        }
+
+
+def test_a_scrape_tells_everything():
+    figures = Figures()
+    exporter = Exporter(0, counters=figures)
+    try:
+        row = {"time/queue_depth": 1.5, "train/policy_lag": 1.0, "train/loss": 0.25, "rollout/ep_rew_mean": math.nan}
+        exporter.update(steps=3_000_000_000, updates=12, games=345, row=row)
+        found = scrape(exporter.port)
+    finally:
+        exporter.close()
+    expected = {
+        "jaxrl_env_steps_total": 3e9,
+        "jaxrl_updates_total": 12.0,
+        "jaxrl_games_total": 345.0,
+        "jaxrl_queue_depth": 1.5,
+        "jaxrl_policy_lag_updates": 1.0,
+        "jaxrl_games_started_total": 9.0,
+        "jaxrl_games_waiting": 4.0,
+        "jaxrl_daemon_restarts_total": 2.0,
+        "jaxrl_daemon_evictions_total": 1.0,
+        "jaxrl_game_duration_seconds_sum": 8.25,
+        "jaxrl_game_duration_seconds_count": 7.0,
+    }
+    assert {name: found[name, ()] for name in expected} == expected
+    buckets = {labels[0][1]: value for (name, labels), value in found.items() if name.endswith("_bucket")}
+    assert buckets == {"0.5": 1.0, "1.0": 4.0, "2.0": 6.0, "+Inf": 7.0}
+    assert found["jaxrl_scalar", (("tag", "train/loss"),)] == 0.25
+    assert ("jaxrl_scalar", (("tag", "rollout/ep_rew_mean"),)) not in found  # no game has ended: there is no mean
+    assert found["jaxrl_daemon_faults_total", (("reason", 'half "line"\n'),)] == 1.0
+    assert found["jaxrl_daemon_games_total", (("daemon", "127.0.0.1:17172"),)] == 4.0
+    assert found["jaxrl_daemon_busy_seconds_total", (("daemon", "127.0.0.1:17171"),)] == 3.0
+
+
+def test_utilisation_is_that_of_the_last_calls(monkeypatch):
+    now, figures = [100.0], Figures()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    exporter = Exporter(0, counters=figures)
+    try:
+        shares = []
+        for seconds, busy in ((10.0, [8.0, 0.0]), (10.0, [18.0, 5.0]), (10.0, [18.0, 25.0])):
+            now[0] += seconds
+            figures.busy = busy
+            exporter.update(steps=1, updates=1, games=1, row={})
+            families = {family.name: family for family in exporter.collect()}
+            shares.append([sample.value for sample in families["jaxrl_daemon_utilisation"].samples])
+    finally:
+        exporter.close()
+    assert shares == [[0.5, 0.0], [1.0, 0.5], [0.0, 1.0]]  # since the end of the call before; never above 1
+
+
+def test_a_game_without_engine_processes_and_a_training_before_its_first_call():
+    exporter = Exporter(0)
+    try:
+        assert scrape(exporter.port) == {}
+        exporter.update(steps=5, updates=1, games=0, row={"train/loss": 1.0})
+        assert scrape(exporter.port)["jaxrl_env_steps_total", ()] == 5.0
+    finally:
+        exporter.close()
+    assert not [thread for thread in threading.enumerate() if thread is exporter._thread]
+
+
+def test_what_is_missing_is_said(monkeypatch):
+    exporter = Exporter(0)
+    try:
+        with pytest.raises(UserError, match=f"prometheus_port {exporter.port} .* choose another"):
+            Exporter(exporter.port)
+    finally:
+        exporter.close()
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(UserError, match="pip install 'jaxrl\\[metrics\\]'"):
+        Exporter(0)
+
+
+class Counted(HostTicTacToe):
+    """TicTacToe that claims to be played by two engine processes."""
+
+    def __init__(self) -> None:
+        super().__init__(opening=True)
+        self.game.counters = Figures()  # type: ignore[method-assign]
+
+
+SMALL = """
+env: {id: "tests.test_prometheus:Counted"}
+run: {devices: 1, cache_dir: ""}
+network: {hidden: [8]}
+ppo: {num_envs: 4, num_steps: 8, epochs: 1, minibatches: 2, shuffle_groups: 1}
+sebulba: {groups: 1}
+train: {total_steps: 96, updates_per_call: 1, log_every: 1}
+evaluate: {deals: 2, opponents: [random]}
+"""
+
+
+def test_a_training_can_be_scraped(tmp_path, monkeypatch):
+    (tmp_path / "small.yaml").write_text(SMALL)
+    port, found = free_port(), {}
+    evaluate = trainer.Trainer.final_evaluation
+
+    def scraping(self):
+        found.update(scrape(port))
+        return evaluate(self)
+
+    monkeypatch.setattr(trainer.Trainer, "final_evaluation", scraping)
+    options = [f"run.directory={tmp_path}", f"metrics.prometheus_port={port}"]
+    assert cli.main(["train", "--config", str(tmp_path / "small.yaml"), "--name", "seen", *options]) == 0
+    assert found["jaxrl_env_steps_total", ()] == 96.0 and found["jaxrl_updates_total", ()] == 3.0
+    assert found["jaxrl_games_total", ()] > 3 and found["jaxrl_policy_lag_updates", ()] in (0.0, 1.0)
+    assert ("jaxrl_queue_depth", ()) in found and ("jaxrl_scalar", (("tag", "train/approx_kl"),)) in found
+    assert found["jaxrl_game_duration_seconds_count", ()] == 7.0
+    rows = (tmp_path / "seen" / "metrics.jsonl").read_text()
+    assert '"train/policy_lag"' in rows and '"time/queue_depth"' in rows  # in TensorBoard as well
+    with pytest.raises(OSError):  # the server has ended with the training
+        scrape(port)
+
+
+def test_a_host_game_says_nothing_by_itself():
+    assert TicTacToeGame().counters() == {}
