@@ -50,15 +50,15 @@ class Members(list):
     """The members of an object, also those whose key comes again."""
 
 
-def hunt(property_of, examples: int) -> None:
+def hunt(check, examples: int, *strategies) -> None:
     """Checks a property: always on the same inputs, and on new ones for as long as JAXRL_FUZZ_SECONDS says."""
     quiet = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
-    settings(max_examples=examples, derandomize=True, **quiet)(property_of)()
+    settings(max_examples=examples, derandomize=True, **quiet)(given(*strategies)(check))()
     end = time.monotonic() + float(os.environ.get("JAXRL_FUZZ_SECONDS", "0")) / HUNTS
     while time.monotonic() < end:
         number = random.SystemRandom().getrandbits(64)
         print(f"seed {number}")  # shown with a failure: hypothesis.seed repeats it
-        seed(number)(settings(max_examples=20 * examples, **quiet)(property_of))()
+        seed(number)(settings(max_examples=2 * examples, **quiet)(given(*strategies)(check)))()
 
 
 def refuse(*_):
@@ -145,20 +145,17 @@ def values():
 
 
 def test_values_come_back():
-    @given(
-        values(), st.booleans(), st.sampled_from([None, 0, 1, "\t"]), st.sampled_from([(",", ":"), (" , ", " :\r\n")])
-    )
     def check(value, ascii_only, indent, separators):
         data = json.dumps(value, ensure_ascii=ascii_only, indent=indent, separators=separators).encode()
         assert same(parse_json(data), json.loads(data))
 
-    hunt(check, 200)
+    indents, separators = st.sampled_from([None, 0, 1, "\t"]), st.sampled_from([(",", ":"), (" , ", " :\r\n")])
+    hunt(check, 200, values(), st.booleans(), indents, separators)
 
 
 def test_objects_are_walked():
     names = st.text(st.sampled_from("ab\\é"), max_size=3)
 
-    @given(st.dictionaries(names, values(), max_size=12), st.lists(names, max_size=20), st.integers(0, 40))
     def check(members, asked, room):
         data = json.dumps(members, ensure_ascii=False).encode()
         for name, entry in zip(asked, look_up(data, [name.encode() for name in asked], room), strict=True):
@@ -171,30 +168,26 @@ def test_objects_are_walked():
             assert cut == text[:room].decode(errors="ignore").encode(), "whole characters"
             assert length == (len(value) if isinstance(value, list) else 0)
 
-    hunt(check, 100)
+    hunt(check, 100, st.dictionaries(names, values(), max_size=12), st.lists(names, max_size=20), st.integers(0, 40))
 
 
 def test_bytes_of_any_kind():
     alphabet = st.sampled_from([bytes([c]) for c in b'{}[]",:\\u0123456789abcdefE+-. \t\r\n\0\x7f\x80\xc3\xa9'])
     words = st.lists(st.sampled_from(PIECES) | alphabet, max_size=40).map(b"".join)
 
-    @given(words | st.binary(max_size=60) | st.text(max_size=30).map(lambda text: json.dumps(text).encode("utf-8")))
-    def check(data):
-        compare(data)
-
-    hunt(check, 600)
+    strings = st.text(max_size=30).map(lambda text: json.dumps(text).encode())
+    hunt(compare, 600, words | strings | st.binary(max_size=60))
 
 
 def test_damaged_decisions():
-    @given(st.integers(0, 2**64 - 1), st.booleans())
     def check(number, whole):
         draw = random.Random(number)
         line = draw.choice(LINES)
         at = 0 if whole else draw.randrange(len(line))
-        for _ in range(20):
+        for _ in range(60):
             compare(mutate(line if whole else line[at : at + draw.randrange(200)], draw))
 
-    hunt(check, 40)
+    hunt(check, 40, st.integers(0, 2**64 - 1), st.booleans())
 
 
 def model(data: bytes, longest: int) -> list[bytes | str]:
@@ -218,7 +211,6 @@ def test_streams_in_pieces():
     piece = st.sampled_from([b"\n", b"\r\n", b"\r", b"", *PIECES]) | st.binary(max_size=20)
     longest = 64
 
-    @given(st.lists(piece, max_size=30), st.integers(0, 3), st.booleans())
     def check(pieces, repeats, pause):
         data = [piece * (1 + repeats * (i % 4)) for i, piece in enumerate(pieces)]
         ours, theirs = socket.socketpair()
@@ -241,4 +233,4 @@ def test_streams_in_pieces():
         sender.join()
         assert found == model(b"".join(data), longest)
 
-    hunt(check, 60)
+    hunt(check, 60, st.lists(piece, max_size=30), st.integers(0, 3), st.booleans())
