@@ -166,65 +166,92 @@ cdef inline Token* append(Tape* tape, const char* start) noexcept nogil:
     return token
 
 
-cdef inline const char* scalar_end(const char* p, const char* end, Token* token) noexcept nogil:
-    """Behind the string, number or literal that starts at p; NULL if it is none. Of strings, see also `scan`."""
-    cdef const char* start = p
-    cdef int64_t value
-    if p[0] == c'-' or is_digit(p[0]):
-        p = number_end(p, end, &token.kind)
-        if p != NULL:
-            token.size = <uint32_t>(p - start)
-            if token.kind == JSON_INT and token.size > 18:
-                token.overflow = not integer(start, token.size, &value)
-        return p
-    return literal_end(p, end, &token.kind)
+# A place `at` moves on behind what was read; where that is not what was looked for, false, and `at` is where it stops
+# being it.
 
-
-cdef inline const char* quoted(const char* p, const char* end, Token* token) noexcept nogil:
-    """The quote that ends the string whose first quote is p; or the byte, never a quote, where it stops being one."""
-    cdef const char* last = string_end(p + 1, end, &token.escaped)
+cdef inline bint scan_string(const char** at, const char* end, Token* token) noexcept nogil:
+    """A string, from its first quote on."""
+    cdef const char* start = at[0] + 1
+    cdef const char* last = string_end(start, end, &token.escaped)
     token.kind = JSON_STRING
     token.start += 1
-    token.size = <uint32_t>(last - p - 1)
-    return last
+    token.size = <uint32_t>(last - start)
+    at[0] = last
+    if last == end or last[0] != c'"':
+        return False
+    at[0] = last + 1
+    return True
+
+
+cdef inline bint scan_scalar(const char** at, const char* end, Token* token) noexcept nogil:
+    """A string, number or literal."""
+    cdef const char* start = at[0]
+    cdef const char* last
+    cdef int64_t value
+    if start[0] == c'"':
+        return scan_string(at, end, token)
+    if start[0] == c'-' or is_digit(start[0]):
+        last = number_end(start, end, &token.kind)
+        if last != NULL:
+            token.size = <uint32_t>(last - start)
+            if token.kind == JSON_INT and token.size > 18:
+                token.overflow = not integer(start, token.size, &value)
+    else:
+        last = literal_end(start, end, &token.kind)
+    if last != NULL:
+        at[0] = last
+    return last != NULL
+
+
+cdef inline bint scan_key(Tape* tape, const char** at, const char* end) noexcept nogil:
+    """A key and its colon; `at` is NULL if there is no memory."""
+    cdef Token* token
+    at[0] = skip_blanks(at[0], end)
+    if at[0] == end or at[0][0] != c'"':
+        return False
+    token = append(tape, at[0])
+    if token == NULL:
+        at[0] = NULL
+        return False
+    if not scan_string(at, end, token):
+        return False
+    at[0] = skip_blanks(at[0], end)
+    if at[0] == end or at[0][0] != c':':
+        return False
+    at[0] += 1
+    return True
+
+
+cdef inline bint in_object(const Tape* tape, const uint32_t* around, int depth) noexcept nogil:
+    return depth > 0 and tape.tokens[around[depth - 1]].kind == JSON_OBJECT
+
+
+cdef inline Py_ssize_t fault(const Tape* tape, const char* p) noexcept nogil:
+    """What `parse` says of a text that stops being JSON at p; NULL: there is no memory."""
+    return -1 if p == NULL else p - tape.text + 1
 
 
 cdef Py_ssize_t scan(Tape* tape, const char* p, const char* end) noexcept nogil:
     """Fills the tape. See `parse`."""
     cdef uint32_t around[MAX_DEPTH]  # the containers around this place
     cdef Token* token
-    cdef const char* last
     cdef int depth = 0
     cdef bint keyed = False  # the innermost of them is an object
     while True:
-        if keyed:
-            p = skip_blanks(p, end)
-            if p == end or p[0] != c'"':
-                return p - tape.text + 1
-            token = append(tape, p)
-            if token == NULL:
-                return -1
-            last = quoted(p, end, token)
-            if last == end or last[0] != c'"':
-                return last - tape.text + 1
-            p = skip_blanks(last + 1, end)
-            if p == end or p[0] != c':':
-                return p - tape.text + 1
-            p += 1
+        if keyed and not scan_key(tape, &p, end):
+            return fault(tape, p)
         p = skip_blanks(p, end)
         token = append(tape, p)
         if token == NULL:
             return -1
         if p == end:
-            return p - tape.text + 1
-        if p[0] == c'"':
-            last = quoted(p, end, token)
-            if last == end or last[0] != c'"':
-                return last - tape.text + 1
-            p = last + 1
-        elif p[0] == c'{' or p[0] == c'[':
-            if depth == MAX_DEPTH:
-                return p - tape.text + 1
+            return fault(tape, p)
+        if p[0] != c'{' and p[0] != c'[':
+            if not scan_scalar(&p, end, token):
+                return fault(tape, p)
+        elif depth == MAX_DEPTH:
+            return fault(tape, p)
+        else:
             keyed = p[0] == c'{'
             token.kind = JSON_OBJECT if keyed else JSON_ARRAY
             around[depth] = tape.count - 1
@@ -234,30 +261,24 @@ cdef Py_ssize_t scan(Tape* tape, const char* p, const char* end) noexcept nogil:
                 continue
             p += 1
             depth -= 1
-            keyed = depth > 0 and tape.tokens[around[depth - 1]].kind == JSON_OBJECT
-        else:
-            last = scalar_end(p, end, token)
-            if last == NULL:
-                return p - tape.text + 1
-            p = last
-        # A value is complete, and with it perhaps the containers around it.
-        while True:
+            keyed = in_object(tape, around, depth)
+        while True:  # a value is complete, and with it perhaps the containers around it
             p = skip_blanks(p, end)
             if depth == 0:
-                return 0 if p == end else p - tape.text + 1
+                return 0 if p == end else fault(tape, p)
             if p == end:
-                return p - tape.text + 1
+                return fault(tape, p)
             token = &tape.tokens[around[depth - 1]]
             token.size += 1
             if p[0] == c',':
                 p += 1
                 break
             if p[0] != (c'}' if keyed else c']'):
-                return p - tape.text + 1
+                return fault(tape, p)
             p += 1
             token.next = tape.count
             depth -= 1
-            keyed = depth > 0 and tape.tokens[around[depth - 1]].kind == JSON_OBJECT
+            keyed = in_object(tape, around, depth)
 
 
 cdef Py_ssize_t parse(const char* text, size_t size, Tape* tape) noexcept nogil:
