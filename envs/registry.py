@@ -27,6 +27,7 @@ from envs.errors import UserError, nearest
 _GAMES: dict[str, str] = {
     "battle": "envs.host.games:Battle",
     "beasty_bar": "envs.beasty_bar.env:BeastyBar",
+    "forge": "envs.host.games:Forge",
     "skull_king": "envs.skull_king.env:SkullKing",
 }
 _LIBRARIES: dict[str, str] = {"pgx": "envs.adapters.pgx:PgxEnv", "gymnax": "envs.adapters.gymnax:GymnaxEnv"}

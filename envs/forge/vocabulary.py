@@ -11,6 +11,7 @@ import re
 from envs.forge.layout import VOCABULARY
 
 FNV_OFFSET, FNV_PRIME = 0x811C9DC5, 0x01000193
+TEXT_BYTES = 2048  # of a text that count
 _REFERENCE = re.compile(r"\([0-9]+\)")  # "Grizzly Bears (31)": the number of a card in one game
 
 
@@ -29,4 +30,5 @@ def name_id(name: str) -> int:
 
 def text_id(text: str) -> int:
     """The id of a text such as the description of an ability; numbers of cards in it do not count."""
-    return name_id(_REFERENCE.sub("", text))
+    start = text.encode("utf-8", "surrogatepass")[:TEXT_BYTES].decode("utf-8", "ignore")
+    return name_id(_REFERENCE.sub("", start))

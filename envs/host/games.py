@@ -9,6 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from envs.battle.game import BattleGame
+from envs.core import Candidates
+from envs.forge import layout as forge_layout
+from envs.forge.game import ForgeGame
 from envs.host.env import HostEnv
 
 UNITS, UNIT_FEATURES, OBJECTIVES = 16, 60, 8  # rows of the battle's observation, and objectives among its globals
@@ -42,3 +45,54 @@ class Battle(HostEnv):
         to_units = units[:, ALIVE, None] * (units[:, ROW : COLUMN + 1] - place)
         to_marks = marks[:, 0, None] * (marks[:, 1:3] - place)
         return jnp.concatenate([observation, deciding, subject, to_units.ravel(), to_marks.ravel()])
+
+
+class Forge(HostEnv):
+    """Magic: The Gathering with two constructed decks; Forge keeps the rules, `envs/forge` talks to it."""
+
+    id, version = ForgeGame.id, ForgeGame.version
+    package = "envs.forge"
+    vocabulary = forge_layout.VOCABULARY
+    game: ForgeGame
+
+    @functools.wraps(ForgeGame.__init__)  # type: ignore[misc]
+    def __init__(self, **options: Any) -> None:
+        super().__init__(ForgeGame(**options))
+
+    def deploy(self, **options: Any) -> None:
+        """Says where Forge is and how its daemons are run: the fields of `envs.forge.settings.Deployment`."""
+        self.game.deploy(**options)
+
+    def features(self, observation: Any) -> jax.Array:
+        """f32[11685]: the observation without the numbers of names and rows, which say nothing to a dense network."""
+        view = self.candidates(observation)
+        return jnp.concatenate([view.context, view.entities.ravel(), view.options.ravel()])
+
+    def candidates(self, observation: Any) -> Candidates:
+        """Cards and spells as entities, actions as options; the context is the situation and the question's subject."""
+        at = forge_layout
+        observation = observation.astype(jnp.float32)
+        entities = observation[at.ENTITIES_AT : at.OPTIONS_AT].reshape(at.ENTITIES, at.ENTITY)
+        options = observation[at.OPTIONS_AT :].reshape(at.OPTIONS, at.OPTION)
+        return Candidates(
+            context=jnp.concatenate([observation[: at.GLOBALS], entities[at.SUBJECT_ROW, : at.ENTITY_ID]]),
+            entities=entities[:, : at.ENTITY_ID],
+            entity_ids=entities[:, at.ENTITY_ID].astype(jnp.int32),
+            entity_mask=entities[:, at.PRESENT] > 0.0,
+            options=options[:, : at.OPTION_ENTITY],
+            option_ids=options[:, at.OPTION_ID].astype(jnp.int32),
+            zones=_entity_zones(entities),
+            option_entity=options[:, at.OPTION_ENTITY].astype(jnp.int32) - 1,
+        )
+
+
+def _entity_zones(entities: jax.Array) -> jax.Array:
+    """f32[E, 7]: the subject, my hand, my and their battlefield, the stack, my and their graveyard; by their rows."""
+    at = forge_layout
+    starts = (
+        *(at.SUBJECT_ROW, at.HAND_ROW, at.MY_BATTLEFIELD_ROW, at.THEIR_BATTLEFIELD_ROW, at.STACK_ROW),
+        *(at.MY_GRAVEYARD_ROW, at.THEIR_GRAVEYARD_ROW, at.ENTITIES),
+    )
+    rows = jnp.arange(at.ENTITIES)[:, None]
+    inside = (rows >= jnp.array(starts[:-1])) & (rows < jnp.array(starts[1:]))
+    return inside * entities[:, at.PRESENT, None]

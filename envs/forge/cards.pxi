@@ -1,0 +1,443 @@
+# Part of engine.pyx: what a line says about the game, as plain numbers.
+
+cdef enum:
+    LARGEST = 2147483647
+    NOBODY = -1
+    NOT_SAID = -2  # an owner
+    WORDS = 256  # bytes of a text whose words matter; only one with escapes is ever cut there
+
+
+cdef inline int32_t whole(const Tape* tape, uint32_t i, int32_t otherwise) noexcept nogil:
+    """An integer, cut to 32 bits; `otherwise` if token i is none."""
+    cdef int64_t value = as_int(tape, i, otherwise)
+    return <int32_t>(LARGEST if value > LARGEST else -LARGEST if value < -LARGEST else value)
+
+
+cdef inline int32_t fold(uint32_t hash) noexcept nogil:
+    return 1 + <int32_t>(hash % (AT_VOCABULARY - 1))
+
+
+cdef inline int32_t name_id(const Tape* tape, uint32_t i) noexcept nogil:
+    """The number of a name, 0 of none; see vocabulary.py."""
+    return fold(string_hash(tape, i)) if is_string(tape, i) and tape.tokens[i].size else 0
+
+
+cdef inline char lowered(char c) noexcept nogil:
+    return c + 32 if c'A' <= c <= c'Z' else c
+
+
+cdef inline bint same(const char* text, size_t n, const char* word) noexcept nogil:
+    """Whether n characters are a word of small letters, whatever their case."""
+    cdef size_t k
+    for k in range(n):
+        if lowered(text[k]) != word[k]:
+            return False
+    return word[n] == 0
+
+
+cdef const char* characters(const Tape* tape, uint32_t i, char* room, size_t* n) noexcept nogil:
+    """The text of a string; `room` holds WORDS bytes for one with escapes."""
+    n[0] = 0
+    if not is_string(tape, i):
+        return room
+    if tape.tokens[i].escaped:
+        n[0] = unescape(tape, i, room, WORDS)
+        return room
+    n[0] = tape.tokens[i].size
+    return raw(tape, i)
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+cdef enum:  # bits of basic land types, behind those of layout.CARD_TYPES
+    FIRST_BASIC = 8
+
+
+cdef inline uint32_t type_bit(const char* word, size_t n) noexcept nogil:
+    """A word of a type line as a bit, 0 if it is no matter."""
+    cdef char c = lowered(word[0])
+    if c == c'c':
+        return CREATURE if same(word, n, b"creature") else 0
+    if c == c'l':
+        return LAND if same(word, n, b"land") else 128 if same(word, n, b"legendary") else 0
+    if c == c'a':
+        return 4 if same(word, n, b"artifact") else 0
+    if c == c'e':
+        return 8 if same(word, n, b"enchantment") else 0
+    if c == c'i':
+        return 16 if same(word, n, b"instant") else 2 << FIRST_BASIC if same(word, n, b"island") else 0
+    if c == c's':
+        return 32 if same(word, n, b"sorcery") else 4 << FIRST_BASIC if same(word, n, b"swamp") else 0
+    if c == c'p':
+        return PLANESWALKER if same(word, n, b"planeswalker") else 1 << FIRST_BASIC if same(word, n, b"plains") else 0
+    if c == c'm':
+        return 8 << FIRST_BASIC if same(word, n, b"mountain") else 0
+    if c == c'f':
+        return 16 << FIRST_BASIC if same(word, n, b"forest") else 0
+    return 0
+
+
+cdef uint32_t type_bits(const Tape* tape, uint32_t i) noexcept nogil:
+    """The words of a type line as bits."""
+    cdef char room[WORDS]
+    cdef size_t n, k, start = 0
+    cdef const char* text = characters(tape, i, room, &n)
+    cdef uint32_t bits = 0
+    for k in range(n + 1):
+        if k == n or text[k] == c' ':
+            if k > start:
+                bits |= type_bit(text + start, k - start)
+            start = k + 1
+    return bits
+
+
+cdef inline bint begins(const char* text, size_t n, const char* word) noexcept nogil:
+    """Whether a text is that keyword, perhaps with something behind a blank or a colon."""
+    cdef size_t size = strlen(word), k
+    if n < size or (n > size and text[size] != c' ' and text[size] != c':'):
+        return False
+    for k in range(size):
+        if lowered(text[k]) != word[k]:
+            return False
+    return True
+
+
+cdef int keyword_of(const char* text, size_t n) noexcept nogil:
+    """The place in layout.KEYWORDS, -1 of another one."""
+    cdef char c = lowered(text[0]) if n else 0
+    if c == c'f':
+        return 0 if begins(text, n, b"flying") else 1 if begins(text, n, b"first strike") else 13 if begins(text, n, b"flash") else -1
+    if c == c'd':
+        return 2 if begins(text, n, b"double strike") else 3 if begins(text, n, b"deathtouch") else 9 if begins(text, n, b"defender") else -1
+    if c == c'l':
+        return 4 if begins(text, n, b"lifelink") else -1
+    if c == c't':
+        return 5 if begins(text, n, b"trample") else -1
+    if c == c'v':
+        return 6 if begins(text, n, b"vigilance") else -1
+    if c == c'h':
+        return 7 if begins(text, n, b"haste") else 11 if begins(text, n, b"hexproof") else -1
+    if c == c'r':
+        return 8 if begins(text, n, b"reach") else -1
+    if c == c'm':
+        return 10 if begins(text, n, b"menace") else -1
+    if c == c'i':
+        return 12 if begins(text, n, b"indestructible") else -1
+    if c == c's':
+        return 11 if begins(text, n, b"shroud") else -1
+    if c == c'w':
+        return 11 if begins(text, n, b"ward") else -1
+    if c == c'p':
+        return 11 if begins(text, n, b"protection") else -1
+    if c == c'u':
+        return 14 if begins(text, n, b"unblockable") else -1
+    if c == c'c':
+        return 14 if n >= 25 and same_start(text, b"cardname can't be blocked") else -1
+    return -1
+
+
+cdef inline bint same_start(const char* text, const char* word) noexcept nogil:
+    cdef size_t k
+    for k in range(strlen(word)):
+        if lowered(text[k]) != word[k]:
+            return False
+    return True
+
+
+cdef void read_keywords(const Tape* tape, uint32_t i, Card* card) noexcept nogil:
+    cdef char room[WORDS]
+    cdef const char* text
+    cdef size_t n
+    cdef int number
+    cdef uint32_t item = i + 1
+    if not is_array(tape, i):
+        return
+    while item != tape.tokens[i].next:
+        text = characters(tape, item, room, &n)
+        number = keyword_of(text, n)
+        if number < 0:
+            card.other_keywords += 1
+        else:
+            card.keywords |= 6 if number == 2 else <uint32_t>1 << number  # double strike is first strike too
+        item = tape.tokens[item].next
+
+
+cdef uint32_t color_bits(const Tape* tape, uint32_t i) noexcept nogil:
+    """Letters of colors, W U B R G."""
+    cdef uint32_t bits = 0, k
+    cdef const char* text
+    if is_string(tape, i):
+        text = raw(tape, i)
+        for k in range(tape.tokens[i].size):
+            bits |= (
+                1 if text[k] == c'W' else 2 if text[k] == c'U' else 4 if text[k] == c'B' else 8 if text[k] == c'R'
+                else 16 if text[k] == c'G' else 0
+            )
+    return bits
+
+
+cdef void read_counters(const Tape* tape, uint32_t i, Card* card) noexcept nogil:
+    cdef uint32_t key = i + 1
+    cdef int64_t number
+    if not is_object(tape, i):
+        return
+    while key != tape.tokens[i].next:
+        number = whole(tape, key + 1, 0)
+        if equals(tape, key, b"P1P1"):
+            card.plus += number
+        elif equals(tape, key, b"M1M1"):
+            card.plus -= number
+        elif not equals(tape, key, b"LOYALTY"):
+            card.counters += number
+        key = tape.tokens[key + 1].next
+
+
+# ---- cards -----------------------------------------------------------------------------------------------------------
+
+cdef inline void blank_card(Card* card) noexcept nogil:
+    memset(card, 0, sizeof(Card))
+    card.id = card.attached_to = card.controller = NOBODY
+    card.owner = NOT_SAID
+
+
+cdef void read_card(const Tape* tape, uint32_t i, Card* card) noexcept nogil:
+    """A card from its object; where it is and whose is not part of it."""
+    cdef uint32_t key = i + 1, value, n
+    cdef const char* k
+    blank_card(card)
+    if not is_object(tape, i):
+        return
+    while key != tape.tokens[i].next:
+        value, n, k = key + 1, tape.tokens[key].size, raw(tape, key)
+        if n == 2 and memcmp(k, b"id", 2) == 0:
+            card.id = whole(tape, value, NOBODY)
+        elif n == 3 and memcmp(k, b"cmc", 3) == 0:
+            card.mana_value = whole(tape, value, 0)
+        elif n == 4 and memcmp(k, b"name", 4) == 0:
+            card.name = name_id(tape, value)
+        elif n == 5:
+            if memcmp(k, b"types", 5) == 0:
+                card.types = type_bits(tape, value)
+            elif memcmp(k, b"power", 5) == 0:
+                card.power = whole(tape, value, 0)
+            elif memcmp(k, b"token", 5) == 0:
+                card.token = as_bool(tape, value)
+            elif memcmp(k, b"owner", 5) == 0:
+                card.owner = whole(tape, value, NOT_SAID)
+        elif n == 6:
+            if memcmp(k, b"tapped", 6) == 0:
+                card.tapped = as_bool(tape, value)
+            elif memcmp(k, b"damage", 6) == 0:
+                card.damage = whole(tape, value, 0)
+            elif memcmp(k, b"colors", 6) == 0:
+                card.colors = color_bits(tape, value)
+        elif n == 7 and memcmp(k, b"loyalty", 7) == 0:
+            card.loyalty = whole(tape, value, 0)
+        elif n == 8 and memcmp(k, b"keywords", 8) == 0:
+            read_keywords(tape, value, card)
+        elif n == 8 and memcmp(k, b"counters", 8) == 0:
+            read_counters(tape, value, card)
+        elif n == 9 and memcmp(k, b"toughness", 9) == 0:
+            card.toughness = whole(tape, value, 0)
+        elif n == 9 and memcmp(k, b"face_down", 9) == 0:
+            card.face_down = as_bool(tape, value)
+        elif n == 11 and memcmp(k, b"attachments", 11) == 0:
+            card.attachments = length(tape, value)
+        elif n == 11 and memcmp(k, b"attached_to", 11) == 0:
+            card.attached_to = whole(tape, value, NOBODY)
+        elif n == 14 and memcmp(k, b"summoning_sick", 14) == 0:
+            card.sick = as_bool(tape, value)
+        key = tape.tokens[value].next
+    if card.types & LAND:
+        card.colors |= card.types >> FIRST_BASIC
+
+
+cdef int find_card(const View* v, int32_t id) noexcept nogil:
+    """The place of a card in v.cards, -1 if it is not seen."""
+    cdef int i
+    if id >= 0:
+        for i in range(v.num_cards):
+            if v.cards[i].id == id:
+                return i
+    return -1
+
+
+cdef int find_item(const View* v, int32_t id) noexcept nogil:
+    """The place in the stack of the first item of a card, -1."""
+    cdef int i
+    if id >= 0:
+        for i in range(v.num_items):
+            if whole(&v.tape, find(&v.tape, v.item[i], b"card_id"), NOBODY) == id:
+                return i
+    return -1
+
+
+cdef inline int32_t item_seat(const View* v, int place) noexcept nogil:
+    """Who controls an item of the stack."""
+    return whole(&v.tape, find(&v.tape, v.item[place], b"controller"), NOBODY)
+
+
+cdef void item_card(const View* v, int place, Card* card) noexcept nogil:
+    """The card of an item of the stack: its own, else the one elsewhere whose ability it is."""
+    cdef Fields walk = fields(&v.tape, v.item[place])
+    cdef int32_t id = whole(&v.tape, field(&walk, b"card_id"), NOBODY)
+    cdef uint32_t own = find(&v.tape, v.item[place], b"card")
+    cdef int source = find_card(v, id)
+    if own != 0 and is_object(&v.tape, own):
+        read_card(&v.tape, own, card)
+    elif source >= 0:
+        memcpy(card, &v.cards[source], sizeof(Card))
+    else:
+        blank_card(card)
+    card.id, card.name = id, name_id(&v.tape, find(&v.tape, v.item[place], b"name"))
+    card.zone, card.controller = ON_STACK, item_seat(v, place)
+    card.attacking, card.blocking, card.blocked, card.aims[0], card.aims[1] = False, False, 0, 0, 0
+    card.row = AT_STACK_ROW + place if place < AT_STACK_ROWS else 0
+
+
+cdef int32_t seat_of(const View* v, uint32_t target) noexcept nogil:
+    """Whom a {"kind", "id"} is or belongs to, -1: nobody."""
+    cdef uint32_t kind = find(&v.tape, target, b"kind")
+    cdef int32_t id = whole(&v.tape, find(&v.tape, target, b"id"), NOBODY)
+    cdef int place
+    if equals(&v.tape, kind, b"player"):
+        return id
+    if equals(&v.tape, kind, b"spell"):
+        place = find_item(v, id)
+        return item_seat(v, place) if place >= 0 else NOBODY
+    place = find_card(v, id)
+    return v.cards[place].controller if place >= 0 else NOBODY
+
+
+cdef inline void aim(Card* card, int32_t seat) noexcept nogil:
+    if 0 <= seat <= 1:
+        card.aims[seat] += 1
+
+
+# ---- a line ----------------------------------------------------------------------------------------------------------
+
+cdef void read_zone(View* v, uint32_t array, int32_t seat, int zone) noexcept nogil:
+    cdef uint32_t item = array + 1
+    cdef Card* card
+    if not is_array(&v.tape, array):
+        return
+    while item != v.tape.tokens[array].next and v.num_cards < MOST_CARDS:
+        card = &v.cards[v.num_cards]
+        read_card(&v.tape, item, card)
+        card.controller, card.zone = seat, zone
+        v.num_cards += 1
+        item = v.tape.tokens[item].next
+
+
+cdef void read_players(View* v, uint32_t players) noexcept nogil:
+    cdef uint32_t player = players + 1
+    cdef int32_t seat
+    cdef Fields walk
+    if not is_array(&v.tape, players):
+        return
+    while player != v.tape.tokens[players].next:
+        walk = fields(&v.tape, player)
+        seat = whole(&v.tape, field(&walk, b"seat"), NOBODY)
+        if 0 <= seat <= 1:
+            v.player[seat] = player
+        read_zone(v, field(&walk, b"hand"), seat, IN_HAND)
+        read_zone(v, field(&walk, b"battlefield"), seat, ON_BATTLEFIELD)
+        read_zone(v, field(&walk, b"graveyard"), seat, IN_GRAVEYARD)
+        read_zone(v, field(&walk, b"exile"), seat, IN_EXILE)
+        player = v.tape.tokens[player].next
+
+
+cdef void read_combat(View* v) noexcept nogil:
+    """Marks attackers and blockers, and adds up what cards are aimed at."""
+    cdef uint32_t attack = v.combat + 1, blockers, blocker, defender
+    cdef int i
+    for i in range(v.num_cards):
+        if v.cards[i].zone == ON_BATTLEFIELD and v.cards[i].attached_to >= 0 and find_card(v, v.cards[i].attached_to) >= 0:
+            aim(&v.cards[i], v.cards[find_card(v, v.cards[i].attached_to)].controller)
+    if not is_array(&v.tape, v.combat):
+        return
+    while attack != v.tape.tokens[v.combat].next:
+        blockers, defender = find(&v.tape, attack, b"blockers"), find(&v.tape, attack, b"defender")
+        i = find_card(v, whole(&v.tape, find(&v.tape, attack, b"attacker"), NOBODY))
+        if i >= 0 and v.cards[i].zone == ON_BATTLEFIELD:
+            v.cards[i].attacking, v.cards[i].blocked = True, length(&v.tape, blockers)
+            if defender:
+                aim(&v.cards[i], seat_of(v, defender))
+        if is_array(&v.tape, blockers):
+            blocker = blockers + 1
+            while blocker != v.tape.tokens[blockers].next:
+                i = find_card(v, whole(&v.tape, blocker, NOBODY))
+                if i >= 0 and v.cards[i].zone == ON_BATTLEFIELD:
+                    v.cards[i].blocking = True
+                blocker = v.tape.tokens[blocker].next
+        attack = v.tape.tokens[attack].next
+
+
+cdef void place_cards(View* v, int32_t seat, int zone, int first, int rows, int lands) noexcept nogil:
+    """Gives rows to the cards of a zone; lands: -1 all cards, 0 no lands, 1 only lands, behind the others."""
+    cdef int row = first, i
+    cdef Card* card
+    while lands == 1 and row < first + rows and v.rows[row] >= 0:
+        row += 1
+    for i in range(v.num_cards):
+        card = &v.cards[i]
+        if card.controller != seat or card.zone != zone or (lands >= 0 and lands != ((card.types & LAND) != 0)):
+            continue
+        if row < first + rows:
+            v.rows[row], card.row = i, row
+            row += 1
+        elif zone != IN_GRAVEYARD:
+            v.unseen += 1
+
+
+cdef void place_all(View* v) noexcept nogil:
+    """Which card stands in which row."""
+    cdef int i
+    for i in range(AT_ENTITIES):
+        v.rows[i] = NOBODY
+    place_cards(v, v.seat, IN_HAND, AT_HAND_ROW, AT_HAND_ROWS, -1)
+    for i in range(2):
+        place_cards(v, v.seat, ON_BATTLEFIELD, AT_MY_BATTLEFIELD_ROW, AT_BATTLEFIELD_ROWS, i)
+        place_cards(v, 1 - v.seat, ON_BATTLEFIELD, AT_THEIR_BATTLEFIELD_ROW, AT_BATTLEFIELD_ROWS, i)
+    place_cards(v, v.seat, IN_GRAVEYARD, AT_MY_GRAVEYARD_ROW, AT_GRAVEYARD_ROWS, -1)
+    place_cards(v, 1 - v.seat, IN_GRAVEYARD, AT_THEIR_GRAVEYARD_ROW, AT_GRAVEYARD_ROWS, -1)
+    v.unseen += v.num_items - AT_STACK_ROWS if v.num_items > AT_STACK_ROWS else 0
+
+
+cdef int type_of(const Tape* tape, uint32_t i) noexcept nogil:
+    """The number of a type of decision, NO_TYPE of one that we do not know."""
+    cdef int t
+    for t in range(NUM_TYPES):
+        if equals(tape, i, TYPE_NAMES[t]):
+            return t
+    return NO_TYPE
+
+
+cdef bint read_view(View* v) noexcept nogil:
+    """Reads v.text. False: it is no decision."""
+    cdef Fields walk
+    cdef uint32_t item, kind
+    cdef int32_t seat
+    v.num_cards = v.num_items = v.unseen = 0
+    v.player[0] = v.player[1] = 0
+    v.seat = NOBODY
+    if parse(v.text, v.size, &v.tape) != 0 or not is_object(&v.tape, 0):
+        return False
+    walk = fields(&v.tape, 0)
+    kind, seat = field(&walk, b"decision_type"), whole(&v.tape, field(&walk, b"seat"), NOBODY)
+    v.state = field(&walk, b"game_state")
+    if not is_string(&v.tape, kind) or not 0 <= seat <= 1 or v.state == 0 or not is_object(&v.tape, v.state):
+        return False
+    v.type, v.seat = type_of(&v.tape, kind), seat
+    walk = fields(&v.tape, v.state)
+    read_players(v, field(&walk, b"players"))
+    v.stack, v.combat = field(&walk, b"stack"), field(&walk, b"combat")
+    if is_array(&v.tape, v.stack):
+        item = v.stack + 1
+        while item != v.tape.tokens[v.stack].next and v.num_items < MOST_ITEMS:
+            v.item[v.num_items] = item
+            v.num_items += 1
+            item = v.tape.tokens[item].next
+    read_combat(v)
+    place_all(v)
+    return True

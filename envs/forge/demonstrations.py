@@ -1,0 +1,73 @@
+"""Recorded games as questions and answers to learn from: what Forge's AI, or whoever played, has chosen."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from envs.forge import layout, recording
+from envs.forge.engine import Decision
+from envs.host.core import Demonstrations
+
+_WINNER = re.compile(r"(?:Agent|Ai)\(([12])\)-")
+Asked = list[tuple[np.ndarray, np.ndarray, int, int]]
+
+
+def read(path: Path) -> Iterator[Demonstrations]:
+    """The games of a recording, one after the other; a question whose answer cannot be said in actions is left out.
+
+    Raises:
+      UserError: the file is no recording.
+    """
+    for conversation in recording.read(path):
+        asked: Asked = []
+        for line, choice in choices(conversation):
+            asked += answered(Decision(line), choice)
+        yield Demonstrations(
+            observation=np.array([each[0] for each in asked], np.float32).reshape(-1, layout.FEATURES),
+            mask=np.array([each[1] for each in asked], np.bool_).reshape(-1, layout.NUM_ACTIONS),
+            action=np.array([each[2] for each in asked], np.int32),
+            seat=np.array([each[3] for each in asked], np.int32),
+            result=result_of(conversation),
+        )
+
+
+def choices(conversation: recording.Conversation) -> Iterator[tuple[bytes, str | None]]:
+    """Every decision, asked or observed, as its JSON, and what was chosen, None if that cannot be said."""
+    lines = conversation.lines
+    for line, answer, reply in itertools.zip_longest(lines, lines[1:], lines[2:], fillvalue=b""):
+        if line.startswith(b"< DECISION:") and answer.startswith(b"> ") and not reply.startswith(b"< ERROR"):
+            yield line[len(b"< DECISION:") :], answer[2:].decode()
+        elif line.startswith(b"< INFO:") and b'"info_type":"observed"' in line[:64]:
+            yield line[len(b"< INFO:") :], json.loads(line[len(b"< INFO:") :]).get("choice")
+
+
+def answered(question: Decision, choice: str | None) -> Asked:
+    """(observation, mask, action, seat) of every small question on the way to a choice; none if there is no way."""
+    asked: Asked = []
+    if not question.aim(choice):
+        return asked
+    while question.open:
+        action = question.wanted()
+        if action < 0:
+            return []
+        asked.append((question.observe(), question.mask(), action, question.seat))
+        question.step(action)
+    return asked
+
+
+def result_of(conversation: recording.Conversation) -> np.ndarray:
+    """f32[2]: 1 and -1, or 0 each; not a number if the game has not ended by its rules."""
+    cut = any(line.startswith((b"< GAME_TIMEOUT", b"< GAME_ERROR")) for line in conversation.lines[-3:])
+    if cut or not conversation.complete:
+        return np.full(2, math.nan, np.float32)
+    winner = _WINNER.match(conversation.result)
+    if winner is None:
+        return np.zeros(2, np.float32)
+    return np.array([1, -1] if winner[1] == "1" else [-1, 1], np.float32)

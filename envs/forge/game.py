@@ -1,0 +1,223 @@
+"""Magic behind the host contract: its options and names, its engine, and what people get to see."""
+
+from __future__ import annotations
+
+import collections
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from envs.errors import UserError, nearest
+from envs.forge import layout
+from envs.forge.engine import INFO_NAMES, STAT_NAMES, ForgeEngine, look, state_bytes_of
+from envs.forge.find import DECKS
+from envs.forge.settings import Deployment
+from envs.host.core import Demonstrations, HostGame
+
+if TYPE_CHECKING:
+    from envs.forge.fleet import Fleet
+    from envs.forge.show import Position
+
+PROFILES = ("", "Default", "Cautious", "Reckless")  # of Forge's AI; "": the one that it takes by itself
+SUFFIX = ".dck"
+
+
+class ForgeGame(HostGame):
+    """A game of Magic for two: 96 actions, f32[11901] observations; Forge keeps the rules in processes of its own."""
+
+    id = "forge"
+    version = "1"
+    num_players, num_actions, num_features = 2, layout.NUM_ACTIONS, layout.FEATURES
+    bots = ("random", *(f"forge:{name}" if name else "forge" for name in PROFILES))
+    delegated = len(PROFILES)
+    stat_names, info_names = STAT_NAMES, INFO_NAMES
+    may_truncate, public_actions, remote = True, False, True
+
+    def __init__(
+        self,
+        *,
+        decks: tuple[str, ...] = ("aggro", "aggro"),
+        pairings: Literal["sides", "all", "mirror"] = "sides",
+        first: Literal["coin", 0, 1] = "coin",
+        ask_mulligans: bool = False,
+        always_ask: bool = False,
+        game_limit: float = 120.0,
+        max_decisions: int = 2000,
+        shaping_life: float = 0.0,
+        shaping_board: float = 0.0,
+        shaping_cards: float = 0.0,
+    ):
+        """A kind of game.
+
+        Args:
+          decks: shipped names, names in the folder forge.decks, or paths of .dck files. One: of both seats; two: of
+            seat 0 and seat 1; with other pairings any number.
+          pairings: sides (as listed) | all (every ordered pair of the listed decks, in turn) | mirror (each against
+            itself, in turn).
+          first: the seat that begins, 0 or 1; coin: Forge's coin decides.
+          ask_mulligans: ask whether to keep the first hand; else Forge's AI decides.
+          always_ask: ask also where passing is the only choice: nine times as many questions.
+          game_limit: CPU seconds that a daemon may spend on a game before it is cut off.
+          max_decisions: actions of both seats after which a game is cut off, 1 to 32000.
+          shaping_life: weight of the lead in life, in twenties, in a potential whose changes are paid; 0: none.
+          shaping_board: weight of the lead in power on the battlefield, in tens.
+          shaping_cards: weight of the lead in cards in hand, in sevens.
+        """
+        self.pairs = _pairs(decks, pairings)
+        self.shaping = (shaping_life, shaping_board, shaping_cards)
+        if not 1 <= max_decisions <= 32000:
+            raise UserError(f"forge: max_decisions must be 1 to 32000, not {max_decisions}.")
+        if not 1 <= game_limit <= 86400:
+            raise UserError(f"forge: game_limit must be 1 to 86400 seconds, not {game_limit:g}.")
+        if not all(0 <= weight <= 10 for weight in self.shaping):
+            raise UserError(f"forge: the weights shaping_* must be 0 to 10, not {self.shaping}.")
+        self.options = " ".join(
+            ["-i", "-q"]
+            + ([] if always_ask else ["-a"])
+            + (["-m"] if ask_mulligans else [])
+            + ([] if first == "coin" else [f"-f {first}"])
+        )
+        self.max_decisions, self.game_limit = max_decisions, game_limit
+        self.varieties, self.state_bytes = len(self.pairs), state_bytes_of(max_decisions)
+        self.deployment: Deployment | None = None
+        self._fleet: Fleet | None = None
+        self._viewer: ForgeEngine | None = None
+        self._remembered: collections.OrderedDict[Any, Any] = collections.OrderedDict()
+
+    # ---- where it runs ----------------------------------------------------------------------------------------------
+
+    def deploy(self, deployment: Deployment | None = None, **options: Any) -> None:
+        """Says where Forge is and how its daemons are run; without, FORGE_HOME and one daemon less than cores.
+
+        Raises:
+          UserError: an option is wrong, or a deck cannot be found.
+        """
+        self.deployment = deployment or Deployment(**options)
+        self._fleet = self._viewer = None
+        self._located()
+
+    def fleet(self) -> Fleet:
+        """The daemons; none is started before the first game.
+
+        Raises:
+          UserError: there is no Forge, or no Java for it.
+        """
+        from envs.forge.fleet import Fleet
+
+        self.deployment = self.deployment or Deployment()
+        self._fleet = Fleet.shared(self.deployment)
+        return self._fleet
+
+    def capacity(self) -> int:
+        return self.fleet().capacity
+
+    def counters(self) -> dict[str, Any]:
+        return self._fleet.counters() if self._fleet is not None else {}
+
+    def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> ForgeEngine:
+        return self.engine_on(self.fleet(), num_games, seed, first_slot=first_slot)
+
+    def engine_on(self, fleet: Any, num_games: int, seed: int = 0, *, first_slot: int = 0) -> ForgeEngine:
+        """An engine whose games are played by the daemons of `fleet`, whatever it is."""
+        from envs.forge.recording import Folder
+
+        deployment = self.deployment = self.deployment or Deployment()
+        pairs, mark = self._located()
+        return ForgeEngine(
+            fleet,
+            num_games,
+            seed=seed,
+            first_slot=first_slot,
+            pairs=pairs,
+            options=self.options,
+            mark=mark,
+            profiles=PROFILES,
+            game_limit=self.game_limit,
+            max_decisions=self.max_decisions,
+            decision_timeout=deployment.decision_timeout,
+            shaping=self.shaping,
+            recorder=Folder(deployment.record) if deployment.record else None,
+            remembered=self._remembered,
+        )
+
+    def _located(self) -> tuple[tuple[tuple[str, str], ...], int]:
+        """The decks as daemons know them, and a number for all that decides a game."""
+        deployment = self.deployment or Deployment()
+        folder = Path(deployment.decks).expanduser().absolute() if deployment.decks else None
+        names = {name for pair in self.pairs for name in pair}
+        files = {} if deployment.remote else {name: _deck_file(name, folder) for name in names}
+        described = [self.options]
+        for pair in self.pairs:
+            for name in pair:
+                content = zlib.crc32(files[name].read_bytes()) if files else 0
+                described.append(f"{Path(name).name.removesuffix(SUFFIX)} {content:08x}")
+        text = "\n".join(described).encode()
+        mark = zlib.crc32(text) | zlib.crc32(text[::-1]) << 32
+        located = tuple((str(files.get(a, a)), str(files.get(b, b))) for a, b in self.pairs)
+        return located, mark
+
+    # ---- people -----------------------------------------------------------------------------------------------------
+
+    def position(self, state: np.ndarray) -> Position:
+        """A saved state u8[S] as plain Python; it is played again if nobody has looked at it lately."""
+        from envs.forge.show import position
+
+        if self._viewer is None:
+            self._viewer = self.engine(1, 0)
+        return position(look(self._viewer, np.ascontiguousarray(state)))
+
+    def render(self, state: np.ndarray, seat: int | None = None) -> str:
+        from envs.forge.show import render_text
+
+        return render_text(self.position(state), seat)
+
+    def action_name(self, action: int) -> str:
+        """What it means is said where a position is shown; here only what it is in every question."""
+        if action >= self.num_actions:
+            return f"leave it to {self.bots[1 + action - self.num_actions]}"
+        return "pass" if action == 0 else f"choice {action}"
+
+    def event(self, before: np.ndarray, action: int, after: np.ndarray, seat: int | None = None) -> str:
+        from envs.forge.show import event
+
+        return event(self.position(before), action, self.position(after), seat, self.num_actions)
+
+    # ---- recorded games ---------------------------------------------------------------------------------------------
+
+    def demonstrations(self, path: Path) -> Iterator[Demonstrations]:
+        from envs.forge.demonstrations import read
+
+        return read(path)
+
+
+def _pairs(decks: Sequence[str], pairings: str) -> tuple[tuple[str, str], ...]:
+    """The decks of seat 0 and seat 1 of every kind of game."""
+    if not decks or not all(decks):
+        raise UserError("forge: decks must name at least one deck, e.g. [aggro].")
+    for deck in decks:
+        if "/" in deck and not Path(deck).expanduser().is_file():
+            raise UserError(f"forge: there is no deck {deck}: give the path of a {SUFFIX} file.")
+    if pairings == "mirror":
+        return tuple((deck, deck) for deck in decks)
+    if pairings == "all":
+        return tuple((one, other) for one in decks for other in decks)
+    if len(decks) > 2:
+        raise UserError(
+            f"forge: decks names {len(decks)}: give one for both seats or one for each, or set pairings to all."
+        )
+    return ((decks[0], decks[-1]),)
+
+
+def _deck_file(name: str, folder: Path | None) -> Path:
+    """The file of a deck: a path, a name in the user's folder, or a shipped one."""
+    file = name if name.endswith(SUFFIX) else name + SUFFIX
+    places = [Path(name).expanduser()] if "/" in name or name.endswith(SUFFIX) else []
+    places += ([folder / file] if folder is not None else []) + [DECKS / file]
+    for place in places:
+        if place.is_file():
+            return place.absolute()
+    known = {path.stem for where in (DECKS, folder) if where is not None for path in where.glob(f"*{SUFFIX}")}
+    raise UserError(f"forge: there is no deck {name!r}; {nearest(name, known)}")
