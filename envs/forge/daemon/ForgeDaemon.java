@@ -343,7 +343,7 @@ public final class ForgeDaemon {
 
         static Class<?> type(String name) {
             try {
-                return Class.forName(name);
+                return Class.forName(name, false, ForgeDaemon.class.getClassLoader());
             } catch (ClassNotFoundException absent) {
                 return null;
             }
@@ -377,6 +377,118 @@ public final class ForgeDaemon {
         }
     }
 
+    /**
+     * Makes the identity hashes of Forge's enum constants and classes the same in every JVM.
+     *
+     * Forge iterates over hash maps whose keys are enum constants (keywords, colours of mana) or whose hashes contain that
+     * of a class. An identity hash is drawn by the JVM when it is first asked for, so the order of these maps differs
+     * between two launches, and with it what the engine does. The hash lies in the object's header: it is written there,
+     * before anybody has asked for it, by sun.misc.Unsafe, and only where a trial on an object of our own shows how the
+     * header is laid out. Where that is not possible, `-XX:+UnlockExperimentalVMOptions -XX:hashCode=2` does the same.
+     */
+    private static final class Hashes {
+        private static final long MASK = 0x7fffffffL;
+        private static Object unsafe;
+        private static Method read;
+        private static Method swap;
+        private static int shift = -1;
+
+        static void pin() {
+            int pinned = 0;
+            List<String> late = new ArrayList<>();
+            try {
+                calibrate();
+                for (String name : Engine.COUNTED) { // first: their subclasses are registered by some of the enums
+                    Class<?> type = Reflect.type("forge.game." + name);
+                    if (type != null && !write(type, type.getName())) {
+                        late.add(type.getName());
+                    }
+                }
+                for (Class<?> type : enums()) {
+                    for (Object constant : type.getEnumConstants()) {
+                        if (!write(constant, type.getName() + "." + ((Enum<?>) constant).name())) {
+                            late.add(type.getName());
+                            break;
+                        }
+                    }
+                    pinned++;
+                }
+            } catch (ReflectiveOperationException | IOException | RuntimeException | LinkageError failed) {
+                late.add(failed.toString());
+            }
+            if (!late.isEmpty() || pinned == 0) {
+                System.err.println("identity hashes: " + pinned + " types fixed, not: " + late
+                        + "; a seed may give other games in another JVM");
+            }
+        }
+
+        private static void calibrate() throws ReflectiveOperationException {
+            Class<?> type = Class.forName("sun.misc.Unsafe");
+            Field instance = type.getDeclaredField("theUnsafe");
+            instance.setAccessible(true);
+            unsafe = instance.get(null);
+            read = type.getMethod("getLong", Object.class, long.class);
+            swap = type.getMethod("compareAndSwapLong", Object.class, long.class, long.class, long.class);
+            Object trial = new Object();
+            int hash = System.identityHashCode(trial);
+            long header = (Long) read.invoke(unsafe, trial, 0L);
+            for (int at = 0; at <= 33 && shift < 0; at++) {
+                shift = (header >>> at & MASK) == hash ? at : -1;
+            }
+            Object second = new Object();
+            if (shift < 0 || !write(second, "trial") || System.identityHashCode(second) != hash("trial")) {
+                throw new IllegalStateException("this JVM's object headers are not understood");
+            }
+        }
+
+        private static int hash(String name) {
+            return name.hashCode() & 0x7fffffff | 1;
+        }
+
+        /** False if the object already has another hash or is locked. */
+        private static boolean write(Object object, String name) throws ReflectiveOperationException {
+            long header = (Long) read.invoke(unsafe, object, 0L);
+            if ((header >>> shift & MASK) == hash(name)) {
+                return true;
+            }
+            boolean untouched = (header & 3) == 1 && (header >>> shift & MASK) == 0;
+            return untouched && (Boolean) swap.invoke(unsafe, object, 0L, header, header | (long) hash(name) << shift);
+        }
+
+        /** The enum types of Forge's rules and AI (not of its GUI), found in the jars of the class path. */
+        private static List<Class<?>> enums() throws IOException {
+            List<Class<?>> result = new ArrayList<>();
+            for (String path : System.getProperty("java.class.path").split(File.pathSeparator)) {
+                if (!path.endsWith(".jar")) {
+                    continue;
+                }
+                try (java.util.jar.JarFile jar = new java.util.jar.JarFile(path)) {
+                    for (java.util.jar.JarEntry entry : Collections.list(jar.entries())) {
+                        if (entry.getName().matches("forge/((ai|card|deck|game|item|util|token|trackable)/.*|[^/]*)\\.class")
+                                && mentionsEnum(jar, entry)) {
+                            String name = entry.getName().replace('/', '.').substring(0, entry.getName().length() - 6);
+                            Class<?> type = Reflect.type(name);
+                            if (type != null && type.isEnum()) {
+                                result.add(type);
+                            }
+                        }
+                    }
+                }
+            }
+            // The AI's enums keep the rules' ones in maps, so those come first.
+            result.sort(java.util.Comparator.comparing((Class<?> type) -> type.getName().startsWith("forge.ai."))
+                    .thenComparing(Class::getName));
+            return result;
+        }
+
+        /** A class file that mentions java.lang.Enum: the few that are worth loading. */
+        private static boolean mentionsEnum(java.util.jar.JarFile jar, java.util.jar.JarEntry entry) throws IOException {
+            try (InputStream in = jar.getInputStream(entry)) {
+                return new String(in.readAllBytes(), StandardCharsets.ISO_8859_1).contains("java/lang/Enum");
+            }
+        }
+    }
+
     // ------------------------------------------------------------------------------------------------ the engine
 
     /** Loading of Forge's data without any class of its GUI, and the state that Forge keeps per JVM. */
@@ -394,6 +506,7 @@ public final class ForgeDaemon {
             String base = res.getPath() + File.separator;
             Lang.createInstance(LANGUAGE);
             Localizer.getInstance().initialize(LANGUAGE, base + "languages" + File.separator);
+            Hashes.pin(); // before anything of Forge is used but its texts, which its enum types need
             loadTypes(base + "lists" + File.separator);
             noImages(base);
             loadCards(base);
@@ -1766,7 +1879,7 @@ public final class ForgeDaemon {
             }
             show(options);
             try {
-                return table.ask(this, type, json -> {
+                return table.<List<T>>ask(this, type, json -> {
                     view.source(json, source);
                     extra.accept(json);
                     json.put("min", least).put("max", most);
@@ -1793,7 +1906,7 @@ public final class ForgeDaemon {
             }
             show(options);
             try {
-                return table.ask(this, type, json -> {
+                return table.<T>ask(this, type, json -> {
                     view.source(json, source);
                     if (message != null) {
                         json.put("message", oneLine(message));
@@ -1812,7 +1925,7 @@ public final class ForgeDaemon {
         }
 
         private boolean yes(String type, SpellAbility source, String message, Supplier<Boolean> ai) {
-            return table.ask(this, type, json -> {
+            return table.<Boolean>ask(this, type, json -> {
                 view.source(json, source);
                 json.put("message", oneLine(message));
             }, "n", Seat::yesOrNo, ai, choice -> choice ? "y" : "n");
@@ -1830,7 +1943,7 @@ public final class ForgeDaemon {
                 return min;
             }
             int most = Math.max(min, max);
-            return table.ask(this, "announce_value", json -> {
+            return table.<Integer>ask(this, "announce_value", json -> {
                 view.source(json, source);
                 json.put("name", oneLine(name)).put("min", min).put("max", most);
             }, String.valueOf(min), text -> index(text, min, most + 1), ai,
@@ -1850,7 +1963,7 @@ public final class ForgeDaemon {
                 Supplier<? extends Iterable<? extends T>> ai) {
             show(options);
             try {
-                return table.ask(this, type, json -> {
+                return table.<List<T>>ask(this, type, json -> {
                     view.source(json, source);
                     json.put("message", oneLine(message));
                     options(json, options, writer);
@@ -1883,7 +1996,7 @@ public final class ForgeDaemon {
             if (actions.isEmpty() && lazy()) {
                 return null;
             }
-            return table.ask(this, "choose_action", json -> actions(json, actions), "-1", text -> {
+            return table.<List<SpellAbility>>ask(this, "choose_action", json -> actions(json, actions), "-1", text -> {
                 int at = index(text, -1, actions.size());
                 return at < 0 ? null : Lists.newArrayList(actions.get(at));
             }, () -> {
@@ -2159,7 +2272,7 @@ public final class ForgeDaemon {
                 return select(options, every);
             }
             String fallback = repeat ? join(Collections.nCopies(min, 0)) : first(min);
-            return table.ask(this, "choose_mode", json -> {
+            return table.<List<AbilitySub>>ask(this, "choose_mode", json -> {
                 view.source(json, charm);
                 json.put("min", min).put("max", most).put("repeat", repeat);
                 options(json, options, texts(mode -> mode.getDescription()));
@@ -2467,7 +2580,7 @@ public final class ForgeDaemon {
             }
             Pair<Map<Card, GameEntity>, Integer> best = combat.getAttackConstraints().getLegalAttackers();
             Map<Card, GameEntity> forced = best.getRight() > 0 ? best.getLeft() : Collections.emptyMap();
-            List<int[]> choice = table.ask(this, "declare_attackers",
+            List<int[]> choice = table.<List<int[]>>ask(this, "declare_attackers",
                     json -> attackers(json, attackers, defenders, forced), "",
                     text -> pairs(text, attackers.size(), index -> defenders.get(index).size(), true), () -> {
                         super.declareAttackers(attacker, combat);
@@ -2599,7 +2712,7 @@ public final class ForgeDaemon {
             if (blockers.isEmpty()) {
                 return;
             }
-            List<int[]> choice = table.ask(this, "declare_blockers",
+            List<int[]> choice = table.<List<int[]>>ask(this, "declare_blockers",
                     json -> blockers(json, combat, defender, attackers, blockers, targets), "",
                     text -> blocks(text, attackers, blockers, targets), () -> {
                         super.declareBlockers(defender, combat);
@@ -2865,7 +2978,7 @@ public final class ForgeDaemon {
             List<Card> options = list(cards);
             show(options);
             try {
-                return table.ask(this, "scry", json -> {
+                return table.<ImmutablePair<CardCollection, CardCollection>>ask(this, "scry", json -> {
                     options(json, options, things());
                     json.put("bottom", bottom);
                 }, "", text -> {
@@ -3153,7 +3266,7 @@ public final class ForgeDaemon {
             if (quiet() || !table.request.mulligans) {
                 return !think(mulligan);
             }
-            return !table.ask(this, "mulligan", json -> json.put("hand_size", player.getCardsIn(ZoneType.Hand).size())
+            return !table.<Boolean>ask(this, "mulligan", json -> json.put("hand_size", player.getCardsIn(ZoneType.Hand).size())
                     .put("mulligans", toReturn), "n", Seat::yesOrNo, mulligan, choice -> choice ? "y" : "n");
         }
 
