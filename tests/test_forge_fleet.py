@@ -34,6 +34,7 @@ PORT = 17520
 def forge(tmp_path, monkeypatch):
     """(faults, **settings) -> a fleet; all are closed at the end, and no process may be left."""
     made: list[Fleet] = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(supervisor, "ANSWER_SECONDS", 1.0)
     monkeypatch.setattr(supervisor, "ABORT_SECONDS", 0.5)
 
@@ -127,7 +128,7 @@ def test_games_are_played_and_counted(forge):
     assert len(found["game_seconds"]["counts"]) == len(found["game_seconds"]["bounds"]) + 1
     assert heard == [(0.3, "won")] * 4
     for each in found["daemons"]:
-        assert each["version"] == VERSION and each["pid"] and each["cpu_seconds"] > 0 and each["rss_mib"] > 1
+        assert each["version"] == VERSION and each["pid"] and each["busy_seconds"] > 0 and each["rss_mib"] > 1
         assert each["name"].startswith("127.0.0.1:175") and Path(each["log"]).read_text().startswith("== ")
     assert sum(each["games"] for each in found["daemons"]) == 4 and found["seconds"] > 0
 
@@ -348,6 +349,25 @@ def test_wrong_program_in_the_place_of_java(forge, tmp_path):
     broken.write_text("#!/nowhere/at/all\n")
     with pytest.raises(FleetError, match=r"java cannot be run: No such file"):
         fleet.lease(5)
+
+
+def test_the_daemon_is_compiled_once_for_all(forge, tmp_path):
+    fleet = forge(daemons=2)
+    (tmp_path / "0" / "compiles").touch()
+    fleet.release(fleet.lease(20))
+    until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
+    assert (tmp_path / "0" / "compiles").read_text() == "once\n"
+    folders = list((tmp_path / "cache" / "jaxrl" / "forge").iterdir())
+    assert len(folders) == 1 and [path.name for path in folders[0].iterdir()] == ["ForgeDaemon.class"]
+    command = Path(f"/proc/{pids_of(fleet)[0]}/cmdline").read_text().split("\0")
+    assert "ForgeDaemon" in command and command[command.index("-cp") + 1].endswith(f":{folders[0]}")
+
+
+def test_where_nothing_can_be_compiled_or_kept_the_source_is_started(forge, tmp_path):
+    (tmp_path / "cache").touch()
+    fleet = forge()
+    fleet.release(fleet.lease(20))
+    assert Path(f"/proc/{pids_of(fleet)[0]}/cmdline").read_text().count("ForgeDaemon.java\0--port") == 1
 
 
 # ---- ports --------------------------------------------------------------------------------------------------------

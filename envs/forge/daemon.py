@@ -174,7 +174,7 @@ class Daemon:
             "leases": self.leases,
             "restarts": self.restarts,
             "held_seconds": held,
-            "busy_seconds": held,
+            "busy_seconds": held,  # how much it computes we do not see
         }
 
 

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from envs.forge.classes import MAIN, compiled
 from envs.forge.daemon import FREE, SUSPECT, Daemon
 from envs.forge.find import SOURCE, Forge, Java
 from envs.forge.profiles import java_flags
@@ -43,10 +44,12 @@ class Launch(NamedTuple):
     private: Path  # working directory and `user.home` of the JVMs
 
     def command(self, port: int) -> list[str]:
-        """Starts the daemon from its source, by the JDK's single-file launch."""
+        """Starts the daemon: its source, by the JDK's single-file launch, unless it could be compiled before."""
         flags = java_flags(self.profile, self.heap_mb, self.private)
         options = ["--port", str(port), "--res", str(self.forge.res), "--decks", str(self.decks), "--watch-stdin"]
-        return [str(self.java.path), *flags, "-cp", self.forge.class_path, str(SOURCE), *options]
+        classes = compiled(self.java, self.forge)
+        path = self.forge.class_path if classes is None else f"{self.forge.class_path}{os.pathsep}{classes}"
+        return [str(self.java.path), *flags, "-cp", path, str(SOURCE) if classes is None else MAIN, *options]
 
 
 class Ended(NamedTuple):
@@ -100,13 +103,14 @@ class LocalDaemon(Daemon):
     def _start(self, supervisor: Supervisor) -> Ended | None:
         """None once the daemon is ready."""
         port = supervisor.claim_port(self)
+        command = self._launch.command(port)
         began = time.monotonic()
         self._tail.clear()
         with self._guard:
             if supervisor.closing.is_set():
                 return Ended("all are being stopped", final=True)
             try:
-                self._process = self._spawn(port)
+                self._process = self._spawn(command)
             except OSError as error:
                 self._process = None
                 return Ended(f"{self._launch.java.path} cannot be run: {error.strerror}", final=True)
@@ -130,9 +134,9 @@ class LocalDaemon(Daemon):
             return Ended(f"it was not ready after {self._timeout:g} s", final=False)
         return Ended("", final=not self.version)  # Java refuses its flags, or the source; else somebody killed it
 
-    def _spawn(self, port: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            self._launch.command(port),
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -229,7 +233,7 @@ class LocalDaemon(Daemon):
         cpu, resident = process_figures(pid) if pid is not None else (0.0, 0.0)
         return super().figures() | {
             "pid": pid,
-            "cpu_seconds": self._cpu_before + cpu,
+            "busy_seconds": self._cpu_before + cpu,
             "rss_mib": resident,
             "start_seconds": self.start_seconds,
             "log": str(self.log),
