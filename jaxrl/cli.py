@@ -46,6 +46,7 @@ COMMANDS = {
     "export": Command("jaxrl.export", "", "write a policy file for inference"),
     "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
     "verify": Command("", "", "replay recorded games against the rules"),
+    "forge": Command("", "", "record, read and replay games of Forge (Magic)"),
     "benchmark": Command("jaxrl.benchmark", "", "measure environment and training speed", True),
     "compare": Command("jaxrl.compare_runs", "", "quality gate: is run B faster than run A, and as strong?"),
     "diagnose": Command("jaxrl.diagnose", "", "report where the time goes on this machine", True),
@@ -97,7 +98,7 @@ def _run(argv: list[str]) -> int:
     command = COMMANDS[name]
     if command.devices:
         _prepare_devices(name, rest)
-    elif name != "config":
+    elif name not in ("config", "forge"):
         # Evaluation and tournaments spread their games over all cores; the others play one game.
         devices = xla.cores() if name in ("evaluate", "tournament") else 1
         xla.set_flags(devices, deterministic=False, fusion=_fusion(_game(name, rest)))
@@ -120,12 +121,15 @@ def _run(argv: list[str]) -> int:
 
 
 def _module(name: str, rest: list[str], parser: argparse.ArgumentParser):
-    """The module of a command; `verify` belongs to a game and is found beside it."""
-    if name != "verify":
+    """The module of a command; those that belong to a game are found beside it."""
+    if COMMANDS[name].module:
         return importlib.import_module(COMMANDS[name].module)
-    parser.add_argument("game", help="a registered game, e.g. skull_king")
     from envs import registry
 
+    if name != "verify":  # commands of one game, which the game knows
+        parser.add_argument("command", help="what to do")
+        return registry.game_module(name, "commands").module(rest[0] if rest else "")
+    parser.add_argument("game", help="a registered game, e.g. skull_king")
     if not rest or rest[0].startswith("-"):
         raise UserError(f"verify needs a game first: {', '.join(registry.registered())}.")
     return registry.game_module(rest[0], "verify")

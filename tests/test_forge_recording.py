@@ -6,16 +6,13 @@ import gzip
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
 from envs.errors import UserError
 from envs.forge import recording
-from envs.forge.recorder import Recorder
 from envs.forge.recording import Folder, NewGame, Writer
-from envs.forge.replay_faults import Fault
-from tests.forge_conversations import Client, made_up, serving
+from tests.forge_conversations import made_up
 
 GAMES = [made_up(seed=seed, decisions=5 + 40 * seed) for seed in range(4)]
 
@@ -163,41 +160,7 @@ def test_deck_names():
     assert [recording.deck_name(each) for each in ("a", "/x/y z.dck", "c:\\d\\e.dck")] == ["a", "y z", "e"]
 
 
-# ---- the relay ------------------------------------------------------------------------------------------------------
-
-
-def test_a_relay_passes_on_and_writes_down(tmp_path):
-    games = [made_up(seed=1), made_up(seed=2)]
-    with serving(games) as server, Recorder(tmp_path) as recorder:
-        port = recorder.relay("127.0.0.1", server.ports[0])
-        with Client(port) as client:
-            assert client.ask("HELLO 1") == "HELLO 1 forge=1.0"
-            for game in games:
-                answers = iter([line[2:].decode() for line in game.lines[1:] if line.startswith(b"> ")])
-                assert client.play(game.lines[0][2:].decode(), lambda line, a=answers: next(a))[-1].startswith("GAME_R")
-                assert client.ask("PING") == "PONG"
-            client.play("NEWGAME a b -i -a -s 3", lambda line: "QUIT" if '"decision_id":4,' in line else "0")
-        while recorder.games < 3:
-            time.sleep(0.01)
-    first, second, third = recording.read(*recording.find([tmp_path]))
-    assert (first.lines, second.lines) == (games[0].lines, games[1].lines)
-    assert first.meta == {"forge": "1.0", "protocol": 1, "decks": ["a", "b"], "seed": 1, "options": "-i -a"}
-    assert not third.complete and third.lines[-1].startswith(b"< DECISION") and b'"decision_id":4,' in third.lines[-1]
-
-
-@pytest.mark.parametrize("kind", ["close", "half", "long", "utf8"])
-def test_a_relay_passes_on_what_is_broken(tmp_path, kind):
-    fault = Fault(kind, decision=3)
-    with serving([made_up()], faults=[fault]) as server, Client(server.ports[0]) as client:
-        expected = client.play("NEWGAME a b -i -a -s 1")
-    with serving([made_up()], faults=[fault]) as server, Recorder(tmp_path) as recorder:
-        with Client(recorder.relay("127.0.0.1", server.ports[0])) as client:
-            assert client.play("NEWGAME a b -i -a -s 1") == expected
-
-
-def test_a_relay_to_nowhere_closes(tmp_path):
-    with serving([made_up()]) as server:
-        port = server.ports[0]
-    with Recorder(tmp_path) as recorder, Client(recorder.relay("127.0.0.1", port)) as client:
-        assert client.hear() is None
-    assert list(tmp_path.iterdir()) == []
+def test_what_is_known_from_the_lines():
+    game = made_up(("a", "b"), 7)
+    assert recording.meta_of(game.lines, "1.0") == game.meta
+    assert recording.meta_of([b"> NEWGAME /x/a.dck b -o -q -s 3"])["seed"] == 3

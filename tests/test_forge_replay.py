@@ -41,7 +41,7 @@ def test_commands():
         assert client.ask("HELLO 1") == "HELLO 1 forge=1.0"
         assert client.ask("PING") == "PONG"
         assert client.ask("STATUS") == "FORGE DAEMON STATUS"
-        assert [client.hear() for _ in range(5)][0] == "  Active games: 0"
+        assert [client.hear() for _ in range(7)][0] == "  Active games: 0"
         assert client.ask("DANCE") == "ERROR: unknown command DANCE"
         assert client.ask("3") == "ERROR: no decision is awaited"
         assert client.ask("NEWGAME a").startswith("ERROR: ")
@@ -74,7 +74,7 @@ def test_commands_between_decision_and_answer():
         assert client.ask("PING") == "PONG" and other.ask("PING") == "PONG"
         client.say(NEWGAME)  # waits for its turn
         other.say("STATUS")
-        assert [other.hear() for _ in range(6)][1:4:2] == ["  Active games: 1", "  Waiting: 1"]
+        assert [other.hear() for _ in range(8)][1:4:2] == ["  Active games: 1", "  Waiting: 1"]
         assert '"decision_id":2' in client.ask("0")
         for _ in range(9):
             client.say("0")
@@ -115,7 +115,7 @@ def test_one_game_at_a_time_for_each_daemon():
                 time.sleep(0.05)
             assert first.hear() and elsewhere.hear()
             first.say("STATUS")
-            assert [first.hear() for _ in range(7)][-2] == "  Waiting: 2"
+            assert "  Waiting: 2" in [first.hear() for _ in range(8)]
             second.socket.settimeout(0.2)
             with pytest.raises(TimeoutError):
                 second.socket.recv(1)

@@ -123,6 +123,18 @@ def deck_name(deck: str) -> str:
     return re.split(r"[/\\]", deck)[-1].removesuffix(".dck")
 
 
+def meta_of(lines: list[bytes], forge: str = "") -> dict[str, Any]:
+    """What is known about a game from its lines, which begin with NEWGAME."""
+    asked = parse_newgame(lines[0][len(CLIENT) :].decode(errors="replace"))
+    seeds = [line for line in lines[:4] if line.startswith(b"< SEED:")]
+    return {
+        "forge": forge,
+        "decks": [deck_name(deck) for deck in asked.decks],
+        "seed": int(seeds[0].split(b":")[1]) if seeds else asked.seed,
+        "options": asked.options,
+    }
+
+
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
@@ -132,11 +144,11 @@ class Writer:
     Use `begin`, then `sent` and `received` for every line, then `end`.
     """
 
-    def __init__(self, path: str | Path):
-        """A new file; an old one of that name is replaced."""
+    def __init__(self, path: str | Path, xz: bool | None = None):
+        """A new file; an old one of that name is replaced. `xz`: not as its name says."""
         self.path = Path(path)
         self.written = 0  # bytes before compression
-        self._xz = self.path.name.endswith(".xz")
+        self._xz = self.path.name.endswith(".xz") if xz is None else xz
         self._lines = 0  # since the last flush
         self._pack: Any = None
         try:

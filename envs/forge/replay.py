@@ -42,6 +42,8 @@ STATUS = """FORGE DAEMON STATUS
   Waiting: {waiting}
   Memory: 0MB / 0MB
   Max concurrent: 1
+  Decisions: {decisions}
+  Bytes: {bytes}
 """
 
 
@@ -93,7 +95,8 @@ def seat_of(text: bytes) -> int:
 class Server:
     """What the core's loop asks: which recording, what to say to commands, when something goes wrong.
 
-    Each daemon plays one game at a time, as the real one does; others wait for their turn.
+    Each daemon plays one game at a time, as the real one does; others wait for their turn. STATUS also says how many
+    decisions and bytes the whole server has sent.
     """
 
     def __init__(self, conversations: Sequence[Conversation], *, strict: bool = False, faults: Iterable[Fault] = ()):
@@ -136,7 +139,13 @@ class Server:
             self.core.say(connection, b"PONG\n")
         elif name == b"STATUS":
             active = int(self.playing[daemon] >= 0)
-            text = STATUS.format(active=active, games=self.games, waiting=len(self.waiting[daemon]))
+            text = STATUS.format(
+                active=active,
+                games=self.games,
+                waiting=len(self.waiting[daemon]),
+                decisions=self.core.decisions,
+                bytes=self.core.bytes_out,
+            )
             self.core.say(connection, text.encode())
         elif name == b"QUIT":
             self.core.drop(connection)

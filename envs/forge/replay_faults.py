@@ -44,7 +44,7 @@ class Fault:
     Attributes:
       kind: one of KINDS.
       game: the number of the game, from 1 in the order in which the server begins them; 0: any.
-      decision: which of its decisions is hit, from 1; a shorter game is left alone.
+      decision: which of its decisions is hit, from 1; a shorter game is left alone. An observed game is hit as a whole.
       times: how often it happens in all; 0: every time.
       rate: if not 0, `game` and `decision` do not count: each decision is hit with this probability.
       seconds: see KINDS.
@@ -80,7 +80,7 @@ class Mischief:
         self.armed.pop(connection, None)
         first, chosen = -1, -1
         for number, fault in enumerate(self.faults):
-            place = self._place(number, fault, self.server.tapes[tape].slices.count - 1)
+            place = self._place(number, fault, max(1, self.server.tapes[tape].slices.count - 1))
             if place >= 0 and (first < 0 or place < first):
                 first, chosen = place, number
         if chosen < 0:

@@ -1,0 +1,32 @@
+"""The commands of `jaxrl forge …`: recording games, reading them, and serving them in place of a daemon."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import types
+
+from envs.errors import UserError, nearest
+
+COMMANDS = {
+    "record": "envs.forge.watch",
+    "story": "envs.forge.story",
+    "replay": "envs.forge.replay",
+}
+
+
+def module(name: str) -> types.ModuleType:
+    """The module of a command, with `add_arguments` and `main`; raises UserError if there is no such command."""
+    if name in ("-h", "--help"):
+        return sys.modules[__name__]
+    if not name or name.startswith("-"):
+        raise UserError(f"forge needs a command first: {', '.join(COMMANDS)} (e.g. `jaxrl forge record --help`).")
+    if name not in COMMANDS:
+        raise UserError(f"there is no command `jaxrl forge {name}`: {nearest(name, COMMANDS)}")
+    return importlib.import_module(COMMANDS[name])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Of `jaxrl forge --help`, which names the commands."""
+    parser.epilog = f"commands: {', '.join(COMMANDS)}; each has its own --help"

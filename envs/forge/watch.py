@@ -1,0 +1,234 @@
+"""Forge's AI playing against itself, watched and written down: what it decides where, for imitation.
+
+    jaxrl forge record --games 500 --decks aggro,counterspells --out recorded
+
+Every game is a file of its own in the folder; games that are there already are not played again, so that an
+interrupted recording is continued by the same command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from envs.errors import UserError
+from envs.forge import recording
+from envs.forge.find import DECKS
+from envs.forge.fleet import Fleet
+from envs.forge.recording import Conversation, Writer, meta_of, quoted
+from envs.forge.settings import AUTO, Deployment
+from envs.forge.wire import LinkError
+
+ATTEMPTS = 3  # at a game whose daemon goes wrong
+REPORT_SECONDS = 30.0
+LIMIT_SECONDS = 120  # of computing, for a game
+
+
+class Job(NamedTuple):
+    """One game to be watched."""
+
+    decks: tuple[str, str]
+    profiles: tuple[str, str]  # of Forge's AI, "" for its default
+    seed: int
+
+    @property
+    def file(self) -> str:
+        """The name of its recording."""
+        names = [
+            recording.deck_name(deck) + (f"({profile})" if profile else "")
+            for deck, profile in zip(self.decks, self.profiles, strict=True)
+        ]
+        return f"{self.seed:06d} {' vs '.join(names)}{recording.SUFFIXES[1]}".replace(" ", "_")
+
+
+class Tally:
+    """What was recorded so far; threads add to it."""
+
+    def __init__(self, games: int):
+        self.games, self.done, self.kept, self.failed = games, 0, 0, 0
+        self.decisions = self.raw = self.packed = 0
+        self.began = time.monotonic()
+        self.lock = threading.Lock()
+
+    def add(self, conversation: Conversation, packed: int) -> None:
+        """One more game."""
+        with self.lock:
+            self.done += 1
+            self.decisions += sum(line.startswith(b"< INFO:") for line in conversation.lines)
+            self.raw += sum(map(len, conversation.lines))
+            self.packed += packed
+
+    def __str__(self) -> str:
+        seconds = time.monotonic() - self.began
+        text = f"{self.kept + self.done} of {self.games} games"
+        if self.done:
+            text += (
+                f", {self.done / seconds:.2f} a second, {self.decisions / self.done:.0f} decisions a game, "
+                f"{self.packed / self.done / 1000:.1f} kB a game (of {self.raw / self.done / 1e6:.2f} MB)"
+            )
+        return text + (f", {self.failed} given up" if self.failed else "")
+
+
+def jobs(decks: Sequence[str], profiles: Sequence[str], games: int, seed: int = 0) -> list[Job]:
+    """The games to watch: every ordered pair of different decks in turn (of one deck: against itself), and of profiles.
+
+    Args:
+      decks: names or paths.
+      profiles: of Forge's AI; "" is its default.
+      games: how many.
+      seed: of the first game; the next ones have the numbers after it.
+    """
+    pairs = list(itertools.permutations(decks, 2)) or [(decks[0], decks[0])]
+    held = list(itertools.product(profiles or [""], repeat=2))
+    both = itertools.cycle([(pair, who) for who in held for pair in pairs])
+    return [Job((a, b), (p, q), seed + i) for i, ((a, b), (p, q)) in zip(range(games), both, strict=False)]
+
+
+def newgame(job: Job, passes: bool = False) -> str:
+    """The command that starts a game; `passes`: also with the decisions in which passing is the only choice."""
+    parts = ["NEWGAME", *(quoted(deck_argument(deck)) for deck in job.decks), "-o", *([] if passes else ["-a"])]
+    if any(job.profiles):
+        parts += ["-A", quoted(",".join(profile or "Default" for profile in job.profiles))]
+    return " ".join([*parts, "-c", str(LIMIT_SECONDS), "-s", str(job.seed)])
+
+
+def deck_argument(deck: str) -> str:
+    """A deck as the daemon finds it: a file here by its whole path, else the name, in the daemon's own folder."""
+    for path in (Path(deck).expanduser(), Path(f"{deck}.dck").expanduser(), DECKS / f"{deck}.dck"):
+        if path.is_file():
+            return str(path.absolute())
+    return deck
+
+
+def play(fleet: Fleet, command: str, seconds: float) -> Conversation:
+    """Plays a game that nobody is asked in.
+
+    Raises:
+      UserError: the daemon refuses it, or it went wrong several times.
+    """
+    problem: Exception | None = None
+    for attempt in range(ATTEMPTS):
+        lease = fleet.lease(replay=attempt > 0)
+        began, lines = time.monotonic(), [recording.CLIENT + command.encode()]
+        try:
+            lease.link.send_line(command)
+            while not lines[-1].startswith(b"< GAME_RESULT:"):
+                line = lease.link.receive_line(seconds)
+                if len(lines) == 1 and line.startswith(b"ERROR:"):
+                    fleet.release(lease, finished=False)
+                    raise UserError(f"Forge refuses a game: {line.decode()[7:]}")
+                lines.append(recording.DAEMON + line)
+        except LinkError as error:
+            problem = error
+            fleet.failed(lease, str(error.kind))
+            continue
+        version = getattr(lease.daemon, "version", "")
+        fleet.release(lease)
+        fleet.game_finished(time.monotonic() - began, "draw" if b" Draw in " in lines[-1] else "won")
+        return Conversation(meta_of(lines, version), lines, True)
+    raise UserError(f"a game failed {ATTEMPTS} times ({problem}): {command}")
+
+
+def save(path: Path, conversation: Conversation) -> int:
+    """Writes a game in one go, so that a file that is there is a whole one; returns its size."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with Writer(part, xz=True) as writer:
+        writer.copy(conversation)
+    os.replace(part, path)
+    return path.stat().st_size
+
+
+def record(fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = False) -> Iterator[Tally]:
+    """Plays and writes all games that are not there yet; yields how far it is, now and then and at the end.
+
+    Raises:
+      UserError: a game is refused, or daemons go wrong for good.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tally = Tally(len(wanted))
+    left: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    for job in wanted:
+        if (folder / job.file).exists():
+            tally.kept += 1
+        else:
+            left.put(job)
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            while not errors:
+                job = left.get_nowait()
+                found = play(fleet, newgame(job, passes), fleet.deployment.decision_timeout)
+                tally.add(found, save(folder / job.file, found))
+        except queue.Empty:
+            pass
+        except BaseException as error:
+            errors.append(error)
+
+    fleet.start()
+    count = min(max(1, fleet.capacity), max(1, left.qsize()))
+    threads = [threading.Thread(target=work, name=f"forge watcher {i}", daemon=True) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    reported = time.monotonic()
+    while any(thread.is_alive() for thread in threads):
+        threads[0].join(0.2)
+        if time.monotonic() - reported > REPORT_SECONDS:
+            reported = time.monotonic()
+            yield tally
+    if errors:
+        raise errors[0]
+    yield tally
+
+
+# ---- jaxrl forge record ---------------------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl forge record`."""
+    parser.add_argument("--games", type=int, default=100, help="how many, with those that are there (default: 100)")
+    parser.add_argument("--decks", default="aggro,counterspells", metavar="A,B", help="decks, by name or path")
+    parser.add_argument("--profile", default="", metavar="P,Q", help="profiles of Forge's AI (default: its default)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first game (default: 0)")
+    parser.add_argument("--out", default="recorded", metavar="DIR", help="where to write (default: recorded)")
+    parser.add_argument("--passes", action="store_true", help="also decisions in which passing is the only choice")
+    add_deployment(parser)
+
+
+def add_deployment(parser: argparse.ArgumentParser) -> None:
+    """Where Forge is and how it runs; the same as the section `forge` of a configuration."""
+    parser.add_argument("--home", default="", help="folder of a Forge release (default: FORGE_HOME)")
+    parser.add_argument("--java", default="", help="the java of a JDK (default: JAVA_HOME, then PATH)")
+    parser.add_argument("--daemons", default=AUTO, metavar="N", help="JVMs, or host:port,… (default: cores - 1)")
+    parser.add_argument("--jvm", default="serial", help="flags of the JVMs: serial, parallel or g1 (default: serial)")
+    parser.add_argument("--port", type=int, default=Deployment.port, help="of the first JVM (default: %(default)s)")
+
+
+def deployment_of(args: argparse.Namespace) -> Deployment:
+    """The deployment that the options describe."""
+    daemons: Any = args.daemons
+    if daemons.isdigit():
+        daemons = int(daemons)
+    elif daemons != AUTO:
+        daemons = tuple(daemons.split(","))
+    return Deployment(home=args.home, java=args.java, daemons=daemons, profile=args.jvm, port=args.port)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Records games."""
+    decks = [deck for deck in args.decks.split(",") if deck]
+    if args.games < 1 or not decks:
+        raise UserError("record needs at least one game and one deck: --games 100 --decks aggro,counterspells.")
+    wanted = jobs(decks, args.profile.split(",") if args.profile else [], args.games, args.seed)
+    folder = Path(args.out).expanduser()
+    with Fleet(deployment_of(args)) as fleet:
+        for tally in record(fleet, wanted, folder, args.passes):
+            print(f"{folder}: {tally}", flush=True)
+    return 0

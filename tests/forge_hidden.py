@@ -1,0 +1,144 @@
+"""What a seat is told and must not be: a check of conversations in which the client holds both seats.
+
+`leaks(conversation)` knows each hand from that seat's own decisions, and looks at every line to the other seat. A card
+may be named to a seat once it was in its own hand, in a public zone or on the stack, was revealed to it, or was offered
+to it by an effect that searches or looks at cards.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from envs.forge.recording import Conversation
+
+PUBLIC = ("battlefield", "graveyard", "exile")
+LOOKING = ("choose_cards", "choose_entity", "choose_targets", "order", "scry")  # decisions that may show hidden cards
+Json = dict[str, Any]
+
+
+class Line:
+    """A line of the daemon, to one seat."""
+
+    def __init__(self, number: int, text: str, answer: str):
+        self.number, self.text, self.answer = number, text, answer
+        self.fields: Json = json.loads(text.partition(":")[2])
+        self.seat: int = self.fields["seat"]
+        self.asks = text.startswith("DECISION:")
+        self.state: Json = self.fields.get("game_state", {})
+
+    @property
+    def hand(self) -> dict[int, str]:
+        """The hand of the seat itself, name by id."""
+        own = [each for each in self.state.get("players", []) if each["seat"] == self.seat]
+        return {card["id"]: card["name"] for card in own[0].get("hand", [])} if own else {}
+
+    def shown(self) -> dict[int, str]:
+        """The cards that the line may tell of for themselves, name by id."""
+        found = dict(self.hand)
+        for player in self.state.get("players", []):
+            found |= {card["id"]: card["name"] for zone in PUBLIC for card in player[zone]}
+        found |= {item["card_id"]: item["name"] for item in self.state.get("stack", [])}
+        if not self.asks:  # a reveal
+            found |= {card["id"]: card["name"] for card in self.fields.get("cards", [])}
+        elif self.fields["decision_type"] in LOOKING:
+            found |= {each["id"]: each["name"] for each in self.fields.get("options", []) if "card" in each}
+        return found
+
+
+def lines_of(conversation: Conversation) -> list[Line]:
+    """The lines of a conversation that tell a seat something."""
+    found = []
+    for number, line in enumerate(conversation.lines):
+        if line.startswith((b"< DECISION:", b"< INFO:")):
+            after = conversation.lines[number + 1] if number + 1 < len(conversation.lines) else b""
+            found.append(Line(number, line[2:].decode(), after[2:].decode() if after.startswith(b"> ") else ""))
+    return found
+
+
+def ids_in(value: Any, key: str = "") -> Iterator[int]:
+    """Every id of a card in a line, wherever it stands."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name in ("id", "card_id", "attacker", "attached_to"):
+                if value.get("kind") != "player" and each >= 0:
+                    yield each
+            elif name in ("attachments",) or (name == "blockers" and "attacker" in value):
+                yield from each
+            else:
+                yield from ids_in(each, name)
+    elif isinstance(value, list):
+        for each in value:
+            yield from ids_in(each, key)
+
+
+def leaks(conversation: Conversation) -> list[str]:
+    """What is wrong with a conversation, in words."""
+    lines, found = lines_of(conversation), []
+    owned = names_by_owner(lines)
+    known: tuple[dict[int, str], dict[int, str]] = ({}, {})  # by seat: the cards it has been told of
+    for place, line in enumerate(lines):
+        seat, where = line.seat, f"line {line.number + 1}, to seat {line.seat}"
+        for player in line.state.get("players", []):
+            if ("hand" in player) != (player["seat"] == seat) or "library" in player:
+                found.append(f"{where}: shows the cards of a hand or a library of seat {player['seat']}")
+        if line.state and line.state["you"] != seat:
+            found.append(f"{where}: is the view of seat {line.state['you']}")
+        shown = line.shown()
+        hidden = hand_around(lines, place, 1 - seat)
+        offered = {each["id"] for each in line.fields.get("options", []) if each.get("zone") == "Hand"}
+        for card in hidden.keys() & set(ids_in(line.fields)) - known[seat].keys() - offered:
+            if line.asks:  # not a reveal
+                found.append(f"{where}: {hidden[card]} ({card}) is in the other hand")
+        known[seat].update(shown)
+        for card in set(ids_in(line.fields)) - known[seat].keys():
+            found.append(f"{where}: card {card} was never shown to this seat")
+        names = owned[1 - seat] - owned[seat] - set(known[seat].values())
+        found += [
+            f"{where}: names {name}" for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line.text)
+        ]
+    return found + looked_at(lines)
+
+
+def names_by_owner(lines: list[Line]) -> tuple[set[str], set[str]]:
+    """The names of all cards of each player that anybody has seen."""
+    found: tuple[set[str], set[str]] = (set(), set())
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if value.get("name") and value.get("owner") in (0, 1):
+                found[value["owner"]].add(value["name"])
+            for each in value.values():
+                walk(each)
+        elif isinstance(value, list):
+            for each in value:
+                walk(each)
+
+    for line in lines:
+        walk(line.fields)
+    return found
+
+
+def hand_around(lines: list[Line], place: int, seat: int) -> dict[int, str]:
+    """The cards that a seat holds before and after a line, without the one it has just played."""
+    before = next((each for each in reversed(lines[:place]) if each.asks and each.seat == seat), None)
+    after = next((each for each in lines[place:] if each.asks and each.seat == seat), None)
+    if before is None or after is None:
+        return {}
+    actions = before.fields.get("actions", [])
+    played = actions[int(before.answer)]["card_id"] if actions and re.fullmatch(r"\d+", before.answer) else -1
+    return {card: name for card, name in before.hand.items() if card in after.hand and card != played}
+
+
+def looked_at(lines: list[Line]) -> list[str]:
+    """Cards that one seat scries and the other is told of at the same moment."""
+    found = []
+    for before, line in zip(lines, lines[1:], strict=False):
+        if line.fields.get("decision_type") == "scry" and not before.asks and before.seat != line.seat:
+            cards = {each["id"] for each in line.fields["options"]} & {each["id"] for each in before.fields["cards"]}
+            found += [
+                f"line {before.number + 1}: tells seat {before.seat} of {card}, which is scried" for card in cards
+            ]
+    return found

@@ -1,0 +1,112 @@
+"""Recording Forge's AI against itself: which games, each written once and whole, and that faults cost nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from envs.errors import UserError
+from envs.forge import commands, recording, watch
+from envs.forge.find import DECKS
+from envs.forge.fleet import Fleet
+from envs.forge.replay_faults import Fault
+from envs.forge.settings import Deployment
+from envs.forge.watch import Job
+from jaxrl.cli import main
+from tests.forge_conversations import GOLDEN, serving
+
+OBSERVED = list(recording.read(GOLDEN / "observed.forge.gz"))
+
+
+def body(conversation):
+    """The lines behind NEWGAME, GAME_START and SEED."""
+    return conversation.lines[3:]
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Records with a replay server; gives the last tally, and the games by file."""
+
+    def run(wanted, faults=()):
+        with serving(OBSERVED, daemons=2, faults=faults) as server:
+            addresses = tuple(f"127.0.0.1:{port}" for port in server.ports)
+            with Fleet(Deployment(daemons=addresses, decision_timeout=2.0)) as fleet:
+                *_, tally = watch.record(fleet, wanted, tmp_path)
+            games = {path.name: next(recording.read(path)) for path in recording.find([tmp_path])}
+            return tally, games, server.games
+
+    return run
+
+
+def test_which_games_are_watched():
+    found = watch.jobs(["a", "b"], ["", "Reckless"], 9, seed=5)
+    assert [job.seed for job in found] == list(range(5, 14))
+    assert [job.decks for job in found[:3]] == [("a", "b"), ("b", "a"), ("a", "b")]
+    assert {job.profiles for job in found} == {(p, q) for p in ("", "Reckless") for q in ("", "Reckless")}
+    assert len({(job.decks, job.profiles) for job in found}) == 8 and len({job.file for job in found}) == 9
+    assert watch.jobs(["x/my deck.dck"], [], 1) == [Job(("x/my deck.dck", "x/my deck.dck"), ("", ""), 0)]
+    assert watch.jobs(["x/my deck.dck"], [], 1)[0].file == "000000_my_deck_vs_my_deck.forge.xz"
+
+
+def test_commands_for_the_daemon(tmp_path):
+    (tmp_path / "my deck.dck").write_text("[Main]\n60 Plains\n")
+    job = Job(("aggro", str(tmp_path / "my deck")), ("", "Reckless"), 3)
+    assert recording.words(watch.newgame(job)) == [
+        *("NEWGAME", str(DECKS / "aggro.dck"), str(tmp_path / "my deck.dck")),
+        *("-o", "-a", "-A", "Default,Reckless", "-c", "120", "-s", "3"),
+    ]
+    assert watch.newgame(Job(("far", "away"), ("", ""), 0), passes=True) == "NEWGAME far away -o -c 120 -s 0"
+
+
+def test_games_are_written_once_and_whole(recorded, tmp_path):
+    wanted = watch.jobs(["aggro", "counterspells"], [], 6)
+    tally, games, played = recorded(wanted[:4])
+    assert (tally.done, tally.kept, played) == (4, 0, 4) and set(games) == {job.file for job in wanted[:4]}
+    for game in games.values():
+        assert game.complete and body(game) in [body(each) for each in OBSERVED]
+        assert game.meta["options"] == "-o -a -c 120" and list(game.decisions())
+    tally, games, played = recorded(wanted)  # goes on where it stopped
+    assert (tally.done, tally.kept, played) == (2, 4, 2) and set(games) == {job.file for job in wanted}
+    assert "6 of 6 games" in str(tally) and "kB a game" in str(tally)
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("kind", ["close", "half", "silent"])
+def test_a_daemon_that_goes_wrong_costs_nothing(recorded, kind):
+    wanted = watch.jobs(["aggro", "counterspells"], [], 4)
+    _, clean, _ = recorded(wanted[:2])
+    _, games, played = recorded(wanted, faults=[Fault(kind, game=2)])
+    assert played == 3  # one of two twice
+    assert len(games) == 4 and all(game.complete for game in games.values())
+    assert {name: games[name].lines for name in clean} == {name: game.lines for name, game in clean.items()}
+
+
+def test_a_game_that_is_refused_or_always_fails_ends_it(recorded):
+    wanted = watch.jobs(["aggro", "counterspells"], [], 3)
+    with pytest.raises(UserError, match="Forge refuses a game: no deck of that name"):
+        recorded(wanted, faults=[Fault("refuse", times=0)])
+    with pytest.raises(UserError, match="a game failed 3 times"):
+        recorded(wanted, faults=[Fault("close", times=0)])
+
+
+def test_the_command_line(tmp_path, capsys):
+    with serving(OBSERVED) as server:
+        out, place = str(tmp_path / "out"), f"127.0.0.1:{server.ports[0]}"
+        assert main(["forge", "record", "--games", "2", "--out", out, "--daemons", place]) == 0
+        assert "out: 2 of 2 games" in capsys.readouterr().out
+    assert main(["forge", "story", out, "--game", "2"]) == 0
+    assert "Result: Ai(" in capsys.readouterr().out
+    for wrong, says in (
+        (["forge"], "forge needs a command first: record, story, replay"),
+        (["forge", "stroy"], "did you mean 'story'"),
+        (["forge", "record", "--games", "0"], "at least one game"),
+        (["forge", "record", "--daemons", "nowhere"], "host:port"),
+        (["forge", "story", str(tmp_path / "missing")], "there is no recording"),
+        (["forge", "replay", str(tmp_path / "missing")], "there is no recording"),
+    ):
+        assert main(wrong) == 2
+        assert says in capsys.readouterr().err
+
+
+def test_commands_exist():
+    for name in (*commands.COMMANDS,):
+        assert callable(commands.module(name).main) and callable(commands.module(name).add_arguments)
