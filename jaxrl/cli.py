@@ -41,6 +41,7 @@ COMMANDS = {
         "jaxrl.league.exploitability", "", "train best responses to a run: approximate exploitability", True
     ),
     "distill": Command("jaxrl.distill", "", "teach a run's network what a search finds"),
+    "imitate": Command("jaxrl.imitate", "", "teach a network to play as in recorded games"),
     "play": Command("jaxrl.play", "", "sit at the table with a trained agent"),
     "film": Command("jaxrl.film", "", "write a game as an animated picture"),
     "export": Command("jaxrl.export", "", "write a policy file for inference"),

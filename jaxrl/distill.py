@@ -27,7 +27,6 @@ from envs.errors import UserError
 from jaxrl import checkpoint, xla
 from jaxrl import config as configs
 from jaxrl.config import Config
-from jaxrl.distributions import mask_logits
 from jaxrl.evaluate import bot_players, opponent_names
 from jaxrl.match import GameKeys, Player, bot_player, play_match
 from jaxrl.networks.factory import Network, make_network
@@ -55,19 +54,10 @@ from jaxrl.search.command import (
 )
 from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams, switch_policy
+from jaxrl.supervised import Lessons, Losses, make_step
 from jaxrl.trainer import HostState
 
 VALUE_HELP = "weight of the value loss; values are learnt in the game as evaluated (default: 0.5)"
-
-
-class Lessons(NamedTuple):
-    """Searched decisions, every leaf with the leading axis N."""
-
-    observation: PyTree
-    mask: jax.Array  # bool[N, A]
-    policy: jax.Array  # f32[N, A], the improved policy
-    value: jax.Array  # f32[N], the return of the rest of the game for the seat
-    weight: jax.Array  # f32[N], 0 = nothing was searched there
 
 
 class Collected(NamedTuple):
@@ -75,13 +65,6 @@ class Collected(NamedTuple):
 
     lessons: Lessons
     mean_return: jax.Array  # f32[], of the searching seat
-
-
-class Losses(NamedTuple):
-    """Means over lessons, f32[]."""
-
-    policy: jax.Array  # cross-entropy less the entropy of the improved policies: 0 = nothing left to learn
-    value: jax.Array  # squared error
 
 
 def collect_games(
@@ -141,19 +124,7 @@ def make_learner(
     network: Network, epochs: int, minibatch: int, learning_rate: float, value_coef: float
 ) -> Callable[[PyTree, Any, Lessons, Key], tuple[PyTree, Any, Losses]]:
     """A function (params, optimizer state, lessons, key) -> both after `epochs` passes in shuffled minibatches."""
-
-    def loss_of(params: PyTree, lessons: Lessons) -> tuple[jax.Array, Losses]:
-        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, lessons.observation, lessons.mask)
-        log_policy = jax.nn.log_softmax(mask_logits(logits, lessons.mask))
-        target = jnp.where(lessons.mask, lessons.policy, 0.0)
-        known = jnp.where(target > 0, jnp.log(jnp.maximum(target, 1e-30)), 0.0)
-        gap = jnp.sum(target * (known - jnp.where(lessons.mask, log_policy, 0.0)), axis=-1)
-        total = jnp.maximum(jnp.sum(lessons.weight), 1.0)
-        losses = Losses(
-            policy=jnp.sum(lessons.weight * gap) / total,
-            value=jnp.sum(lessons.weight * jnp.square(value - lessons.value)) / total,
-        )
-        return losses.policy + value_coef * losses.value, losses
+    teach = make_step(network, learning_rate, value_coef)
 
     def learn(params: PyTree, opt_state: Any, lessons: Lessons, key: Key) -> tuple[PyTree, Any, Losses]:
         count = lessons.weight.shape[0]
@@ -161,10 +132,8 @@ def make_learner(
         batches = count // size
 
         def step(carry: tuple[PyTree, Any], batch: Lessons) -> tuple[tuple[PyTree, Any], Losses]:
-            params, opt_state = carry
-            gradient, losses = jax.grad(loss_of, has_aux=True)(params, batch)
-            gradient, _ = optimizer.clip_by_global_norm(gradient, jnp.float32(1.0))
-            return optimizer.apply(params, opt_state, gradient, jnp.float32(learning_rate), jnp.float32(1e-8)), losses
+            params, opt_state, losses = teach(*carry, batch)
+            return (params, opt_state), losses
 
         def one(carry: tuple[PyTree, Any], index: jax.Array) -> tuple[tuple[PyTree, Any], tuple[Losses, jax.Array]]:
             batch = jax.tree.map(lambda leaf: leaf[index], lessons)

@@ -64,6 +64,11 @@ class RunDirectory:
         return self.path / "exploitability.json"
 
     @property
+    def imitation_file(self) -> Path:
+        """How well `jaxrl imitate` has taught the first parameters of this run."""
+        return self.path / "imitation.json"
+
+    @property
     def best_file(self) -> Path:
         """Which checkpoint had the best evaluation during training."""
         return self.path / "best.json"

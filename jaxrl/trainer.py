@@ -370,6 +370,11 @@ def resume_add_arguments(parser: argparse.ArgumentParser) -> None:
 def resume_main(args: argparse.Namespace) -> int:
     """`jaxrl resume`: an existing run, exactly where its newest checkpoint left it."""
     run = find_run(args.run)
+    if run.imitation_file.exists():
+        raise UserError(
+            f"run {run.name!r} was taught by jaxrl imitate and plays no games yet: begin a training with "
+            f"`jaxrl train --config {run.config_file} --name NAME train.from_run={run.path}`."
+        )
     overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
     config = configs.load(run.config_file, overrides)
     return run_training(config, run, resume=True)

@@ -76,6 +76,7 @@ class HostGame(abc.ABC):
         is cheap to step only where its game is alive, so matches are played by a pool too, not by `HostEnv`.
       delegated: actions A .. A + delegated - 1, which are in no mask and which only bots choose: from such an action on
         the engine holds the seat itself.
+      recordings: how the names of files with recorded games end (`demonstrations`); empty: in any way.
       varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
         `HostEnv` deals all of them.
     """
@@ -94,6 +95,7 @@ class HostGame(abc.ABC):
     perfect_information: bool = False
     remote: bool = False
     delegated: int = 0
+    recordings: tuple[str, ...] = ()
     varieties: int = 1
 
     @abc.abstractmethod

@@ -1,0 +1,183 @@
+"""Recorded games in memory, to learn from: every question, what was answered, and how the game ended.
+
+Observations of games with many things are mostly zeros: what is not zero is kept with its place, exactly, and only
+minibatches are written out. Shape letters: N questions, F features, A actions, B questions of a minibatch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from envs.errors import UserError
+from envs.host.core import Demonstrations, HostGame
+
+
+class Batch(NamedTuple):
+    """Some questions, written out."""
+
+    observation: np.ndarray  # f32[B, F]
+    mask: np.ndarray  # bool[B, A]
+    action: np.ndarray  # i32[B]
+    value: np.ndarray  # f32[B], what the seat earned from here on, discounted
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """All questions of some games."""
+
+    place: np.ndarray  # u32[Z], of each number that is not 0 in its observation
+    number: np.ndarray  # f32[Z]
+    start: np.ndarray  # i64[N + 1], where a question's numbers begin
+    mask: np.ndarray  # u8[N, ceil(A / 8)], packed
+    action: np.ndarray  # i32[N]
+    value: np.ndarray  # f32[N]
+    game: np.ndarray  # i32[N], from 0
+    features: int  # F
+    actions: int  # A
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    @property
+    def games(self) -> int:
+        """How many there are."""
+        return int(self.game[-1]) + 1 if len(self.game) else 0
+
+    def batch(self, index: np.ndarray) -> Batch:
+        """The questions with these numbers, i64[B]."""
+        observation = np.zeros((len(index), self.features), np.float32)
+        first, count = self.start[index], self.start[index + 1] - self.start[index]
+        row = np.repeat(np.arange(len(index)), count)
+        where = np.arange(len(row)) + np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
+        observation[row, self.place[where]] = self.number[where]
+        return Batch(observation, self.masks(index), self.action[index], self.value[index])
+
+    def masks(self, index: np.ndarray) -> np.ndarray:
+        """bool[B, A]."""
+        return np.unpackbits(self.mask[index], axis=1, count=self.actions).astype(bool)
+
+
+class Found(NamedTuple):
+    """What was read."""
+
+    games: list[Demonstrations]  # with `observation` empty: it is in `packed`
+    packed: list[tuple[np.ndarray, np.ndarray, np.ndarray]]  # place, number, how many of each question
+    files: int
+    without_result: int  # games that were cut off: nothing tells who would have won
+    twice: int  # games that were there already
+
+
+def files_of(game: HostGame, paths: Sequence[str]) -> list[Path]:
+    """The recordings that are named, or lie in a folder that is named.
+
+    Raises:
+      UserError: a path does not exist, or there is none in it.
+    """
+    found: list[Path] = []
+    for text in paths:
+        path = Path(text).expanduser()
+        if path.is_dir():
+            inside = sorted(each for each in path.rglob("*") if each.is_file() and not each.name.startswith("."))
+            fitting = [each for each in inside if not game.recordings or each.name.endswith(game.recordings)]
+            if not fitting:
+                kinds = " or ".join(game.recordings) or "files"
+                raise UserError(f"--data: there are no recorded games ({kinds}) in {path}.")
+            found += fitting
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise UserError(f"--data: there is no file or folder {text!r}.")
+    return list(dict.fromkeys(found))
+
+
+def read(game: HostGame, files: Sequence[Path], tell: Callable[[str], None] = lambda text: None) -> Found:
+    """All games of some files.
+
+    Args:
+      game: that they are of.
+      files: of `files_of`.
+      tell: hears about the progress now and then.
+    """
+    games: list[Demonstrations] = []
+    packed: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    known: set[bytes] = set()
+    without_result = twice = questions = 0
+    for number, path in enumerate(files, start=1):
+        for recorded in _useful(game, path):
+            if not np.isfinite(recorded.result).all():
+                without_result += 1
+                continue
+            digest = hashlib.sha256(recorded.observation.tobytes() + recorded.action.tobytes()).digest()
+            if digest in known:  # in another file too: a game must not be both learnt from and checked with
+                twice += 1
+                continue
+            known.add(digest)
+            questions += len(recorded.action)
+            packed.append(_packed(recorded.observation))
+            games.append(recorded._replace(observation=np.empty((0, 0), np.float32)))
+            if len(games) % 100 == 0:
+                tell(f"{len(games)} games with {questions:,} decisions from {number} of {len(files)} files")
+    return Found(games, packed, len(files), without_result, twice)
+
+
+def _useful(game: HostGame, path: Path) -> Iterator[Demonstrations]:
+    """The games of a file with their real questions: those with a choice, and a legal answer."""
+    for recorded in game.demonstrations(path):
+        legal = recorded.mask[np.arange(len(recorded.action)), recorded.action]
+        if not legal.all():
+            raise UserError(f"{path} does not fit this version of {game.id}: a recorded answer is no legal action.")
+        chosen = recorded.mask.sum(axis=1) > 1
+        if chosen.any():
+            observation, mask, action, seat = (part[chosen] for part in recorded[:-1])
+            yield Demonstrations(observation, mask, action, seat, recorded.result)
+
+
+def _packed(observation: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What is not 0, f32[n, F] -> its place in the row, the number itself, and how many of them in each row."""
+    row, place = np.nonzero(observation)
+    return place.astype(np.uint32), observation[row, place], np.bincount(row, minlength=len(observation))
+
+
+def examples_of(game: HostGame, found: Found, chosen: Sequence[int], gamma: float) -> Examples:
+    """The games with the numbers `chosen`; `gamma` discounts per own decision of a seat, as the learner does."""
+    games, packed = [found.games[i] for i in chosen], [found.packed[i] for i in chosen]
+    counts = np.concatenate([each[2] for each in packed])
+    return Examples(
+        place=np.concatenate([each[0] for each in packed]),
+        number=np.concatenate([each[1] for each in packed]),
+        start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        mask=np.concatenate([np.packbits(each.mask, axis=1) for each in games]),
+        action=np.concatenate([each.action for each in games]).astype(np.int32),
+        value=np.concatenate([_values(each, gamma) for each in games]),
+        game=np.repeat(np.arange(len(games)), [len(each.action) for each in games]).astype(np.int32),
+        features=game.num_features,
+        actions=game.num_actions,
+    )
+
+
+def _values(game: Demonstrations, gamma: float) -> np.ndarray:
+    """f32[n]: the result for the seat asked, discounted by how many decisions of its own are still to come."""
+    later = np.zeros(len(game.seat), np.int64)
+    for seat in range(len(game.result)):
+        own = np.flatnonzero(game.seat == seat)
+        later[own] = np.arange(len(own))[::-1]
+    return (game.result[game.seat] * np.float64(gamma) ** later).astype(np.float32)
+
+
+def split(games: int, share: float, seed: int) -> tuple[list[int], list[int]]:
+    """Numbers of the games to learn from and of those to check with: whole games, drawn by `seed`.
+
+    Raises:
+      UserError: there are too few.
+    """
+    if games < 2:
+        raise UserError(f"{games} recorded game(s): at least two are needed, one to learn from and one to check with.")
+    order = np.random.default_rng(seed).permutation(games)
+    check = min(max(1, round(share * games)), games - 1)
+    return sorted(map(int, order[check:])), sorted(map(int, order[:check]))

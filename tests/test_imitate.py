@@ -1,0 +1,259 @@
+"""Imitation: recorded answers are learnt, measured against constant players, and trained on from."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envs.errors import UserError
+from envs.host.core import Demonstrations
+from envs.host.env import HostEnv
+from jaxrl import cli, demonstrations
+from jaxrl.constant_policies import all_constant, fit_weights, over_games, uniform
+from jaxrl.imitate import minibatches
+from jaxrl.metrics import read_rows
+from jaxrl.runs import load_run
+from tests.host_games import LINES, Board, TicTacToeGame
+
+
+def move_of_expert(board: Board) -> int:
+    """Wins if it can, blocks if it must, else the middle, else the highest free cell."""
+    for seat in (board.asked, 1 - board.asked):
+        for line in LINES:
+            stones = [board.cells[cell] for cell in line]
+            if stones.count(seat) == 2 and -1 in stones:
+                return line[stones.index(-1)]
+    return 4 if board.cells[4] < 0 else max(cell for cell in range(9) if board.cells[cell] < 0)
+
+
+class ShownGame(TicTacToeGame):
+    """TicTacToe whose recorded games are lines of moves; a line that ends with "?" was cut off."""
+
+    recordings = (".moves",)
+
+    def demonstrations(self, path: Path) -> Iterator[Demonstrations]:
+        for line in path.read_text().splitlines():
+            board, rows = Board(0, 0), []
+            board.start()
+            earned = np.zeros(2, np.float32)
+            if not all(text in "012345678?" for text in line.split()):
+                raise UserError(f"{path} holds no moves.")
+            for text in line.replace("?", "").split():
+                rows.append((board.observe(board.asked), board.mask(), int(text), board.asked))
+                board.step(int(text))
+                earned += np.array(board.paid, np.float32)
+            yield Demonstrations(
+                observation=np.array([row[0] for row in rows], np.float32),
+                mask=np.array([row[1] for row in rows], bool),
+                action=np.array([row[2] for row in rows], np.int32),
+                seat=np.array([row[3] for row in rows], np.int32),
+                result=np.full(2, math.nan, np.float32) if line.endswith("?") else earned,
+            )
+
+
+class Shown(HostEnv):
+    """The same as an `Env`."""
+
+    id, version = "shown", "1"
+
+    def __init__(self, *, opening: bool = True):
+        """A game.
+
+        Args:
+          opening: begin with one random stone of each seat.
+        """
+        super().__init__(ShownGame(opening=opening))
+
+
+def record(path: Path, games: int, seed: int) -> None:
+    """Games of the expert against itself after two random stones."""
+    generator, lines = np.random.default_rng(seed), []
+    for _ in range(games):
+        board, moves = Board(0, 0), []
+        board.start()
+        while not board.how:
+            free = [cell for cell in range(9) if board.cells[cell] < 0]
+            moves.append(int(generator.choice(free)) if len(moves) < 3 else move_of_expert(board))
+            board.step(moves[-1])
+        lines.append(" ".join(map(str, moves)))
+    path.write_text("\n".join(lines) + "\n")
+
+
+SMALL = """
+env: {id: "tests.test_imitate:Shown"}
+run: {devices: 1, cache_dir: ""}
+network: {hidden: [64]}
+ppo: {num_envs: 4, num_steps: 8, epochs: 1, minibatches: 2, shuffle_groups: 1}
+sebulba: {groups: 1}
+train: {total_steps: 64, updates_per_call: 2}
+evaluate: {deals: 2, opponents: [random]}
+"""
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory):
+    """A folder with the configuration, two files of games, and a run that has learnt from them."""
+    place = tmp_path_factory.mktemp("imitate")
+    (place / "small.yaml").write_text(SMALL)
+    (place / "data" / "deep").mkdir(parents=True)
+    record(place / "data" / "one.moves", 300, 1)
+    record(place / "data" / "deep" / "two.moves", 300, 2)
+    (place / "data" / "README").write_text("no moves\n")
+    options = ["--data", str(place / "data"), f"run.directory={place}", "--name", "taught", "--learning-rate", "3e-3"]
+    assert cli.main(["imitate", str(place / "small.yaml"), *options, "--minibatch", "64", "--epochs", "40"]) == 0
+    return place
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_answers_are_predicted_better_than_by_any_constant_player(taught):
+    report = json.loads((taught / "taught" / "imitation.json").read_text())
+    players, margin = report["players"], report["margin"]
+    assert list(players)[0] == "learnt" and list(players)[-1] == "best constant" and len(players) == 6
+    assert players["learnt"]["accuracy"]["mean"] > 0.6
+    assert margin["accuracy"]["mean"] - margin["accuracy"]["half_width_95"] > 0.1
+    assert margin["cross_entropy"]["mean"] - margin["cross_entropy"]["half_width_95"] > 0.2
+    for player in list(players.values())[1:-1]:
+        assert player["accuracy"]["mean"] <= players["best constant"]["accuracy"]["mean"] + 0.05
+    assert report["value_error"] < report["value_variance"]
+    assert 50 < report["games"] <= 90  # games that are there twice are left out
+
+
+def test_curves_stand_in_tensorboard_and_learning_stopped_in_time(taught):
+    rows = read_rows(taught / "taught" / "metrics.jsonl")
+    report = json.loads((taught / "taught" / "imitation.json").read_text())
+    surprise = [row["imitate/cross_entropy"] for row in rows]
+    assert report["epoch"] == 1 + int(np.argmin(surprise)) and len(rows) in (40, report["epoch"] + 4)
+    assert (
+        surprise[0] > min(surprise) and rows[0]["imitate/train_cross_entropy"] > rows[-1]["imitate/train_cross_entropy"]
+    )
+    assert list((taught / "taught" / "tensorboard").iterdir())
+
+
+def test_ppo_goes_on_from_what_was_taught(taught, capsys):
+    run = load_run(taught / "taught")
+    assert run.update == 0
+    options = [f"run.directory={taught}", "train.from_run=taught"]
+    assert cli.main(["train", "--config", str(taught / "small.yaml"), "--name", "better", *options]) == 0
+    assert f"parameters {run.params_hash}" in capsys.readouterr().err  # before the first update
+    assert load_run(taught / "better").update == 2
+    assert cli.main(["evaluate", str(taught / "taught"), "--deals", "100"]) == 0
+    record = json.loads((taught / "taught" / "evaluation.json").read_text())[-1]
+    assert record["rows"][0]["outcomes"]["win_rate"] > 0.6
+    assert cli.main(["resume", str(taught / "taught")]) == cli.USER_ERROR
+    assert "train.from_run=" in capsys.readouterr().err
+
+
+def test_the_same_data_give_the_same_network(taught, capsys):
+    hashes = []
+    for name in ("first", "second"):
+        options = ["--data", str(taught / "data" / "one.moves"), f"run.directory={taught}", "--name", name]
+        assert cli.main(["imitate", str(taught / "small.yaml"), *options, "--epochs", "2"]) == 0
+        hashes.append(load_run(taught / name).params_hash)
+    assert hashes[0] == hashes[1]
+    assert "margin over the best constant" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--data", "nowhere"], "there is no file or folder 'nowhere'"),
+        (["--data", "."], "there are no recorded games (.moves) in"),
+        (["--data", "data", "--check", "1"], "--check must lie between 0 and 1"),
+        (["--data", "data", "--epochs", "0"], "--epochs must be at least 1"),
+        (["--data", "data", "train.algorithm=dqn", "train.total_steps=100000"], "no probabilities to learn"),
+        (["--data", "data", "env.id=tests.games:HighCard"], "imitation is for games on the host"),
+        (["--data", "data", "env.id=tests.host_games:HostTicTacToe"], "has no recorded games to learn from"),
+        (["--data", "data/README"], "README holds no moves"),
+        (["--data", "wrong.moves"], "no legal action"),
+        (["--data", "lonely.moves"], "at least two are needed"),
+    ],
+)
+def test_mistakes_are_explained_and_leave_no_run(taught, monkeypatch, capsys, arguments, sentence):
+    monkeypatch.chdir(taught)
+    (taught / "wrong.moves").write_text("0 0 1\n")
+    (taught / "lonely.moves").write_text("0 4 8 2\n0 4 8 2\n0 4 8 ?\n")
+    if arguments[1] == ".":
+        (taught / "empty").mkdir(exist_ok=True)
+        arguments = ["--data", "empty"]
+    assert cli.main(["imitate", "small.yaml", *arguments, "--name", "no", f"run.directory={taught}"]) == cli.USER_ERROR
+    assert sentence in capsys.readouterr().err
+    assert not (taught / "no").exists()
+
+
+# ---- the games ------------------------------------------------------------------------------------------------------
+
+
+def test_examples_are_what_was_recorded(tmp_path):
+    record(tmp_path / "a.moves", 20, 3)
+    (tmp_path / "b.moves").write_text("4 0 ?\n4 0 8 1 2 5 6\n")
+    game = ShownGame()
+    raw = [each for each in game.demonstrations(tmp_path / "a.moves")]
+    found = demonstrations.read(game, [tmp_path / "a.moves", tmp_path / "b.moves", tmp_path / "a.moves"])
+    unique = len({each.action.tobytes() for each in raw}) + 1
+    assert len(found.games) == unique and found.without_result == 1 and found.twice == len(raw) - (unique - 1) + 20
+    examples = demonstrations.examples_of(game, found, [unique - 1, 0], gamma=0.5)
+    last = list(game.demonstrations(tmp_path / "b.moves"))[1]
+    batch = examples.batch(np.arange(7))
+    np.testing.assert_array_equal(batch.observation, last.observation)
+    np.testing.assert_array_equal(batch.mask, last.mask)
+    np.testing.assert_array_equal(batch.action, [4, 0, 8, 1, 2, 5, 6])
+    np.testing.assert_allclose(batch.value, [0.125, -0.25, 0.25, -0.5, 0.5, -1.0, 1.0])
+    mixed = examples.batch(np.array([9, 2, 9, 0]))
+    np.testing.assert_array_equal(mixed.observation[1], last.observation[2])
+    np.testing.assert_array_equal(mixed.observation[0], raw[0].observation[2])
+    np.testing.assert_array_equal(mixed.observation[0], mixed.observation[2])
+    assert examples.games == 2 and list(examples.game[:8]) == [0] * 7 + [1]
+    assert len(raw[0].action) == 9 or len(examples) == 7 + len(raw[0].action)  # a ninth move is no choice
+
+
+def test_every_question_is_seen_once_in_an_epoch(tmp_path):
+    record(tmp_path / "a.moves", 9, 3)
+    found = demonstrations.read(ShownGame(), [tmp_path / "a.moves"])
+    examples = demonstrations.examples_of(ShownGame(), found, range(len(found.games)), gamma=1.0)
+    batches = list(minibatches(examples, 16, np.random.default_rng(0)))
+    assert all(batch.policy.shape == (16, 9) and np.all(batch.policy.sum(axis=1) == 1) for batch in batches)
+    total = sum((batch.weight[:, None] * batch.policy).sum(axis=0) for batch in batches)
+    np.testing.assert_array_equal(total, np.bincount(examples.action, minlength=9))
+
+
+def test_games_are_divided_as_a_whole():
+    train, check = demonstrations.split(40, 0.15, seed=1)
+    assert len(check) == 6 and sorted([*train, *check]) == list(range(40))
+    assert demonstrations.split(40, 0.15, seed=2)[1] != check
+    assert [len(part) for part in demonstrations.split(2, 0.99, seed=0)] == [1, 1]
+
+
+# ---- constant players -----------------------------------------------------------------------------------------------
+
+
+def test_fixed_weights_are_the_most_probable_ones():
+    """Answers drawn with known weights: the fit finds them, and no other weights explain the answers better."""
+    generator = np.random.default_rng(0)
+    mask = generator.random((20_000, 5)) < 0.6
+    mask[:, 0] = True
+    weights = np.array([1.0, 4.0, 0.5, 2.0, 1.0])
+    share = mask * weights / (mask * weights).sum(axis=1, keepdims=True)
+    action = np.array([generator.choice(5, p=row) for row in share])
+    fitted = fit_weights(mask, action)
+    np.testing.assert_allclose(np.exp(fitted - fitted[0]), weights, rtol=0.1)
+    players, best = all_constant((mask, action), (mask, action))
+    expected = -np.log(share[np.arange(len(action)), action]).mean()
+    assert best.surprise.mean() <= expected < uniform(mask).surprise.mean()
+    assert best.right.mean() == max(player.right.mean() for player in players)
+    assert np.isinf(players[1].surprise).all()  # who never says how sure it is
+
+
+def test_intervals_are_over_games():
+    generator = np.random.default_rng(0)
+    game = np.repeat(np.arange(200), 25)
+    alike = np.repeat(generator.random(200), 25)  # all questions of a game are alike: they count as one
+    estimate, naive = over_games(alike, game), over_games(alike, np.arange(len(alike)))
+    assert estimate.mean == pytest.approx(alike.mean()) and estimate.half == pytest.approx(5 * naive.half, rel=0.02)
+    assert math.isnan(over_games(np.array([1.0, np.inf]), np.array([0, 1])).half)
