@@ -18,20 +18,27 @@ from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import diagnose_host
 from jaxrl.benchmark import hardware
-from jaxrl.benchmark.table import table
+from jaxrl.benchmark.table import machine, table
 from jaxrl.benchmark.timing import percentile, race, safe_ratio
 from jaxrl.config import Config
+from jaxrl.games import deployment
 
 if TYPE_CHECKING:
     from envs.core import Env
 
 PERCENTILES = (50, 95, 99)
 FORMAT = 1  # of the saved report
+ENGINES = ("forge",)  # games whose engine is another program: diagnosed by themselves
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("run", nargs="?", metavar="RUN", help="diagnose the configuration of this run")
+    parser.add_argument(
+        "run",
+        nargs="?",
+        metavar="RUN",
+        help="diagnose the configuration of this run; forge: what games of Magic need, tried out",
+    )
     parser.add_argument("overrides", nargs="*", metavar="a.b=value", help="changes to the configuration")
     parser.add_argument("--config", metavar="FILE", help="diagnose this configuration (default: the defaults)")
     parser.add_argument("--save", metavar="FILE", help="write the report there, for --compare")
@@ -48,11 +55,23 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"--save {args.save!r}: its folder does not exist.")
     if args.seconds <= 0:
         raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
+    if args.run in ENGINES:
+        return diagnose_engine(args)
     report = diagnose(_configuration(args), seconds=args.seconds)
     print(describe(report))
     if args.save:
         Path(args.save).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return 0
+
+
+def diagnose_engine(args: argparse.Namespace) -> int:
+    """Whether games whose engine is another program can be played; 2 if not."""
+    from envs import registry
+
+    config = configs.load(args.config, args.overrides, check_env=False)
+    look: Any = registry.game_module(args.run, "diagnosis")
+    print(machine(hardware.describe()))
+    return 0 if look.Diagnosis(look.Deployment(**deployment(config))).run() else 2
 
 
 def _configuration(args: argparse.Namespace) -> Config:

@@ -11,7 +11,7 @@ from 1 on ("*": every other), a mapping with the keys below. It compiles if the 
     fail: "FORGE DAEMON FAILED" for this reason          exit: with this code, before it is ready
     die: decisions after which it kills itself           deaf: nothing is answered from so many decisions on
     stuck: a game goes on after its client has left      stubborn: SHUTDOWN, SIGTERM and the end of input do nothing
-    protocol: the number that it says hello with
+    protocol: the number that it says hello with         work: numbers to add up at the end of a game
 """
 
 from __future__ import annotations
@@ -65,6 +65,14 @@ def fake_java(
     )
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
     return java
+
+
+def decision(number: int) -> dict[str, Any]:
+    """Which number, from 0 to 9? The seats are asked in turn."""
+    seat = number % 2
+    who = {"decision_id": number + 1, "player": f"Agent({seat + 1})-a", "seat": seat, "turn": number, "phase": "MAIN1"}
+    state = {"turn": number, "phase": "MAIN1", "active": seat, "priority": seat, "you": seat, "players": []}
+    return {"decision_type": "announce_value", **who, "name": "X", "min": 0, "max": 9, "game_state": state}
 
 
 class FakeDaemon:
@@ -139,16 +147,18 @@ class FakeDaemon:
             with self.counts:
                 self.waiting, self.active = self.waiting - 1, 1
             try:
-                say(f"GAME_START: {words[1]} vs {words[2]}\nSEED: 1")
-                for number in range(DECISIONS):
-                    say(f'DECISION:{{"decision_type":"announce_value","decision_id":{number + 1},"min":0,"max":9}}')
+                if "-q" not in words:
+                    say(f"GAME_START: {words[1]} vs {words[2]}\nSEED: 1")
+                for number in range(DECISIONS if "-i" in words else 0):
+                    say("DECISION:" + json.dumps(decision(number), separators=(",", ":")))
                     if answers.get() is None:
                         time.sleep(3600 if self.faults.get("stuck") else 0)
                         return
                     self.decisions += 1
                     if self.decisions == self.faults.get("die"):
                         os.kill(os.getpid(), signal.SIGKILL)
-                say(f"GAME_RESULT: Agent(1)-{words[1]} won in 5ms")
+                sum(range(self.faults.get("work", 0)))
+                say(f"GAME_RESULT: {'Agent' if '-i' in words else 'Ai'}(1)-a won in 5ms")
                 self.played += 1
             except OSError:
                 pass

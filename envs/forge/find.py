@@ -103,6 +103,18 @@ def _is_forge(jar: Path) -> bool:
         return False
 
 
+def find_decks(decks: str = "") -> Path:
+    """The folder of the user's decks, or of those that come along.
+
+    Raises:
+      UserError: there is no such folder.
+    """
+    folder = Path(decks).expanduser().absolute() if decks else DECKS
+    if not folder.is_dir():
+        raise UserError(f"forge.decks is {decks!r}, but there is no such folder; put your .dck files into one.")
+    return folder
+
+
 # ---- Java -----------------------------------------------------------------------------------------------------------
 
 

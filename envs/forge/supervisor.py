@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from envs.forge.daemon import DOWN, FREE, GONE, SUSPECT, Daemon, FleetError, RemoteDaemon, backoff, who_listens
-from envs.forge.find import DECKS, find_forge, find_java
+from envs.forge.find import find_decks, find_forge, find_java
 from envs.forge.jvm import Launch, LocalDaemon
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, cores
 
@@ -67,7 +67,7 @@ class Supervisor:
         self._private = Path(tempfile.mkdtemp(prefix="jaxrl-forge-"))
         logs = Path(deployment.log_dir).expanduser().absolute() if deployment.log_dir else self._private
         logs.mkdir(parents=True, exist_ok=True)
-        decks = Path(deployment.decks).expanduser().absolute() if deployment.decks else DECKS
+        decks = find_decks(deployment.decks)
         launch = Launch(java, forge, deployment.profile, deployment.heap_mb, decks, self._private)
         return [LocalDaemon(i, launch, logs, deployment.start_timeout) for i in range(count)]
 

@@ -1,0 +1,172 @@
+"""Looks at everything that games of Magic need, piece by piece, tries it, and says what is wrong in plain sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from envs.errors import UserError
+from envs.forge.daemon import Daemon, who_listens
+from envs.forge.find import DECKS, find_decks, find_forge, find_java
+from envs.forge.fleet import Fleet
+from envs.forge.game import ForgeGame
+from envs.forge.profiles import PROFILES
+from envs.forge.recording import quoted
+from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, cores
+from envs.forge.wire import LinkError
+from envs.host.bridge import HostPool
+from envs.host.core import RANDOM, EngineError, make_buffers
+
+DECK = "aggro"
+GAME_SECONDS = 600.0
+
+
+class Diagnosis:
+    """One look; `problems` has a sentence for everything that is in the way, `advice` for what could be better."""
+
+    def __init__(self, deployment: Deployment, say: Callable[[str], Any] = print):
+        self.deployment, self.say = deployment, say
+        self.problems: list[str] = []
+        self.advice: list[str] = []
+
+    def run(self) -> bool:
+        """Whether games can be played."""
+        if self.deployment.remote:
+            self._remote()
+        else:
+            self._local()
+        if not self.problems:
+            self._play()
+        for sentence in self.advice:
+            self.say(f"note: {sentence}")
+        for sentence in self.problems:
+            self.say(f"wrong: {sentence}")
+        self.say("Magic can be played here." if not self.problems else "Magic cannot be played here yet.")
+        return not self.problems
+
+    def _tried(self, what: str, look: Callable[[], str]) -> None:
+        """One line of the report, or one problem."""
+        try:
+            self.say(f"{what:<9} {look()}")
+        except UserError as error:
+            self.say(f"{what:<9} missing")
+            self.problems.append(str(error))
+
+    # ---- what there is ----------------------------------------------------------------------------------------------
+
+    def _local(self) -> None:
+        deployment = self.deployment
+        self._tried("Java", lambda: "{1} at {0}".format(*find_java(deployment.java)))
+        self._tried("Forge", self._forge)
+        self._tried("decks", self._decks)
+        count, memory = deployment.local_count(), available_mb()
+        wanted = count * (deployment.heap_mb + OVERHEAD_MB)
+        there = "" if memory is None else f" of {memory} MiB that are free"
+        self.say(f"{'daemons':<9} {count} on {cores()} cores, up to {wanted} MiB of memory{there}")
+        if memory is not None and wanted > memory:
+            self.advice.append(
+                f"{count} daemons may need more memory than there is: lower forge.daemons or forge.heap_mb."
+            )
+        elif deployment.daemons == "auto" and count < cores() - 1:
+            self.advice.append(f"memory has room for {count} daemons only, not for {cores() - 1}: lower forge.heap_mb.")
+        flags = " ".join(PROFILES[deployment.profile])
+        self.say(f"{'profile':<9} {deployment.profile} ({flags}), heap {deployment.heap_mb} MiB")
+        for port in range(deployment.port, deployment.port + count):
+            if (who := who_listens(port)) is not None:
+                self.advice.append(f"port {port} is taken by {who}: a daemon of yours will take another.")
+
+    def _forge(self) -> str:
+        forge = find_forge(self.deployment.home)
+        cards = sum(1 for _ in (forge.res / "cardsfolder").rglob("*.*"))
+        if not cards:
+            raise UserError(f"{forge.res / 'cardsfolder'} is empty: unpack the Forge release again.")
+        jars = forge.jars[0].name if len(forge.jars) == 1 else f"{len(forge.jars)} jars"
+        return f"{forge.version} at {forge.home} ({jars}, {cards} files of cards)"
+
+    def _decks(self) -> str:
+        find_decks(self.deployment.decks)
+        game = ForgeGame(decks=(DECK,))
+        game.deploy(self.deployment)
+        shipped = ", ".join(sorted(path.stem for path in DECKS.glob("*.dck")))
+        own = f"; yours in {self.deployment.decks}" if self.deployment.decks else ""
+        return f"{shipped}{own}"
+
+    def _remote(self) -> None:
+        for number, (host, port) in enumerate(self.deployment.addresses):
+            daemon = Daemon(number, host, port)
+            try:
+                daemon.hello().close()
+            except OSError as error:
+                self.problems.append(f"the daemon at {daemon.name} cannot be used: {error}.")
+                continue
+            status = daemon.status(10.0) or {}
+            known = ("Active games", "Waiting", "Total games played", "Memory")
+            text = ", ".join(f"{name.lower()} {status[name]}" for name in known if name in status)
+            self.say(f"{'daemon':<9} {daemon.name}, Forge {daemon.version}: {text}")
+
+    # ---- what it does -----------------------------------------------------------------------------------------------
+
+    def _play(self) -> None:
+        """One daemon, one game of the engine's own AI, one of random players."""
+        deployment = self.deployment
+        one = deployment if deployment.remote else dataclasses.replace(deployment, daemons=1, record="")
+        game = ForgeGame(decks=(DECK,))
+        game.deploy(one)
+        fleet = game.fleet()
+        try:
+            self._start(fleet)
+            self._watched(game, fleet)
+            self._played(game, fleet)
+        except (UserError, LinkError, EngineError) as error:
+            self.problems.append(str(error))
+        finally:
+            fleet.close()
+
+    def _start(self, fleet: Fleet) -> None:
+        began = time.monotonic()
+        lease = fleet.lease()
+        fleet.release(lease, finished=False)
+        found = fleet.counters()["daemons"][lease.daemon.number]
+        cost = f", {found['busy_seconds']:.1f} s of CPU, {found['rss_mib']:.0f} MiB resident" if "pid" in found else ""
+        self.say(f"{'start':<9} {time.monotonic() - began:.1f} s until {found['name']} was ready{cost}")
+
+    def _watched(self, game: ForgeGame, fleet: Fleet) -> None:
+        """The engine's own AI in both seats."""
+        (pair,), _ = game._located()
+        lease, began, before = fleet.lease(), time.monotonic(), self._busy(fleet)
+        lease.link.send_line(f"NEWGAME {quoted(pair[0])} {quoted(pair[1])} -q -s 1")
+        line = lease.link.receive_line(GAME_SECONDS).decode()
+        if not line.startswith("GAME_RESULT: "):
+            raise UserError(f"Forge plays no game of its own: {line}")
+        fleet.release(lease)
+        result = line.removeprefix("GAME_RESULT: ").rpartition(" in ")[0]
+        self.say(f"{'AI':<9} {result} after {time.monotonic() - began:.1f} s{self._cost(fleet, before)}")
+
+    def _played(self, game: ForgeGame, fleet: Fleet) -> None:
+        """Random players in both seats, by the same way as in a training."""
+        buffers, slot = make_buffers(game, 1), np.zeros(1, np.int32)
+        choice, asked = np.full(1, RANDOM, np.int32), 0
+        began, own, before = time.monotonic(), time.process_time(), self._busy(fleet)
+        with HostPool(game.engine(1, 1), threads=1, mode="async", timeout=GAME_SECONDS, follow=False) as pool:
+            pool.begin(slot, buffers)
+            pool.recv(count=1)
+            while not (buffers.terminated[0] or buffers.truncated[0]):
+                pool.send(choice, games=slot)
+                pool.recv(count=1)
+                asked += 1
+        own, cost = time.process_time() - own, self._cost(fleet, before)
+        turns = int(buffers.stats[0, 0, game.stat_names.index("turns")])
+        self.say(
+            f"{'random':<9} {asked} decisions in {turns} turns after {time.monotonic() - began:.1f} s{cost}, "
+            f"{1e3 * own:.0f} ms of ours"
+        )
+
+    def _busy(self, fleet: Fleet) -> float:
+        return sum(each["busy_seconds"] for each in fleet.counters()["daemons"])
+
+    def _cost(self, fleet: Fleet, before: float) -> str:
+        return "" if self.deployment.remote else f", {1e3 * (self._busy(fleet) - before):.0f} ms of the JVM's CPU"
