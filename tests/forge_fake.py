@@ -11,7 +11,7 @@ from 1 on ("*": every other), a mapping with the keys below. It compiles if the 
     fail: "FORGE DAEMON FAILED" for this reason          exit: with this code, before it is ready
     die: decisions after which it kills itself           deaf: nothing is answered from so many decisions on
     stuck: a game goes on after its client has left      stubborn: SHUTDOWN, SIGTERM and the end of input do nothing
-    protocol: the number that it says hello with         work: numbers to add up at the end of a game
+    protocol: the number that it says hello with         work: {flag of Java: numbers to add up for a game}
 """
 
 from __future__ import annotations
@@ -157,7 +157,8 @@ class FakeDaemon:
                     self.decisions += 1
                     if self.decisions == self.faults.get("die"):
                         os.kill(os.getpid(), signal.SIGKILL)
-                sum(range(self.faults.get("work", 0)))
+                for flag, work in self.faults.get("work", {}).items():
+                    sum(range(work if any(flag in each for each in sys.argv) else 0))
                 say(f"GAME_RESULT: {'Agent' if '-i' in words else 'Ai'}(1)-a won in 5ms")
                 self.played += 1
             except OSError:

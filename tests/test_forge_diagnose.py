@@ -197,7 +197,7 @@ def diagnosed(deployment: Deployment) -> tuple[bool, str, list[str]]:
 def test_everything_is_there(tmp_path):
     home = fake_home(tmp_path)
     (home / "res" / "cardsfolder" / "card.txt").touch()
-    java = fake_java(tmp_path, {"*": {"work": 2_000_000}})
+    java = fake_java(tmp_path, {"*": {"work": {"Serial": 2_000_000}}})
     good, text, problems = diagnosed(Deployment(home=str(home), java=str(java), port=PORT, heap_mb=300))
     assert good and not problems
     for part in (

@@ -14,7 +14,7 @@ from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import peers as peers_package
 from jaxrl import xla
-from jaxrl.benchmark import breakdown, hardware, host_command, table
+from jaxrl.benchmark import breakdown, forge_command, hardware, host_command, table
 from jaxrl.benchmark.worker import JobFailed, Question, ask
 from jaxrl.config import Config
 from jaxrl.peers import published
@@ -44,21 +44,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("--env", metavar="ID", help="the game (default: the one of the configuration)")
     parser.add_argument("--config", metavar="FILE", help="what is trained (default: the defaults of every key)")
-    parser.add_argument("overrides", nargs="*", metavar="a.b=value", help="changes to the configuration")
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="a.b=value",
+        help="changes to the configuration; the name of a game whose engine is another program, forge: what that costs",
+    )
     parser.add_argument("--peer", action="store_true", help="run the installed peers too, in turn with ours")
-    every = dict.fromkeys((*PARTS, *host_command.PARTS))
+    every = dict.fromkeys((*PARTS, *host_command.PARTS, *forge_command.PARTS))
     parser.add_argument("--only", choices=tuple(every), action="append", help="leave out the other parts")
     parser.add_argument("--json", metavar="FILE", help="write the report there too")
     parser.add_argument("--quick", action="store_true", help="fewer batch sizes, shorter rounds: a first impression")
+    parser.add_argument("--sweep", action="store_true", help="forge: try all JVM profiles and keep the best one")
+    parser.add_argument("--recordings", metavar="PATH", action="append", help="forge: recorded games to replay")
 
 
 def main(args: argparse.Namespace) -> int:
     """Measures, prints each part as soon as it is known, writes the JSON."""
-    overrides = list(args.overrides) + ([f"env.id={args.env}"] if args.env else [])
-    config = configs.load(args.config, overrides)
     target = Path(args.json) if args.json else None
     if target is not None and not target.resolve().parent.is_dir():
         raise UserError(f"--json {args.json!r}: there is no folder {str(target.parent)!r}.")
+    if games := [text for text in args.overrides if "=" not in text]:
+        return forge_command.main(args, games[0], [text for text in args.overrides if "=" in text])
+    if args.sweep:
+        raise UserError("--sweep is about JVMs: `jaxrl benchmark forge --sweep`.")
+    overrides = list(args.overrides) + ([f"env.id={args.env}"] if args.env else [])
+    config = configs.load(args.config, overrides)
     batches = CPU_BATCHES if xla.on_cpu() else ACCELERATOR_BATCHES
     effort = Effort(3, 0.2, batches[1:2]) if args.quick else Effort(7, 0.5, batches)
     wanted = host_command.wanted_parts if host_command.on_host(config) else wanted_parts

@@ -38,8 +38,13 @@ def on_host(config: Config) -> bool:
 
 def plan(config: Config, effort: Effort, parts: list[str], peers: bool) -> list[Step]:
     """(title, name in the JSON, what to do) of every measurement."""
+    from jaxrl.benchmark.host import find_game
+
     cores = len(hardware.usable_cores())
-    names = _bot_names(config)
+    game = find_game(config.env.id, dict(config.env.options))
+    if game.remote:  # hundreds of games side by side would be as many processes
+        raise UserError(f"the engine of {config.env.id} is another program: use `jaxrl benchmark {config.env.id}`.")
+    names = game.bots
     steps: dict[str, Step] = {
         "environment": ("random play", "environment", lambda: _environment(config, effort, cores)),
         "bots": ("scripted players against themselves", "bots", lambda: _bots(config, effort, names)),
@@ -62,12 +67,6 @@ def wanted_parts(only: list[str] | None, peer: bool) -> list[str]:
     if unknown := [part for part in only or [] if part not in PARTS]:
         raise UserError(f"--only {unknown[0]}: games on the host have the parts {', '.join(PARTS)}.")
     return [part for part in PARTS if (part in only if only else part != "peers" or peer)]
-
-
-def _bot_names(config: Config) -> tuple[str, ...]:
-    from jaxrl.benchmark.host import find_game
-
-    return find_game(config.env.id, dict(config.env.options)).bots
 
 
 def _thread_counts(cores: int) -> list[int]:

@@ -1,0 +1,281 @@
+"""What games of Magic cost: CPU of the JVMs and of everything else, profile by profile; lines and decisions a second.
+
+CPU is what is measured, not the clock: a JVM's is read from /proc before and after a block of games, ours is that of
+this process. What is compared takes turns on the same JVMs, which have warmed up, with the same decks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from envs.errors import UserError
+from envs.forge import recording
+from envs.forge.fleet import Fleet
+from envs.forge.game import ForgeGame
+from envs.forge.profiles import PROFILES
+from envs.forge.replay import ReplayServer
+from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
+from envs.forge.wire import measure_parse
+from envs.host.bridge import HostPool
+from envs.host.core import RANDOM, make_buffers
+
+DECKS = ("aggro", "counterspells", "xcosts", "walkers")
+HEAPS = (512, 1024)
+GAME_SECONDS = 900.0  # for one game, on a busy machine
+GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "forge"  # in a checkout
+
+
+class Block(NamedTuple):
+    """Some games, and what they cost."""
+
+    games: int
+    decisions: int  # that our side was asked
+    jvm_seconds: float  # of CPU
+    own_seconds: float  # of CPU, of this process
+    clock_seconds: float
+
+    @property
+    def ms_per_game(self) -> float:
+        """CPU of the JVM."""
+        return 1e3 * self.jvm_seconds / self.games
+
+
+class Bench:
+    """The daemons of one deployment with a game that is played on them; a context manager.
+
+    Args:
+      deployment: of daemons on this machine.
+      decks: each is played against itself, in turn.
+    """
+
+    def __init__(self, deployment: Deployment, decks: Sequence[str] = DECKS):
+        self.game = ForgeGame(decks=tuple(decks), pairings="mirror")
+        self.game.deploy(dataclasses.replace(deployment, record=""))
+        self.fleet: Fleet = self.game.fleet()
+        self._seed = 0
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.fleet.close()
+
+    def against_itself(self, games: int) -> Block:
+        """Forge's AI in both seats: nobody is asked."""
+        return self._measured(lambda: self._watched(games))
+
+    def random_play(self, games: int) -> Block:
+        """Both seats are ours and choose at random, through engine and pool as in a training."""
+        return self._measured(lambda: self._played(games))
+
+    def memory_mib(self) -> float:
+        """Resident, of the largest JVM."""
+        return max(each.get("rss_mib", 0.0) for each in self.fleet.counters()["daemons"])
+
+    def _measured(self, run: Callable[[], tuple[int, int]]) -> Block:
+        self.fleet.release(self.fleet.lease(), finished=False)  # a start is not a part of it
+        before = self._jvm_seconds(), time.process_time(), time.perf_counter()
+        games, decisions = run()
+        jvm = self._jvm_seconds() - before[0]
+        return Block(games, decisions, jvm, time.process_time() - before[1], time.perf_counter() - before[2])
+
+    def _jvm_seconds(self) -> float:
+        return sum(each["busy_seconds"] for each in self.fleet.counters()["daemons"])
+
+    def _watched(self, games: int) -> tuple[int, int]:
+        pairs, _ = self.game._located()
+        lease = self.fleet.lease()
+        for number in range(games):
+            one, other = (recording.quoted(deck) for deck in pairs[number % len(pairs)])
+            self._seed += 1
+            lease.link.send_line(f"NEWGAME {one} {other} -q -s {self._seed}")
+            line = b""
+            while not line.startswith(b"GAME_RESULT"):
+                line = lease.link.receive_line(GAME_SECONDS)
+                if line.startswith((b"ERROR", b"GAME_ERROR")):
+                    raise UserError(f"Forge does not play a game of its own: {line.decode()}")
+        self.fleet.release(lease)
+        return games, 0
+
+    def _played(self, games: int) -> tuple[int, int]:
+        self._seed += 1
+        engine = self.game.engine(1, self._seed)
+        buffers, done, decisions = make_buffers(self.game, 1), 0, 0
+        slots, choice = np.zeros(1, np.int32), np.full(1, RANDOM, np.int32)
+        with HostPool(engine, threads=1, mode="async", timeout=GAME_SECONDS, follow=False) as pool:
+            while done < games:  # each begins when the one before it is over: no half of another is in the figures
+                pool.begin(slots, buffers)
+                pool.recv(count=1)
+                while not (buffers.terminated[0] or buffers.truncated[0]):
+                    pool.send(choice, games=slots)
+                    pool.recv(count=1)
+                    decisions += 1
+                done += 1
+        return done, decisions
+
+
+def compared(bench: Bench, *, warm_up: int, rounds: int, games: int) -> Iterator[tuple[Block, Block]]:
+    """Rounds of (the AI against itself, random play) in turn on the same JVM."""
+    bench.against_itself(warm_up)
+    bench.random_play(warm_up)
+    for _ in range(rounds):
+        yield bench.against_itself(games), bench.random_play(games)
+
+
+def summary(rounds: Sequence[tuple[Block, Block]]) -> dict[str, Any]:
+    """Medians over rounds, JSON-ready."""
+    ai, ours = ([each[side] for each in rounds] for side in (0, 1))
+    own, all_of_it = (sum(f(each) for each in ours) for f in (lambda b: b.own_seconds, _everything))
+    found = {
+        "games": sum(each.games for each in ours),
+        "ai_ms_per_game": statistics.median(each.ms_per_game for each in ai),
+        "random_ms_per_game": statistics.median(each.ms_per_game for each in ours),
+        "decisions_per_game": sum(each.decisions for each in ours) / sum(each.games for each in ours),
+        "own_ms_per_game": 1e3 * own / sum(each.games for each in ours),
+        "outside_the_jvm": own / all_of_it,
+        "games_per_clock_second": sum(each.games for each in ours) / sum(each.clock_seconds for each in ours),
+    }
+    # Ours pays for client and encoder too: the AI's games need none.
+    found["random_games_per_cpu_second"] = sum(each.games for each in ours) / all_of_it
+    found["ai_games_per_cpu_second"] = sum(each.games for each in ai) / sum(each.jvm_seconds for each in ai)
+    found["ratio"] = found["random_games_per_cpu_second"] / found["ai_games_per_cpu_second"]
+    return found
+
+
+def _everything(block: Block) -> float:
+    return block.jvm_seconds + block.own_seconds
+
+
+# ---- profiles -------------------------------------------------------------------------------------------------------
+
+
+class Candidate(NamedTuple):
+    """A profile and a heap, and what it has cost so far."""
+
+    profile: str
+    heap_mb: int
+    bench: Bench
+    blocks: list[Block]
+
+    @property
+    def ms_per_game(self) -> float:
+        """The median over rounds."""
+        return statistics.median(each.ms_per_game for each in self.blocks)
+
+
+def heaps_that_fit(deployment: Deployment) -> tuple[int, ...]:
+    """Heaps to try: all JVMs are there at the same time, so that they can take turns."""
+    heaps = tuple(sorted({*HEAPS, deployment.heap_mb}))
+    memory = available_mb()
+    wanted = len(PROFILES) * sum(heap + OVERHEAD_MB for heap in heaps)
+    return heaps if memory is None or wanted < 0.9 * memory else (deployment.heap_mb,)
+
+
+def sweep(
+    deployment: Deployment, decks: Sequence[str], *, warm_up: int, rounds: int, games: int, say: Callable[[str], Any]
+) -> list[dict[str, Any]]:
+    """Random play with every profile and heap, in turn; the cheapest first.
+
+    Args:
+      deployment: what else is the same for all.
+      decks: to play with.
+      warm_up: games of each before anything counts.
+      rounds: of all, in turn.
+      games: of each in a round.
+      say: told how far it is.
+    """
+    found: list[Candidate] = []
+    one = dataclasses.replace(deployment, daemons=1)
+    try:
+        for heap in heaps_that_fit(deployment):
+            for profile in PROFILES:
+                place = dataclasses.replace(one, profile=profile, heap_mb=heap, port=deployment.port + len(found))
+                found.append(Candidate(profile, heap, Bench(place, decks), []))
+                say(f"warming up {profile}, {heap} MiB")
+                found[-1].bench.random_play(warm_up)
+        for number in range(rounds):
+            say(f"round {number + 1} of {rounds}")
+            for each in found:
+                each.blocks.append(each.bench.random_play(games))
+        return [_of_candidate(each) for each in sorted(found, key=lambda each: each.ms_per_game)]
+    finally:
+        for each in found:
+            each.bench.fleet.close()
+
+
+def _of_candidate(each: Candidate) -> dict[str, Any]:
+    times = [block.ms_per_game for block in each.blocks]
+    return {
+        "profile": each.profile,
+        "heap_mb": each.heap_mb,
+        "ms_per_game": each.ms_per_game,
+        "lowest": min(times),
+        "highest": max(times),
+        "rss_mib": each.bench.memory_mib(),
+    }
+
+
+# ---- without Forge --------------------------------------------------------------------------------------------------
+
+
+def recordings(places: Iterable[str]) -> list[Path]:
+    """Files with recorded conversations: at these places, or those of a checkout.
+
+    Raises:
+      UserError: there are none.
+    """
+    places = list(places) or ([str(GOLDEN)] if GOLDEN.is_dir() else [])
+    if not places:
+        raise UserError(
+            "no recorded games are known here: name some with --recordings (`jaxrl forge record` makes them)."
+        )
+    return recording.find(places)
+
+
+def parsing(paths: Iterable[Path], seconds: float) -> dict[str, float]:
+    """MB a second and core, with the check of UTF-8, of all JSON that daemons sent in recorded conversations."""
+    lines = [
+        line.partition(b":")[2]
+        for path in paths
+        for each in recording.read(path)
+        for line in each.lines
+        if line.startswith((b"< DECISION:", b"< INFO:"))
+    ]
+    size = sum(map(len, lines))
+    return {"lines": len(lines), "mean_bytes": size / len(lines), "mb_per_second": measure_parse(lines, seconds)}
+
+
+def decisions(paths: Iterable[Path], seconds: float, daemons: int = 4) -> dict[str, float]:
+    """Decisions a second from end to end with a server that replays games: socket, parser, encoder, pool and back."""
+    with ReplayServer(list(paths), daemons=daemons) as server:
+        game = ForgeGame(decks=("aggro",))
+        game.deploy(daemons=server.addresses)
+        buffers, choice = make_buffers(game, daemons), np.full(daemons, RANDOM, np.int32)
+        try:
+            with HostPool(game.engine(daemons, 1), threads=daemons, mode="async", timeout=60.0) as pool:
+                pool.start(buffers)
+                everybody, answered = np.arange(daemons, dtype=np.int32), 0
+                pool.send(choice, games=everybody)
+                own, clock = time.process_time(), time.perf_counter()
+                while time.perf_counter() < clock + seconds:
+                    ready = pool.recv(count=1)
+                    pool.send(choice[: len(ready)], games=ready)
+                    answered += len(ready)
+                spent = time.perf_counter() - clock, time.process_time() - own
+                pool.recv(count=daemons)
+            games = game.counters()["games_finished"]
+        finally:
+            game.fleet().close()
+    return {
+        "daemons": daemons,
+        "decisions_per_second": answered / spent[0],
+        "decisions_per_cpu_second": answered / spent[1],
+        "games_per_second": games / spent[0],
+    }

@@ -1,0 +1,199 @@
+"""`jaxrl benchmark forge`: games and their CPU, parsing, replayed decisions, and the sweep over JVM profiles."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from envs.errors import UserError
+from envs.forge import measure
+from envs.forge.settings import Deployment
+from jaxrl import cli
+from jaxrl.benchmark import forge_command
+from tests.forge_conversations import made_up
+from tests.forge_fake import DECISIONS, fake_home, fake_java
+
+PORT = 17580
+WORK = {"*": {"work": {"UseSerialGC": 3_000_000, "UseParallelGC": 200_000, "UseG1GC": 6_000_000}}}
+SMALL = forge_command.Effort(warm_up=1, rounds=2, games=2, seconds=0.2)
+
+
+@pytest.fixture
+def keys(tmp_path, monkeypatch):
+    """Overrides for a Forge that is none, whose parallel profile is the cheapest by far; little is measured."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("FORGE_HOME", raising=False)
+    monkeypatch.setattr(forge_command, "QUICK", SMALL)
+    monkeypatch.setattr(measure, "HEAPS", (300, 400))
+    home, java = fake_home(tmp_path), fake_java(tmp_path, WORK)
+    return [f"forge.home={home}", f"forge.java={java}", f"forge.port={PORT}", "forge.heap_mb=400", "--quick"]
+
+
+@pytest.fixture
+def recordings(tmp_path) -> str:
+    """A folder with recorded games."""
+    from envs.forge.recording import Writer
+
+    folder = tmp_path / "recorded"
+    folder.mkdir()
+    with Writer(folder / "games.forge.gz") as writer:
+        for seed in range(3):
+            writer.copy(made_up(("aggro", "aggro"), seed=seed, decisions=20))
+    return str(folder)
+
+
+def run(capsys, *arguments: str) -> tuple[int, str, str]:
+    code = cli.main(["benchmark", "forge", *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+# ---- measuring ----------------------------------------------------------------------------------------------------
+
+
+def test_games_and_their_cpu(keys):
+    settings = dict(key.removeprefix("forge.").split("=") for key in keys[:2])
+    deployment = Deployment(**settings, port=PORT, profile="serial", daemons=1)
+    with measure.Bench(deployment, ("aggro", "xcosts")) as bench:
+        ai, ours = bench.against_itself(3), bench.random_play(3)
+        assert (ai.games, ai.decisions, ours.games, ours.decisions) == (3, 0, 3, 3 * DECISIONS)
+        for block in (ai, ours):
+            assert 10 < block.ms_per_game < 2000 and block.clock_seconds > 0
+        assert ours.own_seconds > 0 and bench.memory_mib() > 1
+        rounds = list(measure.compared(bench, warm_up=1, rounds=2, games=2))
+    found = measure.summary(rounds)
+    assert found["games"] == 4 and found["decisions_per_game"] == DECISIONS
+    assert 0 < found["outside_the_jvm"] < 1 and found["games_per_clock_second"] > 0
+    jvm = sum(each[1].jvm_seconds for each in rounds)
+    own = sum(each[1].own_seconds for each in rounds)
+    assert found["random_games_per_cpu_second"] == pytest.approx(4 / (jvm + own))
+    assert found["ratio"] == pytest.approx(found["random_games_per_cpu_second"] / found["ai_games_per_cpu_second"])
+    assert bench.fleet.closing.is_set()
+
+
+def test_the_best_profile_has_the_smaller_heap_if_that_is_as_good():
+    found = [
+        {"profile": "g1", "heap_mb": 1024, "ms_per_game": 100.0},
+        {"profile": "serial", "heap_mb": 512, "ms_per_game": 101.0},
+        {"profile": "parallel", "heap_mb": 256, "ms_per_game": 103.0},
+    ]
+    assert forge_command.best_of(found) == {"profile": "serial", "heap_mb": 512}
+
+
+def test_only_heaps_that_fit_are_tried(monkeypatch):
+    monkeypatch.setattr(measure, "available_mb", lambda: 100_000)
+    assert measure.heaps_that_fit(Deployment(heap_mb=700)) == (512, 700, 1024)
+    monkeypatch.setattr(measure, "available_mb", lambda: 4000)
+    assert measure.heaps_that_fit(Deployment(heap_mb=700)) == (700,)
+
+
+# ---- the command --------------------------------------------------------------------------------------------------
+
+
+def test_all_parts(keys, recordings, capsys, tmp_path):
+    report = tmp_path / "report.json"
+    code, out, _ = run(capsys, *keys, "--recordings", recordings, "--json", str(report))
+    assert code == 0 and "cores" in out.splitlines()[0]
+    for part in (
+        "the engine's AI in both seats",
+        "random play in both seats",
+        "CPU outside of the JVM",
+        "MB/s on one core",
+    ):
+        assert part in out, part
+    assert out.count("\n== ") == 3 and "profiles of the JVM" not in out
+    found = json.loads(report.read_text())
+    assert set(found["parts"]) == {"games", "parsing", "decisions"} and found["hardware"]["cores"] >= 1
+    assert found["parts"]["parsing"]["lines"] == 60 and found["parts"]["parsing"]["mb_per_second"] > 50
+    assert [each["daemons"] for each in found["parts"]["decisions"]] == [1, 4, 16]
+    assert all(each["decisions_per_second"] > 500 for each in found["parts"]["decisions"])
+    assert found["config"]["heap_mb"] == 400
+
+
+def test_without_forge_the_rest_is_measured(keys, recordings, capsys):
+    code, out, _ = run(capsys, "--quick", "--recordings", recordings)
+    assert code == 0 and "left out: Forge is not known here" in out and "MB/s on one core" in out
+    code, _, err = run(capsys, "--quick", "--only", "games")
+    assert code == 2 and "FORGE_HOME" in err and err.count("\n") == 1
+    code, _, err = run(capsys, "--sweep")
+    assert code == 2 and "FORGE_HOME" in err
+
+
+def test_the_sweep_writes_the_best_profile_into_the_configuration(keys, capsys, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("# mine\nforge:\n  profile: g1  # to be found out\n  decision_timeout: 60\ntrain: {keep: 2}\n")
+    code, out, _ = run(capsys, *keys, "--sweep", "--config", str(file))
+    assert code == 0 and "parallel, 300 MiB" in out and "round 2 of 2" in out
+    rows = [line.split(",")[0] for line in out.splitlines() if " MiB  " in line]
+    assert sorted(rows[:2]) == ["parallel"] * 2 and rows[2:4] == ["serial"] * 2 and rows[4:] == ["g1"] * 2
+    text = file.read_text()
+    assert "written into" in out and "  profile: parallel  # to be found out\n" in text and text.startswith("# mine\n")
+    assert "  heap_mb: " in text and "train: {keep: 2}" in text and not list(tmp_path.glob("*.part"))
+
+
+def test_the_sweep_prints_the_lines_without_a_configuration(keys, capsys, monkeypatch):
+    monkeypatch.setattr(measure, "HEAPS", ())
+    code, out, _ = run(capsys, *keys, "--sweep")
+    assert code == 0 and "forge:\n  profile: parallel\n  heap_mb: 400\n" in out
+
+
+def test_mistakes(keys, capsys, recordings):
+    assert run(capsys, "--only", "bridge")[0] == 2
+    code, _, err = run(capsys, *keys, "forge.daemons=[a:1]", "--only", "games")
+    assert code == 2 and "daemons elsewhere" in err
+    code, _, err = run(capsys, "--json", "/nowhere/at/all/report.json")
+    assert code == 2 and "there is no folder" in err
+    assert cli.main(["benchmark", "--sweep"]) == 2 and "jaxrl benchmark forge --sweep" in capsys.readouterr().err
+    assert cli.main(["benchmark", "--env", "forge"]) == 2 and "`jaxrl benchmark forge`" in capsys.readouterr().err
+    assert cli.main(["benchmark", "frge"]) == 2 and "unknown game 'frge'" in capsys.readouterr().err
+    assert cli.main(["benchmark", "battle"]) == 2 and "no 'measure' module" in capsys.readouterr().err
+
+
+def test_no_recordings(monkeypatch, tmp_path):
+    monkeypatch.setattr(measure, "GOLDEN", tmp_path / "none")
+    with pytest.raises(UserError, match="--recordings"):
+        measure.recordings([])
+
+
+# ---- the file -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "forge:\n  heap_mb: 512\n  profile: g1\n"),
+        ("env:\n  id: forge\n", "env:\n  id: forge\nforge:\n  heap_mb: 512\n  profile: g1\n"),
+        (
+            "forge:\n  profile: serial # why\nppo:\n  clip: 1\n",
+            "forge:\n  heap_mb: 512\n  profile: g1 # why\nppo:\n  clip: 1\n",
+        ),
+        (
+            "forge:  # here\n    heap_mb:   7   # x\n\na: 1\n",
+            "forge:  # here\n    profile: g1\n    heap_mb:   512   # x\n\na: 1\n",
+        ),
+        (
+            "a:\n  profile: x\nforge:\n  'port': 5\n",
+            "a:\n  profile: x\nforge:\n  heap_mb: 512\n  profile: g1\n  'port': 5\n",
+        ),
+        ("forge:\n  # nothing yet\n", "forge:\n  heap_mb: 512\n  profile: g1\n  # nothing yet\n"),
+        ("forge: {profile: serial}\n", None),
+        ("forge:\n  'profile': serial\n", None),
+    ],
+)
+def test_a_file_keeps_all_but_the_keys_that_are_set(before, after):
+    assert forge_command.edited(before, "forge", {"profile": "g1", "heap_mb": 512}) == after
+
+
+def test_a_file_that_cannot_be_edited_is_left_alone(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("forge: {profile: serial}\n")
+    assert "put it in yourself" in forge_command.keep(str(file), {"profile": "g1"})
+    assert file.read_text() == "forge: {profile: serial}\n"
+    assert "put it into your configuration" in forge_command.keep("skull_king", {"profile": "g1"})
+
+
+def test_shipped_configurations_can_be_edited():
+    for path in (Path(__file__).resolve().parent.parent / "configs").glob("*.yaml"):
+        assert forge_command.edited(path.read_text(), "forge", {"profile": "g1"}) is not None
