@@ -35,6 +35,7 @@ from jaxrl.program import Failed, Program, placed_like
 from jaxrl.rollout import Actor
 from jaxrl.sebulba.counters import Timers
 from jaxrl.sebulba.policy import host_numbers
+from jaxrl.sebulba.pools import check_room
 from jaxrl.sebulba.shares import forward_share
 from jaxrl.sebulba.state import HostLanes
 from jaxrl.sebulba.storage import Storage
@@ -61,10 +62,11 @@ class HostDQN(Program):
           env: an `envs.host.env.HostEnv`.
 
         Raises:
-          UserError: bots that the game does not have.
+          UserError: bots that the game does not have, or more games than it has room for.
         """
         self.config, self.env = config, env
         self.game: HostGame = env.game  # type: ignore[attr-defined]
+        check_room(self.game, config.dqn.num_envs, "dqn.num_envs")
         seats = make_seats(config, env)
         self.actor = Actor(env, auto_reset(env), network_of(config, env), seats)
         # The network looks at every transition once, and at its next state twice (once without `double`).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envs.errors import UserError
 from envs.host.bridge import HostPool
 from envs.host.core import HostGame
 from jaxrl import xla
@@ -25,3 +26,22 @@ def actor_pool(config: SebulbaConfig, game: HostGame, actor: int, share: int, *,
         timeout=config.timeout,
         timed=config.profile,
     )
+
+
+def check_room(game: HostGame, games: int, key: str) -> None:
+    """Compares the games of a training with the processes that play them.
+
+    Args:
+      game: that is played.
+      games: side by side.
+      key: of the configuration that says so, e.g. ppo.num_envs.
+
+    Raises:
+      UserError: games would have to take each other's process away at every decision, and be played again.
+    """
+    room = game.capacity() if game.remote else games
+    if games > room:
+        raise UserError(
+            f"{key} is {games}, but {game.id} has room for {room} games at a time here: lower it (and sebulba.actors "
+            "with it), or let more engine processes run."
+        )

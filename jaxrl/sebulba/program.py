@@ -36,7 +36,7 @@ from jaxrl.sebulba.lanes import first_lanes
 from jaxrl.sebulba.learner import AXIS, Core, Learner, Sums
 from jaxrl.sebulba.pipeline import Fault, Stopped
 from jaxrl.sebulba.policy import Policy, host_numbers
-from jaxrl.sebulba.pools import actor_pool
+from jaxrl.sebulba.pools import actor_pool, check_room
 from jaxrl.sebulba.session import Session
 from jaxrl.sebulba.shares import forward_share
 from jaxrl.sebulba.state import Acting, HostLanes, SebulbaState
@@ -272,4 +272,5 @@ def make_sebulba(config: Config, env: Env) -> Sebulba:
     network = make_network(config.network, env)
     seats = make_seats(config, env)
     game: HostGame = env.game  # type: ignore[attr-defined]  # an envs.host.env.HostEnv
+    check_room(game, config.ppo.num_envs, "ppo.num_envs")
     return Sebulba(config, env, game, Actor(env, auto_reset(env), network, seats), mesh)

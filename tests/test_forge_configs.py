@@ -1,0 +1,87 @@
+"""The configurations of Magic: what they promise, and that a training says what it lacks before it begins."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+import yaml
+
+from envs.errors import UserError
+from jaxrl import config as configs
+from jaxrl.config import files
+from jaxrl.config.schema import ForgeConfig
+from jaxrl.sebulba.pools import check_room
+from tests.host_games import TicTacToeGame
+
+NAMES = ("forge", "forge_aggro")
+
+
+def text_of(name: str) -> str:
+    return files.find(name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_game_has_a_daemon_and_an_actor_of_its_own(name):
+    config = configs.load(name)
+    assert config.env.id == "forge" and config.network.kind == "candidates"
+    assert config.ppo.num_envs == config.sebulba.actors == config.forge.daemons and config.sebulba.groups == 1
+    assert config.sebulba.timeout > 3 * config.forge.decision_timeout  # a JVM is found dead before the run gives up
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_in_comments_are_right(name):
+    [told] = re.findall(r"total_steps: .*?, ([\d,]+) updates", text_of(name))
+    assert int(told.replace(",", "")) == configs.load(name).num_updates
+
+
+def test_overrides_in_the_heads_are_understood():
+    heads = [
+        (name, line) for name in NAMES for line in text_of(name).splitlines() if line.startswith("#   jaxrl train")
+    ]
+    assert len(heads) == 5
+    for name, line in heads:
+        overrides = [text.replace("'", "") for text in re.findall(r"\S+=(?:'[^']*'|\S+)", line)]
+        assert f"--config {name}" in line and configs.load(name, overrides)
+        assert all(yaml.safe_load(text.split("=")[1]) for text in overrides)
+
+
+def test_the_large_one_explains_every_setting():
+    section, known = "", {field.name for field in dataclasses.fields(ForgeConfig)}
+    for line in text_of("forge").splitlines():
+        if re.match(r"\w+:", line):
+            section = line.split(":")[0]
+        if re.match(r"  +\w+: \S", line) and section != "ppo" and line != "  id: forge":
+            assert "#" in line or line.strip() == "shaping_cards: 0.0", line
+        if section == "forge" and (key := re.match(r"  (\w+):", line)):
+            known.discard(key[1])
+    assert not known, f"not told: {known}"
+
+
+def test_rewards_of_the_evaluation_are_wins_alone():
+    config = configs.load("forge", ["env.options.shaping_life=0.1"])
+    assert config.env.options["shaping_life"] == 0.1 and config.evaluation_options["shaping_life"] == 0.0
+
+
+def test_more_games_than_daemons_are_refused():
+    class Small(TicTacToeGame):
+        remote = True
+
+        def capacity(self) -> int:
+            return 3
+
+    check_room(Small(), 3, "ppo.num_envs")
+    check_room(TicTacToeGame(), 1000, "ppo.num_envs")  # it plays in this process
+    with pytest.raises(UserError, match="ppo.num_envs is 4, but .* has room for 3 games at a time here: lower it"):
+        check_room(Small(), 4, "ppo.num_envs")
+
+
+def test_a_training_without_forge_says_where_it_comes_from(monkeypatch, tmp_path, capsys):
+    from jaxrl import cli
+
+    monkeypatch.delenv("FORGE_HOME", raising=False)
+    options = [f"run.directory={tmp_path}", "run.cache_dir="]
+    assert cli.main(["train", "--config", "forge_aggro", *options]) == cli.USER_ERROR
+    said = capsys.readouterr().err
+    assert "FORGE_HOME" in said and "releases" in said and "Traceback" not in said
