@@ -67,11 +67,22 @@ def pids_of(fleet: Fleet) -> list[int]:
     return [pid for each in fleet.daemons if (pid := getattr(each, "pid", None)) is not None]
 
 
-def alive(pid: int) -> bool:
+def state_of(pid: int) -> str:
+    """Z: it is dead and not buried, T: stopped; "": there is no such process."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return ""
+
+
+def alive(pid: int) -> bool:
+    return state_of(pid) not in ("", "Z")
+
+
+def stop(pid: int) -> None:
+    """So that it does nothing any more."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: state_of(pid) == "T", "it has stopped")
 
 
 def zombies() -> list[str]:
@@ -230,7 +241,7 @@ def test_a_daemon_that_stops_answering_is_killed_and_restarted(forge):
     lease = fleet.lease(20)
     begin(lease)
     pid = pids_of(fleet)[0]
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     lease.link.send_line("1")
     with pytest.raises(LinkError) as error:
         lease.link.receive_line(0.3)
@@ -245,7 +256,7 @@ def test_a_hang_is_found_though_nobody_plays(forge, monkeypatch):
     fleet = forge()
     fleet.release(fleet.lease(20))
     pid = pids_of(fleet)[0]
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     until(lambda: not alive(pid), "the daemon is killed")
     whole_game(fleet)
     assert "it does not answer" in Path(fleet.daemons[0].log).read_text() or fleet.hung == 1
@@ -670,7 +681,7 @@ def test_a_stopped_engine_is_killed_and_started_again(engine, monkeypatch):
     lease = engine.lease(300)
     begin_real(lease)
     pid = pids_of(engine)[0]
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     engine.failed(lease, "timeout")
     ai_game(engine)
     assert not alive(pid) and pids_of(engine) != [pid]

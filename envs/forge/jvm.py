@@ -41,11 +41,17 @@ class Launch(NamedTuple):
     profile: str
     heap_mb: int
     decks: Path
-    private: Path  # working directory and `user.home` of the JVMs
+    private: Path  # a folder of ours
 
-    def command(self, port: int) -> list[str]:
+    def place(self, number: int) -> Path:
+        """Working directory and `user.home` of a JVM: what it writes is in nobody's way, and gone at the end."""
+        folder = self.private / f"daemon-{number}"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def command(self, number: int, port: int) -> list[str]:
         """Starts the daemon: its source, by the JDK's single-file launch, unless it could be compiled before."""
-        flags = java_flags(self.profile, self.heap_mb, self.private)
+        flags = java_flags(self.profile, self.heap_mb, self.place(number))
         options = ["--port", str(port), "--res", str(self.forge.res), "--decks", str(self.decks), "--watch-stdin"]
         classes = compiled(self.java, self.forge)
         path = self.forge.class_path if classes is None else f"{self.forge.class_path}{os.pathsep}{classes}"
@@ -103,7 +109,7 @@ class LocalDaemon(Daemon):
     def _start(self, supervisor: Supervisor) -> Ended | None:
         """None once the daemon is ready."""
         port = supervisor.claim_port(self)
-        command = self._launch.command(port)
+        command = self._launch.command(self.number, port)
         began = time.monotonic()
         self._tail.clear()
         with self._guard:
@@ -140,7 +146,7 @@ class LocalDaemon(Daemon):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            cwd=self._launch.private,
+            cwd=self._launch.place(self.number),
             env=os.environ | {"LC_ALL": "C.UTF-8"},  # else names of decks could be ASCII only
             start_new_session=True,  # Ctrl-C is for us, and we stop the JVMs
         )

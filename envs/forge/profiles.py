@@ -6,7 +6,8 @@ common to all:
 - a fixed heap: growing and shrinking it costs, and a daemon plays for days;
 - `Match.startGame` of Forge calls `System.gc()`, a full collection at the beginning of every game: switched off;
 - no window system, and a private folder instead of the user's, whose `~/.forge` is theirs;
-- no file of performance counters in /tmp, which makes threads wait for the disk.
+- no file of performance counters in /tmp, which makes threads wait for the disk;
+- a JVM takes the machine for one of two cores, on which it compiles while it plays: the others have JVMs of their own.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def java_flags(profile: str, heap_mb: int, private: Path) -> list[str]:
     common = [
         "-XX:+DisableExplicitGC",
         "-XX:-UsePerfData",
+        "-XX:ActiveProcessorCount=2",
         "-Xshare:auto",
         "-Djava.awt.headless=true",
         "-Dfile.encoding=UTF-8",
