@@ -100,6 +100,7 @@ class Env(abc.ABC):
       multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
       host: True if the engine lives on the host (`envs.host.env.HostEnv`): such games train with actor threads.
+      delegated: actions A .. A + delegated - 1, in no mask: with one of them a bot leaves its seat to the engine.
       vocabulary: numbers of kinds of things in `candidates`, 0 among them; 0 for games without it.
     """
 
@@ -113,6 +114,7 @@ class Env(abc.ABC):
     multi_output_fusion: ClassVar[bool] = False
     host: ClassVar[bool] = False
     illegal_action_penalty: float = 1.0
+    delegated: int = 0
     vocabulary: int = 0
 
     # ---- what a game supplies -----------------------------------------------------------------------------------

@@ -320,7 +320,7 @@ def bot_switch_plays_as_the_bots(probe: Probe) -> str:
     for number, name in enumerate(names):
         alone = probe.bots[name](states, probe.keys(22, len(index)))
         switched = switch(states, jnp.full(len(index), number, jnp.int32), probe.keys(23, len(index)))
-        drawn = [_counts(np.asarray(actions), env.num_actions) for actions in (alone, switched)]
+        drawn = [_counts(np.asarray(actions), env.num_actions + env.delegated) for actions in (alone, switched)]
         require(_alike(*drawn), f"bot_switch({list(names)}) with index {number} does not play as {name!r} does")
     return f"{len(names)} bots in {len(index) // SWITCH_DRAWS} states, {SWITCH_DRAWS} times each"
 

@@ -138,7 +138,7 @@ class Probe:
             action = choose(state, self.keys(2 * steps + 1, self.games))
             if steps < RECORDED_STEPS:
                 actions.append(np.asarray(action))
-                legal.append(mask_value(np.asarray(state.legal_action_mask), actions[-1]))
+                legal.append(mask_value(np.asarray(state.legal_action_mask), actions[-1], self.env.delegated))
             state = self.step(state, action, self.keys(2 * steps + 2, self.games))
             if steps < RECORDED_STEPS:
                 states.append(to_numpy(state))
@@ -201,10 +201,11 @@ def item(tree: PyTree, index: int) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
-def mask_value(mask: np.ndarray, action: np.ndarray) -> np.ndarray:
-    """bool[B]: the action of every game (of all its seats, if simultaneous) is an action number and set in the mask."""
+def mask_value(mask: np.ndarray, action: np.ndarray, delegated: int = 0) -> np.ndarray:
+    """bool[B]: the action of every game (of all its seats, if simultaneous) is set in the mask, or is delegated."""
     inside = (action >= 0) & (action < mask.shape[-1])
     value = np.take_along_axis(mask, np.where(inside, action, 0)[..., None], axis=-1)[..., 0] & inside
+    value |= (action >= mask.shape[-1]) & (action < mask.shape[-1] + delegated)
     return value if value.ndim == 1 else value.all(axis=tuple(range(1, value.ndim)))
 
 

@@ -135,7 +135,7 @@ def illegal_action_loses(probe: Probe) -> str:
     mask = np.asarray(states.legal_action_mask)
     masks = mask if env.simultaneous else mask[:, None]  # bool[B, askers, A]
     askers, rows = masks.shape[1], np.arange(len(masks))
-    for number in (-1, env.num_actions, 2**30):
+    for number in (-1, env.num_actions + env.delegated, 2**30):
         action, seats = masks.argmax(axis=-1), rows % askers
         action[rows, seats] = number
         _require_lost(probe, states, action, seats, number)

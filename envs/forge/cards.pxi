@@ -375,11 +375,12 @@ cdef void read_combat(View* v) noexcept nogil:
 
 cdef void place_cards(View* v, int32_t seat, int zone, int first, int rows, int lands) noexcept nogil:
     """Gives rows to the cards of a zone; lands: -1 all cards, 0 no lands, 1 only lands, behind the others."""
-    cdef int row = first, i
+    cdef int row = first, i, k
     cdef Card* card
     while lands == 1 and row < first + rows and v.rows[row] >= 0:
         row += 1
-    for i in range(v.num_cards):
+    for k in range(v.num_cards):
+        i = v.num_cards - 1 - k if zone == IN_GRAVEYARD else k  # the newest card of a graveyard is its last
         card = &v.cards[i]
         if card.controller != seat or card.zone != zone or (lands >= 0 and lands != ((card.types & LAND) != 0)):
             continue

@@ -59,7 +59,7 @@ cdef extern from "<time.h>" nogil:
     struct timespec:
         long tv_sec
         long tv_nsec
-    int CLOCK_MONOTONIC
+    int CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID
     int clock_gettime(int, timespec*)
 
 cdef const char* TYPE_NAMES[NUM_TYPES]
@@ -97,7 +97,7 @@ cdef class ForgeEngine(Engine):
     """A batch of games.
 
     Args:
-      fleet: lends daemons, see `envs.forge.fleet`; an object with lease, release, failed and game_finished.
+      fleet: lends daemons, see `envs.forge.fleet`; an object with lease, release, failed, game_finished and capacity.
       num_games: N.
       seed, first_slot: a game depends on (seed, slot, episode) alone.
       pairs: the decks of both seats of every kind of game, as the daemons know them.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from envs.errors import UserError, nearest
-from envs.forge import layout
+from envs.forge import layout, recording
 from envs.forge.engine import INFO_NAMES, STAT_NAMES, ForgeEngine, look, state_bytes_of
 from envs.forge.find import DECKS
 from envs.forge.settings import Deployment
@@ -35,6 +35,7 @@ class ForgeGame(HostGame):
     delegated = len(PROFILES)
     stat_names, info_names = STAT_NAMES, INFO_NAMES
     may_truncate, public_actions, remote = True, False, True
+    recordings = recording.SUFFIXES
 
     def __init__(
         self,
@@ -122,8 +123,6 @@ class ForgeGame(HostGame):
 
     def engine_on(self, fleet: Any, num_games: int, seed: int = 0, *, first_slot: int = 0) -> ForgeEngine:
         """An engine whose games are played by the daemons of `fleet`, whatever it is."""
-        from envs.forge.recording import Folder
-
         deployment = self.deployment = self.deployment or Deployment()
         pairs, mark = self._located()
         return ForgeEngine(
@@ -139,7 +138,7 @@ class ForgeGame(HostGame):
             max_decisions=self.max_decisions,
             decision_timeout=deployment.decision_timeout,
             shaping=self.shaping,
-            recorder=Folder(deployment.record) if deployment.record else None,
+            recorder=recording.Folder(deployment.record) if deployment.record else None,
             remembered=self._remembered,
         )
 

@@ -60,7 +60,7 @@ SUBJECT_ROW = 0  # again the source of the question, or the attacker or blocker 
 HAND_ROW, HAND_ROWS = 1, 12  # mine
 MY_BATTLEFIELD_ROW, THEIR_BATTLEFIELD_ROW, BATTLEFIELD_ROWS = 13, 37, 24  # lands stand last
 STACK_ROW, STACK_ROWS = 61, 6  # the top first
-MY_GRAVEYARD_ROW, THEIR_GRAVEYARD_ROW, GRAVEYARD_ROWS = 67, 75, 8  # the newest
+MY_GRAVEYARD_ROW, THEIR_GRAVEYARD_ROW, GRAVEYARD_ROWS = 67, 75, 8  # the newest first
 ENTITIES = 83
 
 # ---- options: row a is action a -------------------------------------------------------------------------------------

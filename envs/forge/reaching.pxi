@@ -88,7 +88,7 @@ cdef int recover(ForgeEngine self, Py_ssize_t game, int fault, int* attempts, co
             text = (<bytes>why).decode(errors="replace")
             patience = self.settings.ai_patience if l.tally.held else self.settings.patience
             return fail(self, game, sentence(fault, g.b.key, l.tally.turn, patience, text))
-        lease = self.fleet.lease(replay=g.b.tally.seen > 0)
+        lease = self.fleet.lease(replay=g.b.tally.seen > 0 or lease is not None)  # each game is counted once
         self._leases[id(lease)] = lease
         l.lease, l.entered, l.began = <void*>lease, True, now_ns()
         reset_live(l, g.b.key)
@@ -169,11 +169,11 @@ cdef void adopt(ForgeEngine self, Game* g) noexcept:
         best = best if best != NULL else new_live(self.max_decisions)
         if best != NULL:
             self._parked.append(<size_t>old)
-            if len(self._parked) > MOST_PARKED:
-                l = <Live*><size_t>self._parked.pop(0)
-                drop(self, &l.lease)
-                free_live(l)
             g.live = best
+        while len(self._parked) > min(MOST_PARKED, self.fleet.capacity - 1):  # one is needed for the loaded state
+            l = <Live*><size_t>self._parked.pop(0)
+            drop(self, &l.lease)
+            free_live(l)
     elif best != NULL:
         free_live(old)
         g.live = best

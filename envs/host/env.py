@@ -62,6 +62,7 @@ class HostEnv(Env):
         self.game = game
         self.id, self.version = game.id, game.version  # type: ignore[misc]
         self.num_players, self.num_actions = game.num_players, game.num_actions
+        self.delegated = game.delegated
         self.may_truncate, self.public_actions = game.may_truncate, game.public_actions  # type: ignore[misc]
         self._play, self._deal = _Engines(game, 1), _Engines(game, game.varieties)
 
@@ -108,7 +109,7 @@ class HostEnv(Env):
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
         action = jnp.asarray(action)
-        handed_over = (action >= self.num_actions) & (action < self.num_actions + self.game.delegated)
+        handed_over = (action >= self.num_actions) & (action < self.num_actions + self.delegated)
         return super().is_legal(state, action) | handed_over
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:

@@ -59,10 +59,6 @@ class Forge(HostEnv):
     def __init__(self, **options: Any) -> None:
         super().__init__(ForgeGame(**options))
 
-    def deploy(self, **options: Any) -> None:
-        """Says where Forge is and how its daemons are run: the fields of `envs.forge.settings.Deployment`."""
-        self.game.deploy(**options)
-
     def features(self, observation: Any) -> jax.Array:
         """f32[11685]: the observation without the numbers of names and rows, which say nothing to a dense network."""
         view = self.candidates(observation)

@@ -209,7 +209,8 @@ class View:
         self._place(lands_last(mine), at.MY_BATTLEFIELD_ROW, at.BATTLEFIELD_ROWS)
         self._place(lands_last(theirs), at.THEIR_BATTLEFIELD_ROW, at.BATTLEFIELD_ROWS)
         for seat, first in ((self.me, at.MY_GRAVEYARD_ROW), (1 - self.me, at.THEIR_GRAVEYARD_ROW)):
-            self._place(of(seat, "graveyard")[: at.GRAVEYARD_ROWS], first, at.GRAVEYARD_ROWS)
+            newest = of(seat, "graveyard")[::-1]
+            self._place(newest[: at.GRAVEYARD_ROWS], first, at.GRAVEYARD_ROWS)
 
     def _place(self, cards: list[dict[str, Any]], first: int, count: int) -> None:
         for row, card in enumerate(cards[:count], first):
