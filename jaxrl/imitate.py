@@ -49,6 +49,7 @@ class Checked(NamedTuple):
     prediction: Prediction
     value_error: float  # squared
     value_variance: float  # of what it has to predict
+    value_share: float  # 0 .. 1: this share of its values would be nearest to what it has to predict
 
     @property
     def surprise(self) -> float:
@@ -96,10 +97,22 @@ def make_check(network: Network) -> Callable[[PyTree, Examples], Checked]:
             found = jax.device_get(predict(params, batch.observation, batch.mask, batch.action))
             parts.append([part[: len(index)].astype(np.float64) for part in found])
         right, surprise, value = (np.concatenate(column) for column in zip(*parts, strict=True))
-        error = float(np.square(value - examples.value).mean())
-        return Checked(Prediction("learnt", right, surprise), error, float(np.var(examples.value)))
+        target = examples.value.astype(np.float64)
+        share = float(np.clip(value @ target / max(value @ value, 1e-12), 0.0, 1.0))
+        error = float(np.square(value - target).mean())
+        return Checked(Prediction("learnt", right, surprise), error, float(np.var(target)), share)
 
     return check
+
+
+def shrunk(params: PyTree, share: float) -> PyTree:
+    """The same policy with values that are `share` of what they were.
+
+    All decisions of a game tell of one result, so values learn games by heart long before answers do, and are sure of
+    themselves on other games too. PPO would have to unlearn that first.
+    """
+    value = jax.tree.map(lambda leaf: np.float32(share) * leaf, params["heads"]["value"])
+    return {**params, "heads": {**params["heads"], "value": value}}
 
 
 def learn(
@@ -147,7 +160,8 @@ def learn(
         elif epoch - best[2] >= args.patience:
             break
     assert best is not None  # there is at least one epoch
-    return best
+    params = shrunk(best[0], best[1].value_share)
+    return params, predict(params, check), best[2]
 
 
 # ---- what came out --------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -14,9 +15,11 @@ from envs.errors import UserError
 from envs.host.core import Demonstrations
 from envs.host.env import HostEnv
 from jaxrl import cli, demonstrations
+from jaxrl.config.schema import NetworkConfig
 from jaxrl.constant_policies import all_constant, fit_weights, over_games, uniform
-from jaxrl.imitate import minibatches
+from jaxrl.imitate import make_check, minibatches, shrunk
 from jaxrl.metrics import read_rows
+from jaxrl.networks.factory import make_network
 from jaxrl.runs import load_run
 from tests.host_games import LINES, Board, TicTacToeGame
 
@@ -121,7 +124,7 @@ def test_answers_are_predicted_better_than_by_any_constant_player(taught):
     assert margin["cross_entropy"]["mean"] - margin["cross_entropy"]["half_width_95"] > 0.2
     for player in list(players.values())[1:-1]:
         assert player["accuracy"]["mean"] <= players["best constant"]["accuracy"]["mean"] + 0.05
-    assert report["value_error"] < report["value_variance"]
+    assert report["value_error"] < report["value_variance"]  # values of few games are not surer than they may be
     assert 50 < report["games"] <= 90  # games that are there twice are left out
 
 
@@ -221,6 +224,23 @@ def test_every_question_is_seen_once_in_an_epoch(tmp_path):
     assert all(batch.policy.shape == (16, 9) and np.all(batch.policy.sum(axis=1) == 1) for batch in batches)
     total = sum((batch.weight[:, None] * batch.policy).sum(axis=0) for batch in batches)
     np.testing.assert_array_equal(total, np.bincount(examples.action, minlength=9))
+
+
+def test_values_are_shrunk_and_nothing_else(tmp_path):
+    record(tmp_path / "a.moves", 30, 3)
+    found = demonstrations.read(ShownGame(), [tmp_path / "a.moves"])
+    examples = demonstrations.examples_of(ShownGame(), found, range(len(found.games)), gamma=1.0)
+    network = make_network(NetworkConfig(hidden=(16,)), Shown())
+    params, check = network.init(jax.random.key(1)), make_check(network)
+    loud = shrunk(params, 5.0)
+    before, after = check(params, examples), check(loud, examples)
+    np.testing.assert_array_equal(before.prediction.surprise, after.prediction.surprise)
+    assert 0.0 < after.value_share < 1.0 or after.value_share == 0.0
+    best = check(shrunk(loud, after.value_share), examples)
+    assert (
+        best.value_error < after.value_error and best.value_error <= best.value_variance + np.mean(examples.value) ** 2
+    )
+    assert best.value_share == pytest.approx(1.0) or after.value_share == 0.0
 
 
 def test_games_are_divided_as_a_whole():
