@@ -139,7 +139,7 @@ def test_games_are_played_and_counted(forge):
     assert len(found["game_seconds"]["counts"]) == len(found["game_seconds"]["bounds"]) + 1
     assert heard == [(0.3, "won")] * 4
     for each in found["daemons"]:
-        assert each["version"] == VERSION and each["pid"] and each["busy_seconds"] > 0 and each["rss_mib"] > 1
+        assert each["version"] == VERSION and each["pid"] and each["cpu_seconds"] > 0 and each["rss_mib"] > 1
         assert each["name"].startswith("127.0.0.1:175") and Path(each["log"]).read_text().startswith("== ")
     assert sum(each["games"] for each in found["daemons"]) == 4 and found["seconds"] > 0
 
@@ -184,6 +184,18 @@ def test_a_running_game_keeps_its_daemon(forge):
     fleet.release(lease)
     waiting.join(10)
     assert not waiting.is_alive() and fleet.counters()["evictions"] == 0
+
+
+def test_a_daemon_is_busy_while_it_is_played_on(forge):
+    fleet = forge()
+    lease = fleet.lease(20)
+    time.sleep(0.1)
+    lease.leave()
+    time.sleep(0.3)
+    for _ in range(2):
+        found = fleet.counters()["daemons"][0]
+        assert 0.1 <= found["busy_seconds"] < 0.3 < found["held_seconds"]
+        fleet.release(lease)
 
 
 def test_a_dropped_game_frees_its_daemon(forge):
@@ -648,7 +660,7 @@ def ai_game(fleet: Fleet) -> None:
 def test_the_engine_is_found_started_and_plays(engine):
     ai_game(engine)
     found = engine.counters()["daemons"][0]
-    assert found["version"] not in ("", "unknown") and found["busy_seconds"] > 1 and found["rss_mib"] > 100
+    assert found["version"] not in ("", "unknown") and found["cpu_seconds"] > 1 and found["rss_mib"] > 100
 
 
 @real

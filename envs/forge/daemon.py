@@ -40,7 +40,7 @@ class Daemon:
         self.games = self.leases = self.deaths = self.restarts = 0
         self.silent = False  # it was asked and said nothing; else, if there is no answer, it is not there
         self.active = self.waiting = 0  # games there, ours and others', as it last said
-        self.held, self._since = 0.0, 0.0  # seconds that it was leased
+        self.held, self.busy, self._since = 0.0, 0.0, 0.0  # seconds that it was leased, and that it was played on
         self._idle: Link | None = None  # the connection that is kept for the next lease
         self._control: Link | None = None  # the supervisor's
 
@@ -81,6 +81,7 @@ class Daemon:
         if lease is None:
             return
         self.held += time.monotonic() - self._since
+        self.busy += lease.busy_seconds
         if keep and not lease.link.closed and self._idle is None:
             self._idle = lease.link
         else:
@@ -165,16 +166,17 @@ class Daemon:
 
     def figures(self) -> dict[str, Any]:
         """What it has done so far."""
-        held = self.held + (time.monotonic() - self._since if self.lease is not None else 0.0)
+        lease = self.lease
+        held = 0.0 if lease is None else time.monotonic() - self._since
         return {
             "name": self.name,
-            "state": "playing" if self.lease is not None and self.state == FREE else self.state,
+            "state": "playing" if lease is not None and self.state == FREE else self.state,
             "version": self.version,
             "games": self.games,
             "leases": self.leases,
             "restarts": self.restarts,
-            "held_seconds": held,
-            "busy_seconds": held,  # how much it computes we do not see
+            "held_seconds": self.held + held,
+            "busy_seconds": self.busy + (0.0 if lease is None else lease.busy_seconds),
         }
 
 

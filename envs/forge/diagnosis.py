@@ -131,13 +131,13 @@ class Diagnosis:
         lease = fleet.lease()
         fleet.release(lease, finished=False)
         found = fleet.counters()["daemons"][lease.daemon.number]
-        cost = f", {found['busy_seconds']:.1f} s of CPU, {found['rss_mib']:.0f} MiB resident" if "pid" in found else ""
+        cost = f", {found['cpu_seconds']:.1f} s of CPU, {found['rss_mib']:.0f} MiB resident" if "pid" in found else ""
         self.say(f"{'start':<9} {time.monotonic() - began:.1f} s until {found['name']} was ready{cost}")
 
     def _watched(self, game: ForgeGame, fleet: Fleet) -> None:
         """The engine's own AI in both seats."""
         (pair,), _ = game._located()
-        lease, began, before = fleet.lease(), time.monotonic(), self._busy(fleet)
+        lease, began, before = fleet.lease(), time.monotonic(), self._cpu(fleet)
         lease.link.send_line(f"NEWGAME {quoted(pair[0])} {quoted(pair[1])} -q -s 1")
         line = lease.link.receive_line(GAME_SECONDS).decode()
         if not line.startswith("GAME_RESULT: "):
@@ -150,7 +150,7 @@ class Diagnosis:
         """Random players in both seats, by the same way as in a training."""
         buffers, slot = make_buffers(game, 1), np.zeros(1, np.int32)
         choice, asked = np.full(1, RANDOM, np.int32), 0
-        began, own, before = time.monotonic(), time.process_time(), self._busy(fleet)
+        began, own, before = time.monotonic(), time.process_time(), self._cpu(fleet)
         with HostPool(game.engine(1, 1), threads=1, mode="async", timeout=GAME_SECONDS, follow=False) as pool:
             pool.begin(slot, buffers)
             pool.recv(count=1)
@@ -165,8 +165,8 @@ class Diagnosis:
             f"{1e3 * own:.0f} ms of ours"
         )
 
-    def _busy(self, fleet: Fleet) -> float:
-        return sum(each["busy_seconds"] for each in fleet.counters()["daemons"])
+    def _cpu(self, fleet: Fleet) -> float:
+        return sum(each.get("cpu_seconds", 0.0) for each in fleet.counters()["daemons"])
 
     def _cost(self, fleet: Fleet, before: float) -> str:
-        return "" if self.deployment.remote else f", {1e3 * (self._busy(fleet) - before):.0f} ms of the JVM's CPU"
+        return "" if self.deployment.remote else f", {1e3 * (self._cpu(fleet) - before):.0f} ms of the JVM's CPU"

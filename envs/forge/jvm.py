@@ -239,7 +239,7 @@ class LocalDaemon(Daemon):
         cpu, resident = process_figures(pid) if pid is not None else (0.0, 0.0)
         return super().figures() | {
             "pid": pid,
-            "busy_seconds": self._cpu_before + cpu,
+            "cpu_seconds": self._cpu_before + cpu,
             "rss_mib": resident,
             "start_seconds": self.start_seconds,
             "log": str(self.log),

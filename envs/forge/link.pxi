@@ -217,19 +217,26 @@ cdef class Lease:
 
     def __init__(self, Link link not None, daemon=None):
         self.link, self.daemon, self.state = link, daemon, RUNNING
-        self.last_used = time.monotonic()
+        self.last_used = self.since = now_ns() * 1e-9
 
     cpdef bint enter(self) noexcept nogil:
         """IDLE -> RUNNING. False: it is gone."""
-        return change(&self.state, IDLE, RUNNING)
+        if not change(&self.state, IDLE, RUNNING):
+            return False
+        self.since = now_ns() * 1e-9
+        return True
 
     cpdef void leave(self) noexcept nogil:
         """RUNNING -> IDLE: from now on it may be evicted."""
         self.last_used = now_ns() * 1e-9
+        if atomic_load(&self.state, SEQ_CST) == RUNNING:  # before somebody else may enter it
+            self.used += self.last_used - self.since
         change(&self.state, RUNNING, IDLE)
 
     cpdef bint finish(self) noexcept nogil:
         """RUNNING -> GONE, by its user; the link stays as it is."""
+        if atomic_load(&self.state, SEQ_CST) == RUNNING:
+            self.used += now_ns() * 1e-9 - self.since
         return change(&self.state, RUNNING, GONE)
 
     def evict(self):
@@ -238,6 +245,12 @@ cdef class Lease:
             return False
         self.link.close()
         return True
+
+    @property
+    def busy_seconds(self):
+        """How long it was in use in all."""
+        running = atomic_load(&self.state, SEQ_CST) == RUNNING
+        return self.used + (now_ns() * 1e-9 - self.since if running else 0.0)
 
     @property
     def status(self):

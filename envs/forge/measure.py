@@ -87,7 +87,7 @@ class Bench:
         return Block(games, decisions, jvm, time.process_time() - before[1], time.perf_counter() - before[2])
 
     def _jvm_seconds(self) -> float:
-        return sum(each["busy_seconds"] for each in self.fleet.counters()["daemons"])
+        return sum(each["cpu_seconds"] for each in self.fleet.counters()["daemons"])
 
     def _watched(self, games: int) -> tuple[int, int]:
         pairs, _ = self.game._located()

@@ -75,6 +75,8 @@ cdef class Lease:
     cdef readonly double last_used  # seconds of the monotonic clock, when it was left
     cdef int state  # atomic
     cdef object __weakref__
+    cdef double used  # seconds in which it was running, without the present ones
+    cdef double since  # when it was entered
 
     # IDLE -> RUNNING; false if it is gone (or somebody else is using it).
     cpdef bint enter(self) noexcept nogil
