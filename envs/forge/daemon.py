@@ -47,7 +47,7 @@ class Daemon:
     @property
     def name(self) -> str:
         """For sentences."""
-        return f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def free(self) -> bool:
