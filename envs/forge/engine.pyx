@@ -46,7 +46,7 @@ import weakref
 import numpy as np
 
 from envs.forge import layout
-from envs.forge.recording import quoted
+from envs.forge.recording import deck_name, quoted
 from envs.forge.wire import LinkError
 from envs.host.core import EngineError
 
@@ -127,7 +127,7 @@ cdef class ForgeEngine(Engine):
         self._errors, self._causes = [None] * num_games, [None] * num_games
         self._parked, self._leases, self._writers = [], {}, []
         self._remembered = collections.OrderedDict() if remembered is None else remembered
-        self._finalizer = weakref.finalize(self, give_back, fleet, self._leases)
+        self._finalizer = weakref.finalize(self, give_back, fleet, self._leases, self._writers)
         self.settings.patience, self.settings.ai_patience = decision_timeout, decision_timeout + 2 * game_limit
         self.settings.recording = recorder is not None
         for i in range(3):

@@ -46,15 +46,19 @@ cdef u64 seed_of(u64 key) noexcept:
     return key >> 1 if key > 1 else 1
 
 
-def give_back(fleet, dict leases):
-    """An engine that was dropped gives its daemons back."""
+def give_back(fleet, dict leases, list writers):
+    """An engine that was dropped gives its daemons back and closes its files."""
     while leases:
         lease = leases.popitem()[1]
-        _WRITERS.pop(id(lease), None)
+        writers.append(_WRITERS.pop(id(lease), None))
         try:
             fleet.release(lease, finished=False)
         except Exception:  # the process ends, the fleet has gone before
             pass
+    while writers:
+        writer = writers.pop()
+        if writer is not None:
+            writer.close()
 
 
 cdef Py_ssize_t state_size(Py_ssize_t max_decisions) noexcept:

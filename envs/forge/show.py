@@ -81,7 +81,7 @@ def label(decision: Json, question: Decision, action: int) -> str:
     if kind == "declare_attackers":
         attacker = decision["attackers"][len(question.picks)]
         return (
-            f"attacks {attacker['defenders'][action - 1]['name']} with {attacker['name']}"
+            f"attacks {called(attacker['defenders'][action - 1])} with {attacker['name']}"
             if action
             else (f"keeps {attacker['name']} back")
         )
