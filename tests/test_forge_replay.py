@@ -10,10 +10,11 @@ import time
 import pytest
 
 from envs.errors import UserError
+from envs.forge import recording
 from envs.forge.recording import Writer
 from envs.forge.replay import ReplayServer
 from envs.forge.replay_faults import KINDS, LONG_LINE, Fault
-from tests.forge_conversations import Client, made_up, serving
+from tests.forge_conversations import GOLDEN, Client, made_up, serving
 
 NEWGAME = "NEWGAME a b -i -a -s 1"
 
@@ -57,6 +58,23 @@ def test_a_game_is_what_was_recorded():
         assert server.games == 4 and server.mismatches == 0
 
 
+def test_all_recorded_games_are_replayed_to_the_letter():
+    games = [game for path in recording.find([GOLDEN]) for game in recording.read(path)]
+    with serving(games, strict=True) as server, Client(server.ports[0]) as client:
+        for game in games:
+            newgame = game.lines[0][2:].decode()
+            if any(line.startswith(b"< DECISION") for line in game.lines):
+                client.say(newgame)
+                for line in game.lines[1:]:
+                    if line.startswith(b"> "):
+                        client.say(line[2:].decode())
+                    else:
+                        assert client.hear() == line[2:].decode()
+            else:
+                assert client.play(newgame) == recorded(game)
+        assert server.games == len(games) > 20 and server.mismatches == 0
+
+
 def test_any_answer_will_do_unless_it_is_strict():
     game = made_up()
     with serving([game]) as server, Client(server.ports[0]) as client:
@@ -73,6 +91,7 @@ def test_commands_between_decision_and_answer():
         assert [client.hear()[:5] for _ in range(3)] == ["GAME_", "SEED:", "DECIS"]
         assert client.ask("PING") == "PONG" and other.ask("PING") == "PONG"
         client.say(NEWGAME)  # waits for its turn
+        assert client.ask("PING") == "PONG"
         other.say("STATUS")
         assert [other.hear() for _ in range(8)][1:4:2] == ["  Active games: 1", "  Waiting: 1"]
         assert '"decision_id":2' in client.ask("0")

@@ -68,6 +68,8 @@ class Tally:
     def __str__(self) -> str:
         seconds = time.monotonic() - self.began
         text = f"{self.kept + self.done} of {self.games} games"
+        if self.kept:
+            text += f" ({self.kept} were there)"
         if self.done:
             text += (
                 f", {self.done / seconds:.2f} a second, {self.decisions / self.done:.0f} decisions a game, "
