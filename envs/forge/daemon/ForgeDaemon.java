@@ -81,6 +81,7 @@ import forge.util.FileUtil;
 import forge.util.Lang;
 import forge.util.Localizer;
 import forge.util.MyRandom;
+import forge.util.Visitor;
 import forge.util.collect.FCollection;
 import forge.util.collect.FCollectionView;
 import java.io.BufferedInputStream;
@@ -200,6 +201,8 @@ public final class ForgeDaemon {
         File res;
         File decks = new File(".");
         boolean watchStdin;
+        /** Without any of the short cuts below: what they are measured and checked against. */
+        boolean stock;
 
         static Settings parse(String[] arguments) {
             Settings result = new Settings();
@@ -213,6 +216,7 @@ public final class ForgeDaemon {
                     case "--host": result.host = value(words, word); break;
                     case "--loopback": result.host = "127.0.0.1"; break;
                     case "--watch-stdin": result.watchStdin = true; break;
+                    case "--stock": result.stock = true; break;
                     default: throw new Refusal("unknown option " + word);
                 }
             }
@@ -609,15 +613,25 @@ public final class ForgeDaemon {
             }
         }
 
+        private static final Method SET_RANDOM = Reflect.method(MyRandom.class, "setRandom", 1);
+        private static final Field RANDOM = SET_RANDOM == null ? Reflect.field(MyRandom.class, "random") : null;
+
+        static void setRandom(Random random) {
+            if (SET_RANDOM != null) {
+                Reflect.call(SET_RANDOM, null, random);
+                return;
+            }
+            try {
+                RANDOM.set(null, random);
+            } catch (IllegalAccessException hidden) {
+                throw new IllegalStateException(hidden);
+            }
+        }
+
         /** Everything that Forge keeps per JVM and that a game depends on: the generator and the id counters. */
         static void reset(long seed) {
             try {
-                Method setter = Reflect.method(MyRandom.class, "setRandom", 1);
-                if (setter != null) {
-                    Reflect.call(setter, null, new Random(seed));
-                } else {
-                    Reflect.field(MyRandom.class, "random").set(null, new Random(seed));
-                }
+                setRandom(new Random(seed));
                 for (String name : COUNTED) {
                     Class<?> type = Reflect.type("forge.game." + name);
                     Field counter = type == null ? null : Reflect.field(type, "maxId");
@@ -693,6 +707,8 @@ public final class ForgeDaemon {
         final BlockingQueue<Table> waiting = new LinkedBlockingQueue<>();
         volatile Table playing;
         volatile int played;
+        /** Nanoseconds of CPU time that finished games took. */
+        volatile long computed;
         private Thread player;
 
         Server(String host, int port) {
@@ -743,6 +759,7 @@ public final class ForgeDaemon {
                     try {
                         table.play();
                     } finally {
+                        computed += table.cpu();
                         playing = null;
                         played++;
                     }
@@ -769,7 +786,7 @@ public final class ForgeDaemon {
             long used = (runtime.totalMemory() - runtime.freeMemory()) >> 20;
             return "FORGE DAEMON STATUS\n  Active games: " + (playing == null ? 0 : 1) + "\n  Total games played: "
                     + played + "\n  Memory: " + used + "MB / " + (runtime.maxMemory() >> 20)
-                    + "MB\n  Max concurrent: 1\n  Waiting: " + waiting.size();
+                    + "MB\n  Max concurrent: 1\n  Waiting: " + waiting.size() + "\n  Game CPU: " + computed / 1_000_000 + "ms";
         }
     }
 
@@ -1069,6 +1086,8 @@ public final class ForgeDaemon {
         private final Seat[] seats = new Seat[2];
         private final SeatPlayer[] players = new SeatPlayer[2];
         private Game game;
+        /** What can happen in this game at all; null with --stock. */
+        private Facts facts;
         private int decisions;
         private long started;
         private volatile Thread thread;
@@ -1125,7 +1144,12 @@ public final class ForgeDaemon {
             rules.setAppliedVariants(EnumSet.of(GameType.Constructed));
             rules.setGamesPerMatch(1);
             Match match = new Match(rules, registered, "jaxrl");
-            game = match.createGame();
+            if (settings.stock) {
+                game = match.createGame();
+            } else {
+                facts = new Facts(Arrays.asList(decks));
+                game = new TableGame(registered, rules, match, facts);
+            }
             match.startGame(game);
         }
 
@@ -1193,6 +1217,11 @@ public final class ForgeDaemon {
             }
         }
 
+        /** CPU time of this thread, the game thread, since the game began. */
+        long cpu() {
+            return THREADS.getCurrentThreadCpuTime() - cpuStarted;
+        }
+
         void check() {
             if (stopped || timedOut) {
                 throw new Stopped();
@@ -1251,7 +1280,7 @@ public final class ForgeDaemon {
                 check();
                 try {
                     if (answer.equals("ai")) {
-                        return seat.think(ai);
+                        return seat.lend(ai);
                     }
                     if (answer.startsWith("ai!")) {
                         seat.handOver(Request.profile(answer.substring(3)));
@@ -1289,6 +1318,9 @@ public final class ForgeDaemon {
 
     /** The lobby player of a seat: it makes our controller instead of Forge's. */
     private static final class SeatPlayer extends LobbyPlayerAi {
+        /** No profile: while a client holds a seat, the automatic payment must not keep lands back for later. */
+        static final String NEUTRAL = "";
+
         private final Table table;
         private final int number;
 
@@ -1297,12 +1329,12 @@ public final class ForgeDaemon {
                     + Engine.deckLabel(table.request.decks[number]), null);
             this.table = table;
             this.number = number;
-            setAiProfile(table.request.profiles[number]);
+            setAiProfile(table.request.remote[number] ? NEUTRAL : table.request.profiles[number]);
         }
 
         @Override
         public Player createIngamePlayer(Game game, int id) {
-            Player player = new Player(getName(), game, id);
+            Player player = settings.stock ? new Player(getName(), game, id) : new TablePlayer(getName(), game, id);
             Seat seat = new Seat(game, player, this, table, number);
             table.seats[number] = seat;
             player.setFirstController(seat);
@@ -1578,9 +1610,13 @@ public final class ForgeDaemon {
             return four != null ? four : Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 3);
         }
 
-        static List<SpellAbility> legal(Player player) {
+        static List<SpellAbility> legal(Player player, Facts facts) {
             List<SpellAbility> result = new ArrayList<>();
+            Prospects prospects = facts == null ? null : new Prospects(player, facts);
             for (Card card : ComputerUtilAbility.getAvailableCards(player.getGame(), player)) {
+                if (prospects != null && prospects.none(card)) {
+                    continue;
+                }
                 for (SpellAbility ability : card.getAllPossibleAbilities(player, true)) {
                     if (ability.isManaAbility()) {
                         continue;
@@ -1594,8 +1630,22 @@ public final class ForgeDaemon {
             return result;
         }
 
+        /** Looking for moves must not change what happens later, but Forge's payment throws dice: with this generator. */
+        private static final Random SCRATCH = new Random();
+
         /** Whether Forge's automatic payment will succeed, X being as small as it may be. */
         static boolean canPay(SpellAbility ability, Player player) {
+            Random real = MyRandom.getRandom();
+            SCRATCH.setSeed(7);
+            Engine.setRandom(SCRATCH);
+            try {
+                return payable(ability, player);
+            } finally {
+                Engine.setRandom(real);
+            }
+        }
+
+        private static boolean payable(SpellAbility ability, Player player) {
             if (ability.isPwAbility()) {
                 // ComputerUtilCost.canPayCost would not spend the last loyalty; that is a matter of taste, not of rules
                 return ComputerUtilMana.canPayManaCost(ability, player, 0, false) && additional(ability);
@@ -1721,6 +1771,292 @@ public final class ForgeDaemon {
         }
     }
 
+    // ------------------------------------------------------------------------------------------------ short cuts
+    //
+    // Half of a game's computing went into looking for legal moves and into checks of a state that had not changed. The
+    // classes below leave out what cannot matter. None changes a result: `--stock` plays without them, and the tests
+    // compare the decisions byte by byte. README.md has the figures.
+
+    /** What the cards of two decks can do at all: decides which short cuts hold in a game. */
+    private static final class Facts {
+        /** Whether something may give cards in a library other abilities than those printed on them. */
+        final boolean strangeLibraries;
+        /** Whether spells may cost less than is printed on them. */
+        final boolean reductions;
+        /** Whether a source of mana may give more than its ability says. */
+        final boolean richMana;
+        /** Whether sorceries may be cast like instants. */
+        final boolean flash;
+
+        Facts(Iterable<Deck> decks) {
+            StringBuilder all = new StringBuilder(1 << 16);
+            Set<String> seen = new HashSet<>();
+            for (Deck deck : decks) {
+                for (Map.Entry<forge.deck.DeckSection, CardPool> section : deck) {
+                    for (Map.Entry<PaperCard, Integer> entry : section.getValue()) {
+                        if (seen.add(entry.getKey().getName())) {
+                            script(all, entry.getKey().getRules().getMainPart());
+                            script(all, entry.getKey().getRules().getOtherPart());
+                        }
+                    }
+                }
+            }
+            // cards that bring cards from nowhere may do anything
+            boolean anything = has(all, "AnySupportedCard|ValidSupportedCopy|MakeCard|Conjure|Spellbook|Perpetual|DigitalOnly");
+            strangeLibraries = anything || has(all, "AffectedZone\\$[^|\n]*(Library|All)");
+            reductions = anything || has(all, "ReduceCost|SetCost|AlternativeCost|Mode\\$ *[A-Za-z]*Cost|tamiyos_notebook|pay 0");
+            richMana = anything || has(all, "TapsForMana|ProduceMana|ManaReflected|Piracy");
+            flash = anything || has(all, "CastWithFlash");
+        }
+
+        private static void script(StringBuilder all, forge.card.ICardFace face) {
+            if (face != null) {
+                for (Iterable<String> part : Arrays.asList(face.getAbilities(), face.getTriggers(), face.getReplacements(),
+                        face.getStaticAbilities(), face.getKeywords())) {
+                    for (String line : part == null ? Collections.<String>emptyList() : part) {
+                        all.append(line).append('\n');
+                    }
+                }
+                for (Map.Entry<String, String> variable : face.getVariables()) {
+                    all.append(variable.getValue()).append('\n');
+                }
+            }
+        }
+
+        private static boolean has(CharSequence text, String pattern) {
+            return java.util.regex.Pattern.compile(pattern).matcher(text).find();
+        }
+    }
+
+    /** A player without the copies of zones that Forge's user interface shows; they were a tenth of the computing. */
+    private static final class TablePlayer extends Player {
+        TablePlayer(String name, Game game, int id) {
+            super(name, game, id);
+        }
+
+        @Override
+        public void updateZoneForView(PlayerZone zone) {
+            // nobody looks
+        }
+    }
+
+    /**
+     * A game that does not visit cards in libraries when it looks for static abilities, replacement effects and triggers,
+     * if the card has none.
+     */
+    private static final class TableGame extends Game {
+        private static final Map<Class<?>, Boolean> COLLECTORS = new java.util.concurrent.ConcurrentHashMap<>();
+
+        private final boolean enabled;
+        private final Map<Card, Boolean> plain = new IdentityHashMap<>();
+
+        TableGame(Iterable<RegisteredPlayer> players, GameRules rules, Match match, Facts facts) {
+            super(players, rules, match);
+            enabled = !facts.strangeLibraries;
+        }
+
+        @Override
+        public void forEachCardInGame(Visitor<Card> visitor) {
+            if (!enabled || !COLLECTORS.computeIfAbsent(visitor.getClass(), TableGame::isCollector)) {
+                super.forEachCardInGame(visitor);
+                return;
+            }
+            super.forEachCardInGame(new Visitor<Card>() {
+                @Override
+                public boolean visit(Card card) {
+                    return isPlain(card) || visitor.visit(card);
+                }
+            });
+        }
+
+        private static boolean isCollector(Class<?> visitor) {
+            String name = visitor.getName();
+            return name.startsWith("forge.game.GameAction$") || name.startsWith("forge.game.trigger.TriggerHandler$")
+                    || name.startsWith("forge.game.replacement.ReplacementHandler$");
+        }
+
+        private boolean isPlain(Card card) {
+            Zone zone = card.getZone();
+            return zone != null && zone.is(ZoneType.Library) && plain.computeIfAbsent(card, TableGame::hasNothing);
+        }
+
+        private static boolean hasNothing(Card card) {
+            return card.getStaticAbilities().isEmpty() && card.getReplacementEffects().isEmpty()
+                    && card.getTriggers().isEmpty() && card.getStaticCommandList().isEmpty();
+        }
+    }
+
+    /**
+     * Leaves out one of two checks of state-based effects. The engine checks whenever a player gets priority; when the other
+     * player has just passed, nothing has happened since the last check. A check does nothing while something resolves.
+     */
+    private static final class Checks {
+        private static final Field FIRST = Reflect.field(PhaseHandler.class, "pFirstPriority");
+
+        /** After a pass: if priority goes to the other player now, that player's check is left out. */
+        static void skipNext(Game game) {
+            try {
+                PhaseHandler phases = game.getPhaseHandler();
+                Player next = game.getNextPlayerAfter(phases.getPriorityPlayer());
+                if (FIRST != null && next != null && FIRST.get(phases) != next && !game.getStack().hasSimultaneousStackEntries()) {
+                    game.getStack().setResolving(true);
+                }
+            } catch (IllegalAccessException hidden) {
+                throw new IllegalStateException(hidden);
+            }
+        }
+
+        static void resume(Game game) {
+            game.getStack().setResolving(false);
+        }
+    }
+
+    /** Tells cheaply of most cards that they have nothing to offer now, before the engine is asked at length. */
+    private static final class Prospects {
+        /** Keywords that have nothing to do with when, from where and for how much a card can be played. */
+        private static final Set<String> HARMLESS = new HashSet<>(Arrays.asList("Flying", "First Strike", "Double Strike",
+                "Deathtouch", "Defender", "Haste", "Hexproof", "Indestructible", "Lifelink", "Menace", "Reach", "Shroud",
+                "Trample", "Vigilance", "Prowess", "Fear", "Intimidate", "Wither", "Infect", "Changeling", "Exalted",
+                "CARDNAME enters the battlefield tapped."));
+        private static final java.util.regex.Pattern PLAIN_COST =
+                java.util.regex.Pattern.compile("(\\{([0-9]+|[WUBRGCX]|[WUBRG]/[WUBRG])\\})*");
+        private static final int ENDLESS = 1_000_000;
+
+        private final Player player;
+        private final Facts facts;
+        private final boolean sorceryTime;
+        private final boolean landTime;
+        private final int mana;
+
+        Prospects(Player player, Facts facts) {
+            this.player = player;
+            this.facts = facts;
+            sorceryTime = player.canCastSorcery();
+            landTime = sorceryTime
+                    && (player.getMaxLandPlaysInfinite() || player.getLandsPlayedThisTurn() < player.getMaxLandPlays());
+            mana = facts.reductions || facts.richMana ? ENDLESS : mostMana();
+        }
+
+        /** True only if the engine would offer nothing (but mana) of this card. */
+        boolean none(Card card) {
+            Zone zone = card.getZone();
+            if (zone == null || card.isFaceDown()) {
+                return false;
+            }
+            if (zone.is(ZoneType.Battlefield)) {
+                return noneInPlay(card);
+            }
+            if (card.hasAlternateState() || !harmless(card) || !card.mayPlay(player).isEmpty()) {
+                return false;
+            }
+            return zone.is(ZoneType.Hand) ? noneInHand(card) : noneElsewhere(card, zone);
+        }
+
+        private static boolean harmless(Card card) {
+            for (KeywordInterface keyword : card.getKeywords()) {
+                String text = keyword.getOriginal();
+                if (!HARMLESS.contains(text) && !text.startsWith("etbCounter") && !text.startsWith("Protection")) {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        private boolean noneInPlay(Card card) {
+            boolean mine = card.getController() == player;
+            for (SpellAbility ability : card.getNonManaAbilities()) {
+                if (ability.isSpell() || !mine && "You".equals(ability.getRestrictions().getActivator())) {
+                    continue;
+                }
+                boolean late = !sorceryTime && !facts.flash && !ability.getRestrictions().isInstantSpeed()
+                        && (ability.isPwAbility() || ability.getRestrictions().isSorcerySpeed());
+                boolean spent = ability.getPayCosts() != null && ability.getPayCosts().hasTapCost() && card.isTapped();
+                if (!late && !spent && !tooDear(ability)) {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        private boolean noneInHand(Card card) {
+            if (card.isLand() && landTime) {
+                return false;
+            }
+            boolean instant = sorceryTime || facts.flash || card.isInstant();
+            for (SpellAbility ability : card.getNonManaAbilities()) {
+                boolean late = ability.isSpell() && !instant && !ability.getRestrictions().isInstantSpeed();
+                if (!late && (!tooDear(ability) || !card.getStaticAbilities().isEmpty())) {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        /** In a graveyard, in exile, on a library: nothing but what names that zone. */
+        private static boolean noneElsewhere(Card card, Zone zone) {
+            for (SpellAbility ability : card.getNonManaAbilities()) {
+                ZoneType from = ability.getRestrictions().getZone();
+                if (from == null || zone.is(from) || ability.hasParam("AdditionalActivationZone")) {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        private boolean tooDear(SpellAbility ability) {
+            Cost cost = ability.getPayCosts();
+            return mana < ENDLESS && cost != null && cost.hasManaCost() && least(cost.getTotalMana().toString()) > mana;
+        }
+
+        /** How much mana a cost takes at least; 0 for costs with symbols that can be paid in other ways. */
+        private static int least(String cost) {
+            if (!PLAIN_COST.matcher(cost).matches()) {
+                return 0;
+            }
+            int sum = 0;
+            for (String symbol : cost.split("[{}]+")) {
+                sum += symbol.isEmpty() || symbol.equals("X") ? 0 : Character.isDigit(symbol.charAt(0)) ? Integer.parseInt(symbol) : 1;
+            }
+            return sum;
+        }
+
+        /** An upper bound of the mana that the player can have now. */
+        private int mostMana() {
+            int sum = player.getManaPool().totalMana();
+            for (Card card : player.getCardsIn(ZoneType.Battlefield)) {
+                int most = 0;
+                for (SpellAbility ability : card.getManaAbilities()) {
+                    boolean tap = ability.getPayCosts() != null && ability.getPayCosts().hasTapCost();
+                    most = Math.max(most, !tap ? ENDLESS : card.isTapped() ? 0 : amount(ability));
+                }
+                sum = Math.min(ENDLESS, sum + most);
+            }
+            for (Card card : player.getCardsIn(ZoneType.Hand)) { // cards that give mana out of the hand
+                for (SpellAbility ability : card.getManaAbilities()) {
+                    if (ability.getRestrictions().getZone() != ZoneType.Battlefield) {
+                        return ENDLESS;
+                    }
+                }
+            }
+            return sum;
+        }
+
+        private static int amount(SpellAbility ability) {
+            String amount = ability.getParamOrDefault("Amount", "1");
+            String produced = ability.getParamOrDefault("Produced", "Special");
+            for (SpellAbility part = ability.getSubAbility(); part != null; part = part.getSubAbility()) {
+                if (part.getApi() == ApiType.Mana) {
+                    return ENDLESS;
+                }
+            }
+            if (!amount.matches("[0-9]{1,4}") || !produced.matches("Any|Chosen|Combo .*|[WUBRGC]( [WUBRGC])*")) {
+                return ENDLESS;
+            }
+            int symbols = produced.matches("[WUBRGC]( .*)?") ? produced.split(" ").length : 1;
+            return Integer.parseInt(amount) * symbols;
+        }
+    }
+
     // ------------------------------------------------------------------------------------------------ one seat
 
     /** Writes one option. */
@@ -1770,6 +2106,17 @@ public final class ForgeDaemon {
                 return ai.get();
             } finally {
                 thinking--;
+            }
+        }
+
+        /** Forge's AI decides once for a client, with the profile of the seat. */
+        <T> T lend(Supplier<T> ai) {
+            String before = lobby.getAiProfile();
+            lobby.setAiProfile(remote ? table.request.profiles[number] : before);
+            try {
+                return think(ai);
+            } finally {
+                lobby.setAiProfile(before);
             }
         }
 
@@ -1983,12 +2330,21 @@ public final class ForgeDaemon {
 
         @Override
         public List<SpellAbility> chooseSpellAbilityToPlay() {
+            Checks.resume(getGame());
+            List<SpellAbility> choice = choosePlay();
+            if (choice == null && remote && table.facts != null) {
+                Checks.skipNext(getGame());
+            }
+            return choice;
+        }
+
+        private List<SpellAbility> choosePlay() {
             table.check();
             chosenByAi = null;
             if (quiet()) {
                 return super.chooseSpellAbilityToPlay();
             }
-            List<SpellAbility> actions = think(() -> Moves.legal(player));
+            List<SpellAbility> actions = think(() -> Moves.legal(player, table.facts));
             forgetFailures();
             if (!failed.isEmpty()) {
                 actions.removeIf(action -> failed.contains(key(action)));
@@ -2056,7 +2412,7 @@ public final class ForgeDaemon {
             }
             if (quiet() || ability == chosenByAi) {
                 chosenByAi = null;
-                return think(() -> super.playChosenSpellAbility(ability));
+                return lend(() -> super.playChosenSpellAbility(ability));
             }
             String key = key(ability);
             boolean done = play(ability);
