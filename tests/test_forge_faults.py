@@ -273,6 +273,18 @@ def test_a_checkpoint_goes_on_with_other_daemons(clean, tapes):
     assert np.array_equal(second.state, clean.state)
 
 
+def test_what_is_recorded_is_what_was_said(clean, tapes, tmp_path):
+    """forge.record: played again with the answers in the files, by a server that takes no others."""
+    with serving(tapes, daemons=GAMES) as server, fleet_of(addresses(server), record=str(tmp_path)) as fleet:
+        same(play(fleet), clean)
+    games = recording.read_all([tmp_path])
+    assert len(games) == clean.ended
+    with serving(games, daemons=GAMES, strict=True) as server, fleet_of(addresses(server)) as fleet:
+        found = play(fleet, steps=30)
+        assert server.mismatches == 0
+    assert found.rows == [rows[:30] for rows in clean.rows]
+
+
 # ---- a real engine --------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,39 @@
+"""A real daemon still says what was recorded: byte by byte, but for times and rules texts. Needs FORGE_HOME."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+from envs.forge import recording
+from envs.forge.fleet import Fleet
+from envs.forge.settings import Deployment
+from tests.forge_conversations import GOLDEN
+from tests.forge_fixtures import converse
+
+NAMES = ("both_seats", "against_ai", "handed_over", "mulligans", "observed", "refused")
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    if not os.environ.get("FORGE_HOME"):
+        pytest.skip("FORGE_HOME is not set: there is no Forge to play with")
+    with Fleet(Deployment(daemons=1, port=17630)) as fleet:
+        yield fleet
+
+
+def timeless(conversation):
+    """The lines, without the time that the game took."""
+    return [re.sub(rb" in \d+ms$", b"", line) for line in conversation.lines]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_daemon_says_what_was_recorded(fleet, name):
+    game = min(recording.read(GOLDEN / f"{name}.forge.gz"), key=lambda each: len(each.lines))
+    answers = iter([line[2:].decode() for line in game.lines[1:] if line.startswith(b"> ")])
+    found = converse(fleet, game.lines[0][2:].decode(), lambda decision: next(answers, "ai"))
+    if found.meta["forge"] != game.meta["forge"]:
+        pytest.skip(f"recorded with Forge {game.meta['forge']}, this is {found.meta['forge']}")
+    assert timeless(found) == timeless(game), "record again: python -m tests.forge_fixtures"
