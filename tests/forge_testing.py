@@ -19,6 +19,7 @@ import pytest
 from envs.forge.daemon import FleetError
 from envs.forge.engine import ForgeEngine
 from envs.forge.fleet import Fleet
+from envs.forge.recording import deck_name
 from envs.forge.settings import Deployment
 from envs.forge.wire import Lease, Link
 from envs.host.bridge import HostPool
@@ -132,7 +133,8 @@ class ScriptedDaemon:
         number = self.games
         self.commands.append(" ".join(words))
         seed = int(words[words.index("-s") + 1])
-        state = zlib.crc32(f"{seed} {words[1:3]}".encode())
+        decks = [deck_name(word) for word in words[1:3]]  # the same game wherever the decks lie
+        state = zlib.crc32(f"{seed} {decks}".encode())
         fault = self.faults.pop((number, 0), None)
         if fault == "refuse":
             client.sendall(b"ERROR: no deck of that name\n")

@@ -122,11 +122,11 @@ cdef double potential_of(const View* v, const double* shaping) noexcept nogil:
 cdef bint keep_text(View* v, const char* text, size_t n) noexcept nogil:
     """Copies a line. False: no memory."""
     cdef char* room
-    if n > v.room:
-        room = <char*>realloc(v.text, n + n // 2)
+    if n >= v.room:
+        room = <char*>realloc(v.text, n + n // 2 + 1024)
         if room == NULL:
             return False
-        v.text, v.room = room, n + n // 2
+        v.text, v.room = room, n + n // 2 + 1024
     memcpy(v.text, text, n)
     v.size = n
     return True
