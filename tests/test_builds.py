@@ -18,7 +18,7 @@ ENGINE_TESTS = (
     *("test_battle_golden.py", "test_battle_script.py", "test_battle_engine.py", "test_battle_caches.py"),
     *("test_host_bridge.py", "test_host_begin.py", "test_sumtree.py"),
     *("test_forge_wire.py", "test_forge_threads.py", "test_forge_json.py", "test_forge_fuzz.py"),
-    "test_forge_replay.py",
+    *("test_forge_replay.py", "test_forge_encoder.py", "test_forge_engine.py"),
 )
 SANITIZER = {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "PYTHONMALLOC": "malloc"}  # Python itself leaks at exit
 

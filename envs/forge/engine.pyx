@@ -1,10 +1,11 @@
 """Games of Magic behind the host contract: seeds and actions here, the rules in Forge's daemons.
 
-A game is a function of its decks, seed and actions, so that is all that is saved. Conversations with daemons are caches:
-a JVM that dies, hangs or talks nonsense, and a daemon that another game needs more, cost time and nothing else. The
-parts included below: cards.pxi reads a line, questions.pxi breaks a decision into small questions, encode.pxi and
-options.pxi write observations, conversation.pxi talks to a daemon. Only the beginning and the end of games and faults
-take the interpreter lock.
+A game is a function of its decks, seed and actions, so that is all that is saved. Conversations with daemons are
+caches: a JVM that dies, hangs or talks nonsense, and a daemon that another game needs more, cost time and nothing else.
+
+Of the parts included below, cards.pxi reads a line (with strings.pxi and words.pxi), questions.pxi breaks a decision
+into small questions, encode.pxi and options.pxi write observations, conversation.pxi talks to a daemon, reaching.pxi
+gets a game to where its state says it is. Only beginnings and ends of games and faults take the interpreter lock.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -73,6 +74,8 @@ for number, name in enumerate(NAMES[1]):
 for number, name in enumerate(NAMES[2]):
     COLOR_NAMES[number] = name
 
+include "strings.pxi"
+include "words.pxi"
 include "cards.pxi"
 include "questions.pxi"
 include "options.pxi"
@@ -112,9 +115,24 @@ cdef class ForgeEngine(Engine):
       remembered: positions by key and number of actions, for people; see `look`.
     """
 
-    def __cinit__(self, fleet, Py_ssize_t num_games, *, u64 seed=0, Py_ssize_t first_slot=0, pairs=(("aggro", "aggro"),),
-                  options="-i -q -a", u64 mark=0, profiles=("",), double game_limit=120, Py_ssize_t max_decisions=2000,
-                  double decision_timeout=120, shaping=(0, 0, 0), recorder=None, remembered=None):
+    def __cinit__(
+        self,
+        fleet,
+        Py_ssize_t num_games,
+        *,
+        u64 seed=0,
+        Py_ssize_t first_slot=0,
+        pairs=(("aggro", "aggro"),),
+        options="-i -q -a",
+        u64 mark=0,
+        profiles=("",),
+        double game_limit=120,
+        Py_ssize_t max_decisions=2000,
+        double decision_timeout=120,
+        shaping=(0, 0, 0),
+        recorder=None,
+        remembered=None,
+    ):
         cdef Py_ssize_t i
         if num_games < 1 or not 1 <= max_decisions <= ANSWERS_LIMIT or len(profiles) > PROFILES:
             raise ValueError(f"{num_games} games of {max_decisions} decisions, {len(profiles)} profiles")

@@ -107,7 +107,8 @@ cdef void ask_game(ForgeEngine self, lease, Game* g, double limit):
     if self._recorder is not None:
         writer = self._recorder.next(self._writers.pop() if self._writers else None)
         version = getattr(lease.daemon, "version", "")
-        writer.begin(forge=version, decks=[deck_name(deck) for deck in decks], seed=seed_of(g.b.key), options=self.options)
+        names = [deck_name(deck) for deck in decks]
+        writer.begin(forge=version, decks=names, seed=seed_of(g.b.key), options=self.options)
         writer.sent(line.encode())
         _WRITERS[id(lease)] = writer
     try:

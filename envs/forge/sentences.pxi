@@ -87,7 +87,7 @@ cdef int64_t now_ns() noexcept nogil:
     return <int64_t>now.tv_sec * 1000000000 + now.tv_nsec
 
 
-# ---- conversations on their way into files, if somebody wants them ----------------------------------------------------
+# ---- conversations on their way into files, if somebody wants them ---------------------------------------------------
 
 _WRITERS = {}  # address of a lease: recording.Writer
 

@@ -4,8 +4,8 @@ def look(ForgeEngine engine not None, const unsigned char[::1] data not None):
     """A saved game as plain Python, played again by `engine` (in its game 0) if it is not remembered.
 
     Returns:
-      {"how", "winner", "asked", "seed", "episode", "turn", "actions": all of them, "partial": how many of them belong to
-      the open question, "lines": for each seat the JSON of its last decision in bytes, or None}
+      {"how", "winner", "asked", "seed", "episode", "turn", "actions": all of them, "partial": how many of them belong
+      to the open question, "lines": for each seat the JSON of its last decision in bytes, or None}
     """
     cdef State b
     cdef Game* g = &engine.games[0]
