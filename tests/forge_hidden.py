@@ -14,6 +14,7 @@ from typing import Any
 
 from envs.forge.recording import Conversation
 
+ALIAS = 1_000_000  # cards that a seat must not know have numbers from here on, which say nothing about the card
 PUBLIC = ("battlefield", "graveyard", "exile")
 LOOKING = ("choose_cards", "choose_entity", "choose_targets", "order", "scry")  # decisions that may show hidden cards
 Json = dict[str, Any]
@@ -58,20 +59,24 @@ def lines_of(conversation: Conversation) -> list[Line]:
     return found
 
 
-def ids_in(value: Any, key: str = "") -> Iterator[int]:
+def ids_in(fields: Json) -> set[int]:
     """Every id of a card in a line, wherever it stands."""
+    return {each for each in _ids(fields) if 0 <= each < ALIAS}
+
+
+def _ids(value: Any) -> Iterator[int]:
     if isinstance(value, dict):
         for name, each in value.items():
             if name in ("id", "card_id", "attacker", "attached_to"):
-                if value.get("kind") != "player" and each >= 0:
+                if value.get("kind") != "player":
                     yield each
-            elif name in ("attachments",) or (name == "blockers" and "attacker" in value):
+            elif name == "attachments" or (name == "blockers" and "attacker" in value):
                 yield from each
             else:
-                yield from ids_in(each, name)
+                yield from _ids(each)
     elif isinstance(value, list):
         for each in value:
-            yield from ids_in(each, key)
+            yield from _ids(each)
 
 
 def leaks(conversation: Conversation) -> list[str]:
@@ -89,11 +94,11 @@ def leaks(conversation: Conversation) -> list[str]:
         shown = line.shown()
         hidden = hand_around(lines, place, 1 - seat)
         offered = {each["id"] for each in line.fields.get("options", []) if each.get("zone") == "Hand"}
-        for card in hidden.keys() & set(ids_in(line.fields)) - known[seat].keys() - offered:
+        for card in hidden.keys() & ids_in(line.fields) - known[seat].keys() - offered:
             if line.asks:  # not a reveal
                 found.append(f"{where}: {hidden[card]} ({card}) is in the other hand")
         known[seat].update(shown)
-        for card in set(ids_in(line.fields)) - known[seat].keys():
+        for card in ids_in(line.fields) - known[seat].keys():
             found.append(f"{where}: card {card} was never shown to this seat")
         names = owned[1 - seat] - owned[seat] - set(known[seat].values())
         found += [
