@@ -759,9 +759,7 @@ public final class ForgeDaemon {
                     try {
                         table.play();
                     } finally {
-                        computed += table.cpu();
                         playing = null;
-                        played++;
                     }
                 } catch (Throwable problem) {
                     if (problem instanceof ThreadDeath) {
@@ -771,6 +769,13 @@ public final class ForgeDaemon {
                     problem.printStackTrace();
                 }
             }
+        }
+
+        /** Called before the result is told, so that a client that has read it finds the daemon free. */
+        void finished(long cpu) {
+            computed += cpu;
+            played++;
+            playing = null;
         }
 
         void drop(Link link) {
@@ -972,6 +977,9 @@ public final class ForgeDaemon {
             if (found < 2) {
                 throw new Refusal("NEWGAME needs two decks");
             }
+            if (request.observe && (request.remote[0] || request.remote[1])) {
+                throw new Refusal("-o shows both hands, so it goes without -i and -p");
+            }
             Engine.deckFile(request.decks[0]);
             Engine.deckFile(request.decks[1]);
             return request;
@@ -1095,6 +1103,9 @@ public final class ForgeDaemon {
         private volatile boolean stopped;
         private volatile boolean timedOut;
         private volatile long overdueSince;
+        /** Nanoseconds that were spent waiting for answers, and since when one is awaited (0: none). */
+        private volatile long waited;
+        private volatile long waitingSince;
 
         Table(Link link, Request request) {
             this.link = link;
@@ -1157,12 +1168,14 @@ public final class ForgeDaemon {
             if (thread == null) {
                 return; // the watch has already reported
             }
+            long cpu = THREADS.getThreadCpuTime(thread.getId()) - cpuStarted;
             thread = null;
             if (timedOut) {
                 link.send("GAME_TIMEOUT: more than " + request.limit + " s of computing");
             }
             long ms = (System.nanoTime() - started) / 1_000_000;
             int winner = timedOut || stopped ? -1 : winner();
+            link.server.finished(cpu);
             link.send("GAME_RESULT: " + (winner < 0 ? "Draw" : players[winner].getName() + " won") + " in " + ms + "ms");
         }
 
@@ -1192,7 +1205,8 @@ public final class ForgeDaemon {
             }
             long now = System.nanoTime();
             if (!timedOut && !stopped) {
-                timedOut = (THREADS.getThreadCpuTime(runner.getId()) - cpuStarted) / 1e9 > request.limit;
+                timedOut = (THREADS.getThreadCpuTime(runner.getId()) - cpuStarted) / 1e9 > request.limit
+                        || waitingSince == 0 && (now - started - waited) / 1e9 > 20 * request.limit + 60; // it hangs
             }
             if (!timedOut && !stopped) {
                 return;
@@ -1215,11 +1229,6 @@ public final class ForgeDaemon {
             } catch (ReflectiveOperationException | RuntimeException gone) {
                 runner.interrupt();
             }
-        }
-
-        /** CPU time of this thread, the game thread, since the game began. */
-        long cpu() {
-            return THREADS.getCurrentThreadCpuTime() - cpuStarted;
         }
 
         void check() {
@@ -1276,8 +1285,7 @@ public final class ForgeDaemon {
 
         private <T> T answered(Seat seat, String line, String fallback, Function<String, T> parse, Supplier<T> ai) {
             for (int attempt = 0; ; attempt++) {
-                String answer = link.ask(line).trim();
-                check();
+                String answer = await(line);
                 try {
                     if (answer.equals("ai")) {
                         return seat.lend(ai);
@@ -1294,6 +1302,18 @@ public final class ForgeDaemon {
                     }
                     link.send("ERROR: " + refusal.getMessage());
                 }
+            }
+        }
+
+        private String await(String line) {
+            waitingSince = System.nanoTime();
+            try {
+                String answer = link.ask(line).trim();
+                check();
+                return answer;
+            } finally {
+                waited += System.nanoTime() - waitingSince;
+                waitingSince = 0;
             }
         }
 
@@ -2411,8 +2431,15 @@ public final class ForgeDaemon {
                 return super.playChosenSpellAbility(ability);
             }
             if (quiet() || ability == chosenByAi) {
+                if (!remote && !quiet()) {
+                    tellChoices(ability);
+                }
                 chosenByAi = null;
-                return lend(() -> super.playChosenSpellAbility(ability));
+                try {
+                    return lend(() -> super.playChosenSpellAbility(ability));
+                } finally {
+                    modes = null;
+                }
             }
             String key = key(ability);
             boolean done = play(ability);
@@ -2420,6 +2447,41 @@ public final class ForgeDaemon {
                 failed.add(key);
             }
             return done;
+        }
+
+        /** Observe mode: what Forge's AI announced and aimed at with the ability that it is about to play. */
+        private void tellChoices(SpellAbility ability) {
+            Integer x = ability.getXManaCostPaid();
+            if (x != null && ability.getPayCosts() != null && ability.getPayCosts().hasXInAnyCostPart()) {
+                number(ability, "X", 0, Math.max(x, think(() -> Moves.greatestX(ability, player, 0))), () -> x);
+            }
+            List<AbilitySub> chosen = ability.getApi() == ApiType.Charm ? ability.getChosenList() : null;
+            if (chosen == null) {
+                tellTargets(ability);
+                return;
+            }
+            List<AbilitySub> options = CharmEffect.makePossibleOptions(ability);
+            table.<List<AbilitySub>>ask(this, "choose_mode", json -> {
+                view.source(json, ability);
+                json.put("min", chosen.size()).put("max", chosen.size()).put("repeat", ability.hasParam("CanRepeatModes"));
+                options(json, options, texts(mode -> mode.getDescription()));
+            }, "", text -> null, () -> chosen, modes -> said(modes, options));
+            chosen.forEach(this::tellTargets);
+            modes = chosen; // not to be told again when the engine asks
+        }
+
+        private void tellTargets(SpellAbility ability) {
+            for (SpellAbility part = ability; part != null; part = part.getSubAbility()) {
+                if (part.usesTargeting()) {
+                    TargetChoices targets = part.getTargets();
+                    List<GameObject> aimed = new ArrayList<>(targets);
+                    part.resetTargets();
+                    List<GameObject> options = Moves.options(part);
+                    part.setTargets(targets);
+                    set("choose_targets", part, json -> { }, options, Math.min(part.getMinTargets(), aimed.size()),
+                            Math.max(part.getMaxTargets(), aimed.size()), things(), () -> aimed);
+                }
+            }
         }
 
         /** Announces, chooses targets and pays; whatever fails before the stack is touched leaves no trace. */
@@ -2788,7 +2850,7 @@ public final class ForgeDaemon {
         @Override
         public void orderAndPlaySimultaneousSa(List<SpellAbility> abilities) {
             table.check();
-            if (quiet() || !remote) {
+            if (quiet() || !remote && !abilities.stream().allMatch(SpellAbility::isTrigger)) {
                 think(() -> {
                     super.orderAndPlaySimultaneousSa(abilities);
                     return null;
@@ -2817,7 +2879,8 @@ public final class ForgeDaemon {
         private void putOnStack(SpellAbility ability) {
             if (ability.isTrigger()) {
                 ability.setActivatingPlayer(player);
-                if (Moves.hasTargets(ability) && ability.setupTargets()) {
+                boolean ready = remote ? Moves.hasTargets(ability) && ability.setupTargets() : aimed(ability);
+                if (ready) {
                     ComputerUtil.playStack(ability, player, getGame());
                 }
                 return;
@@ -2835,6 +2898,15 @@ public final class ForgeDaemon {
                 }
             }
             getGame().getStack().add(ability);
+        }
+
+        /** Observe mode: Forge's AI aims a trigger, and it is told at what. */
+        private boolean aimed(SpellAbility trigger) {
+            if (trigger.hasParam("TargetingPlayer") ? !trigger.setupTargets() : !think(() -> getAi().doTrigger(trigger, true))) {
+                return false;
+            }
+            tellTargets(trigger);
+            return true;
         }
 
         public void playTrigger(Card host, WrappedAbility trigger, boolean mandatory) {
@@ -3440,7 +3512,7 @@ public final class ForgeDaemon {
         /** "Counter it unless its controller pays 3", asked only when it can be paid. */
         @Override
         public boolean payCostToPreventEffect(Cost cost, SpellAbility sa, boolean paid, FCollectionView<Player> payers) {
-            if (quiet() || !remote) {
+            if (quiet()) {
                 return super.payCostToPreventEffect(cost, sa, paid, payers);
             }
             SpellAbility payment = new Payment(sa.getHostCard(), cost, player, sa);
