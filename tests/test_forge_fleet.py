@@ -563,6 +563,7 @@ def test_a_fleet_costs_next_to_nothing_while_it_waits(forge):
         ({"daemons": True}, "forge.daemons must be auto"),
         ({"daemons": ("here",)}, "'here' is no address"),
         ({"daemons": ("here:0",)}, "'here:0' is no address"),
+        ({"daemons": ("a..b:1",)}, "'a..b:1' is no address"),
         ({"profile": "serail"}, "did you mean 'serial'"),
         ({"heap_mb": 100}, "forge.heap_mb must be a whole number from 256"),
         ({"port": 70000}, "forge.port must be"),

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from envs.errors import UserError
-from envs.forge import recording
+from envs.forge import demonstrations, recording
 from envs.forge.recording import Folder, NewGame, Writer
 from tests.forge_conversations import made_up
 
@@ -85,12 +85,25 @@ def test_garbage_in_the_middle_ends_the_file(tmp_path):
         (gzip.compress(b"# something else\n", mtime=0), "is no recording"),
         (gzip.compress(b"# jaxrl forge conversation 7 {}\n", mtime=0), "another version"),
         (gzip.compress(recording.HEADER.encode() + b"{\n", mtime=0), "line 1: Expecting"),
+        (gzip.compress(recording.HEADER.encode() + b"[]\n", mtime=0), "line 1: .* must be a JSON object"),
     ],
 )
 def test_a_file_that_is_no_recording(tmp_path, content, says):
     (tmp_path / "x.forge.gz").write_bytes(content)
     with pytest.raises(UserError, match=says):
         list(recording.read(tmp_path / "x.forge.gz"))
+
+
+def test_a_damaged_decision(tmp_path):
+    lines = [b"> NEWGAME a b -i", b'< DECISION:{"decision_type":', b"> \xff", b"< GAME_RESULT: \xff in 3ms"]
+    with pytest.raises(UserError, match="decision is damaged"):
+        list(recording.Conversation({}, lines, True).decisions())
+    with Writer(tmp_path / "x.forge.gz") as writer:
+        writer.copy(recording.Conversation({}, lines, True))
+    (game,) = recording.read(tmp_path / "x.forge.gz")
+    assert game.result == "\ufffd in 3ms"
+    with pytest.raises(UserError, match="x.forge.gz: a recorded decision is damaged"):
+        list(demonstrations.read(tmp_path / "x.forge.gz"))
 
 
 def test_files_and_folders(tmp_path):

@@ -97,3 +97,6 @@ def test_the_command(tmp_path, capsys):
     arguments.game = 4
     with pytest.raises(UserError, match="there are 3 games"):
         story.main(arguments)
+    (tmp_path / "empty.forge.gz").write_bytes(b"")
+    with pytest.raises(UserError, match="there is no game in .*empty"):
+        story.main(argparse.Namespace(paths=[tmp_path / "empty.forge.gz"], game=None, passes=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from envs.errors import UserError
 from envs.forge import layout, recording
 from envs.forge.engine import Decision
 from envs.host.core import Demonstrations
@@ -28,7 +28,7 @@ def read(path: Path) -> Iterator[Demonstrations]:
     for conversation in recording.read(path):
         asked: Asked = []
         for line, choice in choices(conversation):
-            asked += answered(Decision(line), choice)
+            asked += answered(_decision(path, line), choice)
         yield Demonstrations(
             observation=np.array([each[0] for each in asked], np.float32).reshape(-1, layout.FEATURES),
             mask=np.array([each[1] for each in asked], np.bool_).reshape(-1, layout.NUM_ACTIONS),
@@ -38,14 +38,22 @@ def read(path: Path) -> Iterator[Demonstrations]:
         )
 
 
+def _decision(path: Path, line: bytes) -> Decision:
+    try:
+        return Decision(line)
+    except ValueError:
+        begin = line[:60].decode(errors="replace")
+        raise UserError(f"{path}: a recorded decision is damaged ({begin!r}); leave the file out.") from None
+
+
 def choices(conversation: recording.Conversation) -> Iterator[tuple[bytes, str | None]]:
     """Every decision, asked or observed, as its JSON, and what was chosen, None if that cannot be said."""
     lines = conversation.lines
     for line, answer, reply in itertools.zip_longest(lines, lines[1:], lines[2:], fillvalue=b""):
         if line.startswith(b"< DECISION:") and answer.startswith(b"> ") and not reply.startswith(b"< ERROR"):
-            yield line[len(b"< DECISION:") :], answer[2:].decode()
+            yield line[len(b"< DECISION:") :], answer[2:].decode(errors="replace")
         elif line.startswith(b"< INFO:") and b'"info_type":"observed"' in line[:64]:
-            yield line[len(b"< INFO:") :], json.loads(line[len(b"< INFO:") :]).get("choice")
+            yield line[len(b"< INFO:") :], recording.parsed(line[len(b"< INFO:") :]).get("choice")
 
 
 def answered(question: Decision, choice: str | None) -> Asked:

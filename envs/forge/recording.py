@@ -63,18 +63,38 @@ class Conversation(NamedTuple):
     def result(self) -> str:
         """The text of its last GAME_RESULT line, "" if there is none."""
         last = self.lines[-1] if self.lines else b""
-        return last[len(b"< GAME_RESULT: ") :].decode() if last.startswith(b"< GAME_RESULT: ") else ""
+        return last[len(b"< GAME_RESULT: ") :].decode(errors="replace") if last.startswith(b"< GAME_RESULT: ") else ""
 
     def decisions(self) -> Iterator[tuple[dict[str, Any], str | None]]:
-        """Every decision that was asked and its answer, and those of an observed game with the AI's choice."""
+        """Every decision that was asked and its answer, and those of an observed game with the AI's choice.
+
+        Raises:
+          UserError: one of them is damaged.
+        """
         for line, following in itertools.zip_longest(self.lines, self.lines[1:], fillvalue=b""):
             if line.startswith(b"< DECISION:"):
-                answer = following[2:].decode() if following.startswith(CLIENT) else None
-                yield json.loads(line[len(b"< DECISION:") :]), answer
+                answer = following[2:].decode(errors="replace") if following.startswith(CLIENT) else None
+                yield parsed(line[len(b"< DECISION:") :]), answer
             elif line.startswith(b"< INFO:"):
-                info = json.loads(line[len(b"< INFO:") :])
+                info = parsed(line[len(b"< INFO:") :])
                 if info.get("info_type") == "observed":
                     yield info, info.pop("choice", None)
+
+
+def parsed(text: bytes) -> dict[str, Any]:
+    """The JSON object of a recorded line.
+
+    Raises:
+      UserError: it is none.
+    """
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        begin = text[:60].decode(errors="replace")
+        raise UserError(f"a recorded decision is damaged ({begin!r}): record the game again, or leave the file out.")
+    return found
 
 
 # ---- the command line of the protocol -------------------------------------------------------------------------------
@@ -307,6 +327,8 @@ def _meta(path: str | Path, number: int, line: bytes) -> dict[str, Any]:
         meta = json.loads(text[len(HEADER) :])
     except ValueError as error:
         raise UserError(f"{path}, line {number}: {error}.") from None
+    if not isinstance(meta, dict):
+        raise UserError(f"{path}, line {number}: what is known about the game must be a JSON object.")
     return meta
 
 

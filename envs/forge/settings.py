@@ -89,9 +89,17 @@ def parse_address(text: str) -> tuple[str, int]:
       UserError: it is no such address.
     """
     match = _ADDRESS.fullmatch(text.strip())
-    if match is None or not 1 <= int(match[2]) <= 65535:
+    if match is None or not 1 <= int(match[2]) <= 65535 or not _possible(match[1]):
         raise UserError(f"forge.daemons: {text!r} is no address; write host:port, e.g. 192.168.0.7:17171.")
     return match[1].strip("[]"), int(match[2])
+
+
+def _possible(host: str) -> bool:
+    """Whether a host can have that name; sockets refuse others by an error that is no OSError."""
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def cores() -> int:

@@ -242,4 +242,6 @@ def main(args: argparse.Namespace) -> int:
                 print("\n".join(story(conversation, args.passes)), end="\n\n" if args.game is None else "\n")
     if args.game is not None and not 1 <= args.game <= number:
         raise UserError(f"--game {args.game}: there are {number} games in it.")
+    if number == 0:
+        raise UserError(f"there is no game in {', '.join(map(str, args.paths))}.")
     return 0
