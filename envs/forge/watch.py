@@ -180,8 +180,8 @@ def record(fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = Fal
     for thread in threads:
         thread.start()
     reported = time.monotonic()
-    while any(thread.is_alive() for thread in threads):
-        threads[0].join(0.2)
+    while alive := [thread for thread in threads if thread.is_alive()]:
+        alive[0].join(0.2)
         if time.monotonic() - reported > REPORT_SECONDS:
             reported = time.monotonic()
             yield tally
