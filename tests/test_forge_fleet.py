@@ -207,6 +207,11 @@ def test_a_dropped_game_frees_its_daemon(forge):
     assert fleet.counters()["daemons"][0]["games"] == 1
 
 
+def test_logs_that_have_no_place(forge):
+    with pytest.raises(UserError, match="forge.log_dir is '/dev/null/x', which cannot be made"):
+        forge(log_dir="/dev/null/x")
+
+
 def test_a_process_has_one_fleet_for_a_deployment(tmp_path):
     deployment = Deployment(home=str(fake_home(tmp_path)), java=str(fake_java(tmp_path)), daemons=1, port=PORT)
     first = Fleet.shared(deployment)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from envs.errors import UserError
 from envs.forge.daemon import DOWN, FREE, GONE, SUSPECT, Daemon, FleetError, RemoteDaemon, backoff, who_listens
 from envs.forge.find import find_decks, find_forge, find_java
 from envs.forge.jvm import Launch, LocalDaemon
@@ -64,12 +65,10 @@ class Supervisor:
         wanted = count * (deployment.heap_mb + OVERHEAD_MB)
         if memory is not None and wanted > memory:
             LOG.warning("%d Forge daemons may take %d MiB of memory, and %d are free", count, wanted, memory)
+        decks, logs = find_decks(deployment.decks), _log_folder(deployment.log_dir)
         self._private = Path(tempfile.mkdtemp(prefix="jaxrl-forge-"))
-        logs = Path(deployment.log_dir).expanduser().absolute() if deployment.log_dir else self._private
-        logs.mkdir(parents=True, exist_ok=True)
-        decks = find_decks(deployment.decks)
         launch = Launch(java, forge, deployment.profile, deployment.heap_mb, decks, self._private)
-        return [LocalDaemon(i, launch, logs, deployment.start_timeout) for i in range(count)]
+        return [LocalDaemon(i, launch, logs or self._private, deployment.start_timeout) for i in range(count)]
 
     @property
     def capacity(self) -> int:
@@ -282,6 +281,24 @@ class Supervisor:
             shutil.rmtree(self._private, ignore_errors=True)
         with contextlib.suppress(ValueError):
             _OPEN.remove(self)
+
+
+def _log_folder(log_dir: str) -> Path | None:
+    """The folder for logs, made if need be; None: a temporary one.
+
+    Raises:
+      UserError: it cannot be made.
+    """
+    if not log_dir:
+        return None
+    folder = Path(log_dir).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"forge.log_dir is {log_dir!r}, which cannot be made ({error.strerror}): choose another."
+        ) from error
+    return folder
 
 
 _OPEN: list[Supervisor] = []

@@ -153,7 +153,10 @@ def record(fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = Fal
     Raises:
       UserError: a game is refused, or daemons go wrong for good.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot record in {folder}: {error.strerror}; choose another folder.") from error
     tally = Tally(len(wanted))
     left: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for job in wanted:
