@@ -1,4 +1,7 @@
-"""A real daemon still says what was recorded: byte by byte, but for times and rules texts. Needs FORGE_HOME."""
+"""A real daemon says what was recorded, byte by byte but for times and texts, with its short cuts and without them.
+
+Needs FORGE_HOME.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pytest
 
 from envs.forge import recording
 from envs.forge.fleet import Fleet
+from envs.forge.jvm import Launch
 from envs.forge.settings import Deployment
 from tests.forge_conversations import GOLDEN
 from tests.forge_fixtures import converse
@@ -16,12 +20,16 @@ from tests.forge_fixtures import converse
 NAMES = ("both_seats", "against_ai", "handed_over", "mulligans", "observed", "refused")
 
 
-@pytest.fixture(scope="module")
-def fleet():
+@pytest.fixture(scope="module", params=["short cuts", "--stock"])
+def fleet(request):
     if not os.environ.get("FORGE_HOME"):
         pytest.skip("FORGE_HOME is not set: there is no Forge to play with")
-    with Fleet(Deployment(daemons=1, port=17630)) as fleet:
-        yield fleet
+    command = Launch.command
+    options = ["--stock"] if request.param == "--stock" else []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Launch, "command", lambda *arguments: [*command(*arguments), *options])
+        with Fleet(Deployment(daemons=1, port=17630)) as fleet:
+            yield fleet
 
 
 def timeless(conversation):
@@ -31,7 +39,11 @@ def timeless(conversation):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_daemon_says_what_was_recorded(fleet, name):
-    game = min(recording.read(GOLDEN / f"{name}.forge.gz"), key=lambda each: len(each.lines))
+    for game in recording.read(GOLDEN / f"{name}.forge.gz"):
+        says_it_again(fleet, game)
+
+
+def says_it_again(fleet, game):
     answers = iter([line[2:].decode() for line in game.lines[1:] if line.startswith(b"> ")])
     found = converse(fleet, game.lines[0][2:].decode(), lambda decision: next(answers, "ai"))
     if found.meta["forge"] != game.meta["forge"]:
