@@ -1159,7 +1159,7 @@ public final class ForgeDaemon {
                 game = match.createGame();
             } else {
                 facts = new Facts(Arrays.asList(decks));
-                game = new TableGame(registered, rules, match, facts);
+                game = new TableGame(registered, rules, match);
             }
             match.startGame(game);
         }
@@ -1229,6 +1229,12 @@ public final class ForgeDaemon {
             } catch (ReflectiveOperationException | RuntimeException gone) {
                 runner.interrupt();
             }
+        }
+
+        /** Whether the client holds both seats and Forge's AI is not asked at the moment. */
+        boolean noAi() {
+            return seats[0] != null && seats[1] != null && seats[0].remote && seats[1].remote && seats[0].thinking == 0
+                    && seats[1].thinking == 0;
         }
 
         void check() {
@@ -1354,7 +1360,7 @@ public final class ForgeDaemon {
 
         @Override
         public Player createIngamePlayer(Game game, int id) {
-            Player player = settings.stock ? new Player(getName(), game, id) : new TablePlayer(getName(), game, id);
+            Player player = settings.stock ? new Player(getName(), game, id) : new TablePlayer(getName(), game, id, table);
             Seat seat = new Seat(game, player, this, table, number);
             table.seats[number] = seat;
             player.setFirstController(seat);
@@ -1642,7 +1648,8 @@ public final class ForgeDaemon {
                         continue;
                     }
                     ability.setActivatingPlayer(player);
-                    if (ability instanceof LandAbility || canPay(ability, player) && hasTargets(ability)) {
+                    if (ability instanceof LandAbility
+                            || canPay(ability, player, prospects == null ? null : prospects.purse) && hasTargets(ability)) {
                         result.add(ability);
                     }
                 }
@@ -1663,6 +1670,12 @@ public final class ForgeDaemon {
             } finally {
                 Engine.setRandom(real);
             }
+        }
+
+        /** The same, without asking the engine where a purse knows. */
+        static boolean canPay(SpellAbility ability, Player player, Purse purse) {
+            Boolean known = purse == null ? null : purse.suffices(ability);
+            return known == null ? canPay(ability, player) : known;
         }
 
         private static boolean payable(SpellAbility ability, Player player) {
@@ -1772,7 +1785,8 @@ public final class ForgeDaemon {
         }
 
         /** The greatest X that can be paid, from `least` up; -1 if not even that. */
-        static int greatestX(SpellAbility ability, Player player, int least) {
+        static int greatestX(SpellAbility ability, Player player, int least, Facts facts) {
+            Purse purse = facts == null ? null : new Purse(player, facts);
             int limit = MOST_X;
             if (ability.hasParam("XMaxLimit")) {
                 limit = AbilityUtils.calculateAmount(ability.getHostCard(), ability.getParam("XMaxLimit"), ability);
@@ -1781,7 +1795,7 @@ public final class ForgeDaemon {
             int greatest = -1;
             for (int x = least; x <= limit; x++) {
                 ability.setXManaCostPaid(x);
-                if (!canPay(ability, player)) {
+                if (!canPay(ability, player, purse)) {
                     break;
                 }
                 greatest = x;
@@ -1799,14 +1813,14 @@ public final class ForgeDaemon {
 
     /** What the cards of two decks can do at all: decides which short cuts hold in a game. */
     private static final class Facts {
-        /** Whether something may give cards in a library other abilities than those printed on them. */
-        final boolean strangeLibraries;
-        /** Whether spells may cost less than is printed on them. */
-        final boolean reductions;
+        /** Whether spells may cost less or more than is printed on them. */
+        final boolean costs;
         /** Whether a source of mana may give more than its ability says. */
         final boolean richMana;
         /** Whether sorceries may be cast like instants. */
         final boolean flash;
+        /** Whether lands may be kept from giving mana, or give other mana than they say. */
+        final boolean curbs;
 
         Facts(Iterable<Deck> decks) {
             StringBuilder all = new StringBuilder(1 << 16);
@@ -1823,8 +1837,8 @@ public final class ForgeDaemon {
             }
             // cards that bring cards from nowhere may do anything
             boolean anything = has(all, "AnySupportedCard|ValidSupportedCopy|MakeCard|Conjure|Spellbook|Perpetual|DigitalOnly");
-            strangeLibraries = anything || has(all, "AffectedZone\\$[^|\n]*(Library|All)");
-            reductions = anything || has(all, "ReduceCost|SetCost|AlternativeCost|Mode\\$ *[A-Za-z]*Cost|tamiyos_notebook|pay 0");
+            costs = anything || has(all, "(Reduce|Raise|Set|Alternative)Cost|Mode\\$ *[A-Za-z]*Cost|NeedExtraMana|tamiyos_notebook|pay 0");
+            curbs = anything || has(all, "CantBeActivated|can't be activated|Mode\\$ *CantTap|ManaConver");
             richMana = anything || has(all, "TapsForMana|ProduceMana|ManaReflected|Piracy");
             flash = anything || has(all, "CastWithFlash");
         }
@@ -1848,61 +1862,143 @@ public final class ForgeDaemon {
         }
     }
 
-    /** A player without the copies of zones that Forge's user interface shows; they were a tenth of the computing. */
+    /** A player without what Forge's user interface wants to know of zones; that was a sixth of the computing. */
     private static final class TablePlayer extends Player {
-        TablePlayer(String name, Game game, int id) {
+        private final Table table;
+
+        TablePlayer(String name, Game game, int id, Table table) {
             super(name, game, id);
+            this.table = table;
         }
 
         @Override
         public void updateZoneForView(PlayerZone zone) {
             // nobody looks
         }
+
+        /**
+         * The cards that can be played from elsewhere, as a zone of their own. Forge's AI looks at it; a check of state-based
+         * effects (which freezes the stack) walks through all zones, this one too, but meets these cards in their own zones.
+         */
+        @Override
+        public CardCollectionView getCardsActivableInExternalZones(boolean commandZone) {
+            return table.noAi() && getGame().getStack().isFrozen() ? CardCollection.EMPTY
+                    : super.getCardsActivableInExternalZones(commandZone);
+        }
     }
 
     /**
-     * A game that does not visit cards in libraries when it looks for static abilities, replacement effects and triggers,
-     * if the card has none.
+     * A game that leaves out cards without static abilities when the engine collects static abilities, and likewise with
+     * replacement effects and triggers. The engine asks every card in every zone, a hundred times a turn, and most have none.
      */
     private static final class TableGame extends Game {
-        private static final Map<Class<?>, Boolean> COLLECTORS = new java.util.concurrent.ConcurrentHashMap<>();
+        private static final int STATIC = 1;
+        private static final int REPLACEMENT = 2;
+        private static final int TRIGGER = 4;
+        private static final Map<Class<?>, Collector> COLLECTORS = new java.util.concurrent.ConcurrentHashMap<>();
+        private static final MethodHandle CHANGES = table("getChangedCardTraits");
+        private static final MethodHandle TEXT_CHANGES = table("getChangedCardTraitsByText");
 
-        private final boolean enabled;
-        private final Map<Card, Boolean> plain = new IdentityHashMap<>();
+        /** What the printed (or copied) abilities of a card are: bits of the three kinds, for its current face. */
+        private final Map<Card, Object[]> kinds = new IdentityHashMap<>();
 
-        TableGame(Iterable<RegisteredPlayer> players, GameRules rules, Match match, Facts facts) {
+        TableGame(Iterable<RegisteredPlayer> players, GameRules rules, Match match) {
             super(players, rules, match);
-            enabled = !facts.strangeLibraries;
         }
 
         @Override
         public void forEachCardInGame(Visitor<Card> visitor) {
-            if (!enabled || !COLLECTORS.computeIfAbsent(visitor.getClass(), TableGame::isCollector)) {
+            Collector collector = COLLECTORS.computeIfAbsent(visitor.getClass(), Collector::new);
+            if (collector.kind == 0) {
                 super.forEachCardInGame(visitor);
                 return;
             }
+            CardCollectionView copies = collector.copies(visitor);
             super.forEachCardInGame(new Visitor<Card>() {
                 @Override
                 public boolean visit(Card card) {
-                    return isPlain(card) || visitor.visit(card);
+                    return !copies.contains(card) && hasNone(card, collector.kind) || visitor.visit(card);
                 }
             });
         }
 
-        private static boolean isCollector(Class<?> visitor) {
-            String name = visitor.getName();
-            return name.startsWith("forge.game.GameAction$") || name.startsWith("forge.game.trigger.TriggerHandler$")
-                    || name.startsWith("forge.game.replacement.ReplacementHandler$");
+        /** What one of the engine's visitors collects. */
+        private static final class Collector {
+            final int kind;
+            private Field copies;
+
+            Collector(Class<?> visitor) {
+                String name = visitor.getName();
+                kind = CHANGES == null || TEXT_CHANGES == null ? 0 : name.startsWith("forge.game.GameAction$") ? STATIC
+                        : name.startsWith("forge.game.replacement.ReplacementHandler$") ? REPLACEMENT
+                        : name.startsWith("forge.game.trigger.TriggerHandler$") ? TRIGGER : 0;
+                for (Field field : visitor.getDeclaredFields()) {
+                    if (CardCollectionView.class.isAssignableFrom(field.getType())) {
+                        copies = field;
+                        field.setAccessible(true);
+                    }
+                }
+            }
+
+            /** Cards in whose place the visitor looks at a changed copy: as they will be on the battlefield. */
+            CardCollectionView copies(Visitor<Card> visitor) {
+                try {
+                    Object value = copies == null ? null : copies.get(visitor);
+                    return value == null ? CardCollection.EMPTY : (CardCollectionView) value;
+                } catch (IllegalAccessException hidden) {
+                    throw new IllegalStateException(hidden);
+                }
+            }
         }
 
-        private boolean isPlain(Card card) {
-            Zone zone = card.getZone();
-            return zone != null && zone.is(ZoneType.Library) && plain.computeIfAbsent(card, TableGame::hasNothing);
+        /** True only if a card's list of that kind is empty: nothing printed, nothing changed, nothing from keywords. */
+        private boolean hasNone(Card card, int kind) {
+            if (card.hasCounters() || kind == STATIC && !card.getStaticCommandList().isEmpty()) {
+                return false;
+            }
+            if (isChanged(card)) {
+                return false;
+            }
+            for (KeywordInterface keyword : card.getUnhiddenKeywords()) {
+                Collection<?> given = kind == STATIC ? keyword.getStaticAbilities()
+                        : kind == REPLACEMENT ? keyword.getReplacements() : keyword.getTriggers();
+                if (!given.isEmpty()) {
+                    return false;
+                }
+            }
+            return (printed(card) & kind) == 0;
         }
 
-        private static boolean hasNothing(Card card) {
-            return card.getStaticAbilities().isEmpty() && card.getReplacementEffects().isEmpty()
-                    && card.getTriggers().isEmpty() && card.getStaticCommandList().isEmpty();
+        /** Whether effects have given abilities to a card or taken some. */
+        private static boolean isChanged(Card card) {
+            try {
+                return !((com.google.common.collect.Table<?, ?, ?>) CHANGES.invokeExact(card)).isEmpty()
+                        || !((com.google.common.collect.Table<?, ?, ?>) TEXT_CHANGES.invokeExact(card)).isEmpty();
+            } catch (Throwable problem) {
+                throw new IllegalStateException(problem);
+            }
+        }
+
+        /** A method of Card that returns one of its tables of changes; null in a Forge that has it otherwise. */
+        private static MethodHandle table(String name) {
+            try {
+                Method method = Card.class.getMethod(name);
+                return MethodHandles.publicLookup().unreflect(method)
+                        .asType(MethodType.methodType(com.google.common.collect.Table.class, Card.class));
+            } catch (ReflectiveOperationException | java.lang.invoke.WrongMethodTypeException absent) {
+                return null;
+            }
+        }
+
+        private int printed(Card card) {
+            Object[] known = kinds.get(card);
+            if (known == null || known[0] != card.getCurrentState()) {
+                int bits = (card.getStaticAbilities().isEmpty() ? 0 : STATIC) | (card.getTriggers().isEmpty() ? 0 : TRIGGER)
+                        | (card.getReplacementEffects().isEmpty() ? 0 : REPLACEMENT);
+                known = new Object[] {card.getCurrentState(), bits};
+                kinds.put(card, known);
+            }
+            return (Integer) known[1];
         }
     }
 
@@ -1947,6 +2043,7 @@ public final class ForgeDaemon {
         private final boolean sorceryTime;
         private final boolean landTime;
         private final int mana;
+        final Purse purse;
 
         Prospects(Player player, Facts facts) {
             this.player = player;
@@ -1954,7 +2051,8 @@ public final class ForgeDaemon {
             sorceryTime = player.canCastSorcery();
             landTime = sorceryTime
                     && (player.getMaxLandPlaysInfinite() || player.getLandsPlayedThisTurn() < player.getMaxLandPlays());
-            mana = facts.reductions || facts.richMana ? ENDLESS : mostMana();
+            mana = facts.costs || facts.richMana ? ENDLESS : mostMana();
+            purse = new Purse(player, facts);
         }
 
         /** True only if the engine would offer nothing (but mana) of this card. */
@@ -2074,6 +2172,130 @@ public final class ForgeDaemon {
             }
             int symbols = produced.matches("[WUBRGC]( .*)?") ? produced.split(" ").length : 1;
             return Integer.parseInt(amount) * symbols;
+        }
+    }
+
+    /**
+     * Answers whether a cost can be paid where that is plain: the cost is printed mana only, and so is what the lands give.
+     * Elsewhere it does not know, and Forge's automatic payment is tried, which takes a hundred times as long.
+     */
+    private static final class Purse {
+        private static final java.util.regex.Pattern COLORS = java.util.regex.Pattern.compile("(\\{([0-9]+|[WUBRGCX])\\})*");
+        private static final Set<String> PLAIN = new HashSet<>(Arrays.asList("AB", "Cost", "Produced", "Amount",
+                "SpellDescription", "Secondary"));
+        private static final String LETTERS = "WUBRGC";
+
+        private final Player player;
+        private final Facts facts;
+        /** For each source that can be used, which of LETTERS it gives; null where the sources are not plain. */
+        private List<Integer> sources;
+
+        Purse(Player player, Facts facts) {
+            this.player = player;
+            this.facts = facts;
+            if (!facts.costs && !facts.richMana && !facts.curbs && player.getManaPool().isEmpty()) {
+                sources = sources();
+            }
+        }
+
+        private List<Integer> sources() {
+            List<Integer> result = new ArrayList<>();
+            for (Card card : player.getCardsIn(ZoneType.Battlefield)) {
+                int colors = 0;
+                for (SpellAbility ability : card.getManaAbilities()) {
+                    int given = given(ability);
+                    if (given < 0) {
+                        return null;
+                    }
+                    colors |= given;
+                }
+                if (colors != 0 && !card.isTapped() && !card.isSick()) {
+                    result.add(colors);
+                }
+            }
+            for (Card card : player.getCardsIn(ZoneType.Hand)) {
+                for (SpellAbility ability : card.getManaAbilities()) {
+                    if (ability.getRestrictions().getZone() != ZoneType.Battlefield) {
+                        return null;
+                    }
+                }
+            }
+            return result;
+        }
+
+        /** The mana of "tap: add one mana", as bits of LETTERS; -1 for anything else. */
+        private static int given(SpellAbility ability) {
+            Cost cost = ability.getPayCosts();
+            String produced = ability.getParamOrDefault("Produced", "");
+            if (cost == null || cost.getCostParts().size() != 1 || !cost.hasTapCost() || ability.getSubAbility() != null
+                    || !ability.getParamOrDefault("Amount", "1").equals("1") || !PLAIN.containsAll(ability.getMapParams().keySet())
+                    || !produced.matches("[WUBRGC]|Combo( [WUBRGC])+")) {
+                return -1;
+            }
+            int bits = 0;
+            for (int i = 0; i < LETTERS.length(); i++) {
+                bits |= produced.replace("Combo", "").indexOf(LETTERS.charAt(i)) < 0 ? 0 : 1 << i;
+            }
+            return bits;
+        }
+
+        /** Yes, no, or null: ask the engine. */
+        Boolean suffices(SpellAbility ability) {
+            Card card = ability.getHostCard();
+            Cost cost = ability.getPayCosts();
+            if (sources == null || cost == null || !cost.isOnlyManaCost() || ability.getMayPlay() != null
+                    || ability.isPwAbility() || ability.hasParam("Announce") || ability.hasParam("ReduceCost")
+                    || !Prospects.harmless(card) || !card.getSVar("ManaNeededToAvoidNegativeEffect").isEmpty()) {
+                return null;
+            }
+            String text = cost.hasManaCost() ? cost.getTotalMana().toString() : "";
+            return COLORS.matcher(text).matches() ? suffices(text, ability) : null;
+        }
+
+        private Boolean suffices(String cost, SpellAbility ability) {
+            int[] wanted = new int[LETTERS.length()];
+            int total = 0;
+            for (String symbol : cost.split("[{}]+")) {
+                int color = symbol.length() == 1 ? LETTERS.indexOf(symbol) : -1;
+                if (color >= 0) {
+                    wanted[color]++;
+                    total++;
+                } else if (symbol.equals("X")) {
+                    Integer x = ability.getXManaCostPaid();
+                    total += x == null ? 0 : x;
+                    if (ability.hasParam("XColor") || !ability.getPayCosts().getCostMana().canXbe0() || !xIsAnnounced(ability)) {
+                        return null;
+                    }
+                } else if (!symbol.isEmpty()) {
+                    total += Integer.parseInt(symbol);
+                }
+            }
+            return matches(wanted, total);
+        }
+
+        private static boolean xIsAnnounced(SpellAbility ability) {
+            String value = ability.getSVar("X");
+            return value.isEmpty() || value.equals("Count$xPaid");
+        }
+
+        private Boolean matches(int[] wanted, int total) {
+            if (total > sources.size()) {
+                return false;
+            }
+            boolean certain = true;
+            for (int color = 0; color < wanted.length; color++) {
+                int able = 0;
+                int only = 0;
+                for (int source : sources) {
+                    able += source >> color & 1;
+                    only += source == 1 << color ? 1 : 0;
+                }
+                if (able < wanted[color]) {
+                    return false;
+                }
+                certain &= only >= wanted[color];
+            }
+            return certain ? true : null;
         }
     }
 
@@ -2453,7 +2675,7 @@ public final class ForgeDaemon {
         private void tellChoices(SpellAbility ability) {
             Integer x = ability.getXManaCostPaid();
             if (x != null && ability.getPayCosts() != null && ability.getPayCosts().hasXInAnyCostPart()) {
-                number(ability, "X", 0, Math.max(x, think(() -> Moves.greatestX(ability, player, 0))), () -> x);
+                number(ability, "X", 0, Math.max(x, think(() -> Moves.greatestX(ability, player, 0, table.facts))), () -> x);
             }
             List<AbilitySub> chosen = ability.getApi() == ApiType.Charm ? ability.getChosenList() : null;
             if (chosen == null) {
@@ -2635,7 +2857,7 @@ public final class ForgeDaemon {
             boolean zero = !(x && (ability.hasParam("XCantBe0")
                     || cost != null && cost.hasManaCost() && !cost.getCostMana().canXbe0()));
             int least = zero ? 0 : 1;
-            int most = x ? think(() -> Moves.greatestX(ability, player, least)) : greatestAnnounced(ability, name);
+            int most = x ? think(() -> Moves.greatestX(ability, player, least, table.facts)) : greatestAnnounced(ability, name);
             if (most < least) {
                 return null;
             }
