@@ -1822,9 +1822,6 @@ public final class ForgeDaemon {
         /** Whether lands may be kept from giving mana, or give other mana than they say. */
         final boolean curbs;
 
-        /** Names of cards that change what they themselves cost. */
-        final Set<String> ownCosts = new HashSet<>();
-
         Facts(Iterable<Deck> decks) {
             StringBuilder all = new StringBuilder(1 << 16);
             Set<String> seen = new HashSet<>();
@@ -1840,24 +1837,18 @@ public final class ForgeDaemon {
             }
             // cards that bring cards from nowhere may do anything
             boolean anything = has(all, "AnySupportedCard|ValidSupportedCopy|MakeCard|Conjure|Spellbook|Perpetual|DigitalOnly");
-            costs = anything || has(all, COSTS + "|NeedExtraMana|tamiyos_notebook|pay 0");
+            costs = anything || has(all, "(Reduce|Raise|Set|Alternative)Cost|Mode\\$ *[A-Za-z]*Cost|NeedExtraMana|tamiyos_notebook|pay 0");
             curbs = anything || has(all, "CantBeActivated|can't be activated|Mode\\$ *CantTap|ManaConver");
             richMana = anything || has(all, "TapsForMana|ProduceMana|ManaReflected|Piracy");
             flash = anything || has(all, "CastWithFlash");
         }
 
-        private static final String COSTS = "(Reduce|Raise|Set|Alternative)Cost|Mode\\$ *[A-Za-z]*Cost";
-
-        private void script(StringBuilder all, forge.card.ICardFace face) {
+        private static void script(StringBuilder all, forge.card.ICardFace face) {
             if (face != null) {
                 for (Iterable<String> part : Arrays.asList(face.getAbilities(), face.getTriggers(), face.getReplacements(),
                         face.getStaticAbilities(), face.getKeywords())) {
                     for (String line : part == null ? Collections.<String>emptyList() : part) {
-                        if (line.contains("ValidCard$ Card.Self") && has(line, COSTS)) {
-                            ownCosts.add(face.getName());
-                        } else {
-                            all.append(line).append('\n');
-                        }
+                        all.append(line).append('\n');
                     }
                 }
                 for (Map.Entry<String, String> variable : face.getVariables()) {
@@ -2132,8 +2123,7 @@ public final class ForgeDaemon {
 
         private boolean tooDear(SpellAbility ability) {
             Cost cost = ability.getPayCosts();
-            return mana < ENDLESS && cost != null && cost.hasManaCost()
-                    && !facts.ownCosts.contains(ability.getHostCard().getName()) && least(cost.getTotalMana().toString()) > mana;
+            return mana < ENDLESS && cost != null && cost.hasManaCost() && least(cost.getTotalMana().toString()) > mana;
         }
 
         /** How much mana a cost takes at least; 0 for costs with symbols that can be paid in other ways. */
@@ -2255,7 +2245,7 @@ public final class ForgeDaemon {
             Cost cost = ability.getPayCosts();
             if (sources == null || cost == null || !cost.isOnlyManaCost() || ability.getMayPlay() != null
                     || ability.isPwAbility() || ability.hasParam("Announce") || ability.hasParam("ReduceCost")
-                    || facts.ownCosts.contains(card.getName()) || !Prospects.harmless(card) || !card.getSVar("ManaNeededToAvoidNegativeEffect").isEmpty()) {
+                    || !Prospects.harmless(card) || !card.getSVar("ManaNeededToAvoidNegativeEffect").isEmpty()) {
                 return null;
             }
             String text = cost.hasManaCost() ? cost.getTotalMana().toString() : "";
