@@ -13,6 +13,8 @@
  * The protocol is described in README.md beside this file.
  */
 
+import com.google.common.base.Predicate;
+import com.google.common.collect.ListMultimap;
 import com.google.common.collect.Lists;
 import forge.CardStorageReader;
 import forge.ImageKeys;
@@ -57,6 +59,7 @@ import forge.game.mana.ManaPool;
 import forge.game.phase.PhaseHandler;
 import forge.game.player.DelayedReveal;
 import forge.game.player.Player;
+import forge.game.player.PlayerActionConfirmMode;
 import forge.game.player.PlayerOutcome;
 import forge.game.player.PlayerView;
 import forge.game.player.RegisteredPlayer;
@@ -1358,7 +1361,7 @@ public final class ForgeDaemon {
         @Override
         public Player createIngamePlayer(Game game, int id) {
             Player player = settings.stock ? new Player(getName(), game, id) : new TablePlayer(getName(), game, id, table);
-            Seat seat = Bridge.seat(game, player, this, table, number);
+            Seat seat = new Seat(game, player, this, table, number);
             table.seats[number] = seat;
             player.setFirstController(seat);
             return player;
@@ -2304,7 +2307,7 @@ public final class ForgeDaemon {
     }
 
     /** The controller of a seat: questions of the engine become decisions, everything else is left to Forge's AI. */
-    private static class Seat extends PlayerControllerAi {
+    private static final class Seat extends PlayerControllerAi {
         private final Table table;
         final int number;
         private final SeatPlayer lobby;
@@ -3028,8 +3031,11 @@ public final class ForgeDaemon {
                     ? view.name(((SpellAbility) thing).getHostCard()) : ((Player) thing).getName();
         }
 
-        /** For a spell whose targets may be changed; null: they stay. */
-        private TargetChoices newTargets(SpellAbility ability, java.util.function.Predicate<Object> filter, boolean optional) {
+        @Override
+        public TargetChoices chooseNewTargetsFor(SpellAbility ability, Predicate<GameObject> filter, boolean optional) {
+            if (quiet() || !remote) {
+                return super.chooseNewTargetsFor(ability, filter, optional);
+            }
             SpellAbility part = ability.isWrapper() ? ((WrappedAbility) ability).getWrappedAbility() : ability;
             if (!part.usesTargeting()) {
                 return null;
@@ -3039,7 +3045,7 @@ public final class ForgeDaemon {
             part.clearTargets();
             List<GameObject> options = Moves.options(part);
             if (filter != null) {
-                options.removeIf(option -> !filter.test(option));
+                options.removeIf(option -> !filter.apply(option));
             }
             boolean change = count > 0 && options.size() >= count
                     && (!optional || yes("confirm_action", part, "Choose new targets", () -> false));
@@ -3125,6 +3131,14 @@ public final class ForgeDaemon {
             return true;
         }
 
+        public void playTrigger(Card host, WrappedAbility trigger, boolean mandatory) {
+            if (quiet() || !remote) {
+                think(() -> Super.call(this, "playTrigger", host, trigger, mandatory));
+            } else if (Moves.hasTargets(trigger) && trigger.setupTargets()) {
+                ComputerUtil.playNoStack(player, trigger, getGame(), true);
+            }
+        }
+
         @Override
         public void playSpellAbilityNoStack(SpellAbility effect, boolean canSetupTargets) {
             if (quiet() || !remote) {
@@ -3140,11 +3154,17 @@ public final class ForgeDaemon {
             ComputerUtil.playNoStack(player, effect, getGame(), true);
         }
 
-        private void playForFree(SpellAbility copy, boolean mayChooseNewTargets) {
-            copy.setActivatingPlayer(player);
-            if (!mayChooseNewTargets || copy.setupTargets()) {
-                ComputerUtil.playSpellAbilityForFree(player, copy);
+        @Override
+        public void playSpellAbilityForFree(SpellAbility copy, boolean mayChooseNewTargets) {
+            if (quiet() || !remote) {
+                super.playSpellAbilityForFree(copy, mayChooseNewTargets);
+                return;
             }
+            copy.setActivatingPlayer(player);
+            if (mayChooseNewTargets && !copy.setupTargets()) {
+                return;
+            }
+            ComputerUtil.playSpellAbilityForFree(player, copy);
         }
 
         /** A spell that an effect lets this seat play while it resolves. */
@@ -3448,6 +3468,14 @@ public final class ForgeDaemon {
                     0, attackers.size(), things(), () -> super.exertAttackers(attackers));
         }
 
+        public CardCollection orderBlockers(Card attacker, CardCollection blockers) {
+            if (quiet() || blockers.size() < 2) {
+                return (CardCollection) Super.call(this, "orderBlockers", attacker, blockers);
+            }
+            return new CardCollection(order("order", null, "Order in which " + view.name(attacker) + " damages its blockers",
+                    list(blockers), things(), () -> (CardCollection) Super.call(this, "orderBlockers", attacker, blockers)));
+        }
+
         // ---- choosing cards
 
         private CardCollection cards(String text, SpellAbility source, Iterable<Card> options, int min, int max,
@@ -3459,10 +3487,6 @@ public final class ForgeDaemon {
                 Supplier<? extends Iterable<? extends Card>> ai) {
             List<Card> chosen = set("choose_cards", source, message(text), list(options), min, max, things(), ai);
             return chosen == null ? new ArrayList<>() : chosen;
-        }
-
-        private static CardCollection copy(CardCollectionView cards) {
-            return cards == null ? null : new CardCollection(cards);
         }
 
         @Override
@@ -3560,8 +3584,8 @@ public final class ForgeDaemon {
 
         @Override
         public CardCollection chooseCardsToDiscardFrom(Player from, SpellAbility sa, CardCollection valid, int min, int max) {
-            Supplier<CardCollectionView> ai = () -> super.chooseCardsToDiscardFrom(from, sa, valid, min, max);
-            return quiet() ? copy(ai.get()) : cards("Discard", sa, valid, min, max, ai);
+            Supplier<CardCollection> ai = () -> super.chooseCardsToDiscardFrom(from, sa, valid, min, max);
+            return quiet() ? ai.get() : cards("Discard", sa, valid, min, max, ai);
         }
 
         @Override
@@ -3593,8 +3617,8 @@ public final class ForgeDaemon {
 
         @Override
         public CardCollection chooseCardsToRevealFromHand(int min, int max, CardCollectionView valid) {
-            Supplier<CardCollectionView> ai = () -> super.chooseCardsToRevealFromHand(min, max, valid);
-            return quiet() ? copy(ai.get()) : cards("Reveal", null, valid, min, max, ai);
+            Supplier<CardCollection> ai = () -> super.chooseCardsToRevealFromHand(min, max, valid);
+            return quiet() ? ai.get() : cards("Reveal", null, valid, min, max, ai);
         }
 
         // ---- libraries
@@ -3653,10 +3677,27 @@ public final class ForgeDaemon {
 
         // ---- yes or no
 
+        public boolean confirmAction(SpellAbility sa, PlayerActionConfirmMode mode, String message) {
+            Supplier<Boolean> ai = () -> (Boolean) Super.call(this, "confirmAction", sa, mode, message);
+            return quiet() ? ai.get() : yes("confirm_action", sa, message, ai);
+        }
+
+        /** As it is called since 2023. */
+        public boolean confirmAction(SpellAbility sa, PlayerActionConfirmMode mode, String message, List<String> options,
+                Card card, Map<String, Object> params) {
+            Supplier<Boolean> ai = () -> (Boolean) Super.call(this, "confirmAction", sa, mode, message, options, card, params);
+            return quiet() ? ai.get() : yes("confirm_action", sa, message, ai);
+        }
+
         @Override
         public boolean confirmReplacementEffect(ReplacementEffect effect, SpellAbility sa, GameEntity affected, String question) {
             Supplier<Boolean> ai = () -> super.confirmReplacementEffect(effect, sa, affected, question);
             return quiet() ? ai.get() : yes("confirm_action", sa, question, ai);
+        }
+
+        public boolean confirmStaticApplication(Card host, GameEntity affected, String logic, String message) {
+            Supplier<Boolean> ai = () -> (Boolean) Super.call(this, "confirmStaticApplication", host, affected, logic, message);
+            return quiet() ? ai.get() : yes("confirm_action", null, message, ai);
         }
 
         @Override
@@ -3705,6 +3746,18 @@ public final class ForgeDaemon {
             return true;
         }
 
+        @Override
+        public boolean payManaOptional(Card card, Cost cost, SpellAbility sa, String prompt, ManaPaymentPurpose purpose) {
+            if (quiet() || !remote) {
+                return super.payManaOptional(card, cost, sa, prompt, purpose);
+            }
+            Player payer = card.getController();
+            SpellAbility payment = new Payment(card, cost, payer, sa);
+            return think(() -> ComputerUtilCost.canPayCost(payment, payer, true))
+                    && yes("confirm_action", sa, prompt == null ? "Pay " + cost : prompt, () -> true)
+                    && think(() -> super.payManaOptional(card, cost, sa, prompt, purpose));
+        }
+
         // ---- numbers, colours, texts
 
         @Override
@@ -3746,6 +3799,18 @@ public final class ForgeDaemon {
             return most == 0 ? 0 : number(sa, prompt, 0, most, ai);
         }
 
+        @Override
+        public byte chooseColor(String message, SpellAbility sa, ColorSet colors) {
+            Supplier<Byte> ai = () -> super.chooseColor(message, sa, colors);
+            return quiet() || sa != null && sa.isManaAbility() ? ai.get() : color(message, sa, colors, false, ai);
+        }
+
+        @Override
+        public byte chooseColorAllowColorless(String message, Card card, ColorSet colors) {
+            Supplier<Byte> ai = () -> super.chooseColorAllowColorless(message, card, colors);
+            return quiet() ? ai.get() : color(message, null, colors, true, ai);
+        }
+
         private byte color(String message, SpellAbility sa, ColorSet colors, boolean colorless, Supplier<Byte> ai) {
             List<Byte> options = new ArrayList<>();
             for (int i = 0; i < 5; i++) {
@@ -3780,8 +3845,12 @@ public final class ForgeDaemon {
         }
 
         /** Creature types and the like: those on cards that this seat owns or sees come into question, 250 do not. */
-        private String someType(String kind, SpellAbility sa, Collection<?> valid, Collection<?> invalid, boolean optional,
-                Supplier<String> ai) {
+        @Override
+        public String chooseSomeType(String kind, SpellAbility sa, Collection<String> valid, List<String> invalid, boolean optional) {
+            Supplier<String> ai = () -> super.chooseSomeType(kind, sa, valid, invalid, optional);
+            if (quiet()) {
+                return ai.get();
+            }
             Set<String> seen = new java.util.TreeSet<>();
             for (Card card : player.getAllCards()) {
                 addTypes(seen, card);
@@ -3791,7 +3860,7 @@ public final class ForgeDaemon {
             }
             List<String> options = new ArrayList<>();
             for (String type : seen) {
-                if (valid.contains(type) && !invalid.contains(type)) {
+                if (valid.contains(type) && (invalid == null || !invalid.contains(type))) {
                     options.add(type);
                 }
             }
@@ -3803,6 +3872,12 @@ public final class ForgeDaemon {
             if (!card.isFaceDown()) {
                 types.addAll(Arrays.asList(card.getType().toString().split("[ -]+")));
             }
+        }
+
+        @Override
+        public ReplacementEffect chooseSingleReplacementEffect(String prompt, List<ReplacementEffect> options) {
+            Supplier<ReplacementEffect> ai = () -> super.chooseSingleReplacementEffect(prompt, options);
+            return quiet() ? ai.get() : one("choose_ability", null, prompt, options, false, texts(String::valueOf), ai);
         }
 
         @Override
@@ -3845,6 +3920,17 @@ public final class ForgeDaemon {
                     .put("mulligans", toReturn), "n", Seat::yesOrNo, mulligan, choice -> choice ? "y" : "n");
         }
 
+        public CardCollectionView londonMulliganReturnCards(Player who, int count) {
+            Supplier<CardCollectionView> ai = () -> (CardCollectionView) Super.call(this, "londonMulliganReturnCards", who, count);
+            return bottom(who, count, ai);
+        }
+
+        /** The same since 2024. */
+        public CardCollectionView tuckCardsViaMulligan(Player who, int count) {
+            Supplier<CardCollectionView> ai = () -> (CardCollectionView) Super.call(this, "tuckCardsViaMulligan", who, count);
+            return bottom(who, count, ai);
+        }
+
         private CardCollectionView bottom(Player who, int count, Supplier<CardCollectionView> ai) {
             return quiet() || !table.request.mulligans ? think(ai) : cards("Put on the bottom of the library", null,
                     who.getCardsIn(ZoneType.Hand), count, count, ai);
@@ -3852,27 +3938,40 @@ public final class ForgeDaemon {
 
         // ---- reveals
 
-        private void reveal(DelayedReveal delayed) {
-            if (delayed != null) {
-                revealed(delayed.getCards(), delayed.getZone(), delayed.getOwner(), delayed.getMessagePrefix());
-            }
+        @Override
+        public void reveal(CardCollectionView cards, ZoneType zone, Player owner, String prefix) {
+            revealed(cards, zone, table.seatOf(owner), prefix);
         }
 
-        /** Cards or their views, of a player or its view: the engine has both. */
-        private void revealed(Iterable<?> things, ZoneType zone, Object owner, String prefix) {
+        /** As it is called since 2024. */
+        public void reveal(CardCollectionView cards, ZoneType zone, Player owner, String prefix, boolean suffix) {
+            revealed(cards, zone, table.seatOf(owner), prefix);
+        }
+
+        @Override
+        public void reveal(List<CardView> cards, ZoneType zone, PlayerView owner, String prefix) {
+            reveal(cards, zone, owner, prefix, true);
+        }
+
+        public void reveal(List<CardView> views, ZoneType zone, PlayerView owner, String prefix, boolean suffix) {
             List<Card> cards = new ArrayList<>();
-            for (Object thing : things) {
-                Card card = thing instanceof CardView ? getGame().findById(((CardView) thing).getId()) : (Card) thing;
+            for (CardView view : views) {
+                Card card = getGame().findById(view.getId());
                 if (card != null) {
                     cards.add(card);
                 }
             }
-            Player player = owner instanceof PlayerView ? getGame().getPlayer((PlayerView) owner) : (Player) owner;
-            revealed(cards, zone, table.seatOf(player), prefix);
+            revealed(cards, zone, owner == null ? -1 : table.seatOf(getGame().getPlayer(owner)), prefix);
         }
 
-        private void revealed(List<Card> cards, ZoneType zone, int owner, String prefix) {
-            if (thinking > 0 || cards.isEmpty()) {
+        private void reveal(DelayedReveal delayed) {
+            if (delayed != null) {
+                reveal(Lists.newArrayList(delayed.getCards()), delayed.getZone(), delayed.getOwner(), delayed.getMessagePrefix(), true);
+            }
+        }
+
+        private void revealed(Iterable<Card> cards, ZoneType zone, int owner, String prefix) {
+            if (thinking > 0 || !cards.iterator().hasNext()) {
                 return;
             }
             show(cards);
@@ -3884,121 +3983,6 @@ public final class ForgeDaemon {
                 json.end();
             });
             shown.clear();
-        }
-
-        // ---- questions that Forge's versions put differently, see Bridge
-
-        /** The first argument of a type. */
-        private static <T> T argument(Object[] given, Class<T> type) {
-            return argument(given, type, 0);
-        }
-
-        private static <T> T argument(Object[] given, Class<T> type, int from) {
-            for (int i = from; i < given.length; i++) {
-                if (type.isInstance(given[i])) {
-                    return type.cast(given[i]);
-                }
-            }
-            return null;
-        }
-
-        @SuppressWarnings("unchecked")
-        private static <T> T cast(Object value) {
-            return (T) value;
-        }
-
-        /** One of the methods of Bridge was called: the arguments are known by their types. */
-        Object bridged(Method method, Object[] given) {
-            Supplier<Object> ai = () -> Super.call(this, method, given);
-            if (method.getName().equals("reveal")) {
-                int owner = argument(given, Player.class) == null ? 2 : Arrays.asList(given).indexOf(argument(given, Player.class));
-                revealed((Iterable<?>) given[0], argument(given, ZoneType.class), given[owner], argument(given, String.class));
-                return ai.get();
-            }
-            return quiet() ? ai.get() : bridged(method, given, ai);
-        }
-
-        private Object bridged(Method method, Object[] given, Supplier<Object> ai) {
-            SpellAbility source = argument(given, SpellAbility.class);
-            String text = argument(given, String.class);
-            switch (method.getName()) {
-                case "confirmAction":
-                    return yes("confirm_action", source, text, cast(ai));
-                case "confirmStaticApplication":
-                    String other = argument(given, String.class, Arrays.asList(given).indexOf(text) + 1);
-                    return yes("confirm_action", null, other != null && other.length() > text.length() ? other : text, cast(ai));
-                case "chooseColor":
-                case "chooseColorAllowColorless":
-                    return chooseColor(method, given, ai);
-                case "chooseSomeType":
-                    List<?> invalid = given.length > 4 && given[3] != null ? (List<?>) given[3] : Collections.emptyList();
-                    return someType(text, source, (Collection<?>) given[2], invalid, argument(given, Boolean.class), cast(ai));
-                case "chooseSingleReplacementEffect":
-                    List<Object> effects = cast(argument(given, List.class));
-                    return one("choose_ability", null, text, effects, false, texts(String::valueOf), ai);
-                case "vote":
-                    List<Object> options = cast(argument(given, List.class));
-                    return one("choose_ability", source, text, options, false, texts(String::valueOf), ai);
-                case "orderBlockers":
-                    List<Card> blockers = list((CardCollection) given[1]);
-                    return blockers.size() < 2 ? ai.get() : new CardCollection(order("order", null, "Order in which "
-                            + view.name((Card) given[0]) + " damages its blockers", blockers, things(), cast(ai)));
-                case "londonMulliganReturnCards":
-                case "tuckCardsViaMulligan":
-                    return bottom((Player) given[0], (Integer) given[1], cast(ai));
-                default:
-                    return remote ? bridgedRemote(method, given, ai) : ai.get();
-            }
-        }
-
-        /** Where more is done than asked, which in observe mode is left to Forge's AI. */
-        private Object bridgedRemote(Method method, Object[] given, Supplier<Object> ai) {
-            SpellAbility source = argument(given, SpellAbility.class);
-            switch (method.getName()) {
-                case "playTrigger":
-                    boolean ready = Moves.hasTargets(source) && source.setupTargets();
-                    if (ready) {
-                        ComputerUtil.playNoStack(player, source, getGame(), true);
-                    }
-                    return ready;
-                case "playSpellAbilityForFree":
-                    playForFree(source, argument(given, Boolean.class));
-                    return null;
-                case "chooseNewTargetsFor":
-                    return newTargets(source, cast(argument(given, java.util.function.Predicate.class)),
-                            argument(given, Boolean.class));
-                case "payManaOptional":
-                case "payCombatCost":
-                    Card card = argument(given, Card.class);
-                    Cost cost = argument(given, Cost.class);
-                    String prompt = argument(given, String.class);
-                    SpellAbility payment = new Payment(card, cost, card.getController(), source);
-                    return think(() -> ComputerUtilCost.canPayCost(payment, card.getController(), true))
-                            && yes("confirm_action", source, prompt == null ? "Pay " + cost : prompt, () -> true)
-                            && (Boolean) think(ai);
-                default:
-                    return ai.get();
-            }
-        }
-
-        /** A colour was a byte; lately it is an enum constant, which knows its byte. */
-        private Object chooseColor(Method method, Object[] given, Supplier<Object> ai) {
-            SpellAbility source = argument(given, SpellAbility.class);
-            if (source != null && source.isManaAbility()) {
-                return ai.get();
-            }
-            boolean bytes = method.getReturnType() == byte.class;
-            Map<Byte, Object> constants = new HashMap<>();
-            for (Object constant : bytes ? new Object[0] : method.getReturnType().getEnumConstants()) {
-                constants.put((Byte) Reflect.call(Reflect.method(constant.getClass(), "getColorMask", 0), constant), constant);
-            }
-            byte chosen = color(argument(given, String.class), source, argument(given, ColorSet.class),
-                    method.getName().endsWith("Colorless"), () -> {
-                        Object choice = ai.get();
-                        return choice instanceof Byte ? (Byte) choice
-                                : (Byte) Reflect.call(Reflect.method(choice.getClass(), "getColorMask", 0), choice);
-                    });
-            return bytes ? (Object) chosen : constants.get(chosen);
         }
     }
 
@@ -4024,16 +4008,17 @@ public final class ForgeDaemon {
         }
     }
 
-    /** Calls the inherited method that a method of Bridge stands for. */
+    /** Calls an inherited method whose parameters differ between versions of Forge, so that `super.x(..)` cannot be written. */
     private static final class Super {
-        private static final Map<Method, MethodHandle> HANDLES = new java.util.concurrent.ConcurrentHashMap<>();
+        private static final Map<String, MethodHandle> HANDLES = new java.util.concurrent.ConcurrentHashMap<>();
 
-        static Object call(Seat seat, Method method, Object... arguments) {
+        static Object call(Seat seat, String name, Object... arguments) {
+            MethodHandle handle = HANDLES.computeIfAbsent(name + arguments.length, key -> find(name, arguments.length));
             Object[] all = new Object[arguments.length + 1];
             all[0] = seat;
             System.arraycopy(arguments, 0, all, 1, arguments.length);
             try {
-                return HANDLES.computeIfAbsent(method, Super::find).invokeWithArguments(all);
+                return handle.invokeWithArguments(all);
             } catch (RuntimeException | Error problem) {
                 throw problem;
             } catch (Throwable problem) {
@@ -4041,223 +4026,18 @@ public final class ForgeDaemon {
             }
         }
 
-        private static MethodHandle find(Method method) {
-            try {
-                return MethodHandles.privateLookupIn(Seat.class, MethodHandles.lookup()).unreflectSpecial(method, Seat.class);
-            } catch (IllegalAccessException hidden) {
-                throw new IllegalStateException(hidden);
-            }
-        }
-    }
-
-    /**
-     * A subclass of Seat made at run time, for methods whose parameters or results differ between versions of Forge, so that
-     * no Java source overrides them everywhere. For each such method that this Forge has it holds
-     * `return (R) bridged(METHODS[i], new Object[] {a, b, ..});`, written as the few instructions that this takes.
-     */
-    private static final class Bridge {
-        private static final List<String> NAMES = Arrays.asList("reveal", "confirmAction", "confirmStaticApplication",
-                "chooseColor", "chooseColorAllowColorless", "chooseSomeType", "chooseSingleReplacementEffect", "vote",
-                "orderBlockers", "londonMulliganReturnCards", "tuckCardsViaMulligan", "playTrigger",
-                "playSpellAbilityForFree", "chooseNewTargetsFor", "payManaOptional", "payCombatCost");
-        private static final List<Method> METHODS = methods();
-        private static final Constructor<?> MAKE = define();
-
-        private final java.io.ByteArrayOutputStream pool = new java.io.ByteArrayOutputStream();
-        private final Map<String, Integer> known = new HashMap<>();
-
-        static Seat seat(Game game, Player player, SeatPlayer lobby, Table table, int number) {
-            try {
-                return (Seat) MAKE.newInstance(game, player, lobby, table, number);
-            } catch (ReflectiveOperationException failed) {
-                throw new IllegalStateException(failed);
-            }
-        }
-
-        static Object call(Seat seat, int index, Object[] arguments) {
-            return seat.bridged(METHODS.get(index), arguments);
-        }
-
-        private static List<Method> methods() {
-            List<Method> result = new ArrayList<>();
-            for (Method method : PlayerControllerAi.class.getMethods()) {
-                if (NAMES.contains(method.getName()) && !Modifier.isFinal(method.getModifiers()) && !method.isBridge()) {
-                    result.add(method);
+        private static MethodHandle find(String name, int parameters) {
+            for (Method method : PlayerControllerAi.class.getDeclaredMethods()) {
+                if (method.getName().equals(name) && method.getParameterCount() == parameters && !method.isBridge()) {
+                    try {
+                        return MethodHandles.privateLookupIn(Seat.class, MethodHandles.lookup())
+                                .unreflectSpecial(method, Seat.class);
+                    } catch (IllegalAccessException hidden) {
+                        throw new IllegalStateException(hidden);
+                    }
                 }
             }
-            result.sort(java.util.Comparator.comparing(Method::toString));
-            return result;
-        }
-
-        private static Constructor<?> define() {
-            try {
-                Class<?> made = MethodHandles.privateLookupIn(Seat.class, MethodHandles.lookup()).defineClass(new Bridge().file());
-                Constructor<?> constructor = made.getDeclaredConstructors()[0];
-                constructor.setAccessible(true);
-                return constructor;
-            } catch (IllegalAccessException | IOException failed) {
-                throw new IllegalStateException(failed);
-            }
-        }
-
-        private byte[] file() throws IOException {
-            java.io.ByteArrayOutputStream body = new java.io.ByteArrayOutputStream();
-            java.io.DataOutputStream out = new java.io.DataOutputStream(body);
-            out.writeShort(Modifier.FINAL | 0x20);
-            out.writeShort(type("ForgeDaemon$BridgedSeat"));
-            out.writeShort(type(name(Seat.class)));
-            out.writeShort(0); // interfaces
-            out.writeShort(0); // fields
-            out.writeShort(METHODS.size() + 1);
-            Constructor<?> parent = Seat.class.getDeclaredConstructors()[0];
-            writeMethod(out, 0, "<init>", parent.getParameterTypes(), void.class, -1);
-            for (int i = 0; i < METHODS.size(); i++) {
-                Method method = METHODS.get(i);
-                writeMethod(out, Modifier.PUBLIC, method.getName(), method.getParameterTypes(), method.getReturnType(), i);
-            }
-            out.writeShort(0); // attributes
-            java.io.ByteArrayOutputStream result = new java.io.ByteArrayOutputStream();
-            java.io.DataOutputStream head = new java.io.DataOutputStream(result);
-            head.writeInt(0xCAFEBABE);
-            head.writeInt(52);
-            head.writeShort(known.size() + 1);
-            pool.writeTo(head);
-            body.writeTo(head);
-            return result.toByteArray();
-        }
-
-        /** A method without branches; index -1 is the constructor. */
-        private void writeMethod(java.io.DataOutputStream out, int flags, String name, Class<?>[] parameters, Class<?> result,
-                int index) throws IOException {
-            java.io.ByteArrayOutputStream code = new java.io.ByteArrayOutputStream();
-            java.io.DataOutputStream to = new java.io.DataOutputStream(code);
-            int slots = index < 0 ? parentCall(to, parameters) : bridgedCall(to, parameters, result, index);
-            String descriptor = MethodType.methodType(result, parameters).toMethodDescriptorString();
-            out.writeShort(flags);
-            out.writeShort(utf8(name));
-            out.writeShort(utf8(descriptor));
-            out.writeShort(1);
-            out.writeShort(utf8("Code"));
-            out.writeInt(12 + code.size());
-            out.writeShort(slots + 8); // stack
-            out.writeShort(slots); // locals
-            out.writeInt(code.size());
-            code.writeTo(out);
-            out.writeShort(0); // exceptions
-            out.writeShort(0); // attributes
-        }
-
-        private int parentCall(java.io.DataOutputStream to, Class<?>[] parameters) throws IOException {
-            to.writeByte(0x2a); // aload_0
-            int slot = 1;
-            for (Class<?> parameter : parameters) {
-                slot = load(to, parameter, slot);
-            }
-            to.writeByte(0xb7); // invokespecial
-            to.writeShort(method(name(Seat.class), "<init>", MethodType.methodType(void.class, parameters)));
-            to.writeByte(0xb1); // return
-            return slot;
-        }
-
-        private int bridgedCall(java.io.DataOutputStream to, Class<?>[] parameters, Class<?> result, int index) throws IOException {
-            to.writeByte(0x2a);
-            push(to, index);
-            push(to, parameters.length);
-            to.writeByte(0xbd); // anewarray
-            to.writeShort(type("java/lang/Object"));
-            int slot = 1;
-            for (int i = 0; i < parameters.length; i++) {
-                to.writeByte(0x59); // dup
-                push(to, i);
-                slot = load(to, parameters[i], slot);
-                if (parameters[i].isPrimitive()) {
-                    Class<?> box = MethodType.methodType(parameters[i]).wrap().returnType();
-                    to.writeByte(0xb8); // invokestatic
-                    to.writeShort(method(name(box), "valueOf", MethodType.methodType(box, parameters[i])));
-                }
-                to.writeByte(0x53); // aastore
-            }
-            to.writeByte(0xb8);
-            to.writeShort(method(name(Bridge.class), "call", MethodType.methodType(Object.class, Seat.class, int.class, Object[].class)));
-            give(to, result);
-            return slot;
-        }
-
-        private void give(java.io.DataOutputStream to, Class<?> result) throws IOException {
-            if (result == void.class) {
-                to.writeByte(0x57); // pop
-                to.writeByte(0xb1);
-                return;
-            }
-            Class<?> box = MethodType.methodType(result).wrap().returnType();
-            to.writeByte(0xc0); // checkcast
-            to.writeShort(type(name(box)));
-            if (result.isPrimitive()) {
-                to.writeByte(0xb6); // invokevirtual
-                to.writeShort(method(name(box), result.getName() + "Value", MethodType.methodType(result)));
-            }
-            to.writeByte(result.isPrimitive() ? 0xac : 0xb0); // ireturn, areturn: no long or double among them
-        }
-
-        private static int load(java.io.DataOutputStream to, Class<?> type, int slot) throws IOException {
-            to.writeByte(type.isPrimitive() ? 0x15 : 0x19); // iload, aload: no long or double among them
-            to.writeByte(slot);
-            return slot + 1;
-        }
-
-        private static void push(java.io.DataOutputStream to, int value) throws IOException {
-            to.writeByte(0x11); // sipush
-            to.writeShort(value);
-        }
-
-        private static String name(Class<?> type) {
-            return type.getName().replace('.', '/');
-        }
-
-        private int utf8(String text) throws IOException {
-            return entry("u" + text, out -> {
-                out.writeByte(1);
-                out.writeUTF(text);
-            });
-        }
-
-        private int type(String name) throws IOException {
-            int text = utf8(name);
-            return entry("c" + name, out -> {
-                out.writeByte(7);
-                out.writeShort(text);
-            });
-        }
-
-        private int method(String owner, String name, MethodType type) throws IOException {
-            int ownerAt = type(owner);
-            int nameAt = utf8(name);
-            int typeAt = utf8(type.toMethodDescriptorString());
-            int pair = entry("n" + name + type.toMethodDescriptorString(), out -> {
-                out.writeByte(12);
-                out.writeShort(nameAt);
-                out.writeShort(typeAt);
-            });
-            return entry("m" + owner + "." + name + type.toMethodDescriptorString(), out -> {
-                out.writeByte(10);
-                out.writeShort(ownerAt);
-                out.writeShort(pair);
-            });
-        }
-
-        private int entry(String key, PoolWriter writer) throws IOException {
-            Integer at = known.get(key);
-            if (at == null) {
-                writer.write(new java.io.DataOutputStream(pool));
-                at = known.size() + 1;
-                known.put(key, at);
-            }
-            return at;
-        }
-
-        /** Writes an entry of the constant pool. */
-        private interface PoolWriter {
-            void write(java.io.DataOutputStream out) throws IOException;
+            throw new IllegalStateException("this Forge has no " + name);
         }
     }
 }
