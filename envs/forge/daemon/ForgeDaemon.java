@@ -445,6 +445,14 @@ public final class ForgeDaemon {
             }
         }
 
+        /** Sets a static field of the JDK that reflection must not touch. */
+        static Consumer<Random> setter(Field field) throws ReflectiveOperationException {
+            Object base = unsafe.getClass().getMethod("staticFieldBase", Field.class).invoke(unsafe, field);
+            Object offset = unsafe.getClass().getMethod("staticFieldOffset", Field.class).invoke(unsafe, field);
+            Method put = unsafe.getClass().getMethod("putObject", Object.class, long.class, Object.class);
+            return random -> Reflect.call(put, unsafe, base, offset, random);
+        }
+
         private static int hash(String name) {
             return name.hashCode() & 0x7fffffff | 1;
         }
@@ -511,6 +519,7 @@ public final class ForgeDaemon {
             Lang.createInstance(LANGUAGE);
             Localizer.getInstance().initialize(LANGUAGE, base + "languages" + File.separator);
             Hashes.pin(); // before anything of Forge is used but its texts, which its enum types need
+            findShuffles();
             loadTypes(base + "lists" + File.separator);
             noImages(base);
             loadCards(base);
@@ -613,6 +622,20 @@ public final class ForgeDaemon {
             }
         }
 
+        /** The generator of Collections.shuffle(list), which some of Forge's AI calls without naming one; null: out of reach. */
+        private static Consumer<Random> shuffles;
+
+        private static void findShuffles() {
+            try {
+                Field field = Collections.class.getDeclaredField("r");
+                shuffles = Hashes.setter(field);
+                shuffles.accept(new Random(0));
+            } catch (ReflectiveOperationException | RuntimeException hidden) {
+                shuffles = null;
+                System.err.println("Collections.shuffle cannot be seeded (" + hidden + "); a seed may give other games");
+            }
+        }
+
         private static final Method SET_RANDOM = Reflect.method(MyRandom.class, "setRandom", 1);
         private static final Field RANDOM = SET_RANDOM == null ? Reflect.field(MyRandom.class, "random") : null;
 
@@ -632,6 +655,9 @@ public final class ForgeDaemon {
         static void reset(long seed) {
             try {
                 setRandom(new Random(seed));
+                if (shuffles != null) {
+                    shuffles.accept(new Random(~seed));
+                }
                 for (String name : COUNTED) {
                     Class<?> type = Reflect.type("forge.game." + name);
                     Field counter = type == null ? null : Reflect.field(type, "maxId");
