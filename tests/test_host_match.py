@@ -28,7 +28,7 @@ class RemoteGame(TicTacToeGame):
     remote = True
 
     def capacity(self) -> int:
-        return 3
+        return 4
 
 
 class Remote(HostEnv):

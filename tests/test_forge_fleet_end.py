@@ -1,0 +1,173 @@
+"""The end of a fleet of daemons, whoever ends it, and its settings."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from envs.errors import UserError
+from envs.forge import fleet as fleets
+from envs.forge import supervisor
+from envs.forge.settings import Deployment
+from tests.forge_fake import ROOT, fake_home, fake_java
+from tests.forge_fleets import PARENT, alive, fleets_on, pids_of, until, whole_game
+
+PORT = 17640
+
+
+@pytest.fixture
+def forge(tmp_path, monkeypatch):
+    with fleets_on(PORT, tmp_path, monkeypatch) as make:
+        yield make
+
+
+# ---- the end ------------------------------------------------------------------------------------------------------
+
+
+def test_a_stubborn_daemon_is_killed_in_the_end(forge, monkeypatch):
+    monkeypatch.setattr(supervisor, "STOP_SECONDS", 0.2)
+    fleet = forge({"*": {"stubborn": True}})
+    fleet.release(fleet.lease(20))
+    pid = pids_of(fleet)[0]
+    fleet.close()
+    until(lambda: not alive(pid), "it is killed")
+
+
+def test_a_fleet_is_closed_while_its_daemons_start(forge):
+    fleet = forge({"*": {"ready": -1}}, daemons=2)
+    fleet.start()
+    until(lambda: len(pids_of(fleet)) == 2, "they are starting")
+    pids, started = pids_of(fleet), time.monotonic()
+    fleet.close()
+    assert time.monotonic() - started < 3 and not any(map(alive, pids))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, None])
+def test_no_jvm_outlives_its_parent(tmp_path, how):
+    arguments = [str(fake_home(tmp_path)), str(fake_java(tmp_path)), str(PORT), *([] if how else ["end"])]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True
+    )
+    pids = [int(word) for word in parent.stdout.readline().split()]
+    assert len(pids) == 2 and all(map(alive, pids))
+    if how is not None:
+        started = time.monotonic()
+        parent.send_signal(how)
+        parent.wait(10)
+        assert time.monotonic() - started < 1.0  # nothing holds a signal up
+    output = parent.communicate(timeout=10)
+    assert parent.returncode == (-how if how else 0), output
+    until(lambda: not any(map(alive, pids)), "the daemons have ended")
+
+
+FORKS = """
+import os
+from envs.forge import supervisor
+child = os.fork()
+if child == 0:
+    fleet.close()
+    os._exit(len(supervisor._OPEN))
+assert os.waitpid(child, 0)[1] == 0
+for lease in leases:
+    lease.link.send_line("NEWGAME a b -i")
+    print(lease.link.receive_line(5).decode(), flush=True)
+"""
+
+
+def test_a_child_of_a_fork_leaves_its_parents_daemons_alone(tmp_path):
+    """The fork is of another process, because this one may have threads of XLA."""
+    arguments = [str(fake_home(tmp_path)), str(fake_java(tmp_path)), str(PORT), "end"]
+    parent = subprocess.run(
+        [sys.executable, "-c", PARENT + FORKS, *arguments], capture_output=True, cwd=ROOT, text=True, timeout=60
+    )
+    assert parent.returncode == 0, parent.stderr
+    assert len(parent.stdout.splitlines()) == 3, parent.stdout  # the daemons' numbers, and an answer of each
+
+
+def test_a_fleet_costs_next_to_nothing_while_it_waits(forge):
+    fleet = forge(daemons=2)
+    whole_game(fleet)
+    until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
+    before = time.process_time()
+    time.sleep(1.0)
+    assert time.process_time() - before < 0.02
+
+
+# ---- settings -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"daemons": 0}, "forge.daemons must be auto"),
+        ({"daemons": ()}, "forge.daemons must be auto"),
+        ({"daemons": True}, "forge.daemons must be auto"),
+        ({"daemons": ("here",)}, "'here' is no address"),
+        ({"daemons": ("here:0",)}, "'here:0' is no address"),
+        ({"daemons": ("a..b:1",)}, "'a..b:1' is no address"),
+        ({"profile": "serail"}, "did you mean 'serial'"),
+        ({"heap_mb": 100}, "forge.heap_mb must be a whole number from 256"),
+        ({"port": 70000}, "forge.port must be"),
+        ({"decision_timeout": 0}, "forge.decision_timeout must be"),
+        ({"start_timeout": True}, "forge.start_timeout must be"),
+    ],
+)
+def test_settings_that_make_no_sense(settings, expected):
+    with pytest.raises(UserError, match=expected):
+        Deployment(**settings)
+
+
+def test_addresses():
+    deployment = Deployment(daemons=["a.b-c:1", "[::1]:65535", "10.0.0.7:17171"])
+    assert deployment.remote and hash(deployment)
+    assert deployment.addresses == (("a.b-c", 1), ("::1", 65535), ("10.0.0.7", 17171))
+    assert Deployment(daemons="host:5").addresses == (("host", 5),)
+    assert not Deployment().remote and Deployment().addresses == ()
+
+
+def test_automatic_is_one_less_than_the_cores_and_what_fits_into_memory(monkeypatch):
+    from envs.forge import settings
+
+    monkeypatch.setattr(settings, "cores", lambda: 8)
+    monkeypatch.setattr(settings, "available_mb", lambda: 100_000)
+    assert Deployment().local_count() == 7 and Deployment(daemons=12).local_count() == 12
+    monkeypatch.setattr(settings, "available_mb", lambda: 4000)
+    assert Deployment().local_count() == 3
+    monkeypatch.setattr(settings, "available_mb", lambda: None)
+    monkeypatch.setattr(settings, "cores", lambda: 1)
+    assert Deployment().local_count() == 1
+
+
+def test_the_section_of_a_configuration_is_the_deployment():
+    """Same keys, same defaults, and all of them are handed over."""
+    import dataclasses
+
+    from jaxrl import config as configs
+    from jaxrl.games import deployment
+
+    section = configs.Config().forge
+    assert {f.name: f.default for f in dataclasses.fields(section)} == {
+        f.name: f.default for f in dataclasses.fields(Deployment)
+    }
+    config = configs.load(None, ["forge.daemons=[a:1]", "forge.home=/x", "forge.heap_mb=300"], check_env=False)
+    assert Deployment(**deployment(config)) == Deployment(home="/x", daemons=("a:1",), heap_mb=300)
+
+
+def test_logs_go_to_the_run(tmp_path):
+    from jaxrl import config as configs
+    from jaxrl.games import deployment
+
+    overrides = [f"run.directory={tmp_path}", "run.name=mine"]
+    assert deployment(configs.load(None, overrides, check_env=False))["log_dir"] == ""
+    (tmp_path / "mine").mkdir()
+    assert deployment(configs.load(None, overrides, check_env=False))["log_dir"] == str(tmp_path / "mine")
+    with_place = configs.load(None, [*overrides, "forge.log_dir=/logs"], check_env=False)
+    assert deployment(with_place)["log_dir"] == "/logs"
+
+
+def test_patience_is_what_the_documentation_says():
+    assert fleets.PATIENCE == 0.2 and supervisor.MOST_DEATHS == 5
