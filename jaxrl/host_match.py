@@ -31,9 +31,7 @@ from jaxrl.outcomes import compare
 from jaxrl.sebulba.faults import explained
 
 ROWS = 8  # decisions in a call of a network: always as many, or rounding would depend on who is ready when
-PATIENCE = (
-    600.0  # seconds without progress in any game after which an engine hangs: its process may have to be restarted
-)
+PATIENCE = 600.0  # seconds without progress in any game after which an engine hangs, or more if the game says so
 QUIET = 10.0  # seconds before there is a word about the progress
 _ENGINES = 0xFFFFFFFF  # folded into the key of the deals for the seed of the engine: no deal has this number
 
@@ -148,7 +146,8 @@ class HostDeals:
         seed = int(words[0]) << 32 | int(words[1])
         lanes = min(self._lanes or self.game.capacity(), self._deals * self._env.num_players)
         engine = self.game.engine(lanes, seed)
-        with HostPool(engine, threads=lanes, mode="async", timeout=PATIENCE, follow=False) as pool:
+        patience = max(PATIENCE, self.game.patience())
+        with HostPool(engine, threads=lanes, mode="async", timeout=patience, follow=False) as pool:
             progress = ProgressLine(title, self._deals, self._env)
             table = _Table(self, pool, sides, base, self._blanks(seed, lanes), progress)
             try:

@@ -9,9 +9,11 @@ import pytest
 import yaml
 
 from envs.errors import UserError
+from envs.forge.game import ForgeGame
+from envs.forge.settings import Deployment
 from jaxrl import config as configs
 from jaxrl.config import files
-from jaxrl.config.schema import ForgeConfig
+from jaxrl.config.schema import ForgeConfig, SebulbaConfig
 from jaxrl.sebulba.pools import check_room
 from tests.host_games import TicTacToeGame
 
@@ -64,17 +66,30 @@ def test_rewards_of_the_evaluation_are_wins_alone():
     assert config.env.options["shaping_life"] == 0.1 and config.evaluation_options["shaping_life"] == 0.0
 
 
+class Small(TicTacToeGame):
+    remote = True
+
+    def capacity(self) -> int:
+        return 3
+
+    def patience(self) -> float:
+        return 100.0
+
+
 def test_more_games_than_daemons_are_refused():
-    class Small(TicTacToeGame):
-        remote = True
-
-        def capacity(self) -> int:
-            return 3
-
-    check_room(Small(), 3, "ppo.num_envs")
-    check_room(TicTacToeGame(), 1000, "ppo.num_envs")  # it plays in this process
+    sebulba = SebulbaConfig(timeout=100.0)
+    check_room(sebulba, Small(), 3, "ppo.num_envs")
+    check_room(sebulba, TicTacToeGame(), 1000, "ppo.num_envs")  # it plays in this process
     with pytest.raises(UserError, match="ppo.num_envs is 4, but .* has room for 3 games at a time here: lower it"):
-        check_room(Small(), 4, "ppo.num_envs")
+        check_room(sebulba, Small(), 4, "ppo.num_envs")
+
+
+def test_a_run_that_would_stop_before_a_game_can_go_on_is_refused():
+    with pytest.raises(UserError, match=r"sebulba.timeout is 99 s, but .* may need 100 s .*: raise it"):
+        check_room(SebulbaConfig(timeout=99.0), Small(), 3, "ppo.num_envs")
+    forge = ForgeGame(game_limit=30.0)
+    forge.deployment = Deployment(decision_timeout=10.0, start_timeout=20.0)
+    assert forge.patience() == 60.0
 
 
 def test_a_training_without_forge_says_where_it_comes_from(monkeypatch, tmp_path, capsys):

@@ -115,6 +115,11 @@ class ForgeGame(HostGame):
     def capacity(self) -> int:
         return self.fleet().capacity
 
+    def patience(self) -> float:
+        """A silent daemon is given up, another one starts, and the game is played again up to where it was."""
+        deployment = self.deployment or Deployment()
+        return deployment.decision_timeout + deployment.start_timeout + self.game_limit
+
     def counters(self) -> dict[str, Any]:
         return self._fleet.counters() if self._fleet is not None else {}
 

@@ -136,6 +136,10 @@ class HostGame(abc.ABC):
         """How many games can be in play at a time without getting into each other's way."""
         return 32
 
+    def patience(self) -> float:
+        """Seconds for which a game may say nothing without a fault, e.g. while its process is started again."""
+        return 0.0
+
     def counters(self) -> dict[str, Any]:
         """Figures of this process about whatever plays the games, for `jaxrl.prometheus`; all of them may be missing.
 

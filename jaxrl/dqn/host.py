@@ -66,7 +66,7 @@ class HostDQN(Program):
         """
         self.config, self.env = config, env
         self.game: HostGame = env.game  # type: ignore[attr-defined]
-        check_room(self.game, config.dqn.num_envs, "dqn.num_envs")
+        check_room(config.sebulba, self.game, config.dqn.num_envs, "dqn.num_envs")
         seats = make_seats(config, env)
         self.actor = Actor(env, auto_reset(env), network_of(config, env), seats)
         # The network looks at every transition once, and at its next state twice (once without `double`).

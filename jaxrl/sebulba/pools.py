@@ -28,20 +28,27 @@ def actor_pool(config: SebulbaConfig, game: HostGame, actor: int, share: int, *,
     )
 
 
-def check_room(game: HostGame, games: int, key: str) -> None:
+def check_room(config: SebulbaConfig, game: HostGame, games: int, key: str) -> None:
     """Compares the games of a training with the processes that play them.
 
     Args:
+      config: timeout.
       game: that is played.
       games: side by side.
       key: of the configuration that says so, e.g. ppo.num_envs.
 
     Raises:
-      UserError: games would have to take each other's process away at every decision, and be played again.
+      UserError: games would have to take each other's process away at every decision, and be played again; or
+        the run would stop before a game that has lost its process can go on in another one.
     """
     room = game.capacity() if game.remote else games
     if games > room:
         raise UserError(
             f"{key} is {games}, but {game.id} has room for {room} games at a time here: lower it (and sebulba.actors "
             "with it), or let more engine processes run."
+        )
+    if config.timeout < game.patience():
+        raise UserError(
+            f"sebulba.timeout is {config.timeout:g} s, but {game.id} may need {game.patience():g} s to find out that "
+            "an engine process hangs and to go on in another one: raise it."
         )

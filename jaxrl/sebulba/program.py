@@ -272,5 +272,5 @@ def make_sebulba(config: Config, env: Env) -> Sebulba:
     network = make_network(config.network, env)
     seats = make_seats(config, env)
     game: HostGame = env.game  # type: ignore[attr-defined]  # an envs.host.env.HostEnv
-    check_room(game, config.ppo.num_envs, "ppo.num_envs")
+    check_room(config.sebulba, game, config.ppo.num_envs, "ppo.num_envs")
     return Sebulba(config, env, game, Actor(env, auto_reset(env), network, seats), mesh)

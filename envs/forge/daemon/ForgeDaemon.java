@@ -1244,6 +1244,13 @@ public final class ForgeDaemon {
                 System.err.println("the game thread cannot be stopped");
                 Runtime.getRuntime().halt(3); // the supervisor starts another JVM
             } else if (now - overdueSince > GRACE) {
+                killStill(runner);
+            }
+        }
+
+        /** Its thread may have reported meanwhile, and be in the next game already. */
+        private synchronized void killStill(Thread runner) {
+            if (thread == runner) {
                 kill(runner);
             }
         }
