@@ -44,6 +44,7 @@ def deployment(config: Config) -> dict[str, Any]:
         "decks": forge.decks,
         "decision_timeout": forge.decision_timeout,
         "start_timeout": forge.start_timeout,
+        "stock": forge.stock,
         "record": forge.record,
         "log_dir": forge.log_dir or logs,
     }

@@ -12,7 +12,7 @@ from envs.forge import measure
 from envs.forge.settings import Deployment
 from jaxrl import cli
 from jaxrl.benchmark import forge_command
-from tests.forge_conversations import made_up
+from tests.forge_conversations import GOLDEN, made_up
 from tests.forge_fake import DECISIONS, fake_home, fake_java
 
 PORT = 17580
@@ -73,6 +73,15 @@ def test_games_and_their_cpu(keys):
     assert bench.fleet.closing.is_set()
 
 
+@pytest.mark.parametrize("daemons", [1, 16])
+def test_decisions_from_end_to_end(daemons):
+    found = measure.decisions([GOLDEN / "both_seats.forge.gz"], 0.5, daemons)
+    assert found["daemons"] == daemons and 50 < found["decisions_per_second"] < 3 * found["questions_per_second"]
+    assert found["questions_per_second"] < 3 * found["decisions_per_second"]
+    assert 3e3 < found["mb_per_second"] * 1e6 / found["decisions_per_second"] < 2e4  # bytes of a decision
+    assert found["own_us"] > 0
+
+
 def test_the_best_profile_has_the_smaller_heap_if_that_is_as_good():
     found = [
         {"profile": "g1", "heap_mb": 1024, "ms_per_game": 100.0},
@@ -119,6 +128,17 @@ def test_without_forge_the_rest_is_measured(keys, recordings, capsys):
     assert code == 2 and "FORGE_HOME" in err and err.count("\n") == 1
     code, _, err = run(capsys, "--sweep")
     assert code == 2 and "FORGE_HOME" in err
+
+
+def test_the_short_cuts_are_compared_on_the_same_games(keys, capsys, tmp_path):
+    report = tmp_path / "report.json"
+    code, out, _ = run(capsys, *keys, "--only", "short_cuts", "--json", str(report))
+    assert code == 0 and "round 2 of 2" in out and out.count("without short cuts") == 2
+    found = json.loads(report.read_text())["parts"]["short_cuts"]
+    assert [each["deck"] for each in found] == list(measure.DECKS)
+    for each in found:
+        assert each["decisions_per_game"] == DECISIONS and all(len(times) == 2 for times in each["times"].values())
+        assert all(each[kind] > 1 for kind in ("ai", "random", "ai_stock", "random_stock"))
 
 
 def test_the_sweep_writes_the_best_profile_into_the_configuration(keys, capsys, tmp_path):

@@ -12,7 +12,6 @@ import pytest
 
 from envs.forge import recording
 from envs.forge.fleet import Fleet
-from envs.forge.jvm import Launch
 from envs.forge.settings import Deployment
 from tests.forge_conversations import GOLDEN
 from tests.forge_fixtures import converse
@@ -20,16 +19,12 @@ from tests.forge_fixtures import converse
 NAMES = ("both_seats", "against_ai", "handed_over", "mulligans", "observed", "refused")
 
 
-@pytest.fixture(scope="module", params=["short cuts", "--stock"])
+@pytest.fixture(scope="module", params=[False, True], ids=["short cuts", "stock"])
 def fleet(request):
     if not os.environ.get("FORGE_HOME"):
         pytest.skip("FORGE_HOME is not set: there is no Forge to play with")
-    command = Launch.command
-    options = ["--stock"] if request.param == "--stock" else []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Launch, "command", lambda *arguments: [*command(*arguments), *options])
-        with Fleet(Deployment(daemons=1, port=17630)) as fleet:
-            yield fleet
+    with Fleet(Deployment(daemons=1, port=17630, stock=request.param)) as fleet:
+        yield fleet
 
 
 def timeless(conversation):

@@ -41,6 +41,7 @@ class Launch(NamedTuple):
     profile: str
     heap_mb: int
     decks: Path
+    stock: bool
     private: Path  # a folder of ours
 
     def place(self, number: int) -> Path:
@@ -53,6 +54,7 @@ class Launch(NamedTuple):
         """Starts the daemon: its source, by the JDK's single-file launch, unless it could be compiled before."""
         flags = java_flags(self.profile, self.heap_mb, self.place(number))
         options = ["--port", str(port), "--res", str(self.forge.res), "--decks", str(self.decks), "--watch-stdin"]
+        options += ["--stock"] if self.stock else []
         classes = compiled(self.java, self.forge)
         path = self.forge.class_path if classes is None else f"{self.forge.class_path}{os.pathsep}{classes}"
         return [str(self.java.path), *flags, "-cp", path, str(SOURCE) if classes is None else MAIN, *options]

@@ -7,6 +7,7 @@ this process. What is compared takes turns on the same JVMs, which have warmed u
 from __future__ import annotations
 
 import dataclasses
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,12 +23,13 @@ from envs.forge.game import ForgeGame
 from envs.forge.profiles import PROFILES
 from envs.forge.replay import ReplayServer
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
-from envs.forge.wire import measure_parse
+from envs.forge.wire import Link, measure_parse
 from envs.host.bridge import HostPool
-from envs.host.core import RANDOM, make_buffers
+from envs.host.core import RANDOM, Buffers, make_buffers
 
 DECKS = ("aggro", "counterspells", "xcosts", "walkers")
 HEAPS = (512, 1024)
+WARM_UP = 0.2  # of the time that is measured
 GAME_SECONDS = 900.0  # for one game, on a busy machine
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "forge"  # in a checkout
 
@@ -153,6 +155,50 @@ def _everything(block: Block) -> float:
     return block.jvm_seconds + block.own_seconds
 
 
+# ---- short cuts -----------------------------------------------------------------------------------------------------
+
+
+def short_cuts(
+    deployment: Deployment, decks: Sequence[str], *, warm_up: int, rounds: int, games: int, say: Callable[[str], Any]
+) -> list[dict[str, Any]]:
+    """The same games on a daemon with its short cuts and on one without, in turn, deck by deck.
+
+    Args:
+      deployment: what else is the same for both.
+      decks: each is played against itself.
+      warm_up: games of each kind, deck and daemon before anything counts.
+      rounds: of all, in turn.
+      games: of each kind, deck and daemon in a round.
+      say: told how far it is.
+
+    Returns:
+      Of each deck: deck, decisions_per_game, and CPU of the JVM in ms a game, medians over rounds: ai and random (both
+      seats), ai_stock and random_stock (without short cuts).
+    """
+    places = [dataclasses.replace(deployment, daemons=1, stock=i == 1, port=deployment.port + i) for i in (0, 1)]
+    benches = [[Bench(place, [deck]) for place in places] for deck in decks]
+    found: list[dict[str, Any]] = [{"deck": deck, "times": {}} for deck in decks]
+    try:
+        for number in range(rounds + 1):
+            say(f"round {number} of {rounds}" if number else "warming up")
+            for pair, facts in zip(benches, found, strict=True):
+                ai = [each.against_itself(games if number else warm_up) for each in pair]
+                random = [each.random_play(games if number else warm_up) for each in pair]
+                if random[0].decisions != random[1].decisions:
+                    raise RuntimeError(f"{facts['deck']}: with short cuts other games were played: {random}")
+                if number:
+                    for name, blocks in (("ai", ai), ("random", random)):
+                        for suffix, block in zip(("", "_stock"), blocks, strict=True):
+                            facts["times"].setdefault(name + suffix, []).append(block.ms_per_game)
+                    facts["decisions_per_game"] = random[0].decisions / games
+        for facts in found:
+            facts |= {name: statistics.median(times) for name, times in facts["times"].items()}
+        return found
+    finally:
+        for each in benches[0]:
+            each.fleet.close()
+
+
 # ---- profiles -------------------------------------------------------------------------------------------------------
 
 
@@ -252,30 +298,69 @@ def parsing(paths: Iterable[Path], seconds: float) -> dict[str, float]:
     return {"lines": len(lines), "mean_bytes": size / len(lines), "mb_per_second": measure_parse(lines, seconds)}
 
 
-def decisions(paths: Iterable[Path], seconds: float, daemons: int = 4) -> dict[str, float]:
-    """Decisions a second from end to end with a server that replays games: socket, parser, encoder, pool and back."""
-    with ReplayServer(list(paths), daemons=daemons) as server:
-        game = ForgeGame(decks=("aggro",))
-        game.deploy(daemons=server.addresses)
-        buffers, choice = make_buffers(game, daemons), np.full(daemons, RANDOM, np.int32)
+def decisions(paths: Iterable[str | Path], seconds: float, daemons: int = 4) -> dict[str, float]:
+    """What goes through everything outside the JVM with a server that replays games: socket, parser, encoder, pool.
+
+    A process of its own plays the daemons, random legal actions the seats.
+
+    Args:
+      paths: recordings in which the client holds both seats.
+      seconds: to measure, after a warm-up.
+      daemons: each has a game. One thread for each core steps them: games with real daemons need threads of their own,
+        which wait most of the time; here nobody waits.
+
+    Returns:
+      daemons; decisions_per_second (of the daemons, answered), questions_per_second (actions of the pool) and
+      mb_per_second (received); own_us and server_us, the CPU that a decision costs this process and the server.
+    """
+    with ReplayServer(paths, daemons=daemons) as server:
+        game = ForgeGame()
+        game.deploy(Deployment(daemons=server.addresses))
+        link = Link("127.0.0.1", server.ports[0])
         try:
-            with HostPool(game.engine(daemons, 1), threads=daemons, mode="async", timeout=60.0) as pool:
+            with HostPool(game.engine(daemons, 0)) as pool:
+                buffers, actions = make_buffers(game, daemons), np.full(daemons, RANDOM, np.int32)
                 pool.start(buffers)
-                everybody, answered = np.arange(daemons, dtype=np.int32), 0
-                pool.send(choice, games=everybody)
-                own, clock = time.process_time(), time.perf_counter()
-                while time.perf_counter() < clock + seconds:
-                    ready = pool.recv(count=1)
-                    pool.send(choice[: len(ready)], games=ready)
-                    answered += len(ready)
-                spent = time.perf_counter() - clock, time.process_time() - own
-                pool.recv(count=daemons)
-            games = game.counters()["games_finished"]
+                _stepped(pool, buffers, actions, WARM_UP * seconds)
+                before = _figures(link, server.process.pid)
+                questions = _stepped(pool, buffers, actions, seconds)
+                after = _figures(link, server.process.pid)
         finally:
+            link.close()
             game.fleet().close()
+    spent = {name: after[name] - before[name] for name in after}
     return {
         "daemons": daemons,
-        "decisions_per_second": answered / spent[0],
-        "decisions_per_cpu_second": answered / spent[1],
-        "games_per_second": games / spent[0],
+        "decisions_per_second": spent["decisions"] / spent["clock"],
+        "questions_per_second": questions / spent["clock"],
+        "mb_per_second": spent["bytes"] / spent["clock"] / 1e6,
+        "own_us": 1e6 * spent["own"] / max(1, spent["decisions"]),
+        "server_us": 1e6 * spent["server"] / max(1, spent["decisions"]),
+    }
+
+
+def _stepped(pool: HostPool, buffers: Buffers, actions: np.ndarray, seconds: float) -> int:
+    """Steps all games for a while; returns how many actions it was."""
+    end, count = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end:
+        pool.send(actions, buffers)
+        pool.recv()
+        count += len(actions)
+    return count
+
+
+def _figures(link: Link, pid: int) -> dict[str, float]:
+    """What the server has sent so far, and the times."""
+    link.send_line("STATUS\nPING")
+    found = {}
+    while (line := link.receive_line(10.0).decode()) != "PONG":
+        name, _, value = line.strip().partition(": ")
+        found[name] = value
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return {
+        "decisions": float(found["Decisions"]),
+        "bytes": float(found["Bytes"]),
+        "clock": time.perf_counter(),
+        "own": time.process_time(),
+        "server": (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
     }

@@ -34,6 +34,7 @@ class Deployment:
       decks: folder of your own decks, which games then name by their files; empty: the decks that come along.
       decision_timeout: seconds that a daemon may take for its next line before it counts as hanging.
       start_timeout: seconds that a daemon may take to get ready.
+      stock: without the short cuts of our daemons, which save computing and change no game.
       record: folder that every conversation is written into; empty: none is.
       log_dir: folder of the daemons' logs; empty: a temporary one.
     """
@@ -47,6 +48,7 @@ class Deployment:
     decks: str = ""
     decision_timeout: float = 120.0
     start_timeout: float = 120.0
+    stock: bool = False
     record: str = ""
     log_dir: str = ""
 

@@ -67,7 +67,7 @@ class Supervisor:
             LOG.warning("%d Forge daemons may take %d MiB of memory, and %d are free", count, wanted, memory)
         decks, logs = find_decks(deployment.decks), _log_folder(deployment.log_dir)
         self._private = Path(tempfile.mkdtemp(prefix="jaxrl-forge-"))
-        launch = Launch(java, forge, deployment.profile, deployment.heap_mb, decks, self._private)
+        launch = Launch(java, forge, deployment.profile, deployment.heap_mb, decks, deployment.stock, self._private)
         return [LocalDaemon(i, launch, logs or self._private, deployment.start_timeout) for i in range(count)]
 
     @property

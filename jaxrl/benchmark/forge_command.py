@@ -23,7 +23,8 @@ from jaxrl.benchmark.table import count, machine, table
 from jaxrl.config import Config, files
 from jaxrl.games import deployment
 
-PARTS = ("games", "parsing", "decisions", "sweep")
+PARTS = ("games", "parsing", "decisions", "short_cuts", "sweep")
+ASKED = ("short_cuts", "sweep")  # parts that are measured only if they are named
 SECTION = "forge"  # of a configuration, whose keys the sweep decides
 SAME = 0.02  # two medians that differ by less are taken for equal: then the smaller heap is the better one
 
@@ -57,7 +58,7 @@ def main(args: argparse.Namespace, name: str, overrides: list[str]) -> int:
     config = configs.load(args.config, overrides, check_env=False)
     if unknown := [part for part in args.only or [] if part not in PARTS]:
         raise UserError(f"--only {unknown[0]}: {name} has the parts {', '.join(PARTS)}.")
-    parts = args.only or (["sweep"] if args.sweep else [part for part in PARTS if part != "sweep"])
+    parts = args.only or (["sweep"] if args.sweep else [part for part in PARTS if part not in ASKED])
     report: dict[str, Any] = {"hardware": hardware.describe(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
     report |= {"config": configs.to_dict(config)[SECTION], "parts": {}}
     print(machine(report["hardware"]))
@@ -139,11 +140,27 @@ def _decisions(measure: Any, config: Config, name: str, effort: Effort, args: ar
     rows = [
         [
             str(each["daemons"]),
-            *(count(each[f"{what}_per_second"]) for what in ("decisions", "games", "decisions_per_cpu")),
+            count(each["decisions_per_second"]),
+            f"{each['mb_per_second']:.0f}",
+            f"{each['own_us']:.0f}",
+            f"{each['server_us']:.0f}",
         ]
-        for each in [each | {"decisions_per_cpu_per_second": each["decisions_per_cpu_second"]} for each in found]
+        for each in found
     ]
-    return found, table(["replayed daemons", "decisions/s", "games/s", "decisions per CPU s of ours"], rows)
+    return found, table(["replayed daemons", "decisions/s", "MB/s", "CPU us of ours", "CPU us of the server"], rows)
+
+
+def _short_cuts(measure: Any, config: Config, name: str, effort: Effort, args: argparse.Namespace) -> Found:
+    """What the daemon's short cuts save."""
+    steps = {"warm_up": effort.warm_up, "rounds": effort.rounds, "games": effort.games}
+    say = functools.partial(print, flush=True)
+    found = measure.short_cuts(
+        measure.Deployment(**deployment(config)), _decks(measure, config, name), **steps, say=say
+    )
+    keys = ("random", "random_stock", "ai", "ai_stock")
+    rows = [[each["deck"], *(f"{each[key]:.0f}" for key in keys)] for each in found]
+    head = ["ms a game, CPU of the JVM", "random play", "without short cuts", "the engine's AI", "without short cuts"]
+    return found, table(head, rows)
 
 
 def _sweep(measure: Any, config: Config, name: str, effort: Effort, args: argparse.Namespace) -> Found:
@@ -171,12 +188,14 @@ TITLES = {
     "games": "games: both seats random, and the engine's own AI",
     "parsing": "parsing recorded lines",
     "decisions": "decisions end to end, with a server that replays games",
+    "short_cuts": "the daemon's short cuts, and the same games without them",
     "sweep": "profiles of the JVM",
 }
 RUN: dict[str, Callable[..., Found]] = {
     "games": _games,
     "parsing": _parsing,
     "decisions": _decisions,
+    "short_cuts": _short_cuts,
     "sweep": _sweep,
 }
 

@@ -336,6 +336,7 @@ class ForgeConfig:
         120.0, "seconds after which a daemon that says nothing is restarted and its game played on elsewhere", above=0.0
     )
     start_timeout: float = option(120.0, "seconds that a JVM may take to start", above=0.0)
+    stock: bool = option(False, "without the daemons' short cuts, which save computing and change no game")
     record: str = option("", "folder that every conversation with a daemon is written into; empty: none is")
     log_dir: str = option("", "folder of the daemons' logs; empty: the directory of the run, else a temporary one")
 
