@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 from jaxrl import xla
 
@@ -12,3 +13,11 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # One device, also where a test calls the command line, which would otherwise ask for one per core. Tests of several
 # devices start a process of their own.
 xla.set_flags(devices=1, deterministic=False, fusion=True)
+
+# Most of the time goes into compiling: what one process of pytest-xdist, or one that a test starts, has compiled, the
+# others load. The folder is gone at the end.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    _CACHE = tempfile.TemporaryDirectory(prefix="jaxrl-tests-", ignore_cleanup_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"

@@ -33,7 +33,7 @@ def _without_fusion(request):
 
 def test_in_a_process_of_its_own():
     environment = os.environ | {"XLA_FLAGS": "--xla_backend_extra_options=xla_nothing"}  # the user's flag wins
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", __file__]
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-n", "0", "-p", "no:cacheprovider", __file__]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]

@@ -27,7 +27,7 @@ def home(tmp_path_factory):
     """A folder with a configuration and the run "first": 8 updates, a checkpoint every 2."""
     home = tmp_path_factory.mktemp("continuation")
     tree = {
-        "run": {"directory": str(home / "runs"), "cache_dir": str(home / "cache"), "devices": 1},
+        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
         "env": {"id": "tests.games:TicTacToe", "options": {"random_start": True}},
         "network": {"hidden": [8]},
         "ppo": {

@@ -56,7 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("runs")
     for name, game in GAMES.items():
         tree: dict[str, Any] = {
-            "run": {"directory": str(home / "runs"), "cache_dir": str(home / "cache"), "devices": 1},
+            "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
             "env": {"id": game},
             "network": {"hidden": [16]},
             "seats": [{"learners": 1, "bots": ["random"]}],

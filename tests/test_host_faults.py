@@ -206,6 +206,7 @@ with HostPool(engine) as pool:
     pool.start(out)
     pool.send(np.zeros(1, np.int32), out)
     start = time.monotonic()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background without it
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
         pool.recv()

@@ -65,7 +65,7 @@ def test_tic_tac_toe_by_self_play():
 def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("runs")
     tree = {
-        "run": {"directory": str(home / "runs"), "cache_dir": str(home / "cache"), "devices": 1},
+        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
         "env": {"id": "tests.host_games:HostTicTacToe", "options": {"opening": True}},
         "league": {"opponents": ["self", "snapshots", "bots"], "snapshots": 2, "snapshot_every": 2},
         "network": {"hidden": [8]},

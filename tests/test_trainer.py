@@ -48,7 +48,7 @@ def home(tmp_path_factory):
     """A folder with a tiny configuration and a compilation cache that all tests here share."""
     home = tmp_path_factory.mktemp("runs")
     tree = {
-        "run": {"directory": str(home / "runs"), "cache_dir": str(home / "cache"), "devices": 1},
+        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
         "env": {"id": "tests.games:HighCard"},
         "network": {"hidden": [8]},
         "ppo": {"num_envs": 8, "num_steps": 4, "epochs": 1, "minibatches": 2, "shuffle_groups": 2},

@@ -24,6 +24,7 @@ from envs.conformance.probe import (
     is_over,
     item,
     require,
+    take,
 )
 from envs.core import MAX_RANKS, MAX_SUITS, Env, State
 from envs.errors import UserError
@@ -141,7 +142,7 @@ def _movers_views(probe: Probe, states: State) -> Any:
     if probe.env.simultaneous:
         return views
     at = (np.arange(batch_size(states)), np.asarray(states.current_player))
-    return jax.tree.map(lambda leaf: leaf[at], views)
+    return take(views, at)
 
 
 def hidden_information(probe: Probe) -> str:
@@ -316,7 +317,7 @@ def bot_switch_plays_as_the_bots(probe: Probe) -> str:
     switch = probe.compiled(env.bot_switch(names))
     states = probe.running(SWITCH_STATES)
     index = np.repeat(np.arange(batch_size(states)), SWITCH_DRAWS)
-    states = jax.tree.map(lambda leaf: leaf[index], states)
+    states = take(states, index)
     for number, name in enumerate(names):
         alone = probe.bots[name](states, probe.keys(22, len(index)))
         switched = switch(states, jnp.full(len(index), number, jnp.int32), probe.keys(23, len(index)))

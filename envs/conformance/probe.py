@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -100,8 +100,8 @@ class Probe:
             parts = []
             for start in range(0, count, self.games):
                 index = np.arange(start, start + self.games) % count
-                parts.append(chunk(*jax.tree.map(lambda leaf, index=index: leaf[index], arguments)))
-            return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:count], *parts)
+                parts.append(chunk(*take(arguments, index)))
+            return concatenated(parts, count)
 
         return batched
 
@@ -196,9 +196,21 @@ def batch_size(tree: PyTree) -> int:
     return jax.tree.leaves(tree)[0].shape[0]
 
 
+@jax.jit  # here and below: one program instead of one for each shape of a leaf
+def take(tree: PyTree, index: Any) -> PyTree:
+    """Elements of a batch: i32[N], one of them i32[], or a pair of such numbers for the first two axes."""
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+@partial(jax.jit, static_argnums=1)
+def concatenated(trees: list[PyTree], count: int) -> PyTree:
+    """The first `count` elements of several batches."""
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:count], *trees)
+
+
 def item(tree: PyTree, index: int) -> PyTree:
     """One element of a batch."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)
+    return take(tree, np.int32(index))
 
 
 def mask_value(mask: np.ndarray, action: np.ndarray, delegated: int = 0) -> np.ndarray:
@@ -220,7 +232,7 @@ def from_numpy(tree: PyTree, like: PyTree) -> PyTree:
     def restore(leaf: np.ndarray, model: jax.Array) -> jax.Array:
         if is_key(model):
             return jax.random.wrap_key_data(jnp.asarray(leaf), impl=jax.random.key_impl(model))
-        return jnp.asarray(leaf)
+        return jax.device_put(leaf)
 
     return jax.tree.map(restore, tree, like)
 

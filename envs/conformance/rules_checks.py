@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.conformance.probe import NotApplicable, Probe, batch_size, difference, item, require, same_structure
+from envs.conformance.probe import NotApplicable, Probe, batch_size, difference, item, require, same_structure, take
 from envs.core import Env, State
 
 FLOAT_TOLERANCE = 1e-5  # compiled and uncompiled floats may be rounded differently
@@ -146,7 +146,7 @@ def illegal_action_loses(probe: Probe) -> str:
     action, seats = masks[games].argmax(axis=-1), seats[first]
     illegal = (~masks[games, seats]).argmax(axis=-1)
     action[np.arange(len(games)), seats] = illegal
-    chosen = jax.tree.map(lambda leaf: leaf[games], states)
+    chosen = take(states, games)
     _require_lost(probe, chosen, action, seats, illegal[0])
     return f"tried in {len(games)} states, and numbers that are no actions in {len(rows)}"
 

@@ -82,6 +82,7 @@ def make_network(config: NetworkConfig, env: Env, dqn: DQNConfig | None = None) 
         heads = functools.partial(QHeads, dueling=dqn.dueling, noisy_sigma=dqn.noisy_sigma if noisy else 0.0)
     module, encode, dropout = _module(config, env, heads)
 
+    @jax.jit  # one program instead of one for every operation of every layer
     def init(key: jax.Array) -> Params:
         example = jax.eval_shape(encode, env.observation_spec)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), example)
