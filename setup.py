@@ -15,7 +15,7 @@ from setuptools import Extension, setup
 KIND = os.environ.get("JAXRL_BUILD", "fast")
 FLAGS = {
     "fast": ["-O3", "-ffp-contract=off"],  # no fused multiply-add: the same bits on every machine
-    "checked": ["-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-ffp-contract=off"],
+    "checked": ["-O0", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-ffp-contract=off"],
     "address": ["-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer", "-ffp-contract=off"],
 }[KIND]
 LINK = ["-fsanitize=address"] if KIND == "address" else []

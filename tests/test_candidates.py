@@ -16,11 +16,11 @@ from jaxrl import distributions
 from jaxrl.config.schema import CandidatesConfig, DQNConfig, NetworkConfig, Schedule
 from jaxrl.evaluate import bot_players, evaluate_players
 from jaxrl.match import Player
-from jaxrl.networks.factory import Network, make_network
+from jaxrl.networks.factory import Network
 from jaxrl.runs import make_act
 from tests.candidate_games import KINDS, STALLS, Market
 from tests.games import HighCard
-from tests.training import small_config, train
+from tests.training import compiled_network, small_config, train
 
 SMALL = CandidatesConfig(dim=16, layers=1, embedding=4)
 CONFIG = NetworkConfig(kind="candidates", candidates=SMALL)
@@ -35,8 +35,13 @@ HEADS = [None, DQNConfig(), DQNConfig(dueling=False), DQNConfig(exploration="noi
 def trained(network: Network) -> dict:
     """Parameters with which everything matters: first embeddings are 0, first logits nearly so."""
     params = network.init(jax.random.key(0))
-    keys = iter(jax.random.split(jax.random.key(1), 100))
-    return jax.tree.map(lambda leaf: leaf + 0.3 * jax.random.normal(next(keys), leaf.shape), params)
+
+    @jax.jit
+    def moved(params):
+        keys = iter(jax.random.split(jax.random.key(1), 100))
+        return jax.tree.map(lambda leaf: leaf + 0.3 * jax.random.normal(next(keys), leaf.shape), params)
+
+    return moved(params)
 
 
 def questions(count: int) -> tuple[jax.Array, jax.Array]:
@@ -50,13 +55,13 @@ def questions(count: int) -> tuple[jax.Array, jax.Array]:
             state = env.step(state, env.random_action(state, step_key), step_key)
         return state.observation, state.legal_action_mask
 
-    return jax.vmap(play)(jax.random.split(jax.random.key(5), count))
+    return jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(5), count))
 
 
 @pytest.mark.parametrize("dqn", HEADS, ids=["policy", "dueling", "plain", "noisy"])
 @pytest.mark.parametrize("config", CONFIGS, ids=["small", "deep", "bfloat16"])
 def test_outputs_are_float32_and_masked(config, dqn):
-    network = make_network(config, Market(), dqn)
+    network = compiled_network(config, Market(), dqn)
     params = network.init(jax.random.key(0))
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
     observation, mask = questions(7)
@@ -69,7 +74,7 @@ def test_outputs_are_float32_and_masked(config, dqn):
 
 @pytest.mark.parametrize("dqn", HEADS, ids=["policy", "dueling", "plain", "noisy"])
 def test_mixed_options_have_mixed_logits(dqn):
-    network = make_network(CONFIG, Market(), dqn)
+    network = compiled_network(CONFIG, Market(), dqn)
     params = trained(network)
     observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
     view, order = Market().candidates(observation), jax.random.permutation(jax.random.key(3), STALLS + 1)
@@ -81,7 +86,7 @@ def test_mixed_options_have_mixed_logits(dqn):
 
 
 def test_the_order_of_the_entities_does_not_matter_but_their_zone_does():
-    network = make_network(CONFIG, Market())
+    network = compiled_network(CONFIG, Market())
     params = trained(network)
     observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
     view = (
@@ -106,7 +111,7 @@ def test_the_order_of_the_entities_does_not_matter_but_their_zone_does():
 
 
 def test_unknown_kinds_are_their_features_and_kind_0_stays_nobody():
-    network = make_network(CONFIG, Market())
+    network = compiled_network(CONFIG, Market())
     params = network.init(jax.random.key(0))
     observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
     view = Market().candidates(observation)
@@ -123,7 +128,7 @@ def test_an_option_may_be_about_an_entity():
             view = super().candidates(observation)
             return view._replace(option_entity=jnp.array([-1, 0, 1, 2, 3, -1], jnp.int32))
 
-    network = make_network(CONFIG, Pointed())
+    network = compiled_network(CONFIG, Pointed())
     params = trained(network)
     observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
     view, everything = Pointed().candidates(observation), jnp.ones_like(mask)
@@ -134,7 +139,7 @@ def test_an_option_may_be_about_an_entity():
 
 
 def test_gradients_reach_every_parameter():
-    network = make_network(CONFIG, Market())
+    network = compiled_network(CONFIG, Market())
     params = trained(network)
     observation, mask = questions(32)
 
@@ -142,7 +147,7 @@ def test_gradients_reach_every_parameter():
         logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
         return jnp.sum(jnp.square(value - 1.0)) + jnp.sum(distributions.log_prob(logits, jnp.argmax(mask, axis=-1)))
 
-    for path, leaf in jax.tree_util.tree_leaves_with_path(jax.grad(objective)(params)):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(jax.jit(jax.grad(objective))(params)):
         assert np.all(np.isfinite(leaf)) and np.any(leaf != 0), path
 
 

@@ -13,6 +13,7 @@ from jaxrl import distributions
 from jaxrl.config.schema import NetworkConfig, TransformerConfig
 from jaxrl.networks.factory import make_network
 from tests.games import HighCard
+from tests.training import compiled_network
 
 
 class Cards(HighCard):
@@ -43,17 +44,17 @@ CONFIGS = [
 
 def example(batch: int) -> tuple[jax.Array, jax.Array]:
     """Observations and masks of `batch` fresh games."""
-    states = jax.vmap(Cards().init)(jax.random.split(jax.random.key(1), batch))
+    states = jax.jit(jax.vmap(Cards().init))(jax.random.split(jax.random.key(1), batch))
     return states.observation, states.legal_action_mask
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.kind}-{c.activation}-{c.compute_dtype}")
 def test_outputs_are_float32_and_masked(config: NetworkConfig) -> None:
     env = Cards()
-    network = make_network(config, env)
+    network = compiled_network(config, env)
     params = network.init(jax.random.key(0))
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
-    states = jax.vmap(env.init)(jax.random.split(jax.random.key(1), 5))
+    states = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(1), 5))
     evaluate = jax.vmap(network.evaluate, in_axes=(None, 0, 0))
     logits, value = evaluate(params, states.observation, states.legal_action_mask)
     assert logits.shape == (5, 12) and value.shape == (5,) and logits.dtype == value.dtype == jnp.float32
@@ -66,7 +67,7 @@ def test_outputs_are_float32_and_masked(config: NetworkConfig) -> None:
 
 @pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[5]], ids=lambda c: c.kind)
 def test_gradients_reach_every_parameter(config: NetworkConfig) -> None:
-    network = make_network(config, Cards())
+    network = compiled_network(config, Cards())
     params = network.init(jax.random.key(0))
     observation, mask = example(16)
     keys = jax.random.split(prng.fast_key(2), 16)
@@ -76,7 +77,7 @@ def test_gradients_reach_every_parameter(config: NetworkConfig) -> None:
         first = jnp.argmax(mask, axis=-1)
         return jnp.sum(jnp.square(value - 1.0)) + jnp.sum(distributions.log_prob(logits, first))
 
-    for path, leaf in jax.tree_util.tree_leaves_with_path(jax.grad(objective)(params)):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(jax.jit(jax.grad(objective))(params)):
         assert np.all(np.isfinite(leaf)), path
         assert np.any(leaf != 0) or "key" in jax.tree_util.keystr(path), path  # a key's bias cancels in the softmax
 
@@ -84,7 +85,7 @@ def test_gradients_reach_every_parameter(config: NetworkConfig) -> None:
 def test_the_order_of_the_cards_does_not_matter() -> None:
     """A card's place is told by its flags: tokens are a set."""
     env = Cards()
-    network = make_network(CONFIGS[5], env)
+    network = compiled_network(CONFIGS[5], env)
     params = network.init(jax.random.key(0))
     observation, mask = jax.tree.map(lambda leaf: leaf[0], example(1))
     tokens, order = env.tokens(observation), jax.random.permutation(jax.random.key(3), 12)
@@ -97,7 +98,7 @@ def test_the_order_of_the_cards_does_not_matter() -> None:
 
 
 def test_dropout_acts_only_with_a_key() -> None:
-    network = make_network(CONFIGS[5], Cards())
+    network = compiled_network(CONFIGS[5], Cards())
     params = network.init(jax.random.key(0))
     observation, mask = example(1)
     observation, mask = jax.tree.map(lambda leaf: leaf[0], observation), mask[0]
@@ -124,7 +125,7 @@ def test_a_rate_of_zero_reads_no_key() -> None:
 
 def test_parameters_can_be_stacked() -> None:
     env = Cards()
-    network = make_network(CONFIGS[0], env)
+    network = compiled_network(CONFIGS[0], env)
     stacked = jax.vmap(network.init)(jax.random.split(jax.random.key(0), 3))
     state = env.init(jax.random.key(1))
     logits, value = jax.vmap(network.evaluate, in_axes=(0, None, None))(

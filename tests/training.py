@@ -15,7 +15,8 @@ import numpy as np
 
 from envs.core import Env
 from jaxrl.anakin import Anakin, make_anakin
-from jaxrl.config.schema import Config, NetworkConfig, PPOConfig, RunConfig, Schedule, SeatMix, TrainConfig
+from jaxrl.config.schema import Config, DQNConfig, NetworkConfig, PPOConfig, RunConfig, Schedule, SeatMix, TrainConfig
+from jaxrl.networks.factory import Network, make_network
 
 
 def small_config(
@@ -47,6 +48,12 @@ def small_config(
             total_steps=settings.num_envs * settings.num_steps * updates * calls, updates_per_call=updates
         ),
     )
+
+
+def compiled_network(config: NetworkConfig, env: Env, dqn: DQNConfig | None = None) -> Network:
+    """`make_network` with compiled functions, for tests that call them by themselves."""
+    network = make_network(config, env, dqn)
+    return network._replace(encode=jax.jit(network.encode), apply=jax.jit(network.apply))
 
 
 @contextlib.contextmanager
