@@ -14,8 +14,8 @@
  */
 
 import com.google.common.base.Predicate;
-import com.google.common.collect.ListMultimap;
 import com.google.common.collect.Lists;
+import com.google.common.collect.Multiset;
 import forge.CardStorageReader;
 import forge.ImageKeys;
 import forge.StaticData;
@@ -26,6 +26,7 @@ import forge.ai.ComputerUtilCost;
 import forge.ai.ComputerUtilMana;
 import forge.ai.LobbyPlayerAi;
 import forge.ai.PlayerControllerAi;
+import forge.ai.SpellApiToAi;
 import forge.card.CardType;
 import forge.card.ColorSet;
 import forge.card.MagicColor;
@@ -34,7 +35,6 @@ import forge.deck.Deck;
 import forge.deck.io.DeckSerializer;
 import forge.game.Game;
 import forge.game.GameActionUtil;
-import forge.game.GameEndReason;
 import forge.game.GameEntity;
 import forge.game.GameObject;
 import forge.game.GameRules;
@@ -52,7 +52,7 @@ import forge.game.card.CounterType;
 import forge.game.combat.Combat;
 import forge.game.combat.CombatUtil;
 import forge.game.cost.Cost;
-import forge.game.cost.CostPart;
+import forge.game.cost.CostPartMana;
 import forge.game.cost.CostPayment;
 import forge.game.keyword.KeywordInterface;
 import forge.game.mana.ManaPool;
@@ -82,7 +82,6 @@ import forge.util.Lang;
 import forge.util.Localizer;
 import forge.util.MyRandom;
 import forge.util.Visitor;
-import forge.util.collect.FCollection;
 import forge.util.collect.FCollectionView;
 import java.io.BufferedInputStream;
 import java.io.File;
@@ -353,7 +352,7 @@ public final class ForgeDaemon {
             }
         }
 
-        /** The first public static method of that name that takes these arguments (null: none). */
+        /** The first public method of that name with so many parameters (null: none). */
         static Method method(Class<?> owner, String name, int parameters) {
             for (Method method : owner.getMethods()) {
                 if (method.getName().equals(name) && method.getParameterCount() == parameters) {
@@ -361,6 +360,38 @@ public final class ForgeDaemon {
                 }
             }
             return null;
+        }
+
+        /** The public method of that name with the fewest parameters (null: none). */
+        static Method method(Class<?> owner, String name) {
+            Method shortest = null;
+            for (Method method : owner.getMethods()) {
+                if (method.getName().equals(name) && !method.isBridge()
+                        && (shortest == null || method.getParameterCount() < shortest.getParameterCount())) {
+                    shortest = method;
+                }
+            }
+            return shortest;
+        }
+
+        /** Calls a method whose parameters differ between versions: each gets the first argument left that fits it, or null. */
+        static Object fit(Method method, Object self, Object... arguments) {
+            List<Object> left = new ArrayList<>(Arrays.asList(arguments));
+            List<Object> values = new ArrayList<>();
+            for (Class<?> type : MethodType.methodType(void.class, method.getParameterTypes()).wrap().parameterArray()) {
+                Object value = left.stream().filter(type::isInstance).findFirst().orElse(null);
+                left.remove(value);
+                values.add(value);
+            }
+            return call(method, self, values.toArray());
+        }
+
+        /** Calls a method that not every version has. */
+        static void tell(Object self, String name, Object... arguments) {
+            Method method = method(self.getClass(), name, arguments.length);
+            if (method != null) {
+                call(method, self, arguments);
+            }
         }
 
         static Object call(Method method, Object self, Object... arguments) {
@@ -411,8 +442,7 @@ public final class ForgeDaemon {
                 for (Class<?> type : enums()) {
                     for (Object constant : type.getEnumConstants()) {
                         if (!write(constant, type.getName() + "." + ((Enum<?>) constant).name())) {
-                            late.add(type.getName());
-                            break;
+                            late.add(type.getName() + "." + ((Enum<?>) constant).name());
                         }
                     }
                     pinned++;
@@ -524,6 +554,11 @@ public final class ForgeDaemon {
             noImages(base);
             loadCards(base);
             AiProfileUtil.loadAllProfiles(base + "ai" + File.separator);
+            if (!settings.stock && !version().matches("1\\.6\\.5[3-5]\\b.*")) {
+                settings.stock = true; // a later card may do what a short cut takes for impossible
+                System.err.println("the short cuts were not compared on Forge " + version() + ": it is played as with --stock");
+            }
+            Bridge.prepare();
         }
 
         /** Card types and keyword lists, which FModel.loadDynamicGamedata reads in the desktop program. */
@@ -539,10 +574,16 @@ public final class ForgeDaemon {
                     sections.put(words.toLowerCase() + "types", typeSet(field));
                 }
             }
+            Class<?> helper = Reflect.type("forge.card.CardType$Helper"); // later versions read the lines themselves
+            Method parse = helper == null ? null : Reflect.method(helper, "parseTypes", 2);
             Set<String> section = null;
+            String title = "";
             for (String line : FileUtil.readFile(lists + "TypeLists.txt")) {
                 if (line.startsWith("[")) {
-                    section = sections.get(line.substring(1, line.indexOf(']')).toLowerCase());
+                    title = line.substring(1, line.indexOf(']'));
+                    section = sections.get(title.toLowerCase());
+                } else if (parse != null) {
+                    Reflect.call(parse, null, title, Collections.singletonList(line));
                 } else if (line.length() > 1 && section != null) {
                     String[] parts = line.split(":");
                     section.add(parts[0]);
@@ -664,6 +705,22 @@ public final class ForgeDaemon {
                     if (counter != null && counter.getType() == int.class) {
                         counter.setInt(null, 0);
                     }
+                }
+            } catch (IllegalAccessException hidden) {
+                throw new IllegalStateException(hidden);
+            }
+        }
+
+        /** Later versions let the AI think by the clock, which would make a game depend on the machine. */
+        static void patient(Game game, double seconds) {
+            try {
+                Field limit = Reflect.field(Game.class, "AI_TIMEOUT");
+                if (limit != null && limit.getType() == int.class) {
+                    limit.setInt(game, (int) Math.min(1_000_000, Math.max(5, seconds)));
+                }
+                Field use = Reflect.field(Game.class, "AI_CAN_USE_TIMEOUT");
+                if (use != null && use.getType() == boolean.class) {
+                    use.setBoolean(game, false);
                 }
             } catch (IllegalAccessException hidden) {
                 throw new IllegalStateException(hidden);
@@ -1187,6 +1244,7 @@ public final class ForgeDaemon {
                 facts = new Facts(Arrays.asList(decks));
                 game = new TableGame(registered, rules, match);
             }
+            Engine.patient(game, request.limit);
             match.startGame(game);
         }
 
@@ -1394,7 +1452,7 @@ public final class ForgeDaemon {
         @Override
         public Player createIngamePlayer(Game game, int id) {
             Player player = settings.stock ? new Player(getName(), game, id) : new TablePlayer(getName(), game, id, table);
-            Seat seat = new Seat(game, player, this, table, number);
+            Seat seat = Bridge.seat(game, player, this, table, number);
             table.seats[number] = seat;
             player.setFirstController(seat);
             return player;
@@ -1545,15 +1603,26 @@ public final class ForgeDaemon {
         private void permanent(Json json, Card card) {
             json.put("tapped", card.isTapped()).put("summoning_sick", card.isSick()).put("damage", card.getDamage());
             json.key("counters").open();
-            for (Map.Entry<CounterType, Integer> counter : card.getCounters().entrySet()) {
-                json.put(counter.getKey().toString(), counter.getValue());
-            }
+            counters(json, card.getCounters());
             json.close().array("attachments");
             for (Card attached : card.getAttachedCards()) {
                 json.item(id(attached));
             }
             json.end().put("attached_to", card.getAttachedTo() == null ? -1 : id(card.getAttachedTo()))
                     .put("token", card.isToken());
+        }
+
+        /** A map in the engine's older versions, a multiset in later ones. */
+        private static void counters(Json json, Object counters) {
+            if (counters instanceof Map) {
+                for (Map.Entry<?, ?> counter : ((Map<?, ?>) counters).entrySet()) {
+                    json.put(counter.getKey().toString(), (Integer) counter.getValue());
+                }
+            } else {
+                for (Multiset.Entry<?> counter : ((Multiset<?>) counters).entrySet()) {
+                    json.put(counter.getElement().toString(), counter.getCount());
+                }
+            }
         }
 
         static String colors(ColorSet colors) {
@@ -1653,7 +1722,17 @@ public final class ForgeDaemon {
     /** Which actions a player can really take now, and how an action is carried out. */
     private static final class Moves {
         private static final Method ADDITIONAL = costMethod();
-        private static final Method PLAY = playMethod();
+        /** handlePlayingSpellAbility(player, ability, game, targets), later without the game. */
+        private static final Method PLAY = Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 4) != null
+                ? Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 4)
+                : Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 3);
+        private static final Method NO_STACK = Reflect.method(ComputerUtil.class, "playNoStack", 4);
+        static final Method FOR_FREE = Reflect.method(ComputerUtil.class, "playSpellAbilityForFree", 2);
+        static final Method WITHOUT_MANA = Reflect.method(ComputerUtil.class, "playSpellAbilityWithoutPayingManaCost", 3);
+        static final Method ROLLBACK = Reflect.method(GameActionUtil.class, "rollbackAbility", 5);
+        private static final Method WILL_PAY = Reflect.method(ComputerUtilCost.class, "willPayUnlessCost", 5);
+        private static final Method X_CAN_BE_0 = Reflect.method(CostPartMana.class, "canXbe0", 0);
+        private static final Method LEAST_X = Reflect.method(CostPartMana.class, "getXMin", 0);
         private static final int MOST_X = 60;
 
         private Moves() {}
@@ -1661,12 +1740,6 @@ public final class ForgeDaemon {
         private static Method costMethod() {
             Method two = Reflect.method(CostPayment.class, "canPayAdditionalCosts", 2);
             return two != null ? two : Reflect.method(CostPayment.class, "canPayAdditionalCosts", 3);
-        }
-
-        /** handlePlayingSpellAbility(player, ability, game, targets), later without the game. */
-        private static Method playMethod() {
-            Method four = Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 4);
-            return four != null ? four : Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 3);
         }
 
         static List<SpellAbility> legal(Player player, Facts facts) {
@@ -1811,10 +1884,32 @@ public final class ForgeDaemon {
             return false;
         }
 
-        static boolean carryOut(Player player, SpellAbility ability, Runnable targets) {
-            return (Boolean) (PLAY.getParameterCount() == 4
-                    ? Reflect.call(PLAY, null, player, ability, player.getGame(), targets)
-                    : Reflect.call(PLAY, null, player, ability, targets));
+        /** Plays an ability whose targets are chosen, or are as soon as it lies on the stack (null: they are). */
+        static boolean carryOut(Player player, SpellAbility ability, Consumer<SpellAbility> targets) {
+            Runnable plain = targets == null ? null : () -> targets.accept(ability);
+            return (Boolean) Reflect.fit(PLAY, null, player, ability, player.getGame(), plain, targets);
+        }
+
+        /** Pays and resolves; whether it could be paid, which earlier versions do not tell. */
+        static boolean playNoStack(Player player, SpellAbility ability) {
+            Object done = Reflect.call(NO_STACK, null, player, ability, player.getGame(), true);
+            return done == null || (Boolean) done;
+        }
+
+        /** Whether Forge's AI would pay lest something happens; later its class for the kind of ability knows. */
+        static boolean willPay(Player player, SpellAbility ability, Cost cost, boolean paid, FCollectionView<Player> payers) {
+            if (WILL_PAY != null) {
+                return (Boolean) Reflect.fit(WILL_PAY, null, ability, player, cost, paid, payers);
+            }
+            Object logic = Reflect.fit(Reflect.method(SpellApiToAi.class, "get", 1), SpellApiToAi.Converter, ability, ability.getApi());
+            Method method = Reflect.method(logic.getClass(), "willPayUnlessCost", 5);
+            return method != null && (Boolean) Reflect.fit(method, logic, ability, player, cost, paid, payers);
+        }
+
+        static boolean xCanBe0(Cost cost) {
+            CostPartMana mana = cost.getCostMana();
+            return X_CAN_BE_0 != null ? (Boolean) Reflect.call(X_CAN_BE_0, mana)
+                    : LEAST_X == null || (Integer) Reflect.call(LEAST_X, mana) == 0;
         }
 
         /** The greatest X that can be paid, from `least` up; -1 if not even that. */
@@ -1904,7 +1999,6 @@ public final class ForgeDaemon {
             this.table = table;
         }
 
-        @Override
         public void updateZoneForView(PlayerZone zone) {
             // nobody looks
         }
@@ -1913,10 +2007,27 @@ public final class ForgeDaemon {
          * The cards that can be played from elsewhere, as a zone of their own. Forge's AI looks at it; a check of state-based
          * effects (which freezes the stack) walks through all zones, this one too, but meets these cards in their own zones.
          */
-        @Override
         public CardCollectionView getCardsActivableInExternalZones(boolean commandZone) {
-            return table.noAi() && getGame().getStack().isFrozen() ? CardCollection.EMPTY
-                    : super.getCardsActivableInExternalZones(commandZone);
+            try {
+                return table.noAi() && getGame().getStack().isFrozen() ? CardCollection.EMPTY
+                        : (CardCollectionView) EXTERNAL.invokeExact(this, commandZone);
+            } catch (RuntimeException | Error problem) {
+                throw problem;
+            } catch (Throwable problem) {
+                throw new IllegalStateException(problem);
+            }
+        }
+
+        /** The engine's own; null in versions that spell it otherwise, which call neither. */
+        private static final MethodHandle EXTERNAL = external();
+
+        private static MethodHandle external() {
+            try {
+                return MethodHandles.lookup().findSpecial(Player.class, "getCardsActivableInExternalZones",
+                        MethodType.methodType(CardCollectionView.class, boolean.class), TablePlayer.class);
+            } catch (ReflectiveOperationException absent) {
+                return null;
+            }
         }
     }
 
@@ -2296,7 +2407,7 @@ public final class ForgeDaemon {
                 } else if (symbol.equals("X")) {
                     Integer x = ability.getXManaCostPaid();
                     total += x == null ? 0 : x;
-                    if (ability.hasParam("XColor") || !ability.getPayCosts().getCostMana().canXbe0() || !xIsAnnounced(ability)) {
+                    if (ability.hasParam("XColor") || !Moves.xCanBe0(ability.getPayCosts()) || !xIsAnnounced(ability)) {
                         return null;
                     }
                 } else if (!symbol.isEmpty()) {
@@ -2340,7 +2451,7 @@ public final class ForgeDaemon {
     }
 
     /** The controller of a seat: questions of the engine become decisions, everything else is left to Forge's AI. */
-    private static final class Seat extends PlayerControllerAi {
+    private static class Seat extends PlayerControllerAi {
         private final Table table;
         final int number;
         private final SeatPlayer lobby;
@@ -2758,8 +2869,7 @@ public final class ForgeDaemon {
                 if (!think(() -> Moves.canPay(ready, player))) {
                     return undone(ability);
                 }
-                Runnable targets = charm ? () -> chooseModeTargets(ready) : null;
-                if (Moves.carryOut(player, ability, targets)) {
+                if (Moves.carryOut(player, ability, charm ? this::chooseModeTargets : null)) {
                     return true;
                 }
                 System.err.println("could not be played after all: " + key(ability));
@@ -2782,7 +2892,13 @@ public final class ForgeDaemon {
         private void putBack(SpellAbility ability, Card card, Zone from, int position) {
             Game game = getGame();
             Card now = game.getCardState(card);
-            if (from != null && now.isInZone(ZoneType.Stack)) {
+            boolean moved = from != null && now.isInZone(ZoneType.Stack);
+            if (Moves.ROLLBACK != null) {
+                Reflect.call(Moves.ROLLBACK, null, ability, moved ? from : null, position,
+                        new CostPayment(ability.getPayCosts(), ability), card);
+                return;
+            }
+            if (moved) {
                 now.setCastSA(null);
                 now.setCastFrom(null);
                 now.getZone().remove(now);
@@ -2794,7 +2910,7 @@ public final class ForgeDaemon {
                 card.unanimateBestow();
             }
             ability.resetOnceResolved();
-            player.getManaPool().refundManaPaid(ability);
+            Reflect.tell(player.getManaPool(), "refundManaPaid", ability);
             game.getStack().clearFrozen();
             game.getTriggerHandler().clearWaitingTriggers();
         }
@@ -2841,7 +2957,7 @@ public final class ForgeDaemon {
             if (ability.hasParam("Announce")) {
                 for (String word : ability.getParam("Announce").split(",")) {
                     String name = word.trim();
-                    Integer value = announceRequirements(ability, name);
+                    Integer value = announced(ability, name);
                     if (value == null) {
                         return false;
                     }
@@ -2857,7 +2973,7 @@ public final class ForgeDaemon {
             if (needX && cost != null && cost.hasXInAnyCostPart()) {
                 String variable = ability.getSVar("X");
                 if (variable.isEmpty() || variable.equals("Count$xPaid")) {
-                    Integer value = announceRequirements(ability, "X");
+                    Integer value = announced(ability, "X");
                     if (value == null) {
                         return false;
                     }
@@ -2872,23 +2988,20 @@ public final class ForgeDaemon {
         private static void setAnnounced(SpellAbility ability, Card card, String name, int value) {
             ability.setSVar(name, String.valueOf(value));
             if (name.equals("Multikicker")) {
-                card.setKickerMagnitude(value);
+                Reflect.tell(card, "setKickerMagnitude", value);
             } else if (name.equals("Pseudo-multikicker")) {
-                card.setPseudoMultiKickerMagnitude(value);
+                Reflect.tell(card, "setPseudoMultiKickerMagnitude", value);
             } else {
                 card.setSVar(name, String.valueOf(value));
             }
         }
 
-        @Override
-        public Integer announceRequirements(SpellAbility ability, String name) {
-            if (quiet()) {
-                return super.announceRequirements(ability, name);
-            }
+        /** A number that is chosen while an ability is announced; null: none is possible. */
+        private Integer announced(SpellAbility ability, String name) {
             Cost cost = ability.getPayCosts();
             boolean x = name.equals("X");
             boolean zero = !(x && (ability.hasParam("XCantBe0")
-                    || cost != null && cost.hasManaCost() && !cost.getCostMana().canXbe0()));
+                    || cost != null && cost.hasManaCost() && !Moves.xCanBe0(cost)));
             int least = zero ? 0 : 1;
             int most = x ? think(() -> Moves.greatestX(ability, player, least, table.facts)) : greatestAnnounced(ability, name);
             if (most < least) {
@@ -3064,11 +3177,8 @@ public final class ForgeDaemon {
                     ? view.name(((SpellAbility) thing).getHostCard()) : ((Player) thing).getName();
         }
 
-        @Override
-        public TargetChoices chooseNewTargetsFor(SpellAbility ability, Predicate<GameObject> filter, boolean optional) {
-            if (quiet() || !remote) {
-                return super.chooseNewTargetsFor(ability, filter, optional);
-            }
+        /** For a spell whose targets may be changed; null: they stay. */
+        private TargetChoices newTargets(SpellAbility ability, java.util.function.Predicate<GameObject> filter, boolean optional) {
             SpellAbility part = ability.isWrapper() ? ((WrappedAbility) ability).getWrappedAbility() : ability;
             if (!part.usesTargeting()) {
                 return null;
@@ -3078,7 +3188,7 @@ public final class ForgeDaemon {
             part.clearTargets();
             List<GameObject> options = Moves.options(part);
             if (filter != null) {
-                options.removeIf(option -> !filter.apply(option));
+                options.removeIf(option -> !filter.test(option));
             }
             boolean change = count > 0 && options.size() >= count
                     && (!optional || yes("confirm_action", part, "Choose new targets", () -> false));
@@ -3132,9 +3242,9 @@ public final class ForgeDaemon {
         }
 
         private void putOnStack(SpellAbility ability) {
-            if (ability.isTrigger()) {
+            if (ability.isTrigger() && (Moves.ROLLBACK == null || !ability.isCopied())) {
                 ability.setActivatingPlayer(player);
-                boolean ready = remote ? Moves.hasTargets(ability) && ability.setupTargets() : aimed(ability);
+                boolean ready = remote ? Moves.hasTargets(ability) && hasModes(ability) && ability.setupTargets() : aimed(ability);
                 if (ready) {
                     ComputerUtil.playStack(ability, player, getGame());
                 }
@@ -3155,21 +3265,20 @@ public final class ForgeDaemon {
             getGame().getStack().add(ability);
         }
 
+        /** Later versions leave it to the controller to choose the modes of a trigger, earlier ones have chosen them before. */
+        private static boolean hasModes(SpellAbility trigger) {
+            return trigger.getApi() != ApiType.Charm || trigger.getSubAbility() != null || CharmEffect.makeChoices(trigger);
+        }
+
         /** Observe mode: Forge's AI aims a trigger, and it is told at what. */
         private boolean aimed(SpellAbility trigger) {
-            if (trigger.hasParam("TargetingPlayer") ? !trigger.setupTargets() : !think(() -> getAi().doTrigger(trigger, true))) {
+            boolean modal = trigger.getApi() == ApiType.Charm && trigger.getSubAbility() == null && !trigger.hasParam("Random");
+            if (!hasModes(trigger) || !modal && (trigger.hasParam("TargetingPlayer") ? !trigger.setupTargets()
+                    : !think(() -> getAi().doTrigger(trigger, true)))) {
                 return false;
             }
             tellTargets(trigger);
             return true;
-        }
-
-        public void playTrigger(Card host, WrappedAbility trigger, boolean mandatory) {
-            if (quiet() || !remote) {
-                think(() -> Super.call(this, "playTrigger", host, trigger, mandatory));
-            } else if (Moves.hasTargets(trigger) && trigger.setupTargets()) {
-                ComputerUtil.playNoStack(player, trigger, getGame(), true);
-            }
         }
 
         @Override
@@ -3184,20 +3293,7 @@ public final class ForgeDaemon {
                     return;
                 }
             }
-            ComputerUtil.playNoStack(player, effect, getGame(), true);
-        }
-
-        @Override
-        public void playSpellAbilityForFree(SpellAbility copy, boolean mayChooseNewTargets) {
-            if (quiet() || !remote) {
-                super.playSpellAbilityForFree(copy, mayChooseNewTargets);
-                return;
-            }
-            copy.setActivatingPlayer(player);
-            if (mayChooseNewTargets && !copy.setupTargets()) {
-                return;
-            }
-            ComputerUtil.playSpellAbilityForFree(player, copy);
+            Moves.playNoStack(player, effect);
         }
 
         /** A spell that an effect lets this seat play while it resolves. */
@@ -3210,7 +3306,7 @@ public final class ForgeDaemon {
             if (spell instanceof LandAbility || !spell.isSpell()) {
                 return super.playSaFromPlayEffect(spell);
             }
-            boolean free = spell.hasParam("WithoutManaCost");
+            boolean free = spell.hasParam("WithoutManaCost") && Moves.WITHOUT_MANA != null; // later its cost says so
             boolean possible = spell.checkRestrictions(player) && Moves.hasTargets(spell)
                     && (free || think(() -> Moves.canPay(spell, player)));
             if (!possible || spell.hasParam("Optional") && !yes("confirm_action", spell, "Play "
@@ -3221,7 +3317,7 @@ public final class ForgeDaemon {
                 if (spell.getApi() != ApiType.Charm && !spell.setupTargets()) {
                     return false;
                 }
-                return ComputerUtil.playSpellAbilityWithoutPayingManaCost(player, spell, getGame());
+                return (Boolean) Reflect.call(Moves.WITHOUT_MANA, null, player, spell, getGame());
             }
             return play(spell);
         }
@@ -3501,14 +3597,6 @@ public final class ForgeDaemon {
                     0, attackers.size(), things(), () -> super.exertAttackers(attackers));
         }
 
-        public CardCollection orderBlockers(Card attacker, CardCollection blockers) {
-            if (quiet() || blockers.size() < 2) {
-                return (CardCollection) Super.call(this, "orderBlockers", attacker, blockers);
-            }
-            return new CardCollection(order("order", null, "Order in which " + view.name(attacker) + " damages its blockers",
-                    list(blockers), things(), () -> (CardCollection) Super.call(this, "orderBlockers", attacker, blockers)));
-        }
-
         // ---- choosing cards
 
         private CardCollection cards(String text, SpellAbility source, Iterable<Card> options, int min, int max,
@@ -3520,6 +3608,10 @@ public final class ForgeDaemon {
                 Supplier<? extends Iterable<? extends Card>> ai) {
             List<Card> chosen = set("choose_cards", source, message(text), list(options), min, max, things(), ai);
             return chosen == null ? new ArrayList<>() : chosen;
+        }
+
+        private static CardCollection copy(CardCollectionView cards) {
+            return cards == null ? null : new CardCollection(cards);
         }
 
         @Override
@@ -3615,26 +3707,20 @@ public final class ForgeDaemon {
             return result;
         }
 
-        @Override
-        public CardCollection chooseCardsToDiscardFrom(Player from, SpellAbility sa, CardCollection valid, int min, int max) {
-            Supplier<CardCollection> ai = () -> super.chooseCardsToDiscardFrom(from, sa, valid, min, max);
-            return quiet() ? ai.get() : cards("Discard", sa, valid, min, max, ai);
-        }
-
-        @Override
-        public CardCollectionView chooseCardsToDiscardUnlessType(int count, CardCollectionView hand, String type, SpellAbility sa) {
-            Supplier<CardCollectionView> ai = () -> super.chooseCardsToDiscardUnlessType(count, hand, type, sa);
-            if (quiet()) {
-                return ai.get();
-            }
+        /** "Discard two cards unless you discard a land": the words are types, in later versions restrictions. */
+        private CardCollection discardUnless(int count, CardCollectionView hand, String[] words, boolean types, SpellAbility sa,
+                Supplier<CardCollectionView> ai) {
             List<Card> typed = new ArrayList<>();
             for (Card card : hand) {
-                for (String word : type.split(",")) {
-                    if (card.getType().hasStringType(word) && !typed.contains(card)) {
+                for (String word : words) {
+                    boolean fits = types ? card.getType().hasStringType(word)
+                            : card.isValid(word, sa.getActivatingPlayer(), sa.getHostCard(), sa);
+                    if (fits && !typed.contains(card)) {
                         typed.add(card);
                     }
                 }
             }
+            String type = String.join(",", words);
             if (!typed.isEmpty() && yes("confirm_action", sa, "Discard one " + type + " card instead of " + count, () -> true)) {
                 return cards("Discard " + type, sa, typed, 1, 1, ai);
             }
@@ -3643,15 +3729,15 @@ public final class ForgeDaemon {
 
         @Override
         public CardCollection chooseCardsToDiscardToMaximumHandSize(int count) {
-            Supplier<CardCollection> ai = () -> super.chooseCardsToDiscardToMaximumHandSize(count);
-            return quiet() ? ai.get() : cards("Discard to the maximum hand size", null, player.getCardsIn(ZoneType.Hand), count,
+            Supplier<CardCollectionView> ai = () -> super.chooseCardsToDiscardToMaximumHandSize(count);
+            return quiet() ? copy(ai.get()) : cards("Discard to the maximum hand size", null, player.getCardsIn(ZoneType.Hand), count,
                     count, ai);
         }
 
         @Override
         public CardCollection chooseCardsToRevealFromHand(int min, int max, CardCollectionView valid) {
-            Supplier<CardCollection> ai = () -> super.chooseCardsToRevealFromHand(min, max, valid);
-            return quiet() ? ai.get() : cards("Reveal", null, valid, min, max, ai);
+            Supplier<CardCollectionView> ai = () -> super.chooseCardsToRevealFromHand(min, max, valid);
+            return quiet() ? copy(ai.get()) : cards("Reveal", null, valid, min, max, ai);
         }
 
         // ---- libraries
@@ -3710,27 +3796,10 @@ public final class ForgeDaemon {
 
         // ---- yes or no
 
-        public boolean confirmAction(SpellAbility sa, PlayerActionConfirmMode mode, String message) {
-            Supplier<Boolean> ai = () -> (Boolean) Super.call(this, "confirmAction", sa, mode, message);
-            return quiet() ? ai.get() : yes("confirm_action", sa, message, ai);
-        }
-
-        /** As it is called since 2023. */
-        public boolean confirmAction(SpellAbility sa, PlayerActionConfirmMode mode, String message, List<String> options,
-                Card card, Map<String, Object> params) {
-            Supplier<Boolean> ai = () -> (Boolean) Super.call(this, "confirmAction", sa, mode, message, options, card, params);
-            return quiet() ? ai.get() : yes("confirm_action", sa, message, ai);
-        }
-
         @Override
         public boolean confirmReplacementEffect(ReplacementEffect effect, SpellAbility sa, GameEntity affected, String question) {
             Supplier<Boolean> ai = () -> super.confirmReplacementEffect(effect, sa, affected, question);
             return quiet() ? ai.get() : yes("confirm_action", sa, question, ai);
-        }
-
-        public boolean confirmStaticApplication(Card host, GameEntity affected, String logic, String message) {
-            Supplier<Boolean> ai = () -> (Boolean) Super.call(this, "confirmStaticApplication", host, affected, logic, message);
-            return quiet() ? ai.get() : yes("confirm_action", null, message, ai);
         }
 
         @Override
@@ -3772,23 +3841,10 @@ public final class ForgeDaemon {
             }
             SpellAbility payment = new Payment(sa.getHostCard(), cost, player, sa);
             if (!think(() -> ComputerUtilCost.canPayCost(payment, player, true))
-                    || !yes("confirm_action", sa, "Pay " + cost, () -> ComputerUtilCost.willPayUnlessCost(sa, player, cost, paid, payers))) {
+                    || !yes("confirm_action", sa, "Pay " + cost, () -> Moves.willPay(player, sa, cost, paid, payers))) {
                 return false;
             }
-            ComputerUtil.playNoStack(player, payment, getGame(), true);
-            return true;
-        }
-
-        @Override
-        public boolean payManaOptional(Card card, Cost cost, SpellAbility sa, String prompt, ManaPaymentPurpose purpose) {
-            if (quiet() || !remote) {
-                return super.payManaOptional(card, cost, sa, prompt, purpose);
-            }
-            Player payer = card.getController();
-            SpellAbility payment = new Payment(card, cost, payer, sa);
-            return think(() -> ComputerUtilCost.canPayCost(payment, payer, true))
-                    && yes("confirm_action", sa, prompt == null ? "Pay " + cost : prompt, () -> true)
-                    && think(() -> super.payManaOptional(card, cost, sa, prompt, purpose));
+            return Moves.playNoStack(player, payment);
         }
 
         // ---- numbers, colours, texts
@@ -3832,18 +3888,6 @@ public final class ForgeDaemon {
             return most == 0 ? 0 : number(sa, prompt, 0, most, ai);
         }
 
-        @Override
-        public byte chooseColor(String message, SpellAbility sa, ColorSet colors) {
-            Supplier<Byte> ai = () -> super.chooseColor(message, sa, colors);
-            return quiet() || sa != null && sa.isManaAbility() ? ai.get() : color(message, sa, colors, false, ai);
-        }
-
-        @Override
-        public byte chooseColorAllowColorless(String message, Card card, ColorSet colors) {
-            Supplier<Byte> ai = () -> super.chooseColorAllowColorless(message, card, colors);
-            return quiet() ? ai.get() : color(message, null, colors, true, ai);
-        }
-
         private byte color(String message, SpellAbility sa, ColorSet colors, boolean colorless, Supplier<Byte> ai) {
             List<Byte> options = new ArrayList<>();
             for (int i = 0; i < 5; i++) {
@@ -3859,31 +3903,14 @@ public final class ForgeDaemon {
         }
 
         @Override
-        public List<String> chooseColors(String message, SpellAbility sa, int min, int max, List<String> options) {
-            Supplier<List<String>> ai = () -> super.chooseColors(message, sa, min, max, options);
-            return quiet() ? ai.get() : set("choose_mode", sa, json -> json.put("message", oneLine(message)).put("repeat", false),
-                    options, min, max, texts(text -> text), ai);
-        }
-
-        @Override
         public CounterType chooseCounterType(List<CounterType> options, SpellAbility sa, String prompt, Map<String, Object> params) {
             Supplier<CounterType> ai = () -> super.chooseCounterType(options, sa, prompt, params);
             return quiet() ? ai.get() : one("choose_ability", sa, prompt, options, false, texts(String::valueOf), ai);
         }
 
-        @Override
-        public String chooseProtectionType(String message, SpellAbility sa, List<String> choices) {
-            Supplier<String> ai = () -> super.chooseProtectionType(message, sa, choices);
-            return quiet() ? ai.get() : one("choose_ability", sa, message, choices, false, texts(text -> text), ai);
-        }
-
         /** Creature types and the like: those on cards that this seat owns or sees come into question, 250 do not. */
-        @Override
-        public String chooseSomeType(String kind, SpellAbility sa, Collection<String> valid, List<String> invalid, boolean optional) {
-            Supplier<String> ai = () -> super.chooseSomeType(kind, sa, valid, invalid, optional);
-            if (quiet()) {
-                return ai.get();
-            }
+        private String someType(String kind, SpellAbility sa, Collection<?> valid, Collection<?> invalid, boolean optional,
+                Supplier<String> ai) {
             Set<String> seen = new java.util.TreeSet<>();
             for (Card card : player.getAllCards()) {
                 addTypes(seen, card);
@@ -3893,7 +3920,7 @@ public final class ForgeDaemon {
             }
             List<String> options = new ArrayList<>();
             for (String type : seen) {
-                if (valid.contains(type) && (invalid == null || !invalid.contains(type))) {
+                if (valid.contains(type) && !invalid.contains(type)) {
                     options.add(type);
                 }
             }
@@ -3905,12 +3932,6 @@ public final class ForgeDaemon {
             if (!card.isFaceDown()) {
                 types.addAll(Arrays.asList(card.getType().toString().split("[ -]+")));
             }
-        }
-
-        @Override
-        public ReplacementEffect chooseSingleReplacementEffect(String prompt, List<ReplacementEffect> options) {
-            Supplier<ReplacementEffect> ai = () -> super.chooseSingleReplacementEffect(prompt, options);
-            return quiet() ? ai.get() : one("choose_ability", null, prompt, options, false, texts(String::valueOf), ai);
         }
 
         @Override
@@ -3953,69 +3974,206 @@ public final class ForgeDaemon {
                     .put("mulligans", toReturn), "n", Seat::yesOrNo, mulligan, choice -> choice ? "y" : "n");
         }
 
-        public CardCollectionView londonMulliganReturnCards(Player who, int count) {
-            Supplier<CardCollectionView> ai = () -> (CardCollectionView) Super.call(this, "londonMulliganReturnCards", who, count);
-            return bottom(who, count, ai);
-        }
-
-        /** The same since 2024. */
-        public CardCollectionView tuckCardsViaMulligan(Player who, int count) {
-            Supplier<CardCollectionView> ai = () -> (CardCollectionView) Super.call(this, "tuckCardsViaMulligan", who, count);
-            return bottom(who, count, ai);
-        }
-
-        private CardCollectionView bottom(Player who, int count, Supplier<CardCollectionView> ai) {
-            return quiet() || !table.request.mulligans ? think(ai) : cards("Put on the bottom of the library", null,
-                    who.getCardsIn(ZoneType.Hand), count, count, ai);
+        private CardCollectionView bottom(CardCollectionView hand, int count, Supplier<CardCollectionView> ai) {
+            return !table.request.mulligans ? think(ai)
+                    : cards("Put on the bottom of the library", null, hand, count, count, ai);
         }
 
         // ---- reveals
 
-        @Override
-        public void reveal(CardCollectionView cards, ZoneType zone, Player owner, String prefix) {
-            revealed(cards, zone, table.seatOf(owner), prefix);
+        private void reveal(DelayedReveal delayed) {
+            if (delayed != null) {
+                revealed(delayed.getCards(), delayed.getZone(), delayed.getOwner(), delayed.getMessagePrefix());
+            }
         }
 
-        /** As it is called since 2024. */
-        public void reveal(CardCollectionView cards, ZoneType zone, Player owner, String prefix, boolean suffix) {
-            revealed(cards, zone, table.seatOf(owner), prefix);
-        }
-
-        @Override
-        public void reveal(List<CardView> cards, ZoneType zone, PlayerView owner, String prefix) {
-            reveal(cards, zone, owner, prefix, true);
-        }
-
-        public void reveal(List<CardView> views, ZoneType zone, PlayerView owner, String prefix, boolean suffix) {
+        /** Cards or their views, of a player or its view: the engine has both. */
+        private void revealed(Iterable<?> things, Object zone, Object owner, String prefix) {
             List<Card> cards = new ArrayList<>();
-            for (CardView view : views) {
-                Card card = getGame().findById(view.getId());
+            for (Object thing : things) {
+                Card card = thing instanceof CardView ? getGame().findById(((CardView) thing).getId()) : (Card) thing;
                 if (card != null) {
                     cards.add(card);
                 }
             }
-            revealed(cards, zone, owner == null ? -1 : table.seatOf(getGame().getPlayer(owner)), prefix);
+            Player player = owner instanceof PlayerView ? getGame().getPlayer((PlayerView) owner) : (Player) owner;
+            revealed(cards, zone, table.seatOf(player), prefix);
         }
 
-        private void reveal(DelayedReveal delayed) {
-            if (delayed != null) {
-                reveal(Lists.newArrayList(delayed.getCards()), delayed.getZone(), delayed.getOwner(), delayed.getMessagePrefix(), true);
-            }
-        }
-
-        private void revealed(Iterable<Card> cards, ZoneType zone, int owner, String prefix) {
-            if (thinking > 0 || !cards.iterator().hasNext()) {
+        private void revealed(List<Card> cards, Object zone, int owner, String prefix) {
+            if (thinking > 0 || cards.isEmpty()) {
                 return;
             }
             show(cards);
             table.tell(this, "reveal", json -> {
-                json.put("owner", owner).put("zone", String.valueOf(zone)).put("message", oneLine(prefix)).array("cards");
+                json.put("owner", owner).put("zone", zone instanceof Collection ? join((Collection<?>) zone)
+                        : String.valueOf(zone)).put("message", oneLine(prefix)).array("cards");
                 for (Card card : cards) {
                     view.card(json, card, false);
                 }
                 json.end();
             });
             shown.clear();
+        }
+
+        // ---- questions that Forge's versions put differently, see Bridge
+
+        /** The first argument of a type; null: none, or it is null. */
+        private static <T> T argument(Object[] given, Class<T> type) {
+            return argument(given, type, 0);
+        }
+
+        private static <T> T argument(Object[] given, Class<T> type, int skipped) {
+            for (Object value : given) {
+                if (type.isInstance(value) && skipped-- == 0) {
+                    return type.cast(value);
+                }
+            }
+            return null;
+        }
+
+        @SuppressWarnings("unchecked")
+        private static <T> T cast(Object value) {
+            return (T) value;
+        }
+
+        /** One of the methods of Bridge was called. Its arguments are known by their types. */
+        Object bridged(Method method, Object[] given) {
+            Supplier<Object> ai = () -> Super.call(this, method, given);
+            if (method.getName().equals("reveal")) {
+                Player owner = argument(given, Player.class);
+                revealed(argument(given, Iterable.class), argument(given, ZoneType.class),
+                        owner == null ? argument(given, PlayerView.class) : owner, argument(given, String.class));
+                return think(ai);
+            }
+            return quiet() ? ai.get() : bridged(method, given, ai);
+        }
+
+        private Object bridged(Method method, Object[] given, Supplier<Object> ai) {
+            SpellAbility source = argument(given, SpellAbility.class);
+            String text = argument(given, String.class);
+            CardCollectionView cards = argument(given, CardCollectionView.class);
+            switch (method.getName()) {
+                case "announceRequirements":
+                    return announced(source, text);
+                case "confirmAction":
+                    return yes("confirm_action", source, text, cast(ai));
+                case "confirmStaticApplication": // the AI's hint came before the question, later behind it
+                    boolean behind = argument(given, PlayerActionConfirmMode.class) != null;
+                    return yes("confirm_action", null, behind ? text : argument(given, String.class, 1), cast(ai));
+                case "chooseColor":
+                case "chooseColorAllowColorless":
+                    return chooseColor(method, given, ai);
+                case "chooseColors":
+                    return chooseColors(given, ai);
+                case "chooseProtectionType":
+                    List<String> protections = cast(argument(given, List.class));
+                    return one("choose_ability", source, text, protections, false, texts(String::valueOf), cast(ai));
+                case "chooseSomeType":
+                    Collection<?> invalid = argument(given, Collection.class, 1);
+                    return someType(text, source, argument(given, Collection.class), invalid == null ? Collections.emptyList()
+                            : invalid, argument(given, Boolean.class), cast(ai));
+                case "chooseSingleReplacementEffect":
+                    List<Object> effects = cast(argument(given, List.class));
+                    return one("choose_ability", null, text, effects, false, texts(String::valueOf), ai);
+                case "vote":
+                    List<Object> options = cast(argument(given, List.class));
+                    return one("choose_ability", source, text, options, Boolean.TRUE.equals(argument(given, Boolean.class)),
+                            texts(String::valueOf), ai);
+                case "enlistAttackers":
+                    List<Card> attackers = cast(argument(given, List.class));
+                    return set("choose_cards", null, message("Enlist attackers"), attackers, 0, attackers.size(), things(), cast(ai));
+                case "orderBlockers":
+                    return cards.size() < 2 ? ai.get() : new CardCollection(order("order", null, "Order in which "
+                            + view.name(argument(given, Card.class)) + " damages its blockers", list(cards), things(), cast(ai)));
+                case "chooseCardsToDiscardFrom":
+                    return cards("Discard", source, cards, argument(given, Integer.class), argument(given, Integer.class, 1), cast(ai));
+                case "chooseCardsToDiscardUnlessType":
+                    String[] words = text == null ? argument(given, String[].class) : text.split(",");
+                    return discardUnless(argument(given, Integer.class), cards, words, text != null, source, cast(ai));
+                case "londonMulliganReturnCards":
+                case "tuckCardsViaMulligan":
+                    return bottom(cards == null ? argument(given, Player.class).getCardsIn(ZoneType.Hand) : cards,
+                            argument(given, Integer.class), cast(ai));
+                case "playTrigger":
+                    return !remote ? think(ai) : Moves.hasTargets(source) && hasModes(source) && source.setupTargets()
+                            && Moves.playNoStack(player, source);
+                default:
+                    return remote ? bridgedRemote(method, given, ai) : ai.get();
+            }
+        }
+
+        /** Where more is done than asked, which in observe mode is left to Forge's AI. */
+        private Object bridgedRemote(Method method, Object[] given, Supplier<Object> ai) {
+            SpellAbility source = argument(given, SpellAbility.class);
+            switch (method.getName()) {
+                case "playSpellAbilityForFree":
+                    source.setActivatingPlayer(player);
+                    if (!argument(given, Boolean.class) || source.setupTargets()) {
+                        Reflect.call(Moves.FOR_FREE, null, player, source);
+                    }
+                    return null;
+                case "chooseNewTargetsFor":
+                    Predicate<GameObject> old = cast(argument(given, Predicate.class));
+                    return newTargets(source, old != null ? old::apply : cast(argument(given, java.util.function.Predicate.class)),
+                            argument(given, Boolean.class));
+                case "payManaOptional":
+                case "payCombatCost":
+                    Card card = argument(given, Card.class);
+                    Cost cost = argument(given, Cost.class);
+                    String prompt = argument(given, String.class);
+                    SpellAbility payment = new Payment(card, cost, card.getController(), source);
+                    return think(() -> ComputerUtilCost.canPayCost(payment, card.getController(), true))
+                            && yes("confirm_action", source, prompt == null ? "Pay " + cost : prompt, () -> true)
+                            && (Boolean) think(ai);
+                default:
+                    return ai.get();
+            }
+        }
+
+        /** A colour is a byte, or an enum constant that knows its byte. */
+        private Object chooseColor(Method method, Object[] given, Supplier<Object> ai) {
+            SpellAbility source = argument(given, SpellAbility.class);
+            if (source != null && source.isManaAbility()) {
+                return ai.get();
+            }
+            Map<Byte, Object> constants = new HashMap<>();
+            for (Object constant : method.getReturnType() == byte.class ? new Object[0] : method.getReturnType().getEnumConstants()) {
+                constants.put((Byte) Reflect.call(Reflect.method(constant.getClass(), "getColorMask", 0), constant), constant);
+            }
+            byte chosen = color(argument(given, String.class), source, argument(given, ColorSet.class),
+                    method.getName().endsWith("Colorless"), () -> {
+                        Object choice = ai.get();
+                        return choice instanceof Byte ? (Byte) choice
+                                : (Byte) Reflect.call(Reflect.method(choice.getClass(), "getColorMask", 0), choice);
+                    });
+            return constants.isEmpty() ? chosen : constants.get(chosen);
+        }
+
+        /** Several colours: their names, or a set of them. */
+        private Object chooseColors(Object[] given, Supplier<Object> ai) {
+            List<String> names = cast(argument(given, List.class));
+            boolean set = names == null;
+            List<String> options = set ? colorNames(argument(given, ColorSet.class)) : names;
+            Supplier<List<String>> mine = () -> set ? colorNames((ColorSet) ai.get()) : Seat.<List<String>>cast(ai.get());
+            List<String> chosen = set("choose_mode", argument(given, SpellAbility.class), json -> json.put("message",
+                    oneLine(argument(given, String.class))).put("repeat", false), options, argument(given, Integer.class),
+                    argument(given, Integer.class, 1), texts(text -> text), mine);
+            int mask = 0;
+            for (int i = 0; i < 5; i++) {
+                mask |= chosen.contains(MagicColor.toLongString((byte) (1 << i))) ? 1 << i : 0;
+            }
+            return set ? ColorSet.fromMask(mask) : chosen;
+        }
+
+        private static List<String> colorNames(ColorSet colors) {
+            List<String> names = new ArrayList<>();
+            for (int i = 0; i < 5; i++) {
+                if ((colors.getColor() & 1 << i) != 0) {
+                    names.add(MagicColor.toLongString((byte) (1 << i)));
+                }
+            }
+            return names;
         }
     }
 
@@ -4041,17 +4199,16 @@ public final class ForgeDaemon {
         }
     }
 
-    /** Calls an inherited method whose parameters differ between versions of Forge, so that `super.x(..)` cannot be written. */
+    /** Calls the inherited method that a method of Bridge stands for. */
     private static final class Super {
-        private static final Map<String, MethodHandle> HANDLES = new java.util.concurrent.ConcurrentHashMap<>();
+        private static final Map<Method, MethodHandle> HANDLES = new java.util.concurrent.ConcurrentHashMap<>();
 
-        static Object call(Seat seat, String name, Object... arguments) {
-            MethodHandle handle = HANDLES.computeIfAbsent(name + arguments.length, key -> find(name, arguments.length));
+        static Object call(Seat seat, Method method, Object... arguments) {
             Object[] all = new Object[arguments.length + 1];
             all[0] = seat;
             System.arraycopy(arguments, 0, all, 1, arguments.length);
             try {
-                return handle.invokeWithArguments(all);
+                return HANDLES.computeIfAbsent(method, Super::find).invokeWithArguments(all);
             } catch (RuntimeException | Error problem) {
                 throw problem;
             } catch (Throwable problem) {
@@ -4059,18 +4216,272 @@ public final class ForgeDaemon {
             }
         }
 
-        private static MethodHandle find(String name, int parameters) {
-            for (Method method : PlayerControllerAi.class.getDeclaredMethods()) {
-                if (method.getName().equals(name) && method.getParameterCount() == parameters && !method.isBridge()) {
-                    try {
-                        return MethodHandles.privateLookupIn(Seat.class, MethodHandles.lookup())
-                                .unreflectSpecial(method, Seat.class);
-                    } catch (IllegalAccessException hidden) {
-                        throw new IllegalStateException(hidden);
+        private static MethodHandle find(Method method) {
+            try {
+                return MethodHandles.privateLookupIn(Seat.class, MethodHandles.lookup()).unreflectSpecial(method, Seat.class);
+            } catch (IllegalAccessException hidden) {
+                throw new IllegalStateException(hidden);
+            }
+        }
+    }
+
+    /**
+     * A subclass of Seat made at run time, for methods whose parameters or results differ between versions of Forge, so that
+     * no Java source overrides them everywhere. For each such method that this Forge has it holds
+     * `return (R) bridged(METHODS[i], new Object[] {a, b, ..});`, written as the few instructions that this takes.
+     */
+    private static final class Bridge {
+        /**
+         * The questions: names ("|": or, "?": not every version asks it), the answer, and what has to be among the arguments.
+         * Null is whatever `bridged` can make of it.
+         */
+        private static final Object[][] QUESTIONS = {
+            {"reveal", Void.class, Iterable.class, ZoneType.class, String.class},
+            {"announceRequirements", Integer.class, SpellAbility.class, String.class},
+            {"confirmAction", Boolean.class, SpellAbility.class, String.class},
+            {"confirmStaticApplication", Boolean.class, String.class},
+            {"chooseColor", null, String.class, SpellAbility.class, ColorSet.class},
+            {"chooseColorAllowColorless", null, String.class, ColorSet.class},
+            {"chooseColors", null, SpellAbility.class, Integer.class},
+            {"chooseProtectionType", String.class, SpellAbility.class, List.class},
+            {"chooseSomeType", String.class, String.class, SpellAbility.class, Collection.class, Boolean.class},
+            {"chooseSingleReplacementEffect", ReplacementEffect.class, List.class},
+            {"vote", Object.class, SpellAbility.class, List.class},
+            {"?enlistAttackers", List.class, List.class},
+            {"?orderBlockers", CardCollection.class, Card.class, CardCollectionView.class},
+            {"chooseCardsToDiscardFrom", CardCollection.class, SpellAbility.class, CardCollectionView.class, Integer.class},
+            {"chooseCardsToDiscardUnlessType", CardCollection.class, Integer.class, CardCollectionView.class, SpellAbility.class},
+            {"londonMulliganReturnCards|tuckCardsViaMulligan", CardCollection.class, Integer.class},
+            {"playTrigger", Boolean.class, SpellAbility.class},
+            {"?playSpellAbilityForFree", Void.class, SpellAbility.class, Boolean.class},
+            {"chooseNewTargetsFor", TargetChoices.class, SpellAbility.class, Boolean.class},
+            {"payManaOptional|payCombatCost", Boolean.class, Card.class, Cost.class, SpellAbility.class},
+        };
+        private static final List<Method> METHODS = new ArrayList<>();
+        private static Constructor<?> make;
+
+        private final java.io.ByteArrayOutputStream pool = new java.io.ByteArrayOutputStream();
+        private final Map<String, Integer> known = new HashMap<>();
+
+        static Seat seat(Game game, Player player, SeatPlayer lobby, Table table, int number) {
+            try {
+                return make == null ? new Seat(game, player, lobby, table, number)
+                        : (Seat) make.newInstance(game, player, lobby, table, number);
+            } catch (ReflectiveOperationException failed) {
+                throw new IllegalStateException(failed);
+            }
+        }
+
+        static Object call(Seat seat, int index, Object[] arguments) {
+            return seat.bridged(METHODS.get(index), arguments);
+        }
+
+        /** Finds the methods and makes the class; tells what this version of Forge asks in a way that is not understood. */
+        static void prepare() {
+            List<String> foreign = new ArrayList<>();
+            for (Object[] question : QUESTIONS) {
+                String names = ((String) question[0]).replace("?", "");
+                boolean needed = names.equals(question[0]);
+                int before = METHODS.size();
+                for (Method method : PlayerControllerAi.class.getDeclaredMethods()) {
+                    if (Arrays.asList(names.split("\\|")).contains(method.getName()) && Modifier.isPublic(method.getModifiers())
+                            && !Modifier.isFinal(method.getModifiers()) && !method.isBridge()) {
+                        needed = true;
+                        if (understood(method, question)) {
+                            METHODS.add(method);
+                        }
                     }
                 }
+                if (needed && METHODS.size() == before) {
+                    foreign.add(names);
+                }
             }
-            throw new IllegalStateException("this Forge has no " + name);
+            METHODS.sort(java.util.Comparator.comparing(Method::toString));
+            try {
+                Class<?> made = MethodHandles.privateLookupIn(Seat.class, MethodHandles.lookup()).defineClass(new Bridge().file());
+                make = made.getDeclaredConstructors()[0];
+                make.setAccessible(true);
+            } catch (IllegalAccessException | IOException | RuntimeException | LinkageError failed) {
+                foreign = Arrays.asList("all of Bridge: " + failed);
+            }
+            if (!foreign.isEmpty()) {
+                System.err.println("asked otherwise by Forge " + Engine.version() + " and left to its AI: " + String.join(", ", foreign));
+            }
+        }
+
+        private static boolean understood(Method method, Object[] question) {
+            MethodType type = method.getReturnType() == void.class ? MethodType.methodType(Void.class, method.getParameterTypes()).wrap()
+                    : MethodType.methodType(method.getReturnType(), method.getParameterTypes()).wrap();
+            List<Class<?>> parameters = new ArrayList<>(type.parameterList());
+            for (int i = 2; i < question.length; i++) {
+                Class<?> wanted = (Class<?>) question[i];
+                if (parameters.stream().noneMatch(wanted::isAssignableFrom)) {
+                    return false;
+                }
+            }
+            Class<?> answer = type.returnType();
+            return answer == Void.class || (question[1] != null ? answer.isAssignableFrom((Class<?>) question[1])
+                    : answer == Byte.class || answer == List.class || answer.isEnum() || answer == ColorSet.class);
+        }
+
+        private byte[] file() throws IOException {
+            java.io.ByteArrayOutputStream body = new java.io.ByteArrayOutputStream();
+            java.io.DataOutputStream out = new java.io.DataOutputStream(body);
+            out.writeShort(Modifier.FINAL | 0x20);
+            out.writeShort(type("ForgeDaemon$BridgedSeat"));
+            out.writeShort(type(name(Seat.class)));
+            out.writeShort(0); // interfaces
+            out.writeShort(0); // fields
+            out.writeShort(METHODS.size() + 1);
+            Constructor<?> parent = Seat.class.getDeclaredConstructors()[0];
+            writeMethod(out, 0, "<init>", parent.getParameterTypes(), void.class, -1);
+            for (int i = 0; i < METHODS.size(); i++) {
+                Method method = METHODS.get(i);
+                writeMethod(out, Modifier.PUBLIC, method.getName(), method.getParameterTypes(), method.getReturnType(), i);
+            }
+            out.writeShort(0); // attributes
+            java.io.ByteArrayOutputStream result = new java.io.ByteArrayOutputStream();
+            java.io.DataOutputStream head = new java.io.DataOutputStream(result);
+            head.writeInt(0xCAFEBABE);
+            head.writeInt(52);
+            head.writeShort(known.size() + 1);
+            pool.writeTo(head);
+            body.writeTo(head);
+            return result.toByteArray();
+        }
+
+        /** A method without branches; index -1 is the constructor. */
+        private void writeMethod(java.io.DataOutputStream out, int flags, String name, Class<?>[] parameters, Class<?> result,
+                int index) throws IOException {
+            java.io.ByteArrayOutputStream code = new java.io.ByteArrayOutputStream();
+            java.io.DataOutputStream to = new java.io.DataOutputStream(code);
+            int slots = index < 0 ? parentCall(to, parameters) : bridgedCall(to, parameters, result, index);
+            String descriptor = MethodType.methodType(result, parameters).toMethodDescriptorString();
+            out.writeShort(flags);
+            out.writeShort(utf8(name));
+            out.writeShort(utf8(descriptor));
+            out.writeShort(1);
+            out.writeShort(utf8("Code"));
+            out.writeInt(12 + code.size());
+            out.writeShort(slots + 8); // stack
+            out.writeShort(slots); // locals
+            out.writeInt(code.size());
+            code.writeTo(out);
+            out.writeShort(0); // exceptions
+            out.writeShort(0); // attributes
+        }
+
+        private int parentCall(java.io.DataOutputStream to, Class<?>[] parameters) throws IOException {
+            to.writeByte(0x2a); // aload_0
+            int slot = 1;
+            for (Class<?> parameter : parameters) {
+                slot = load(to, parameter, slot);
+            }
+            to.writeByte(0xb7); // invokespecial
+            to.writeShort(method(name(Seat.class), "<init>", MethodType.methodType(void.class, parameters)));
+            to.writeByte(0xb1); // return
+            return slot;
+        }
+
+        private int bridgedCall(java.io.DataOutputStream to, Class<?>[] parameters, Class<?> result, int index) throws IOException {
+            to.writeByte(0x2a);
+            push(to, index);
+            push(to, parameters.length);
+            to.writeByte(0xbd); // anewarray
+            to.writeShort(type("java/lang/Object"));
+            int slot = 1;
+            for (int i = 0; i < parameters.length; i++) {
+                to.writeByte(0x59); // dup
+                push(to, i);
+                slot = load(to, parameters[i], slot);
+                if (parameters[i].isPrimitive()) {
+                    Class<?> box = MethodType.methodType(parameters[i]).wrap().returnType();
+                    to.writeByte(0xb8); // invokestatic
+                    to.writeShort(method(name(box), "valueOf", MethodType.methodType(box, parameters[i])));
+                }
+                to.writeByte(0x53); // aastore
+            }
+            to.writeByte(0xb8);
+            to.writeShort(method(name(Bridge.class), "call", MethodType.methodType(Object.class, Seat.class, int.class, Object[].class)));
+            give(to, result);
+            return slot;
+        }
+
+        private void give(java.io.DataOutputStream to, Class<?> result) throws IOException {
+            if (result == void.class) {
+                to.writeByte(0x57); // pop
+                to.writeByte(0xb1);
+                return;
+            }
+            Class<?> box = MethodType.methodType(result).wrap().returnType();
+            to.writeByte(0xc0); // checkcast
+            to.writeShort(type(name(box)));
+            if (result.isPrimitive()) {
+                to.writeByte(0xb6); // invokevirtual
+                to.writeShort(method(name(box), result.getName() + "Value", MethodType.methodType(result)));
+            }
+            to.writeByte(result.isPrimitive() ? 0xac : 0xb0); // ireturn, areturn: no long or double among them
+        }
+
+        private static int load(java.io.DataOutputStream to, Class<?> type, int slot) throws IOException {
+            to.writeByte(type.isPrimitive() ? 0x15 : 0x19); // iload, aload: no long or double among them
+            to.writeByte(slot);
+            return slot + 1;
+        }
+
+        private static void push(java.io.DataOutputStream to, int value) throws IOException {
+            to.writeByte(0x11); // sipush
+            to.writeShort(value);
+        }
+
+        private static String name(Class<?> type) {
+            return type.getName().replace('.', '/');
+        }
+
+        private int utf8(String text) throws IOException {
+            return entry("u" + text, out -> {
+                out.writeByte(1);
+                out.writeUTF(text);
+            });
+        }
+
+        private int type(String name) throws IOException {
+            int text = utf8(name);
+            return entry("c" + name, out -> {
+                out.writeByte(7);
+                out.writeShort(text);
+            });
+        }
+
+        private int method(String owner, String name, MethodType type) throws IOException {
+            int ownerAt = type(owner);
+            int nameAt = utf8(name);
+            int typeAt = utf8(type.toMethodDescriptorString());
+            int pair = entry("n" + name + type.toMethodDescriptorString(), out -> {
+                out.writeByte(12);
+                out.writeShort(nameAt);
+                out.writeShort(typeAt);
+            });
+            return entry("m" + owner + "." + name + type.toMethodDescriptorString(), out -> {
+                out.writeByte(10);
+                out.writeShort(ownerAt);
+                out.writeShort(pair);
+            });
+        }
+
+        private int entry(String key, PoolWriter writer) throws IOException {
+            Integer at = known.get(key);
+            if (at == null) {
+                writer.write(new java.io.DataOutputStream(pool));
+                at = known.size() + 1;
+                known.put(key, at);
+            }
+            return at;
+        }
+
+        /** Writes an entry of the constant pool. */
+        private interface PoolWriter {
+            void write(java.io.DataOutputStream out) throws IOException;
         }
     }
 }
