@@ -362,18 +362,6 @@ public final class ForgeDaemon {
             return null;
         }
 
-        /** The public method of that name with the fewest parameters (null: none). */
-        static Method method(Class<?> owner, String name) {
-            Method shortest = null;
-            for (Method method : owner.getMethods()) {
-                if (method.getName().equals(name) && !method.isBridge()
-                        && (shortest == null || method.getParameterCount() < shortest.getParameterCount())) {
-                    shortest = method;
-                }
-            }
-            return shortest;
-        }
-
         /** Calls a method whose parameters differ between versions: each gets the first argument left that fits it, or null. */
         static Object fit(Method method, Object self, Object... arguments) {
             List<Object> left = new ArrayList<>(Arrays.asList(arguments));
@@ -711,12 +699,12 @@ public final class ForgeDaemon {
             }
         }
 
-        /** Later versions let the AI think by the clock, which would make a game depend on the machine. */
+        /** Later versions stop the AI by the clock, after 5 s; a slow machine should not play another game for that. */
         static void patient(Game game, double seconds) {
             try {
                 Field limit = Reflect.field(Game.class, "AI_TIMEOUT");
                 if (limit != null && limit.getType() == int.class) {
-                    limit.setInt(game, (int) Math.min(1_000_000, Math.max(5, seconds)));
+                    limit.setInt(game, (int) Math.min(1_000_000, Math.max(5, seconds / 4)));
                 }
                 Field use = Reflect.field(Game.class, "AI_CAN_USE_TIMEOUT");
                 if (use != null && use.getType() == boolean.class) {
@@ -4076,10 +4064,6 @@ public final class ForgeDaemon {
                 case "chooseSingleReplacementEffect":
                     List<Object> effects = cast(argument(given, List.class));
                     return one("choose_ability", null, text, effects, false, texts(String::valueOf), ai);
-                case "vote":
-                    List<Object> options = cast(argument(given, List.class));
-                    return one("choose_ability", source, text, options, Boolean.TRUE.equals(argument(given, Boolean.class)),
-                            texts(String::valueOf), ai);
                 case "enlistAttackers":
                     List<Card> attackers = cast(argument(given, List.class));
                     return set("choose_cards", null, message("Enlist attackers"), attackers, 0, attackers.size(), things(), cast(ai));
@@ -4246,7 +4230,6 @@ public final class ForgeDaemon {
             {"chooseProtectionType", String.class, SpellAbility.class, List.class},
             {"chooseSomeType", String.class, String.class, SpellAbility.class, Collection.class, Boolean.class},
             {"chooseSingleReplacementEffect", ReplacementEffect.class, List.class},
-            {"vote", Object.class, SpellAbility.class, List.class},
             {"?enlistAttackers", List.class, List.class},
             {"?orderBlockers", CardCollection.class, Card.class, CardCollectionView.class},
             {"chooseCardsToDiscardFrom", CardCollection.class, SpellAbility.class, CardCollectionView.class, Integer.class},
