@@ -4080,8 +4080,8 @@ public final class ForgeDaemon {
                     return bottom(cards == null ? argument(given, Player.class).getCardsIn(ZoneType.Hand) : cards,
                             argument(given, Integer.class), cast(ai));
                 case "playTrigger":
-                    return !remote ? think(ai) : Moves.hasTargets(source) && hasModes(source) && source.setupTargets()
-                            && Moves.playNoStack(player, source);
+                    return !remote ? think(ai) : Moves.hasTargets(source) && (Moves.ROLLBACK == null || hasModes(source))
+                            && source.setupTargets() && Moves.playNoStack(player, source);
                 default:
                     return remote ? bridgedRemote(method, given, ai) : ai.get();
             }
