@@ -187,11 +187,11 @@ class Report(NamedTuple):
         for player in self.players:
             right, surprise = over_games(player.right, self.game), over_games(player.surprise, self.game)
             known = math.isfinite(surprise.mean)
-            cells.append([player.name, _percent(right), f"{surprise.mean:.3f} ± {surprise.half:.3f}" if known else "-"])
+            cells.append([player.name, _percent(right), _figure(surprise, 3) if known else "-"])
         right, nats = self.margins()
         return (
             f"{align(cells)}\n\nmargin over the best constant: {_percent(right)} points of accuracy, "
-            f"{nats.mean:.3f} ± {nats.half:.3f} nats (95 % intervals over games); the value explains "
+            f"{_figure(nats, 3)} nats (95 % intervals over games); the value explains "
             f"{100 * (1 - self.value_error / max(self.value_variance, 1e-12)):.0f} % of the variance of the results"
         )
 
@@ -220,7 +220,13 @@ class Report(NamedTuple):
 
 
 def _percent(share: Estimate) -> str:
-    return f"{100 * share.mean:.1f} ± {100 * share.half:.1f}"
+    return _figure(Estimate(100 * share.mean, 100 * share.half), 1)
+
+
+def _figure(estimate: Estimate, digits: int) -> str:
+    """One game has no interval."""
+    half = f" ± {estimate.half:.{digits}f}" if math.isfinite(estimate.half) else ""
+    return f"{estimate.mean:.{digits}f}{half}"
 
 
 def report_of(checked: Checked, train: Examples, check: Examples) -> Report:

@@ -16,8 +16,8 @@ from envs.host.core import Demonstrations
 from envs.host.env import HostEnv
 from jaxrl import cli, demonstrations
 from jaxrl.config.schema import NetworkConfig
-from jaxrl.constant_policies import all_constant, fit_weights, over_games, uniform
-from jaxrl.imitate import make_check, minibatches, shrunk
+from jaxrl.constant_policies import Prediction, all_constant, fit_weights, over_games, uniform
+from jaxrl.imitate import Report, make_check, minibatches, shrunk
 from jaxrl.metrics import read_rows
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import load_run
@@ -277,3 +277,11 @@ def test_intervals_are_over_games():
     estimate, naive = over_games(alike, game), over_games(alike, np.arange(len(alike)))
     assert estimate.mean == pytest.approx(alike.mean()) and estimate.half == pytest.approx(5 * naive.half, rel=0.02)
     assert math.isnan(over_games(np.array([1.0, np.inf]), np.array([0, 1])).half)
+
+
+def test_one_game_has_no_interval():
+    guess = Prediction("constant", np.array([0.0, 1.0]), np.array([0.7, 0.7]))
+    better = Prediction("network", np.array([1.0, 1.0]), np.array([0.2, 0.2]))
+    one, two = (Report([better, guess], np.array(games), 0.1, 1.0).text() for games in ([0, 0], [0, 1]))
+    assert "nan" not in one and "50.0 points of accuracy, 0.500 nats" in one
+    assert "50.0 ± 98.0 points of accuracy" in two
