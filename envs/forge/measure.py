@@ -6,8 +6,8 @@ this process. What is compared takes turns on the same JVMs, which have warmed u
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +20,7 @@ from envs.errors import UserError
 from envs.forge import recording
 from envs.forge.fleet import Fleet
 from envs.forge.game import ForgeGame
+from envs.forge.jvm import process_figures
 from envs.forge.profiles import PROFILES
 from envs.forge.replay import ReplayServer
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
@@ -177,22 +178,23 @@ def short_cuts(
     """
     places = [dataclasses.replace(deployment, daemons=1, stock=i == 1, port=deployment.port + i) for i in (0, 1)]
     benches = [[Bench(place, [deck]) for place in places] for deck in decks]
-    found: list[dict[str, Any]] = [{"deck": deck, "times": {}} for deck in decks]
+    found: list[dict[str, Any]] = [{"deck": deck, "times": collections.defaultdict(list)} for deck in decks]
     try:
         for number in range(rounds + 1):
             say(f"round {number} of {rounds}" if number else "warming up")
-            for pair, facts in zip(benches, found, strict=True):
-                ai = [each.against_itself(games if number else warm_up) for each in pair]
-                random = [each.random_play(games if number else warm_up) for each in pair]
-                if random[0].decisions != random[1].decisions:
-                    raise RuntimeError(f"{facts['deck']}: with short cuts other games were played: {random}")
-                if number:
-                    for name, blocks in (("ai", ai), ("random", random)):
-                        for suffix, block in zip(("", "_stock"), blocks, strict=True):
-                            facts["times"].setdefault(name + suffix, []).append(block.ms_per_game)
-                    facts["decisions_per_game"] = random[0].decisions / games
+            for (ours, stock), facts in zip(benches, found, strict=True):
+                count = games if number else warm_up
+                blocks = {"ai": ours.against_itself(count), "ai_stock": stock.against_itself(count)}
+                blocks |= {"random": ours.random_play(count), "random_stock": stock.random_play(count)}
+                if blocks["random"].decisions != blocks["random_stock"].decisions:
+                    raise RuntimeError(f"{facts['deck']}: with short cuts other games were played: {blocks}")
+                if number == 0:
+                    continue
+                facts["decisions_per_game"] = blocks["random"].decisions / count
+                for kind, block in blocks.items():
+                    facts["times"][kind].append(block.ms_per_game)
         for facts in found:
-            facts |= {name: statistics.median(times) for name, times in facts["times"].items()}
+            facts |= {kind: statistics.median(times) for kind, times in facts["times"].items()}
         return found
     finally:
         for each in benches[0]:
@@ -356,11 +358,10 @@ def _figures(link: Link, pid: int) -> dict[str, float]:
     while (line := link.receive_line(10.0).decode()) != "PONG":
         name, _, value = line.strip().partition(": ")
         found[name] = value
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return {
         "decisions": float(found["Decisions"]),
         "bytes": float(found["Bytes"]),
         "clock": time.perf_counter(),
         "own": time.process_time(),
-        "server": (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
+        "server": process_figures(pid)[0],
     }
