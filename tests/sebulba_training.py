@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from envs.host.env import HostEnv
 from jaxrl.config.schema import Config, LeagueConfig, SebulbaConfig
-from jaxrl.runs import enable_compilation_cache
 from jaxrl.sebulba.program import Sebulba, make_sebulba
 from tests.host_games import Board, HostTicTacToe, TicTacToeGame
-from tests.training import kept_cache_setting, small_config
-
-
-@contextlib.contextmanager
-def compilation_cache(folder: Path) -> Iterator[None]:
-    """Programs that are compiled a second time come from disk."""
-    with kept_cache_setting():
-        enable_compilation_cache(str(folder))
-        yield
+from tests.training import small_config
 
 
 def sebulba_config(*, league: LeagueConfig | None = None, sebulba: dict[str, Any] | None = None, **settings) -> Config:

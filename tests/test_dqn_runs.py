@@ -23,7 +23,6 @@ from jaxrl.export import load_policy
 from jaxrl.metrics import read_rows
 from tests.dqn_training import dqn_config
 from tests.nim import HostNim
-from tests.training import kept_cache_setting
 
 ROOT = Path(__file__).parent.parent
 GAMES = {"compiled": "tests.nim:Nim", "host": "tests.nim:HostNim"}
@@ -41,13 +40,6 @@ def dying(self):
 trainer.Trainer._call = dying
 sys.exit(cli.main(sys.argv[1:]))
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache_setting():
-    """Training switches jax's disk cache on; the rest of the test suite gets its own setting back."""
-    with kept_cache_setting():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from jaxrl.sebulba.actor import ActorThread
 from jaxrl.sebulba.pipeline import Pipeline
 from jaxrl.sebulba.program import Sebulba
 from jaxrl.trainer import Trainer
-from tests.sebulba_training import compilation_cache, sebulba_config, sebulba_program, threads_left
+from tests.sebulba_training import sebulba_config, sebulba_program, threads_left
 from tests.training import assert_identical
 
 ROOT = Path(__file__).parent.parent
@@ -71,8 +71,7 @@ def home(tmp_path_factory):
     }
     (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
     os.environ["TROUBLE"] = str(home / "trouble")
-    with compilation_cache(home / "cache"):
-        yield home
+    yield home
 
 
 @pytest.fixture(autouse=True)

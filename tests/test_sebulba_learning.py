@@ -14,7 +14,7 @@ from jaxrl import checkpoint, cli, runs
 from jaxrl.config.schema import Schedule
 from jaxrl.metrics import read_rows
 from tests.host_games import HostTicTacToe
-from tests.sebulba_training import compilation_cache, run, sebulba_config, sebulba_program, threads_left
+from tests.sebulba_training import run, sebulba_config, sebulba_program, threads_left
 from tests.test_learning import returns_against_random
 
 
@@ -75,8 +75,7 @@ def home(tmp_path_factory):
         "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},
     }
     (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
-    with compilation_cache(home / "cache"):
-        yield home
+    yield home
 
 
 def train(home, name: str, *overrides: str) -> int:

@@ -17,18 +17,11 @@ from jaxrl.program import make_program
 from jaxrl.sebulba.program import Sebulba
 from tests.games import TicTacToe
 from tests.host_games import HostTicTacToe
-from tests.sebulba_training import Slow, compilation_cache, run, sebulba_config, sebulba_program, threads_left
+from tests.sebulba_training import Slow, run, sebulba_config, sebulba_program, threads_left
 from tests.training import assert_identical
 
 # Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt anew.
 LEAGUE = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=2, snapshot_every=1, half_life=50.0)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory):
-    """Most programs here differ in nothing that is compiled."""
-    with compilation_cache(tmp_path_factory.mktemp("cache")):
-        yield
 
 
 @pytest.fixture(autouse=True)

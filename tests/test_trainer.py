@@ -17,7 +17,6 @@ import yaml
 from envs.errors import UserError
 from jaxrl import cli, runs, trainer
 from jaxrl.metrics import read_rows
-from tests.training import kept_cache_setting
 
 ROOT = Path(__file__).parent.parent
 UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
@@ -36,16 +35,9 @@ sys.exit(cli.main(sys.argv[1:]))
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache_setting():
-    """Training switches jax's disk cache on; the rest of the test suite gets its own setting back."""
-    with kept_cache_setting():
-        yield
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A folder with a tiny configuration and a compilation cache that all tests here share."""
+    """A folder with a tiny configuration that all tests here share."""
     home = tmp_path_factory.mktemp("runs")
     tree = {
         "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},

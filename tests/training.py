@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -54,20 +52,6 @@ def compiled_network(config: NetworkConfig, env: Env, dqn: DQNConfig | None = No
     """`make_network` with compiled functions, for tests that call them by themselves."""
     network = make_network(config, env, dqn)
     return network._replace(encode=jax.jit(network.encode), apply=jax.jit(network.apply))
-
-
-@contextlib.contextmanager
-def kept_cache_setting() -> Iterator[None]:
-    """Training switches jax's disk cache on; afterwards the rest of the test suite has its own setting back."""
-    names = (
-        "jax_compilation_cache_dir",
-        "jax_persistent_cache_min_compile_time_secs",
-        "jax_persistent_cache_min_entry_size_bytes",
-    )
-    before = {name: getattr(jax.config, name) for name in names}
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
 
 
 _programs: dict[Any, Anakin] = {}
