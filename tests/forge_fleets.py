@@ -14,16 +14,18 @@ from envs.forge.fleet import Fleet
 from envs.forge.settings import Deployment
 from tests.forge_fake import DECISIONS, fake_home, fake_java
 
-# A process with a fleet of its own, which prints its daemons' process numbers. Arguments: home, java, port, [end].
+# A process with a fleet of its own: it leases all its daemons, prints their process numbers in a line and their ports
+# in the next, and waits for a line of input. Arguments: home, java, port, number of daemons.
 PARENT = """
-import sys, time
+import sys
 from envs.forge.fleet import Fleet
 from envs.forge.settings import Deployment
-fleet = Fleet.shared(Deployment(home=sys.argv[1], java=sys.argv[2], daemons=2, port=int(sys.argv[3])))
-leases = fleet.lease(20), fleet.lease(20)
-print(*[each.pid for each in fleet.daemons], flush=True)
-if len(sys.argv) == 4:
-    time.sleep(60)
+home, java, port, daemons = sys.argv[1:]
+fleet = Fleet.shared(Deployment(home=home, java=java, daemons=int(daemons), port=int(port)))
+leases = [fleet.lease(300) for _ in fleet.daemons]
+print(*[each.pid for each in fleet.daemons])
+print(*[each.port for each in fleet.daemons], flush=True)
+sys.stdin.readline()
 """
 
 

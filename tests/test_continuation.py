@@ -15,9 +15,7 @@ from jaxrl import checkpoint, cli, runs
 from jaxrl import config as configs
 from jaxrl.metrics import Window, read_rows
 from jaxrl.trainer import Trainer
-from tests.test_trainer import assert_same, cache_setting
-
-assert cache_setting  # a fixture: the disk cache is switched off again after these tests
+from tests.test_trainer import assert_same
 
 BATCH = 8 * 4  # steps per update of the first run
 

@@ -112,14 +112,10 @@ def test_two_learners_on_the_engine(engine):
 
 
 def test_a_second_learner_takes_other_ports_and_neither_outlives_its_process(engine, tmp_path):
-    arguments = [os.environ["FORGE_HOME"], "", str(PORT)]
-    program = PARENT.replace("daemons=2", "daemons=1").replace("fleet.lease(20), fleet.lease(20)", "fleet.lease(300)")
-    program += "\nprint(fleet.daemons[0].port, flush=True)\ntime.sleep(300)\n"
-    program = program.replace("if len(sys.argv) == 4:\n    time.sleep(60)\n", "")
+    command = [sys.executable, "-c", PARENT, os.environ["FORGE_HOME"], "", str(PORT), "1"]
     with (tmp_path / "errors").open("wb") as errors:
-        parent = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, stderr=errors, cwd=ROOT, text=True
-        )
+        pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+        parent = subprocess.Popen(command, **pipes, stderr=errors, cwd=ROOT, text=True)
     pid, port = int(parent.stdout.readline()), int(parent.stdout.readline())
     assert alive(pid) and port == PORT + 1
     parent.kill()

@@ -365,23 +365,6 @@ def test_buffers_belong_to_the_caller():
     assert storage.length[:, 0].tolist() == [0, 0, 1]
 
 
-def test_a_million_steps_a_second_through_the_bridge():
-    engine = NoopEngine(1024)
-    rates = []
-    with HostPool(engine, timed=False) as pool:
-        out = make_buffers(engine, 1024)
-        pool.start(out)
-        actions = np.zeros(1024, np.int32)
-        for _ in range(10):
-            start = time.perf_counter()
-            for _ in range(50):
-                pool.send(actions, out)
-                pool.recv()
-            rates.append(50 * 1024 / (time.perf_counter() - start))
-        assert pool.busy_ns.sum() > 0 and pool.counters["step"] == (0, 0)
-    assert max(rates) >= 1e6
-
-
 def test_counters_of_the_parts():
     engine = TicTacToeGame().engine(16, 0)
     with HostPool(engine, controllers=[[-1, 0]] * 16, timed=True, threads=2) as pool:

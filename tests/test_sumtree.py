@@ -1,9 +1,6 @@
-"""The sum-tree against a plain Python one, its distribution, and its speed."""
+"""The sum-tree against a plain Python one, and its distribution."""
 
 from __future__ import annotations
-
-import time
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -155,35 +152,3 @@ def test_mistakes_change_nothing() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         SumTree(0)
     np.testing.assert_array_equal(tree.priorities(), floats(1, 0, 0, 0))
-
-
-def fastest(call: Callable[[], object], repeats: int) -> float:
-    """The shortest of some times in seconds: what else runs on the machine only makes it longer."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-REFERENCE = {"push": 38e-6, "sample": 4.3e-3, "update": 14.5e-3}  # seconds, of a public Python sum-tree with 384 each
-
-
-def test_fifty_times_faster_than_the_python_reference() -> None:
-    capacity, batch = 100_000, 384
-    random = np.random.default_rng(2)
-    tree = SumTree(capacity)
-    tree.load(random.random(capacity).astype(np.float32))
-    where = [random.integers(0, capacity, batch).astype(np.int32) for _ in range(100)]
-    values = [random.random(batch).astype(np.float32) for _ in range(99)]  # another number: nothing repeats
-    in_order = [(np.arange(batch, dtype=np.int32) + 1000 * i) % capacity for i in range(100)]
-    found, theirs = np.empty(batch, np.int32), np.empty(batch, np.float32)
-    turns = iter(range(10_000))
-    measured = {
-        "push": fastest(lambda: tree.set(in_order[(i := next(turns)) % 100], values[i % 99]), 50) / batch,
-        "sample": fastest(lambda: tree.sample(1, next(turns), found, theirs), 50),
-        "update": fastest(lambda: tree.set(where[(i := next(turns)) % 100], values[i % 99]), 50),
-    }
-    for name, seconds in measured.items():
-        assert 50 * seconds < REFERENCE[name], name
