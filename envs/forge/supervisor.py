@@ -10,9 +10,7 @@ import atexit
 import contextlib
 import logging
 import os
-import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Iterable
@@ -22,6 +20,7 @@ from envs.errors import UserError
 from envs.forge.daemon import DOWN, FREE, GONE, SUSPECT, Daemon, FleetError, RemoteDaemon, backoff, who_listens
 from envs.forge.find import find_decks, find_forge, find_java
 from envs.forge.jvm import Launch, LocalDaemon
+from envs.forge.scratch import Scratch
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, cores
 
 LOG = logging.getLogger("jaxrl.forge")
@@ -51,7 +50,7 @@ class Supervisor:
         self._wake = threading.Event()
         self._threads: list[threading.Thread] = []
         self._began, self._process = 0.0, os.getpid()
-        self._private: Path | None = None
+        self._scratch: Scratch | None = None
         self.daemons: list[Daemon] = self._remote() if deployment.remote else self._local()
         _OPEN.append(self)
 
@@ -66,9 +65,10 @@ class Supervisor:
         if memory is not None and wanted > memory:
             LOG.warning("%d Forge daemons may take %d MiB of memory, and %d are free", count, wanted, memory)
         decks, logs = find_decks(deployment.decks), _log_folder(deployment.log_dir)
-        self._private = Path(tempfile.mkdtemp(prefix="jaxrl-forge-"))
-        launch = Launch(java, forge, deployment.profile, deployment.heap_mb, decks, deployment.stock, self._private)
-        return [LocalDaemon(i, launch, logs or self._private, deployment.start_timeout) for i in range(count)]
+        self._scratch = Scratch()
+        private = self._scratch.path
+        launch = Launch(java, forge, deployment.profile, deployment.heap_mb, decks, deployment.stock, private)
+        return [LocalDaemon(i, launch, logs or private, deployment.start_timeout) for i in range(count)]
 
     @property
     def capacity(self) -> int:
@@ -277,8 +277,8 @@ class Supervisor:
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(STOP_SECONDS)
-        if self._private is not None:
-            shutil.rmtree(self._private, ignore_errors=True)
+        if self._scratch is not None:
+            self._scratch.close()
         with contextlib.suppress(ValueError):
             _OPEN.remove(self)
 
