@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 
 import pytest
 
@@ -127,22 +126,6 @@ def test_hash_and_unescape():
             assert value == text and number == hash_text(text.encode()) and none == hash_text(b"")
             assert (empty, truth, untrue) == (b"", True, False)
             assert cut == text.encode()[:room].decode(errors="ignore").encode(), "whole characters"
-
-
-# ---- speed ----------------------------------------------------------------------------------------------------------
-
-
-def test_parsing_is_three_times_faster_than_python():
-    """And at least 200 MB/s; the best of some short measurements in processor time: other programs are running too."""
-    lines = decisions(50)
-    ours = theirs = 0.0
-    for _ in range(5):
-        ours = max(ours, measure_parse(lines, 0.05))
-        begin = time.thread_time()
-        for line in lines:
-            json.loads(line)
-        theirs = max(theirs, sum(map(len, lines)) / 1e6 / (time.thread_time() - begin))
-    assert ours > 200 and ours > 3 * theirs, f"{ours:.0f} MB/s, Python {theirs:.0f} MB/s"
 
 
 def test_only_json_is_measured():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import time
 
 import pytest
 
@@ -62,20 +61,15 @@ def test_messages_of_a_training_are_logged(tmp_path):
     assert "info jaxrl" in (tmp_path / logs.FILE).read_text() and "update 5: saved" in (tmp_path / "screen").read_text()
 
 
-def test_events_that_are_off_are_not_formatted_and_cost_little(tmp_path):
+def test_events_that_are_off_are_not_formatted(tmp_path):
     class Costly:
         def __str__(self) -> str:
             raise AssertionError("formatted")
 
     log, what = logging.getLogger("jaxrl.part"), Costly()
     with logs.to_run("info", tmp_path):
-        times = []
-        for _ in range(20):
-            start = time.perf_counter_ns()
-            for _ in range(500):
-                log.debug("%s", what)
-            times.append((time.perf_counter_ns() - start) / 500)
-    assert min(times) < 2000 and (tmp_path / logs.FILE).read_text() == ""
+        log.debug("%s", what)
+    assert (tmp_path / logs.FILE).read_text() == ""
 
 
 def test_the_level_is_a_key():

@@ -97,8 +97,7 @@ SEATS = "[{weight: 1, learners: 1, bots: [random, highest]}, {weight: 2, learner
     "name, overrides",
     [
         ("one", ["train.evaluate_every=4"]),
-        ("seeds", ["run.seeds=2"]),
-        ("bots", [f"seats={SEATS}"]),
+        ("seeds", ["run.seeds=2", f"seats={SEATS}"]),
         ("league", [f"league={LEAGUE}"]),
     ],
 )

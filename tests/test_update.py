@@ -74,7 +74,8 @@ def test_gradient_norm_is_clipped_and_reported() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100, 1024, 5000])
 def test_permutations(size: int) -> None:
-    first, second = (np.asarray(update.permutation(jax.random.key(key), size)) for key in (0, 1))
+    permutation = jax.jit(update.permutation, static_argnums=1)
+    first, second = (np.asarray(permutation(jax.random.key(key), size)) for key in (0, 1))
     np.testing.assert_array_equal(np.sort(first), np.arange(size))
     assert size < 100 or np.mean(first == second) < 0.1
 
@@ -82,7 +83,8 @@ def test_permutations(size: int) -> None:
 def test_every_decision_is_used_once_per_epoch_and_groups_contribute_equally() -> None:
     shape = update.UpdateShape(3, 4, 2, groups=2, normalize_advantage=True, axis_name=None)
     steps, lanes = 8, 6
-    indices = np.asarray(update.shuffled_indices(jax.random.split(jax.random.key(0), 2), steps, lanes, shape))
+    shuffled = jax.jit(lambda key: update.shuffled_indices(jax.random.split(key, 2), steps, lanes, shape))
+    indices = np.asarray(shuffled(jax.random.key(0)))
     assert indices.shape == (12, 2, 6)
     for epoch in indices.reshape(3, -1):
         np.testing.assert_array_equal(np.sort(epoch), np.arange(steps * lanes))
@@ -128,6 +130,11 @@ def test_replayed_log_ratio_is_zero_before_the_first_update() -> None:
     assert metrics["train/approx_kl"] == 0.0 and metrics["train/clip_fraction"] == 0.0
 
 
+def gradient_function(network, coefs):
+    """(parameters, batch) -> gradient of the loss and its sums."""
+    return jax.jit(jax.grad(lambda params, batch: ppo_loss(params, batch, network, coefs), has_aux=True))
+
+
 def test_only_weighted_decisions_move_the_parameters() -> None:
     """Bots' decisions and unknown returns have weight 0; changing what is stored with them changes nothing."""
     network = make_network(NetworkConfig(hidden=(16,)), TicTacToe())
@@ -146,8 +153,9 @@ def test_only_weighted_decisions_move_the_parameters() -> None:
     noise = jnp.where(batch.weight > 0, 0.0, 100.0)
     other = batch._replace(advantage=batch.advantage + noise, target=batch.target - noise)
     coefs = LossCoefs(*map(jnp.float32, (0.2, 0.2, 0.5, 0.01)))
-    gradient, sums = jax.grad(ppo_loss, has_aux=True)(params, batch, network, coefs)
-    assert_identical(jax.grad(ppo_loss, has_aux=True)(params, other, network, coefs)[0], gradient)
+    gradient_of = gradient_function(network, coefs)
+    gradient, sums = gradient_of(params, batch)
+    assert_identical(gradient_of(params, other)[0], gradient)
     assert sums.weight == 5.0
     assert any(np.any(leaf) for leaf in jax.tree.leaves(gradient))
 
@@ -157,10 +165,11 @@ def test_dropout_keys_belong_to_decisions() -> None:
     group_keys = jax.random.split(prng.fast_key(0), 2)
     both = update.UpdateShape(3, 4, 1, groups=2, normalize_advantage=True, axis_name=None)
     rows = jnp.arange(8 * 6)  # 8 steps of 6 lanes: lanes 0-2 are the first group, 3-5 the second
-    keys = {e: jax.random.key_data(update.dropout_keys(group_keys, 6, both, e, rows)) for e in range(3)}
+    keys_of = jax.jit(update.dropout_keys, static_argnums=(1, 2))
+    keys = {e: jax.random.key_data(keys_of(group_keys, 6, both, e, rows)) for e in range(3)}
     assert len(np.unique(np.concatenate(list(keys.values())), axis=0)) == 3 * 48
     one = dataclasses.replace(both, groups=1)
-    alone = update.dropout_keys(group_keys[1:], 3, one, 2, jnp.arange(8 * 3))
+    alone = keys_of(group_keys[1:], 3, one, 2, jnp.arange(8 * 3))
     np.testing.assert_array_equal(jax.random.key_data(alone), keys[2].reshape(8, 6, 2)[:, 3:].reshape(-1, 2))
 
 
@@ -216,7 +225,7 @@ def test_a_bots_all_but_impossible_action_does_not_poison_the_loss() -> None:
         weight=two,
     )
     coefs = LossCoefs(*jnp.array([0.2, 0.2, 0.5, 0.01]))
-    gradient, sums = jax.grad(ppo_loss, has_aux=True)(params, batch, network, coefs)
+    gradient, sums = gradient_function(network, coefs)(params, batch)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((gradient, sums)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -196,21 +196,23 @@ def batch_size(tree: PyTree) -> int:
     return jax.tree.leaves(tree)[0].shape[0]
 
 
-@jax.jit  # here and below: one program instead of one for each shape of a leaf
 def take(tree: PyTree, index: Any) -> PyTree:
-    """Elements of a batch: i32[N], one of them i32[], or a pair of such numbers for the first two axes."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)
+    """Elements of a batch: i32[N], one of them i32[], or a pair of such numbers for the first two axes.
+
+    By NumPy, as all that rearranges batches here: a jax program would be compiled for each game and each size.
+    """
+    return from_numpy(jax.tree.map(lambda leaf: leaf[index], to_numpy(tree)), tree)
 
 
-@partial(jax.jit, static_argnums=1)
 def concatenated(trees: list[PyTree], count: int) -> PyTree:
     """The first `count` elements of several batches."""
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:count], *trees)
+    joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *map(to_numpy, trees))
+    return from_numpy(joined, trees[0])
 
 
 def item(tree: PyTree, index: int) -> PyTree:
     """One element of a batch."""
-    return take(tree, np.int32(index))
+    return take(tree, index)
 
 
 def mask_value(mask: np.ndarray, action: np.ndarray, delegated: int = 0) -> np.ndarray:

@@ -130,7 +130,8 @@ def _parsing(measure: Any, config: Config, name: str, effort: Effort, args: argp
     """What the parser does with recorded lines."""
     facts = measure.parsing(measure.recordings(args.recordings or []), effort.seconds)
     text = f"{facts['mb_per_second']:.0f} MB/s on one core: {facts['lines']} lines of {facts['mean_bytes']:.0f} bytes"
-    return facts, text
+    ratio = facts["mb_per_second"] / facts["python_mb_per_second"]
+    return facts, f"{text}; {ratio:.1f} times as fast as Python's json"
 
 
 def _decisions(measure: Any, config: Config, name: str, effort: Effort, args: argparse.Namespace) -> Found:
