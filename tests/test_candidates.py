@@ -60,7 +60,12 @@ def questions(count: int) -> tuple[jax.Array, jax.Array]:
 
 @pytest.mark.parametrize(
     ("config", "dqn"),
-    [(CONFIG, dqn) for dqn in HEADS.values()] + [(DEEP, None), (BFLOAT16, None), (BFLOAT16, HEADS["dueling"])],
+    [
+        *(pytest.param(CONFIG, dqn, id=f"small-{name}") for name, dqn in HEADS.items()),
+        pytest.param(DEEP, None, id="deep-policy"),
+        pytest.param(BFLOAT16, None, id="bfloat16-policy"),
+        pytest.param(BFLOAT16, HEADS["dueling"], id="bfloat16-dueling"),
+    ],
 )
 def test_outputs_are_float32_and_masked(config, dqn):
     network = compiled_network(config, Market(), dqn)

@@ -365,6 +365,16 @@ def test_buffers_belong_to_the_caller():
     assert storage.length[:, 0].tolist() == [0, 0, 1]
 
 
+def test_parts_that_are_not_timed_are_not_counted():
+    engine = NoopEngine(64)
+    with HostPool(engine, timed=False) as pool:
+        out = make_buffers(engine, 64)
+        pool.start(out)
+        pool.send(np.zeros(64, np.int32), out)
+        pool.recv()
+        assert pool.busy_ns.sum() > 0 and pool.counters["step"] == (0, 0)
+
+
 def test_counters_of_the_parts():
     engine = TicTacToeGame().engine(16, 0)
     with HostPool(engine, controllers=[[-1, 0]] * 16, timed=True, threads=2) as pool:

@@ -71,7 +71,7 @@ def home(tmp_path_factory):
     }
     (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
     os.environ["TROUBLE"] = str(home / "trouble")
-    yield home
+    return home
 
 
 @pytest.fixture(autouse=True)

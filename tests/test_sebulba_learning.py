@@ -75,7 +75,7 @@ def home(tmp_path_factory):
         "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},
     }
     (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
-    yield home
+    return home
 
 
 def train(home, name: str, *overrides: str) -> int:

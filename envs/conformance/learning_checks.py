@@ -20,7 +20,6 @@ from envs.conformance.probe import (
     batch_size,
     difference,
     distinct,
-    from_numpy,
     is_over,
     item,
     require,
@@ -105,8 +104,7 @@ def _last_running(probe: Probe) -> LastStep:
     if len(index) == 0:
         raise NotApplicable("no random game ended")
     at = (index[:, 0], index[:, 1])
-    state = from_numpy(jax.tree.map(lambda leaf: leaf[at], trace.states), probe.first)
-    return LastStep(state, jnp.asarray(trace.actions[at]))
+    return LastStep(probe.recorded(at), jnp.asarray(trace.actions[at]))
 
 
 def duplicate_deals(probe: Probe) -> str:

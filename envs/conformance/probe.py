@@ -159,11 +159,11 @@ class Probe:
             over = np.asarray(final.over)
             if over.any():
                 ended += int(over.sum())
-                found.append(jax.tree.map(lambda leaf, over=over: leaf[over], to_numpy(state)))
+                found.append(take(state, over))
             if ended >= ENOUGH_RESETS:
                 break
         require(ended > 0, f"no game ended within {steps} steps of {self.games} auto-reset lanes")
-        return from_numpy(jax.tree.map(lambda *leaves: np.concatenate(leaves), *found), self.first)
+        return concatenated(found, ended)
 
     def running(self, count: int) -> State:
         """`count` states (fewer if there are fewer) of running games, from all over the random games."""
@@ -180,7 +180,11 @@ class Probe:
     def _pick(self, where: np.ndarray, count: int) -> State:
         index = np.argwhere(where)
         index = index[np.sort(self.rng.permutation(len(index))[:count])]
-        return from_numpy(jax.tree.map(lambda leaf: leaf[index[:, 0], index[:, 1]], self.trace.states), self.first)
+        return self.recorded((index[:, 0], index[:, 1]))
+
+    def recorded(self, at: tuple[np.ndarray, np.ndarray]) -> State:
+        """States [N] of the random games, by their steps i32[N] and games i32[N]."""
+        return from_numpy(jax.tree.map(lambda leaf: leaf[at], self.trace.states), self.first)
 
 
 # ---- arrays ---------------------------------------------------------------------------------------------------------
@@ -197,7 +201,7 @@ def batch_size(tree: PyTree) -> int:
 
 
 def take(tree: PyTree, index: Any) -> PyTree:
-    """Elements of a batch: i32[N], one of them i32[], or a pair of such numbers for the first two axes.
+    """Elements of a batch: i32[N] or bool[B], one of them i32[], or a pair of i32[N] for the first two axes.
 
     By NumPy, as all that rearranges batches here: a jax program would be compiled for each game and each size.
     """

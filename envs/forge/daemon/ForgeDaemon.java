@@ -352,11 +352,13 @@ public final class ForgeDaemon {
             }
         }
 
-        /** The first public method of that name with so many parameters (null: none). */
-        static Method method(Class<?> owner, String name, int parameters) {
-            for (Method method : owner.getMethods()) {
-                if (method.getName().equals(name) && method.getParameterCount() == parameters) {
-                    return method;
+        /** The first public method of that name with so many parameters, or else with as many as follow (null: none). */
+        static Method method(Class<?> owner, String name, int... parameters) {
+            for (int count : parameters) {
+                for (Method method : owner.getMethods()) {
+                    if (method.getName().equals(name) && method.getParameterCount() == count) {
+                        return method;
+                    }
                 }
             }
             return null;
@@ -1709,11 +1711,9 @@ public final class ForgeDaemon {
 
     /** Which actions a player can really take now, and how an action is carried out. */
     private static final class Moves {
-        private static final Method ADDITIONAL = costMethod();
+        private static final Method ADDITIONAL = Reflect.method(CostPayment.class, "canPayAdditionalCosts", 2, 3);
         /** handlePlayingSpellAbility(player, ability, game, targets), later without the game. */
-        private static final Method PLAY = Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 4) != null
-                ? Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 4)
-                : Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 3);
+        private static final Method PLAY = Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 4, 3);
         private static final Method NO_STACK = Reflect.method(ComputerUtil.class, "playNoStack", 4);
         static final Method FOR_FREE = Reflect.method(ComputerUtil.class, "playSpellAbilityForFree", 2);
         static final Method WITHOUT_MANA = Reflect.method(ComputerUtil.class, "playSpellAbilityWithoutPayingManaCost", 3);
@@ -1724,11 +1724,6 @@ public final class ForgeDaemon {
         private static final int MOST_X = 60;
 
         private Moves() {}
-
-        private static Method costMethod() {
-            Method two = Reflect.method(CostPayment.class, "canPayAdditionalCosts", 2);
-            return two != null ? two : Reflect.method(CostPayment.class, "canPayAdditionalCosts", 3);
-        }
 
         static List<SpellAbility> legal(Player player, Facts facts) {
             List<SpellAbility> result = new ArrayList<>();
@@ -1843,9 +1838,7 @@ public final class ForgeDaemon {
             return result;
         }
 
-        private static final Method SPELL_OF = Reflect.method(SpellAbilityStackInstance.class, "getSpellAbility", 1) != null
-                ? Reflect.method(SpellAbilityStackInstance.class, "getSpellAbility", 1)
-                : Reflect.method(SpellAbilityStackInstance.class, "getSpellAbility", 0);
+        private static final Method SPELL_OF = Reflect.method(SpellAbilityStackInstance.class, "getSpellAbility", 1, 0);
 
         static SpellAbility spellOf(SpellAbilityStackInstance item) {
             return (SpellAbility) (SPELL_OF.getParameterCount() == 1 ? Reflect.call(SPELL_OF, item, false)
@@ -4123,15 +4116,16 @@ public final class ForgeDaemon {
             }
             Map<Byte, Object> constants = new HashMap<>();
             for (Object constant : method.getReturnType() == byte.class ? new Object[0] : method.getReturnType().getEnumConstants()) {
-                constants.put((Byte) Reflect.call(Reflect.method(constant.getClass(), "getColorMask", 0), constant), constant);
+                constants.put(colorMask(constant), constant);
             }
             byte chosen = color(argument(given, String.class), source, argument(given, ColorSet.class),
-                    method.getName().endsWith("Colorless"), () -> {
-                        Object choice = ai.get();
-                        return choice instanceof Byte ? (Byte) choice
-                                : (Byte) Reflect.call(Reflect.method(choice.getClass(), "getColorMask", 0), choice);
-                    });
+                    method.getName().endsWith("Colorless"), () -> colorMask(ai.get()));
             return constants.isEmpty() ? chosen : constants.get(chosen);
+        }
+
+        private static Byte colorMask(Object color) {
+            return color instanceof Byte ? (Byte) color
+                    : (Byte) Reflect.call(Reflect.method(color.getClass(), "getColorMask", 0), color);
         }
 
         /** Several colours: their names, or a set of them. */
@@ -4143,11 +4137,14 @@ public final class ForgeDaemon {
             List<String> chosen = set("choose_mode", argument(given, SpellAbility.class), json -> json.put("message",
                     oneLine(argument(given, String.class))).put("repeat", false), options, argument(given, Integer.class),
                     argument(given, Integer.class, 1), texts(text -> text), mine);
+            if (!set) {
+                return chosen;
+            }
             int mask = 0;
             for (int i = 0; i < 5; i++) {
                 mask |= chosen.contains(MagicColor.toLongString((byte) (1 << i))) ? 1 << i : 0;
             }
-            return set ? ColorSet.fromMask(mask) : chosen;
+            return ColorSet.fromMask(mask);
         }
 
         private static List<String> colorNames(ColorSet colors) {
@@ -4293,8 +4290,7 @@ public final class ForgeDaemon {
         }
 
         private static boolean understood(Method method, Object[] question) {
-            MethodType type = method.getReturnType() == void.class ? MethodType.methodType(Void.class, method.getParameterTypes()).wrap()
-                    : MethodType.methodType(method.getReturnType(), method.getParameterTypes()).wrap();
+            MethodType type = MethodType.methodType(method.getReturnType(), method.getParameterTypes()).wrap();
             List<Class<?>> parameters = new ArrayList<>(type.parameterList());
             for (int i = 2; i < question.length; i++) {
                 Class<?> wanted = (Class<?>) question[i];
