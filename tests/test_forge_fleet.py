@@ -75,7 +75,7 @@ def test_an_idle_game_gives_way_to_one_that_has_waited(forge):
     old.leave(), time.sleep(0.01), new.leave()
     started = time.monotonic()
     third = fleet.lease(5)
-    assert 0.19 < time.monotonic() - started < 5.0
+    assert 0.19 < time.monotonic() - started < 2.0
     assert third.daemon is old.daemon and not old.enter() and old.link.closed
     assert fleet.counters()["evictions"] == 1
     begin(third), play(third)

@@ -57,7 +57,7 @@ def test_no_jvm_outlives_its_parent(tmp_path, how):
         started = time.monotonic()
         parent.send_signal(how)
         parent.wait(10)
-        assert time.monotonic() - started < 5.0  # nothing holds a signal up
+        assert time.monotonic() - started < 1.0  # nothing holds a signal up
     output = parent.communicate("\n" if how is None else None, timeout=10)
     assert parent.returncode == (-how if how else 0), output
     until(lambda: not any(map(alive, pids)), "the daemons have ended")
@@ -92,7 +92,7 @@ def test_a_fleet_costs_next_to_nothing_while_it_waits(forge):
     until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
     before = time.process_time()
     time.sleep(1.0)
-    assert time.process_time() - before < 0.1
+    assert time.process_time() - before < 0.02
 
 
 # ---- settings -----------------------------------------------------------------------------------------------------

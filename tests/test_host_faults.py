@@ -152,13 +152,13 @@ def test_a_hung_engine_is_named_and_left_behind():
         pool.send(np.zeros(4, np.int32), out)
         with pytest.raises(HungEngine, match="game 2: has not answered for 0.4 s") as caught:
             pool.recv()
-        assert caught.value.game == 2 and 0.4 <= time.monotonic() - start < 10.0
+        assert caught.value.game == 2 and 0.4 <= time.monotonic() - start < 2.0
         with pytest.raises(EngineError, match="failed before"):
             pool.send(np.zeros(4, np.int32), out)
         start = time.monotonic()
         with pytest.warns(RuntimeWarning, match="game 2 does not return: engine . cannot be ended"):
             pool.close()
-        assert time.monotonic() - start < 10.0
+        assert time.monotonic() - start < 4.0
         assert len(engine_threads()) == 1
         pool.close()  # a second call has nothing left to do
     finally:
@@ -200,7 +200,7 @@ import os, signal, threading, time, numpy as np
 from tests.host_games import TicTacToeGame
 from envs.host.bridge import HostPool
 from envs.host.core import make_buffers
-engine = TicTacToeGame(fault=lambda board, action: time.sleep(4)).engine(1, 0)
+engine = TicTacToeGame(fault=lambda board, action: time.sleep(2)).engine(1, 0)
 with HostPool(engine) as pool:
     out = make_buffers(engine, 1)
     pool.start(out)
@@ -211,7 +211,7 @@ with HostPool(engine) as pool:
     try:
         pool.recv()
     except KeyboardInterrupt:
-        print("stopped", time.monotonic() - start < 3.0)
+        print("stopped", time.monotonic() - start < 1.0)
 """
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=25, check=False)
     assert (done.returncode, done.stdout) == (0, "stopped True\n"), done.stderr
