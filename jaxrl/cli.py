@@ -33,26 +33,24 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "train": Command("jaxrl.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", True),
-    "resume": Command("jaxrl.trainer", "resume", "continue a run exactly where it stopped", True),
-    "evaluate": Command("jaxrl.evaluate", "", "play a run against every bot, or against another run"),
-    "tournament": Command("jaxrl.league.tournament", "", "play a round robin: win matrix, ratings, heat map"),
-    "exploit": Command(
-        "jaxrl.league.exploitability", "", "train best responses to a run: approximate exploitability", True
-    ),
-    "distill": Command("jaxrl.distill", "", "teach a run's network what a search finds"),
-    "imitate": Command("jaxrl.imitate", "", "teach a network to play as in recorded games"),
-    "play": Command("jaxrl.play", "", "sit at the table with a trained agent"),
-    "film": Command("jaxrl.film", "", "write a game as an animated picture"),
+    "train": Command("jaxrl.training.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", True),
+    "resume": Command("jaxrl.training.trainer", "resume", "continue a run exactly where it stopped", True),
+    "evaluate": Command("jaxrl.matches.evaluate", "", "play a run against every bot, or against another run"),
+    "tournament": Command("jaxrl.matches.tournament", "", "play a round robin: win matrix, ratings, heat map"),
+    "exploit": Command("jaxrl.commands.exploit", "", "train best responses to a run: approximate exploitability", True),
+    "distill": Command("jaxrl.commands.distill", "", "teach a run's network what a search finds"),
+    "imitate": Command("jaxrl.commands.imitate", "", "teach a network to play as in recorded games"),
+    "play": Command("jaxrl.commands.play", "", "sit at the table with a trained agent"),
+    "film": Command("jaxrl.commands.film", "", "write a game as an animated picture"),
     "export": Command("jaxrl.export", "", "write a policy file for inference"),
     "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
     "verify": Command("", "", "replay recorded games against the rules"),
     "forge": Command("", "", "record, read and replay games of Forge (Magic)"),
     "benchmark": Command("jaxrl.benchmark", "", "measure environment and training speed", True),
-    "compare": Command("jaxrl.compare_runs", "", "quality gate: is run B faster than run A, and as strong?"),
-    "diagnose": Command("jaxrl.diagnose", "", "report where the time goes on this machine", True),
+    "compare": Command("jaxrl.commands.compare", "", "quality gate: is run B faster than run A, and as strong?"),
+    "diagnose": Command("jaxrl.commands.diagnose", "", "report where the time goes on this machine", True),
     "config": Command(
-        "jaxrl.config.describe", "", "explain every configuration key, or print a resolved configuration"
+        "jaxrl.commands.config", "", "explain every configuration key, or print a resolved configuration"
     ),
 }
 

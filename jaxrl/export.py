@@ -27,7 +27,7 @@ from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.networks.factory import network_of
-from jaxrl.runs import TrainedRun, load_run, make_evaluation_env
+from jaxrl.runs.directory import TrainedRun, load_run, make_evaluation_env
 
 _MAGIC = b"jaxrl policy 1\n"
 

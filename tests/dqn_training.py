@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.core import Env
+from jaxrl.algorithms.dqn.program import make_dqn
 from jaxrl.config.schema import (
     Config,
     DQNConfig,
@@ -20,9 +21,8 @@ from jaxrl.config.schema import (
     SebulbaConfig,
     TrainConfig,
 )
-from jaxrl.dqn.program import make_dqn
 from jaxrl.networks.factory import network_of
-from jaxrl.program import Program
+from jaxrl.training.program import Program
 
 
 def dqn_config(
@@ -34,12 +34,12 @@ def dqn_config(
     calls: int = 2,
     seeds: int = 1,
     sebulba: SebulbaConfig | None = None,
+    num_envs: int = 16,
+    num_steps: int = 8,
     **dqn: Any,
 ) -> Config:
     """A configuration that compiles in seconds; keyword arguments beyond the named ones are keys of `dqn`."""
     defaults: dict[str, Any] = {
-        "num_envs": 16,
-        "num_steps": 8,
         "updates": 4,
         "batch": 32,
         "capacity": 2048,
@@ -48,7 +48,7 @@ def dqn_config(
         "learning_rate": Schedule("constant", 1e-3),
     }
     settings = DQNConfig(**(defaults | dqn))
-    steps = settings.num_envs * settings.num_steps * updates * calls
+    steps = num_envs * num_steps * updates * calls
     return Config(
         run=RunConfig(seeds=seeds),
         seats=seats,
@@ -56,7 +56,9 @@ def dqn_config(
         network=NetworkConfig(hidden=hidden),
         dqn=settings,
         sebulba=sebulba or SebulbaConfig(threads=1),
-        train=TrainConfig(algorithm="dqn", total_steps=steps, updates_per_call=updates),
+        train=TrainConfig(
+            algorithm="dqn", num_envs=num_envs, num_steps=num_steps, total_steps=steps, updates_per_call=updates
+        ),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from envs.host.env import HostEnv
 from jaxrl.config.schema import Config, LeagueConfig, SebulbaConfig
-from jaxrl.sebulba.program import Sebulba, make_sebulba
+from jaxrl.training.sebulba.program import Sebulba, make_sebulba
 from tests.host_games import Board, HostTicTacToe, TicTacToeGame
 from tests.training import small_config
 

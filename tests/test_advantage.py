@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.ppo.advantage import Steps, Trajectory, gae, vtrace
+from jaxrl.algorithms.advantage import Steps, Trajectory, gae, vtrace
 
 
 def oracle(trajectory: Trajectory, gamma: float, gae_lambda: float) -> tuple[np.ndarray, np.ndarray]:

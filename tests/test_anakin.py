@@ -9,9 +9,9 @@ import pytest
 
 from envs import prng
 from envs.errors import UserError
-from jaxrl import rollout
-from jaxrl.anakin import make_anakin
 from jaxrl.config.schema import SeatMix
+from jaxrl.training import rollout
+from jaxrl.training.anakin import make_anakin
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 from tests.training import assert_close, assert_identical, on_devices, on_host, program, small_config, train
 

@@ -16,7 +16,7 @@ NAMES = ("battle_speed", "battle_balance", "battle_dqn")
 @pytest.mark.parametrize(("name", "games"), [("battle_speed", 12), ("battle_balance", 8)])
 def test_games_of_an_actor(name, games):
     config = configs.load(name)
-    assert config.ppo.num_envs == games * config.sebulba.actors
+    assert config.train.num_envs == games * config.sebulba.actors
     assert config.train.algorithm == "ppo" and config.env.id == "battle"
 
 

@@ -13,8 +13,8 @@ from envs.battle.game import BattleGame
 from envs.battle.settings import KEYS
 from envs.errors import UserError
 from jaxrl import cli
-from jaxrl.match import bot_player
-from jaxrl.play import Table
+from jaxrl.commands.play import Table
+from jaxrl.matches.match import bot_player
 
 OPTIONS = {"maps", "rosters", "pairings", *KEYS}
 

@@ -122,7 +122,7 @@ def test_flops_of_products_and_loops():
     assert training.count_flops(jaxpr.jaxpr) == 3 * 2 * 2 * 5 * 5
 
 
-SMALL = ["env.id=tests.games:TicTacToe", "network.hidden=[8,16]", "ppo.num_envs=8", "ppo.num_steps=4"]
+SMALL = ["env.id=tests.games:TicTacToe", "network.hidden=[8,16]", "train.num_envs=8", "train.num_steps=4"]
 SMALLER = [*SMALL, "ppo.minibatches=2", "ppo.epochs=3", "train.updates_per_call=1", "ppo.target_kl=0.1"]
 
 

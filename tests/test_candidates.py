@@ -13,12 +13,12 @@ import pytest
 from envs.core import Candidates
 from envs.errors import UserError
 from jaxrl import config as configs
-from jaxrl import distributions
 from jaxrl.config.schema import CandidatesConfig, DQNConfig, NetworkConfig, Schedule
-from jaxrl.evaluate import bot_players, evaluate_players
-from jaxrl.match import Player
+from jaxrl.matches.evaluate import bot_players, evaluate_players
+from jaxrl.matches.match import Player
+from jaxrl.networks import distributions
 from jaxrl.networks.factory import Network
-from jaxrl.runs import make_act
+from jaxrl.runs.directory import make_act
 from tests.candidate_games import KINDS, STALLS, Market
 from tests.games import HighCard
 from tests.training import compiled_network, small_config, train

@@ -20,7 +20,7 @@ import pytest
 
 from envs import prng
 from envs.errors import UserError
-from jaxrl.checkpoint import (
+from jaxrl.runs.checkpoint import (
     CheckpointStore,
     Damaged,
     Stamp,
@@ -220,7 +220,7 @@ def test_no_space_left_keeps_the_previous_checkpoint(tmp_path):
 KILLED = """
     import numpy as np
     from pathlib import Path
-    from jaxrl.checkpoint import CheckpointStore, Stamp, take
+    from jaxrl.runs.checkpoint import CheckpointStore, Stamp, take
     store = CheckpointStore(Path({path!r}), keep=2)
     base = np.random.default_rng(0).normal(size=2_000_000).astype(np.float32)
     for step in range(1, 10_000):

@@ -11,12 +11,13 @@ import pytest
 import yaml
 
 from envs.errors import UserError
-from jaxrl import cli, intervals
-from jaxrl.compare_runs import figure_interval, own_rows, win_interval
-from jaxrl.intervals import Interval
-from jaxrl.outcomes import wilson
-from jaxrl.runs import write_json
-from jaxrl.sebulba.counters import PREFIX
+from jaxrl import cli
+from jaxrl.commands.compare import figure_interval, own_rows, win_interval
+from jaxrl.matches import intervals
+from jaxrl.matches.intervals import Interval
+from jaxrl.matches.outcomes import wilson
+from jaxrl.runs.directory import write_json
+from jaxrl.training.sebulba.counters import PREFIX
 
 
 @pytest.fixture(autouse=True)
@@ -253,8 +254,8 @@ def test_nothing_but_reading(capsys):
     before = a_run("a", 1000.0, [a_row("a", 70, 100)])
     files = {path: path.read_bytes() for path in before.iterdir()}
     with pytest.raises(UserError):
-        from jaxrl.compare_runs import read_side
-        from jaxrl.runs import find_run
+        from jaxrl.commands.compare import read_side
+        from jaxrl.runs.directory import find_run
 
         read_side(find_run("b"), {})
     gate(capsys, "a", "a")

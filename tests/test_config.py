@@ -40,8 +40,8 @@ def test_defaults_are_valid():
 
 
 def test_override_is_parsed_as_yaml():
-    config = load("ppo.num_envs=1024", "ppo.clip=1e-1", "run.deterministic=true", "network.hidden=[8, 4]")
-    assert config.ppo.num_envs == 1024
+    config = load("train.num_envs=1024", "ppo.clip=1e-1", "run.deterministic=true", "network.hidden=[8, 4]")
+    assert config.train.num_envs == 1024
     assert config.ppo.clip == 0.1
     assert config.run.deterministic is True
     assert config.network.hidden == (8, 4)
@@ -66,9 +66,9 @@ def test_override_of_a_list_element():
 
 
 def test_override_does_not_change_the_tree_it_is_given():
-    tree = {"ppo": {"num_envs": 8}}
-    files.apply_overrides(tree, ["ppo.num_envs=16"])
-    assert tree == {"ppo": {"num_envs": 8}}
+    tree = {"train": {"num_envs": 8}}
+    files.apply_overrides(tree, ["train.num_envs=16"])
+    assert tree == {"train": {"num_envs": 8}}
 
 
 def test_integer_is_a_number_and_the_round_trip_is_exact(tmp_path):
@@ -81,7 +81,7 @@ def test_integer_is_a_number_and_the_round_trip_is_exact(tmp_path):
 
 
 def test_hash_and_counts():
-    config = load("ppo.num_envs=16", "ppo.num_steps=8", "ppo.minibatches=4", "train.total_steps=1000")
+    config = load("train.num_envs=16", "train.num_steps=8", "ppo.minibatches=4", "train.total_steps=1000")
     config = dataclasses.replace(config, train=dataclasses.replace(config.train, updates_per_call=3))
     assert isinstance(hash(config), int)
     assert (config.batch_size, config.minibatch_size) == (128, 32)
@@ -94,8 +94,8 @@ def test_hash_and_counts():
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("ppo.num_env=8", "did you mean 'ppo.num_envs'"),
-        ("num_envs=8", "did you mean 'ppo.num_envs'"),
+        ("ppo.num_env=8", "did you mean 'train.num_envs'"),
+        ("num_envs=8", "did you mean 'train.num_envs'"),
         ("pppo.clip=1", "did you mean 'ppo'"),
         ("ppo.learning_rate.stop=1", "unknown key 'ppo.learning_rate.stop'"),
         ("seats=[{learner: 1}]", "did you mean 'seats.0.learners'"),
@@ -110,8 +110,8 @@ def test_unknown_key_names_the_nearest(override, expected):
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("ppo.num_envs=many", "ppo.num_envs must be an integer, got 'many'"),
-        ("ppo.num_envs=true", "ppo.num_envs must be an integer, got True"),
+        ("train.num_envs=many", "train.num_envs must be an integer, got 'many'"),
+        ("train.num_envs=true", "train.num_envs must be an integer, got True"),
         ("ppo.clip=false", "ppo.clip must be a number"),
         ("train.total_steps=1e9", "write 1000000000"),
         ("ppo.normalize_advantage=1", "must be true or false"),
@@ -132,7 +132,7 @@ def test_wrong_type(override, expected):
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("ppo.num_envs=0", "ppo.num_envs must be at least 1, got 0"),
+        ("train.num_envs=0", "train.num_envs must be at least 1, got 0"),
         ("ppo.gamma=1.5", "ppo.gamma must be at most 1.0"),
         ("ppo.clip=0", "ppo.clip must be greater than 0.0"),
         ("ppo.clip=.nan", "finite"),
@@ -156,19 +156,19 @@ def test_out_of_range(override, expected):
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        (["ppo.num_envs=12", "ppo.shuffle_groups=8"], "ppo.num_envs (12) must be divisible by ppo.shuffle_groups (8)"),
-        (["ppo.num_envs=8", "ppo.num_steps=5", "ppo.minibatches=2"], "divisible by ppo.minibatches (2)"),
-        (["ppo.num_envs=8", "ppo.num_steps=6", "ppo.minibatches=2", "ppo.accumulate=2"], "ppo.accumulate (2)"),
+        (["train.num_envs=12", "ppo.shuffle_groups=8"], "train.num_envs (12) must be divisible by ppo.shuffle_groups"),
+        (["train.num_envs=8", "train.num_steps=5", "ppo.minibatches=2"], "divisible by ppo.minibatches (2)"),
+        (["train.num_envs=8", "train.num_steps=6", "ppo.minibatches=2", "ppo.accumulate=2"], "ppo.accumulate (2)"),
         (["run.devices=3"], "divisible by run.devices (3)"),
         (["train.keep_every=500"], "divisible by train.updates_per_call (8)"),
         (
             ["train.keep_every=120", "train.updates_per_call=5", "train.checkpoint_every=50"],
             "divisible by train.checkpoint_every (50)",
         ),
-        (["ppo.num_envs=1048576", "ppo.num_steps=4096"], "at most 2147483647"),
+        (["train.num_envs=1048576", "train.num_steps=4096"], "at most 2147483647"),
         (["network.transformer.heads=5"], "network.transformer.heads (5)"),
         (
-            ["ppo.num_envs=8", "ppo.num_steps=16", "train.total_steps=300", "train.updates_per_call=4"],
+            ["train.num_envs=8", "train.num_steps=16", "train.total_steps=300", "train.updates_per_call=4"],
             "train.updates_per_call (4) must be at most the 3 update(s)",
         ),
     ],
@@ -195,7 +195,7 @@ def test_the_game_is_asked(override, expected):
 
 
 @pytest.mark.parametrize(
-    "override", ["ppo.num_envs", "=3", "ppo..clip=1", "seats.7.weight=1", "ppo.clip.x=1", "ppo.clip=["]
+    "override", ["train.num_envs", "=3", "ppo..clip=1", "seats.7.weight=1", "ppo.clip.x=1", "ppo.clip=["]
 )
 def test_an_override_that_makes_no_sense(override, tmp_path):
     (tmp_path / "a.yaml").write_text("ppo: {clip: 0.1}\nseats: [{}]\n")
@@ -228,7 +228,7 @@ def test_missing_configuration():
 
 
 def test_device_count():
-    config = load("ppo.shuffle_groups=8", "ppo.num_envs=64")
+    config = load("ppo.shuffle_groups=8", "train.num_envs=64")
     assert configs.device_count(config, 2) == 2
     assert configs.device_count(config, 7) == 4
     with pytest.raises(UserError, match="there are only 1"):
@@ -268,7 +268,7 @@ def test_target_kl_declared_never_read():
 def test_hyper_parameters_are_read_after_they_became_arrays():
     """`ppo.clip` and others are copied into a structure of array leaves; each leaf is read from there again."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "jaxrl").rglob("*.py"))
-    state = (ROOT / "jaxrl/ppo/state.py").read_text(encoding="utf-8")
+    state = (ROOT / "jaxrl/algorithms/ppo/state.py").read_text(encoding="utf-8")
     [hyper] = [node for node in ast.parse(state).body if isinstance(node, ast.ClassDef) and node.name == "Hyper"]
     fields = [node.target.id for node in hyper.body if isinstance(node, ast.AnnAssign)]
     assert "target_kl" in fields

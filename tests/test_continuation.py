@@ -11,10 +11,12 @@ import pytest
 import yaml
 
 from envs.errors import UserError
-from jaxrl import checkpoint, cli, runs
+from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.metrics import Window, read_rows
-from jaxrl.trainer import Trainer
+from jaxrl.runs import checkpoint
+from jaxrl.runs import directory as runs
+from jaxrl.runs.metrics import Window, read_rows
+from jaxrl.training.trainer import Trainer
 from tests.test_trainer import assert_same
 
 BATCH = 8 * 4  # steps per update of the first run
@@ -29,8 +31,6 @@ def home(tmp_path_factory):
         "env": {"id": "tests.games:TicTacToe", "options": {"random_start": True}},
         "network": {"hidden": [8]},
         "ppo": {
-            "num_envs": 8,
-            "num_steps": 4,
             "epochs": 1,
             "minibatches": 2,
             "shuffle_groups": 2,
@@ -38,6 +38,8 @@ def home(tmp_path_factory):
             "entropy_coef": {"kind": "linear", "start": 0.04, "end": 0.01},
         },
         "train": {
+            "num_envs": 8,
+            "num_steps": 4,
             "total_steps": 8 * BATCH,
             "updates_per_call": 2,
             "checkpoint_every": 2,
@@ -76,7 +78,7 @@ def test_parameters_optimizer_key_and_counters_are_taken_over(home):
         "taken",
         "train.from_run=first",
         "train.from_update=4",
-        "ppo.num_envs=16",
+        "train.num_envs=16",
         "run.seed=5",
         f"train.total_steps={99 * BATCH}",
     )

@@ -10,8 +10,8 @@ import pytest
 
 from jaxrl.config.schema import NetworkConfig
 from jaxrl.networks.factory import make_network
-from jaxrl.sebulba import counters, shares
-from jaxrl.sebulba.counters import NAMES, NULL, PREFIX, Timers
+from jaxrl.training.sebulba import counters, shares
+from jaxrl.training.sebulba.counters import NAMES, NULL, PREFIX, Timers
 from tests import games
 
 

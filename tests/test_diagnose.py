@@ -10,13 +10,13 @@ import pytest
 
 from envs.errors import UserError
 from jaxrl import config as configs
-from jaxrl import diagnose
+from jaxrl.commands import diagnose
 
 SETTINGS = [
     "env.id=tests.games:TicTacToe",
     "network.hidden=[8]",
-    "ppo.num_envs=8",
-    "ppo.num_steps=4",
+    "train.num_envs=8",
+    "train.num_steps=4",
     "ppo.minibatches=2",
     "train.updates_per_call=1",
     "run.devices=1",
@@ -96,7 +96,7 @@ def test_mistakes_are_said_in_a_sentence(tmp_path):
 
 def test_an_override_may_stand_where_a_run_could():
     config = diagnose._configuration(arguments(*SETTINGS))
-    assert config.ppo.num_envs == 8
+    assert config.train.num_envs == 8
 
 
 # ---- games on the host --------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_an_override_may_stand_where_a_run_could():
 
 @pytest.fixture(scope="module")
 def host_report():
-    settings = ["env.id=battle", "network.hidden=[8]", "ppo.num_envs=4", "ppo.num_steps=4", "ppo.minibatches=1"]
+    settings = ["env.id=battle", "network.hidden=[8]", "train.num_envs=4", "train.num_steps=4", "ppo.minibatches=1"]
     settings += ["ppo.epochs=1", "ppo.shuffle_groups=1", "train.updates_per_call=1", "run.devices=1"]
     return diagnose.diagnose(configs.load(None, [*settings, "run.cache_dir=''"]), seconds=0.05)
 

@@ -11,13 +11,13 @@ import pytest
 
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.algorithms import optimizer
+from jaxrl.commands.distill import Lessons, make_learner
+from jaxrl.commands.search import other_scale, warn_of_scale
 from jaxrl.config.schema import NetworkConfig
-from jaxrl.distill import Lessons, make_learner
-from jaxrl.distributions import mask_logits
+from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
-from jaxrl.ppo import optimizer
-from jaxrl.runs import find_run, load_run, read_checkpoint
-from jaxrl.search.command import other_scale, warn_of_scale
+from jaxrl.runs.directory import find_run, load_run, read_checkpoint
 from jaxrl.search.settings import SearchSettings
 from tests.games import TicTacToe
 
@@ -25,8 +25,8 @@ SMALL = """
 env: {id: "tests.games:TicTacToe", options: {random_start: true}}
 run: {devices: 1, cache_dir: ""}
 network: {hidden: [8]}
-ppo: {num_envs: 8, num_steps: 6, epochs: 1, minibatches: 2}
-train: {total_steps: 48, updates_per_call: 1, evaluate_every: 1}
+ppo: {epochs: 1, minibatches: 2}
+train: {num_envs: 8, num_steps: 6, total_steps: 48, updates_per_call: 1, evaluate_every: 1}
 evaluate: {deals: 2, opponents: [lowest]}
 """
 

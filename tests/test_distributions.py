@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import distributions
+from jaxrl.networks import distributions
 
 
 def random_logits(actions: int = 100, rows: int = 64) -> tuple[jax.Array, jax.Array]:

@@ -7,7 +7,7 @@ import dataclasses
 import jax
 import numpy as np
 
-from jaxrl.dqn.device_replay import RecordFormat, draw, empty, reprioritise
+from jaxrl.algorithms.dqn.device_replay import RecordFormat, draw, empty, reprioritise
 from tests.dqn_training import dqn_config, program, train
 from tests.games import Corridor, RockPaperScissors
 from tests.training import assert_identical, on_host

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.algorithms.dqn.program import make_dqn
 from jaxrl.config.schema import LeagueConfig, Schedule, SeatMix, SebulbaConfig
-from jaxrl.dqn.program import make_dqn
-from jaxrl.program import Failed
+from jaxrl.training.program import Failed
 from tests.dqn_training import action_values, dqn_config, train
 from tests.host_games import HostTicTacToe
 from tests.nim import LARGEST, HostNim, best

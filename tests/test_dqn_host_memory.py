@@ -9,14 +9,14 @@ import jax
 import numpy as np
 import pytest
 
+from jaxrl.algorithms.dqn import device_replay, nstep
+from jaxrl.algorithms.dqn.device_replay import Decisions, RecordFormat
+from jaxrl.algorithms.dqn.host_replay import HostReplay
+from jaxrl.algorithms.dqn.nstep import END
+from jaxrl.algorithms.dqn.prefetch import Prefetcher
 from jaxrl.config.schema import DQNConfig
-from jaxrl.dqn import device_replay, nstep
-from jaxrl.dqn.device_replay import Decisions, RecordFormat
-from jaxrl.dqn.host_replay import HostReplay
-from jaxrl.dqn.nstep import END
-from jaxrl.dqn.prefetch import Prefetcher
-from jaxrl.sebulba.counters import Timers
-from jaxrl.sebulba.storage import make_storage
+from jaxrl.training.sebulba.counters import Timers
+from jaxrl.training.sebulba.storage import make_storage
 from tests.host_games import TicTacToeGame
 from tests.training import assert_identical
 
@@ -73,8 +73,8 @@ FORM = RecordFormat(jax.ShapeDtypeStruct((18,), np.float32), 9, "float32")
 @pytest.mark.parametrize("capacity", [60, 1000])
 def test_remembers_what_the_memory_on_the_device_remembers(capacity: int) -> None:
     """The same rollouts give the same transitions in both memories, also when the ring has gone round."""
-    dqn = DQNConfig(num_envs=LANES, num_steps=STEPS, capacity=capacity, storage="float32", learning_starts=1)
-    replay = HostReplay(TicTacToeGame(limit=5), dqn)
+    dqn = DQNConfig(capacity=capacity, storage="float32", learning_starts=1)
+    replay = HostReplay(TicTacToeGame(limit=5), dqn, LANES)
     memory = device_replay.empty(FORM, capacity, LANES, 2)
     append = jax.jit(lambda memory, decisions: device_replay.append(memory, decisions, FORM))
     for number in range(8):
@@ -117,15 +117,15 @@ def transitions_of(memory: device_replay.Memory) -> dict[float, tuple]:
 
 
 def test_a_saved_memory_draws_the_same() -> None:
-    dqn = DQNConfig(num_envs=LANES, num_steps=STEPS, capacity=200, batch=16, learning_starts=1)
-    first = HostReplay(TicTacToeGame(limit=5), dqn)
+    dqn = DQNConfig(capacity=200, batch=16, learning_starts=1)
+    first = HostReplay(TicTacToeGame(limit=5), dqn, LANES)
     for number in range(4):
         first.push(random_storage(number, 50 * number))
     room = first.room()
     first.use_key(9)
     first.sample(3, room)
     first.reprioritise(room.records, np.linspace(0.1, 2.0, 16, dtype=np.float32))
-    second = HostReplay(TicTacToeGame(limit=5), dqn)
+    second = HostReplay(TicTacToeGame(limit=5), dqn, LANES)
     second.load(jax.tree.map(np.array, first.save()))
     second.use_key(9)
     for memory in (first, second):
@@ -173,7 +173,7 @@ FIRST_DRAWN: dict[str, list[np.ndarray]] = {}  # by the first of these tests
 def test_the_order_is_the_schedule_whoever_is_slow(slow: str) -> None:
     """Batch k + 1 is drawn after the push of its round and after the priorities of batch k - 1; the result is the same
     however long anything takes, so nothing is ever read half-written."""
-    dqn = DQNConfig(num_envs=LANES, num_steps=STEPS, capacity=200, batch=16, learning_starts=1)
+    dqn = DQNConfig(capacity=200, batch=16, learning_starts=1)
     replay = Diary(TicTacToeGame(limit=5), dqn, slow=slow)
     prefetcher = Prefetcher(replay, Timers(False))
     drawn = []
@@ -197,7 +197,7 @@ def test_the_order_is_the_schedule_whoever_is_slow(slow: str) -> None:
 
 
 def test_an_error_in_the_thread_reaches_the_learner() -> None:
-    prefetcher = Prefetcher(HostReplay(TicTacToeGame(), DQNConfig(capacity=2000, num_envs=LANES)), Timers(False))
+    prefetcher = Prefetcher(HostReplay(TicTacToeGame(), DQNConfig(capacity=2000), LANES), Timers(False))
     with pytest.raises(ValueError, match="nothing can be drawn"):
         prefetcher.learn(0, 3, lambda k, batch: batch.priority)
     prefetcher.close()

@@ -10,14 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import distributions
+from jaxrl.algorithms import optimizer
+from jaxrl.algorithms.dqn.learner import LearnShape, exploring, learn
+from jaxrl.algorithms.dqn.loss import Batch, dqn_loss, importance_weights, new_priority, targets
+from jaxrl.algorithms.dqn.state import Learner, make_dqn_hyper
 from jaxrl.config.schema import Config, DQNConfig, NetworkConfig, Schedule, TrainConfig
-from jaxrl.dqn.learner import LearnShape, exploring, learn
-from jaxrl.dqn.loss import Batch, dqn_loss, importance_weights, new_priority, targets
-from jaxrl.dqn.state import Learner, make_dqn_hyper
+from jaxrl.networks import distributions
 from jaxrl.networks.factory import Network, kind_of, make_network, network_of
 from jaxrl.networks.q_heads import combine
-from jaxrl.ppo import optimizer
 from tests.games import TicTacToe
 
 

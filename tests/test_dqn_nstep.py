@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import distributions
-from jaxrl.dqn import device_replay, nstep
-from jaxrl.dqn.device_replay import Decisions, RecordFormat
-from jaxrl.dqn.nstep import END, LOST, NONE, OPEN, Played, Sequel, Waiting
+from jaxrl.algorithms.dqn import device_replay, nstep
+from jaxrl.algorithms.dqn.device_replay import Decisions, RecordFormat
+from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, Played, Sequel, Waiting
+from jaxrl.networks import distributions
 
 LANES, SEATS, STEPS, ROLLOUTS = 5, 3, 7, 6
 APPEND = jax.jit(lambda memory, decisions: device_replay.append(memory, decisions, FORM))

@@ -15,12 +15,13 @@ import pytest
 import yaml
 
 from envs.errors import UserError
-from jaxrl import cli, runs
+from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.algorithms.dqn.program import make_dqn
 from jaxrl.config.checks import check_numbers
-from jaxrl.dqn.program import make_dqn
 from jaxrl.export import load_policy
-from jaxrl.metrics import read_rows
+from jaxrl.runs import directory as runs
+from jaxrl.runs.metrics import read_rows
 from tests.dqn_training import dqn_config
 from tests.nim import HostNim
 
@@ -30,7 +31,8 @@ GAMES = {"compiled": "tests.nim:Nim", "host": "tests.nim:HostNim"}
 # Runs the command line, but dies like a machine without power before call KILL_AT.
 KILLED = """
 import os, signal, sys
-from jaxrl import cli, trainer
+from jaxrl import cli
+from jaxrl.training import trainer
 call = trainer.Trainer._call
 def dying(self):
     if self.update == int(os.environ["KILL_AT"]):
@@ -54,8 +56,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "seats": [{"learners": 1, "bots": ["random"]}],
             "sebulba": {"threads": 1},
             "dqn": {
-                "num_envs": 8,
-                "num_steps": 8,
                 "updates": 2,
                 "batch": 16,
                 "capacity": 512,
@@ -64,6 +64,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "learning_rate": {"start": 1e-3},
             },
             "train": {
+                "num_envs": 8,
+                "num_steps": 8,
                 "algorithm": "dqn",
                 "total_steps": 12 * 64,
                 "updates_per_call": 2,

@@ -11,8 +11,9 @@ import pytest
 
 from envs import registry
 from envs.errors import UserError
-from jaxrl import cli, evaluate, tables
-from jaxrl.match import TRAINING_DEALS, Estimate, GameKeys, Matchup, MemoryFns, Player, bot_player, play_match
+from jaxrl import cli
+from jaxrl.matches import evaluate, tables
+from jaxrl.matches.match import TRAINING_DEALS, Estimate, GameKeys, Matchup, MemoryFns, Player, bot_player, play_match
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from envs.errors import UserError
-from jaxrl.checkpoint import take
 from jaxrl.config import from_dict, save
 from jaxrl.export import load_policy, main, save_policy
 from jaxrl.networks.factory import make_network
-from jaxrl.runs import TrainedRun, load_run, make_act, make_env, make_stamp, new_run
+from jaxrl.runs.checkpoint import take
+from jaxrl.runs.directory import TrainedRun, load_run, make_act, make_env, make_stamp, new_run
 
 
 def a_run(tmp_path, *, env: str = "tests.games:HighCard", seeds: int = 1, dtype: str = "float32"):

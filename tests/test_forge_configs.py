@@ -14,7 +14,7 @@ from envs.forge.settings import Deployment
 from jaxrl import config as configs
 from jaxrl.config import files
 from jaxrl.config.schema import ForgeConfig, SebulbaConfig
-from jaxrl.sebulba.pools import check_room
+from jaxrl.training.sebulba.pools import check_room
 from tests.host_games import TicTacToeGame
 
 NAMES = ("forge", "forge_aggro")
@@ -28,7 +28,7 @@ def text_of(name: str) -> str:
 def test_every_game_has_a_daemon_and_an_actor_of_its_own(name):
     config = configs.load(name)
     assert config.env.id == "forge" and config.network.kind == "candidates"
-    assert config.ppo.num_envs == config.sebulba.actors == config.forge.daemons and config.sebulba.groups == 1
+    assert config.train.num_envs == config.sebulba.actors == config.forge.daemons and config.sebulba.groups == 1
     assert config.sebulba.timeout > 3 * config.forge.decision_timeout  # a JVM is found dead before the run gives up
 
 
@@ -78,15 +78,15 @@ class Small(TicTacToeGame):
 
 def test_more_games_than_daemons_are_refused():
     sebulba = SebulbaConfig(timeout=100.0)
-    check_room(sebulba, Small(), 3, "ppo.num_envs")
-    check_room(sebulba, TicTacToeGame(), 1000, "ppo.num_envs")  # it plays in this process
-    with pytest.raises(UserError, match="ppo.num_envs is 4, but .* has room for 3 games at a time here: lower it"):
-        check_room(sebulba, Small(), 4, "ppo.num_envs")
+    check_room(sebulba, Small(), 3, "train.num_envs")
+    check_room(sebulba, TicTacToeGame(), 1000, "train.num_envs")  # it plays in this process
+    with pytest.raises(UserError, match="train.num_envs is 4, but .* has room for 3 games at a time here: lower it"):
+        check_room(sebulba, Small(), 4, "train.num_envs")
 
 
 def test_a_run_that_would_stop_before_a_game_can_go_on_is_refused():
     with pytest.raises(UserError, match=r"sebulba.timeout is 99 s, but .* may need 100 s .*: raise it"):
-        check_room(SebulbaConfig(timeout=99.0), Small(), 3, "ppo.num_envs")
+        check_room(SebulbaConfig(timeout=99.0), Small(), 3, "train.num_envs")
     forge = ForgeGame(game_limit=30.0)
     forge.deployment = Deployment(decision_timeout=10.0, start_timeout=20.0)
     assert forge.patience() == 60.0

@@ -145,7 +145,7 @@ def test_the_section_of_a_configuration_is_the_deployment():
     import dataclasses
 
     from jaxrl import config as configs
-    from jaxrl.games import deployment
+    from jaxrl.runs.games import deployment
 
     section = configs.Config().forge
     assert {f.name: f.default for f in dataclasses.fields(section)} == {
@@ -157,7 +157,7 @@ def test_the_section_of_a_configuration_is_the_deployment():
 
 def test_logs_go_to_the_run(tmp_path):
     from jaxrl import config as configs
-    from jaxrl.games import deployment
+    from jaxrl.runs.games import deployment
 
     overrides = [f"run.directory={tmp_path}", "run.name=mine"]
     assert deployment(configs.load(None, overrides, check_env=False))["log_dir"] == ""

@@ -16,12 +16,12 @@ from envs.host.env import HostEnv
 from envs.host.python_game import PythonGame
 from jaxrl import config as configs
 from jaxrl import peers
+from jaxrl.algorithms.dqn.sumtree import SumTree
 from jaxrl.benchmark import allocations, breakdown, command, host, host_command, host_training, replay, table, timing
 from jaxrl.benchmark.engine_play import EnginePlay, SingleGame
 from jaxrl.config.schema import Config, EnvConfig
-from jaxrl.dqn.sumtree import SumTree
 from jaxrl.peers.python_sum_tree import PythonSumTree
-from jaxrl.sebulba.counters import NAMES
+from jaxrl.training.sebulba.counters import NAMES
 
 
 class Countdown(PythonGame):
@@ -178,7 +178,7 @@ def test_allocations_are_seen():
 @pytest.fixture(scope="module")
 def learning():
     """A training with its counters on, after three calls."""
-    overrides = ["ppo.num_envs=8", "ppo.num_steps=4", "ppo.minibatches=2", "ppo.shuffle_groups=1", "run.devices=1"]
+    overrides = ["train.num_envs=8", "train.num_steps=4", "ppo.minibatches=2", "ppo.shuffle_groups=1", "run.devices=1"]
     overrides += ["network.hidden=[8]", "train.updates_per_call=1", "sebulba.actors=2", "sebulba.groups=2"]
     config = configs.load(None, [*overrides, "ppo.epochs=1", "env.id=battle"])
     training = host_training.Training(config, HostEnv(CountdownGame()), profile=True)

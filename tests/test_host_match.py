@@ -12,14 +12,15 @@ import pytest
 
 from envs.errors import UserError
 from envs.host.env import HostEnv
-from jaxrl import cli, host_match
-from jaxrl.evaluate import Evaluator, bot_players, evaluate_players
-from jaxrl.host_match import HostDeals, HostMatchup, ProgressLine, Side, is_remote, make_matchup
-from jaxrl.league.entrants import Entrant
-from jaxrl.league.tournament import Tournament
-from jaxrl.match import TRAINING_DEALS, Matchup, Player
+from jaxrl import cli
+from jaxrl.matches import host_match
+from jaxrl.matches.entrants import Entrant
+from jaxrl.matches.evaluate import Evaluator, bot_players, evaluate_players
+from jaxrl.matches.host_match import HostDeals, HostMatchup, ProgressLine, Side, is_remote, make_matchup
+from jaxrl.matches.match import TRAINING_DEALS, Matchup, Player
+from jaxrl.matches.tournament import Tournament
 from jaxrl.networks.factory import make_network
-from jaxrl.runs import make_act
+from jaxrl.runs.directory import make_act
 from tests.host_games import Board, HostTicTacToe, TicTacToeGame
 from tests.training import small_config
 
@@ -200,9 +201,9 @@ SMALL = """
 env: {id: "tests.test_host_match:Remote"}
 run: {devices: 1, cache_dir: ""}
 network: {hidden: [8]}
-ppo: {num_envs: 4, num_steps: 8, epochs: 1, minibatches: 2, shuffle_groups: 1}
+ppo: {epochs: 1, minibatches: 2, shuffle_groups: 1}
 sebulba: {groups: 1}
-train: {total_steps: 64, updates_per_call: 1, evaluate_every: 1}
+train: {num_envs: 4, num_steps: 8, total_steps: 64, updates_per_call: 1, evaluate_every: 1}
 evaluate: {deals: 4, training_deals: 3, opponents: [random, lowest], options: {opening: false}}
 """
 

@@ -14,13 +14,14 @@ import pytest
 from envs.errors import UserError
 from envs.host.core import Demonstrations
 from envs.host.env import HostEnv
-from jaxrl import cli, demonstrations
+from jaxrl import cli
+from jaxrl.commands.imitate import Report, make_check, minibatches, shrunk
 from jaxrl.config.schema import NetworkConfig
-from jaxrl.constant_policies import Prediction, all_constant, fit_weights, over_games, uniform
-from jaxrl.imitate import Report, make_check, minibatches, shrunk
-from jaxrl.metrics import read_rows
 from jaxrl.networks.factory import make_network
-from jaxrl.runs import load_run
+from jaxrl.runs.directory import load_run
+from jaxrl.runs.metrics import read_rows
+from jaxrl.training import demonstrations
+from jaxrl.training.constant_policies import Prediction, all_constant, fit_weights, over_games, uniform
 from tests.host_games import LINES, Board, TicTacToeGame
 
 
@@ -91,9 +92,9 @@ SMALL = """
 env: {id: "tests.test_imitate:Shown"}
 run: {devices: 1, cache_dir: ""}
 network: {hidden: [64]}
-ppo: {num_envs: 4, num_steps: 8, epochs: 1, minibatches: 2, shuffle_groups: 1}
+ppo: {epochs: 1, minibatches: 2, shuffle_groups: 1}
 sebulba: {groups: 1}
-train: {total_steps: 64, updates_per_call: 2}
+train: {num_envs: 4, num_steps: 8, total_steps: 64, updates_per_call: 2}
 evaluate: {deals: 2, opponents: [random]}
 """
 

@@ -9,7 +9,7 @@ import pytest
 from envs import registry
 from envs.errors import UserError
 from jaxrl import config as configs
-from jaxrl.anakin import make_anakin
+from jaxrl.training.anakin import make_anakin
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_skull_king_trains_with_a_pool_by_overrides_alone():
         "seats=[{weight: 1, learners: all, bots: []}]",
         "league={opponents: [self, snapshots, bots], snapshots: 2, snapshot_every: 1}",
         "network.hidden=[8]",
-        "ppo.num_envs=16",
-        "ppo.num_steps=16",
+        "train.num_envs=16",
+        "train.num_steps=16",
         "ppo.minibatches=2",
         "ppo.shuffle_groups=2",
         "train.total_steps=256",

@@ -13,9 +13,9 @@ from envs import prng
 from envs.errors import UserError
 from examples.nim import Nim
 from jaxrl import config as configs
-from jaxrl import rollout
 from jaxrl.config.schema import LeagueConfig, SeatMix, TrainConfig
 from jaxrl.league import pool as pools
+from jaxrl.training import rollout
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 from tests.training import assert_close, assert_identical, on_devices, on_host, program, small_config, train
 
@@ -365,7 +365,7 @@ def test_league_and_other_keys() -> None:
     settings = {"num_envs": 520, "shuffle_groups": 8, "num_steps": 64}
     config = configs.from_dict(tree | {"ppo": settings})
     assert configs.device_count(config, 8) == 2  # 520 = 4 * 2 * 65
-    with pytest.raises(UserError, match=r"ppo.num_envs \(520\).*run.devices \* league.snapshots \(16\).*512"):
+    with pytest.raises(UserError, match=r"train.num_envs \(520\).*run.devices \* league.snapshots \(16\).*512"):
         configs.from_dict(tree | {"ppo": settings, "run": {"devices": 4}})
     with pytest.raises(UserError, match="one seat only"):
         pools.make_league(league_config(), Corridor())

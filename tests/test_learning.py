@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.core import Env
-from jaxrl.anakin import Anakin
 from jaxrl.config.schema import Schedule, SeatMix
+from jaxrl.training.anakin import Anakin
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 from tests.training import small_config, train
 

@@ -10,7 +10,7 @@ import pytest
 
 from envs.errors import UserError
 from jaxrl import config as configs
-from jaxrl import logs, metrics
+from jaxrl.runs import logs, metrics
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} (error|warning|info|debug) jaxrl[\w.]* [\w-]+: ")
 

@@ -10,7 +10,7 @@ import struct
 import numpy as np
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from jaxrl.metrics import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
+from jaxrl.runs.metrics import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
 
 
 def events(folder) -> list[Event]:

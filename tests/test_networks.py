@@ -9,8 +9,8 @@ import pytest
 
 from envs import prng
 from envs.core import Tokens
-from jaxrl import distributions
 from jaxrl.config.schema import NetworkConfig, TransformerConfig
+from jaxrl.networks import distributions
 from jaxrl.networks.factory import make_network
 from tests.games import HighCard
 from tests.training import compiled_network

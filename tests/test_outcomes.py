@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import evaluate, tables
-from jaxrl.match import Samples, bot_player
-from jaxrl.outcomes import Outcomes, Tally, compare, outcomes_of, wilson
+from jaxrl.matches import evaluate, tables
+from jaxrl.matches.match import Samples, bot_player
+from jaxrl.matches.outcomes import Outcomes, Tally, compare, outcomes_of, wilson
 from tests.games import Corridor, TicTacToe
 
 PUBLISHED = [  # specification of Beasty Bar, section 13.2: wins of games, the interval in per cent

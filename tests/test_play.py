@@ -6,8 +6,8 @@ import jax
 import pytest
 
 from jaxrl import cli
-from jaxrl.match import bot_player
-from jaxrl.play import Table, parse_action, render_for
+from jaxrl.commands.play import Table, parse_action, render_for
+from jaxrl.matches.match import bot_player
 from tests.games import HighCard, TicTacToe
 
 LEGAL = {3: "Parrot 1", 4: "Parrot 10", 7: "bid 2"}

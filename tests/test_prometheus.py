@@ -12,8 +12,9 @@ import urllib.request
 import pytest
 
 from envs.errors import UserError
-from jaxrl import cli, trainer
-from jaxrl.prometheus import Exporter
+from jaxrl import cli
+from jaxrl.runs.prometheus import Exporter
+from jaxrl.training import trainer
 from tests.host_games import HostTicTacToe, TicTacToeGame
 
 pytest.importorskip("prometheus_client", reason="the extra 'metrics' is not installed")
@@ -141,9 +142,9 @@ SMALL = """
 env: {id: "tests.test_prometheus:Counted"}
 run: {devices: 1, cache_dir: ""}
 network: {hidden: [8]}
-ppo: {num_envs: 4, num_steps: 8, epochs: 1, minibatches: 2, shuffle_groups: 1}
+ppo: {epochs: 1, minibatches: 2, shuffle_groups: 1}
 sebulba: {groups: 1}
-train: {total_steps: 96, updates_per_call: 1, log_every: 1}
+train: {num_envs: 4, num_steps: 8, total_steps: 96, updates_per_call: 1, log_every: 1}
 evaluate: {deals: 2, opponents: [random]}
 """
 

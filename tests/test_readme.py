@@ -14,7 +14,7 @@ from jaxrl import config as configs
 from jaxrl.config import files
 from jaxrl.export import save_policy
 from jaxrl.networks.factory import make_network
-from jaxrl.runs import TrainedRun, make_evaluation_env
+from jaxrl.runs.directory import TrainedRun, make_evaluation_env
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

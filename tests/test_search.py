@@ -15,7 +15,7 @@ from envs.core import Env, Key, PyTree, State, public_fields
 from envs.errors import UserError
 from examples.nim import Nim
 from jaxrl import xla
-from jaxrl.match import GameKeys, play_match
+from jaxrl.matches.match import GameKeys, play_match
 from jaxrl.search.belief import resample
 from jaxrl.search.halving import survivors
 from jaxrl.search.player import Search, make_search

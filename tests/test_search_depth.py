@@ -15,7 +15,7 @@ from envs.core import Key, PyTree, State
 from examples.nim import Nim
 from jaxrl import xla
 from jaxrl.config.schema import NetworkConfig
-from jaxrl.distributions import mask_logits
+from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.search.player import make_search
 from jaxrl.search.playout import TO_THE_END, Table, play_on

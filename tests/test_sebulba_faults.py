@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 import yaml
 
-from jaxrl import cli, runs
-from jaxrl.metrics import read_rows
-from jaxrl.sebulba.actor import ActorThread
-from jaxrl.sebulba.pipeline import Pipeline
-from jaxrl.sebulba.program import Sebulba
-from jaxrl.trainer import Trainer
+from jaxrl import cli
+from jaxrl.runs import directory as runs
+from jaxrl.runs.metrics import read_rows
+from jaxrl.training.sebulba.actor import ActorThread
+from jaxrl.training.sebulba.pipeline import Pipeline
+from jaxrl.training.sebulba.program import Sebulba
+from jaxrl.training.trainer import Trainer
 from tests.sebulba_training import sebulba_config, sebulba_program, threads_left
 from tests.training import assert_identical
 
@@ -31,7 +32,7 @@ LEAGUE = "league={opponents: [self, snapshots, random], snapshots: 2, snapshot_e
 KILLED = """
 import os, signal, sys
 from jaxrl import cli
-from jaxrl.sebulba.program import Sebulba
+from jaxrl.training.sebulba.program import Sebulba
 learn = Sebulba._learn
 def dying(self, state, *rest):
     if int(state.update) == 6:
@@ -51,8 +52,6 @@ def home(tmp_path_factory):
         "env": {"id": "tests.sebulba_training:Troubled"},
         "network": {"hidden": [8]},
         "ppo": {
-            "num_envs": GAMES,
-            "num_steps": STEPS,
             "epochs": 1,
             "minibatches": 2,
             "shuffle_groups": 2,
@@ -61,6 +60,8 @@ def home(tmp_path_factory):
         },
         "sebulba": {"threads": 2, "vtrace": "off"},
         "train": {
+            "num_envs": GAMES,
+            "num_steps": STEPS,
             "total_steps": UPDATES * GAMES * STEPS,
             "updates_per_call": 2,
             "checkpoint_every": 2,
@@ -227,7 +228,7 @@ def test_an_engine_raising_in_game_17_of_64(home, whole, monkeypatch, capsys):
 
 def test_an_engine_raising_before_the_first_rollout(home, capsys):
     (home / "trouble").touch()
-    assert train(home, "early", "ppo.stagger=8", "sebulba.actors=4") == 2
+    assert train(home, "early", "train.stagger=8", "sebulba.actors=4") == 2
     errors = capsys.readouterr().err
     assert "jaxrl: the engine failed in game 17: " in errors and "Traceback" not in errors
 

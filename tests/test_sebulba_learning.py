@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import yaml
 
-from jaxrl import checkpoint, cli, runs
+from jaxrl import cli
 from jaxrl.config.schema import Schedule
-from jaxrl.metrics import read_rows
+from jaxrl.runs import checkpoint
+from jaxrl.runs import directory as runs
+from jaxrl.runs.metrics import read_rows
 from tests.host_games import HostTicTacToe
 from tests.sebulba_training import run, sebulba_config, sebulba_program, threads_left
 from tests.test_learning import returns_against_random
@@ -31,7 +33,7 @@ class _OnHost:
         self._network = program.actor.network
 
     def policy(self, params, state, key, greedy):
-        from jaxrl import distributions
+        from jaxrl.networks import distributions
 
         logits, _ = self._network.evaluate(params, state.observation, state.legal_action_mask)
         return distributions.sample(logits, jax.random.uniform(key, ()))
@@ -69,9 +71,17 @@ def home(tmp_path_factory):
         "env": {"id": "tests.host_games:HostTicTacToe", "options": {"opening": True}},
         "league": {"opponents": ["self", "snapshots", "bots"], "snapshots": 2, "snapshot_every": 2},
         "network": {"hidden": [8]},
-        "ppo": {"num_envs": 16, "num_steps": 4, "epochs": 1, "minibatches": 2, "shuffle_groups": 2},
+        "ppo": {"epochs": 1, "minibatches": 2, "shuffle_groups": 2},
         "sebulba": {"threads": 2, "profile": True},
-        "train": {"total_steps": 8 * 64, "updates_per_call": 2, "checkpoint_every": 2, "log_every": 2, "keep": 100},
+        "train": {
+            "num_envs": 16,
+            "num_steps": 4,
+            "total_steps": 8 * 64,
+            "updates_per_call": 2,
+            "checkpoint_every": 2,
+            "log_every": 2,
+            "keep": 100,
+        },
         "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},
     }
     (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
@@ -120,7 +130,7 @@ def test_a_run_evaluates_exploits_and_is_continued(home, capsys):
 def test_a_continued_run_begins_with_the_parameters_of_the_other_one(home):
     """Also what the first rollouts in flight are played with."""
     from jaxrl import config as configs
-    from jaxrl.trainer import Trainer
+    from jaxrl.training.trainer import Trainer
 
     if not (home / "runs" / "first" / "config.yaml").exists():
         assert train(home, "first") == 0

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from envs.errors import UserError
-from jaxrl import checkpoint
 from jaxrl import config as configs
 from jaxrl.config.schema import LeagueConfig, SebulbaConfig
-from jaxrl.program import make_program
-from jaxrl.sebulba.program import Sebulba
+from jaxrl.runs import checkpoint
+from jaxrl.training.program import make_program
+from jaxrl.training.sebulba.program import Sebulba
 from tests.games import TicTacToe
 from tests.host_games import HostTicTacToe
 from tests.sebulba_training import Slow, run, sebulba_config, sebulba_program, threads_left

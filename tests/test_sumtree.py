@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jaxrl.dqn.sumtree import SumTree
+from jaxrl.algorithms.dqn.sumtree import SumTree
 
 
 class PlainTree:

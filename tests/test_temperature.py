@@ -11,11 +11,12 @@ import pytest
 
 from envs import prng
 from envs.errors import UserError
-from jaxrl import distributions, rollout
+from jaxrl.algorithms.ppo.state import make_hyper
+from jaxrl.algorithms.schedule import make_schedule
 from jaxrl.config.checks import check_numbers
 from jaxrl.config.schema import PPOConfig, Schedule
-from jaxrl.ppo.schedule import make_schedule
-from jaxrl.ppo.state import make_hyper
+from jaxrl.networks import distributions
+from jaxrl.training import rollout
 from tests.games import HighCard
 from tests.training import program, small_config
 

@@ -14,15 +14,17 @@ import pytest
 import yaml
 
 from envs.errors import UserError
-from jaxrl import checkpoint, cli, evaluate, runs
+from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.league import heatmap, reference
-from jaxrl.league.entrants import Entrant, Groups, find_entrants
-from jaxrl.league.results import Results
-from jaxrl.league.tournament import Tournament
-from jaxrl.match import Player, bot_player
+from jaxrl.matches import evaluate, heatmap, reference
+from jaxrl.matches.entrants import Entrant, Groups, find_entrants
+from jaxrl.matches.match import Player, bot_player
+from jaxrl.matches.outcomes import Outcomes
+from jaxrl.matches.results import Results
+from jaxrl.matches.tournament import Tournament
 from jaxrl.networks.factory import make_network
-from jaxrl.outcomes import Outcomes
+from jaxrl.runs import checkpoint
+from jaxrl.runs import directory as runs
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
 MATRIX = Path(__file__).parent / "golden" / "beasty_bar" / "bot_matrix.json"

@@ -15,8 +15,10 @@ import pytest
 import yaml
 
 from envs.errors import UserError
-from jaxrl import cli, runs, trainer
-from jaxrl.metrics import read_rows
+from jaxrl import cli
+from jaxrl.runs import directory as runs
+from jaxrl.runs.metrics import read_rows
+from jaxrl.training import trainer
 
 ROOT = Path(__file__).parent.parent
 UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
@@ -24,7 +26,8 @@ UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
 # Runs the command line, but dies like a machine without power in the middle of call KILL_AT.
 KILLED = """
 import os, signal, sys
-from jaxrl import cli, trainer
+from jaxrl import cli
+from jaxrl.training import trainer
 call = trainer.Trainer._call
 def dying(self):
     if self.update == int(os.environ["KILL_AT"]):
@@ -43,8 +46,10 @@ def home(tmp_path_factory):
         "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
         "env": {"id": "tests.games:HighCard"},
         "network": {"hidden": [8]},
-        "ppo": {"num_envs": 8, "num_steps": 4, "epochs": 1, "minibatches": 2, "shuffle_groups": 2},
+        "ppo": {"epochs": 1, "minibatches": 2, "shuffle_groups": 2},
         "train": {
+            "num_envs": 8,
+            "num_steps": 4,
             "total_steps": UPDATES * STEPS_PER_UPDATE,
             "updates_per_call": 2,
             "checkpoint_every": 4,

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from envs import prng
-from jaxrl import distributions
+from jaxrl.algorithms import optimizer
+from jaxrl.algorithms.ppo import update
+from jaxrl.algorithms.ppo.loss import Batch, LossCoefs, ppo_loss
+from jaxrl.algorithms.ppo.state import Counter, make_hyper
+from jaxrl.algorithms.schedule import KINDS, make_schedule, value_at
 from jaxrl.config.schema import NetworkConfig, PPOConfig, TransformerConfig
+from jaxrl.networks import distributions
 from jaxrl.networks.factory import make_network
-from jaxrl.ppo import optimizer, update
-from jaxrl.ppo.loss import Batch, LossCoefs, ppo_loss
-from jaxrl.ppo.schedule import KINDS, make_schedule, value_at
-from jaxrl.ppo.state import Counter, make_hyper
 from tests.games import HighCard, TicTacToe
 from tests.test_networks import Cards
 from tests.training import assert_close, assert_identical, program, small_config, train

@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 from envs.core import Env
-from jaxrl.anakin import Anakin, make_anakin
 from jaxrl.config.schema import Config, DQNConfig, NetworkConfig, PPOConfig, RunConfig, Schedule, SeatMix, TrainConfig
 from jaxrl.networks.factory import Network, make_network
+from jaxrl.training.anakin import Anakin, make_anakin
 
 
 def small_config(
@@ -25,12 +25,13 @@ def small_config(
     calls: int = 2,
     seeds: int = 1,
     devices: int = 1,
+    num_envs: int = 16,
+    num_steps: int = 12,
+    stagger: int = 0,
     **ppo: Any,
 ) -> Config:
     """A configuration that compiles in seconds; keyword arguments beyond the named ones are keys of `ppo`."""
     defaults = {
-        "num_envs": 16,
-        "num_steps": 12,
         "epochs": 2,
         "minibatches": 2,
         "learning_rate": Schedule("constant", 1e-3),
@@ -43,7 +44,11 @@ def small_config(
         network=NetworkConfig(hidden=hidden),
         ppo=settings,
         train=TrainConfig(
-            total_steps=settings.num_envs * settings.num_steps * updates * calls, updates_per_call=updates
+            num_envs=num_envs,
+            num_steps=num_steps,
+            stagger=stagger,
+            total_steps=num_envs * num_steps * updates * calls,
+            updates_per_call=updates,
         ),
     )
 

@@ -141,7 +141,7 @@ class HostGame(abc.ABC):
         return 0.0
 
     def counters(self) -> dict[str, Any]:
-        """Figures of this process about whatever plays the games, for `jaxrl.prometheus`; all of them may be missing.
+        """Figures of this process about whatever plays the games, for `jaxrl.runs.prometheus`; all may be missing.
 
         games_started, games_finished, restarts, evictions: int, so far. faults_by_reason: {reason: int}.
         game_seconds: {"bounds": upper ends of classes, "counts": games in each and in one beyond, "sum": seconds}.

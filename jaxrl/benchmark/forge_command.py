@@ -21,7 +21,7 @@ from jaxrl import config as configs
 from jaxrl.benchmark import hardware
 from jaxrl.benchmark.table import count, machine, table
 from jaxrl.config import Config, files
-from jaxrl.games import deployment
+from jaxrl.runs.games import deployment
 
 PARTS = ("games", "parsing", "decisions", "short_cuts", "sweep")
 ASKED = ("short_cuts", "sweep")  # parts that are measured only if they are named

@@ -22,7 +22,7 @@ PROCESSES = 8  # games of AsyncVectorEnv; each of them is a process
 REPLAY = {"capacity": 100_000, "batch": 384, "games": 64}
 WORK_US = [1, 10, 100, 1000]  # what a decision costs in engines of different speed
 SMALL = [  # a small network and one actor with 64 games in two blocks: while one is stepped, the other is answered
-    *("network.hidden=[32]", "ppo.num_envs=64", "ppo.num_steps=32", "ppo.epochs=1", "ppo.minibatches=4"),
+    *("network.hidden=[32]", "train.num_envs=64", "train.num_steps=32", "ppo.epochs=1", "ppo.minibatches=4"),
     *("sebulba.actors=1", "sebulba.groups=2", "train.updates_per_call=4", "run.devices=1"),
 ]
 DECISIONS = 1_000_000  # that the allocations are counted over

@@ -1,7 +1,7 @@
 """How fast a configuration learns from games on the host, and what its threads do meanwhile.
 
 Playing and learning overlap, so the parts of the time do not add up as in `jaxrl.benchmark.training`; instead every
-thread counts its own (`jaxrl.sebulba.counters`), and the engine's threads tell how much of the time they work.
+thread counts its own (`jaxrl.training.sebulba.counters`), and the engine's threads tell how much of the time they work.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from envs.core import Env
 from jaxrl.benchmark.timing import Contestant
 from jaxrl.benchmark.training import comparable
 from jaxrl.config import Config
-from jaxrl.program import make_program
-from jaxrl.sebulba.counters import PREFIX
+from jaxrl.training.program import make_program
+from jaxrl.training.sebulba.counters import PREFIX
 
 TIME = "time/"
 
@@ -45,12 +45,11 @@ class Training:
         self.program = make_program(self.config, env)
         self._state: Any = None
         self._found: list[dict[str, float]] = []
-        learner = config.dqn if config.train.algorithm == "dqn" else config.ppo
         self.facts: dict[str, Any] = {
             "env": config.env.id,
             "algorithm": config.train.algorithm,
-            "num_envs": learner.num_envs,
-            "num_steps": learner.num_steps,
+            "num_envs": config.train.num_envs,
+            "num_steps": config.train.num_steps,
             "actors": config.sebulba.actors,
             "groups": config.sebulba.groups,
             "lag": config.sebulba.lag,

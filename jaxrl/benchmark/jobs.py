@@ -89,9 +89,9 @@ def whole_training(job: Job) -> Team:
       job: {"config": tree}.
     """
     from jaxrl import config as configs
-    from jaxrl.anakin import make_anakin
     from jaxrl.benchmark import training as parts
-    from jaxrl.games import make_env
+    from jaxrl.runs.games import make_env
+    from jaxrl.training.anakin import make_anakin
 
     config = parts.comparable(configs.from_dict(job["config"]))
     return Team([parts.whole(make_anakin(config, make_env(config)), "jaxrl")], {})
@@ -150,8 +150,8 @@ def host_training(job: Job) -> Team:
     """
     from jaxrl import config as configs
     from jaxrl.benchmark import host_training as loop
-    from jaxrl.games import make_env
-    from jaxrl.runs import enable_compilation_cache
+    from jaxrl.runs.directory import enable_compilation_cache
+    from jaxrl.runs.games import make_env
 
     config = configs.from_dict(job["config"])
     enable_compilation_cache(config.run.cache_dir)  # two trainings of one shape
@@ -172,7 +172,7 @@ def host_busy(job: Job) -> Team:
     from jaxrl import config as configs
     from jaxrl.benchmark import host
     from jaxrl.benchmark.host_training import Training
-    from jaxrl.runs import enable_compilation_cache
+    from jaxrl.runs.directory import enable_compilation_cache
 
     config = configs.from_dict(job["config"])
     enable_compilation_cache(config.run.cache_dir)  # trainings of one shape
@@ -203,9 +203,9 @@ def compilation(job: Job) -> Team:
       job: {"config": tree, "cache": folder, "started": `time.time` when the process was asked for}.
     """
     from jaxrl import config as configs
-    from jaxrl.anakin import make_anakin
-    from jaxrl.games import make_env
-    from jaxrl.runs import enable_compilation_cache
+    from jaxrl.runs.directory import enable_compilation_cache
+    from jaxrl.runs.games import make_env
+    from jaxrl.training.anakin import make_anakin
 
     enable_compilation_cache(job["cache"])
     config = configs.from_dict(job["config"])

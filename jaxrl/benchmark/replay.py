@@ -55,7 +55,7 @@ def _changing(capacity: int, batch: int) -> Callable[[], tuple[np.ndarray, np.nd
 
 
 def _ours(first: np.ndarray, batch: int, games: int) -> dict[tuple[str, bool], Callable[[], Any]]:
-    from jaxrl.dqn.sumtree import SumTree
+    from jaxrl.algorithms.dqn.sumtree import SumTree
 
     capacity = len(first)
     tree = SumTree(capacity)

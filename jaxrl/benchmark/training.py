@@ -20,11 +20,11 @@ from jax.sharding import Mesh, PartitionSpec
 
 from envs import prng
 from envs.core import Env
-from jaxrl.anakin import AXIS, Anakin, make_anakin
 from jaxrl.benchmark import environment
 from jaxrl.benchmark.timing import Contestant
 from jaxrl.config import Config
-from jaxrl.games import make_env
+from jaxrl.runs.games import make_env
+from jaxrl.training.anakin import AXIS, Anakin, make_anakin
 
 FORWARD_AND_BACKWARD = 3  # a pass over a minibatch costs three evaluations: one forward, two backward
 MATRIX = 2048  # side of the square product that the achieved FLOP/s are compared with
@@ -37,7 +37,7 @@ def contestants(config: Config) -> tuple[list[Contestant], dict[str, Any]]:
     anakin = make_anakin(config, env)
     devices = anakin.mesh.size
     game = environment.contestant(
-        env, batch=config.ppo.num_envs, steps=config.ppo.num_steps, view="observed", devices=devices, name="game"
+        env, batch=config.train.num_envs, steps=config.train.num_steps, view="observed", devices=devices, name="game"
     )
     products = [matrix_product(count) for count in sorted({1, devices})]
     return [whole(anakin), playing(anakin), game, *products], _facts(config, env, anakin)
@@ -140,8 +140,8 @@ def _facts(config: Config, env: Env, anakin: Anakin) -> dict[str, Any]:
         "devices": anakin.mesh.size,
         "network": f"{config.network.kind} {shape} {config.network.activation} {config.network.compute_dtype}",
         "features": env.num_features,
-        "num_envs": config.ppo.num_envs,
-        "num_steps": config.ppo.num_steps,
+        "num_envs": config.train.num_envs,
+        "num_steps": config.train.num_steps,
         "epochs": config.ppo.epochs,
         "minibatches": config.ppo.minibatches,
         "flops_per_decision_forward": forward,

@@ -1,7 +1,7 @@
 """Configurations: YAML in, a frozen and fully checked tree out.
 
-    config = load("skull_king_cpu", ["ppo.num_envs=512", "run.seed=3"])
-    config.ppo.num_envs, config.batch_size
+    config = load("skull_king_cpu", ["train.num_envs=512", "run.seed=3"])
+    config.train.num_envs, config.batch_size
 
 Everything is checked before anything compiles. Mistakes raise `envs.errors.UserError` with the dotted key.
 """
@@ -12,9 +12,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from jaxrl.commands.config import describe
 from jaxrl.config import files
 from jaxrl.config.checks import check_devices, check_game, check_numbers, device_count
-from jaxrl.config.describe import describe
 from jaxrl.config.parse import build, to_tree
 from jaxrl.config.schema import (
     CandidatesConfig,

@@ -21,14 +21,14 @@ def check_numbers(config: Config) -> None:
     Raises:
       UserError: an impossible batch shape, with the numbers and the keys to change.
     """
-    ppo = config.ppo
-    divides(ppo.num_envs, ppo.shuffle_groups, "ppo.num_envs", "ppo.shuffle_groups")
-    group = ppo.num_envs // ppo.shuffle_groups * ppo.num_steps
-    what = "ppo.num_envs / ppo.shuffle_groups * ppo.num_steps"
+    ppo, train = config.ppo, config.train
+    divides(train.num_envs, ppo.shuffle_groups, "train.num_envs", "ppo.shuffle_groups")
+    group = train.num_envs // ppo.shuffle_groups * train.num_steps
+    what = "train.num_envs / ppo.shuffle_groups * train.num_steps"
     divides(group, ppo.minibatches, what, "ppo.minibatches")
     divides(group // ppo.minibatches, ppo.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
     if config.batch_size > MAX_BATCH:
-        raise UserError(f"ppo.num_envs * ppo.num_steps must be at most {MAX_BATCH}, got {config.batch_size}.")
+        raise UserError(f"train.num_envs * train.num_steps must be at most {MAX_BATCH}, got {config.batch_size}.")
     updates = -(-config.train.total_steps // config.batch_size)
     if config.train.updates_per_call > updates:
         raise UserError(
@@ -75,12 +75,12 @@ def check_devices(config: Config, devices: int) -> None:
     """Raises UserError if the games cannot be spread evenly over `devices`."""
     if config.league.snapshots:
         divides(
-            config.ppo.num_envs,
+            config.train.num_envs,
             devices * config.league.snapshots,
-            "ppo.num_envs",
+            "train.num_envs",
             "run.devices * league.snapshots",
         )
-    divides(config.ppo.num_envs, devices, "ppo.num_envs", "run.devices")
+    divides(config.train.num_envs, devices, "train.num_envs", "run.devices")
     divides(config.ppo.shuffle_groups, devices, "ppo.shuffle_groups", "run.devices")
 
 
@@ -95,8 +95,8 @@ def device_count(config: Config, available: int) -> int:
         raise UserError(f"run.devices is {wanted}, but there are only {available} here; lower it, or use 0 for all.")
     if wanted:
         return wanted
-    ppo, slots = config.ppo, max(1, config.league.snapshots)
-    return max(n for n in range(1, available + 1) if ppo.num_envs % (n * slots) == 0 and ppo.shuffle_groups % n == 0)
+    ppo, train, slots = config.ppo, config.train, max(1, config.league.snapshots)
+    return max(n for n in range(1, available + 1) if train.num_envs % (n * slots) == 0 and ppo.shuffle_groups % n == 0)
 
 
 def check_game(config: Config) -> None:
@@ -105,7 +105,7 @@ def check_game(config: Config) -> None:
     Raises:
       UserError: an unknown game, option or bot, or seats that the game does not have.
     """
-    from jaxrl.games import make_env, make_evaluation_env
+    from jaxrl.runs.games import make_env, make_evaluation_env
 
     try:
         env = make_env(config)
@@ -145,7 +145,7 @@ def check_game(config: Config) -> None:
 
 def _check_loop(config: Config, env: Any) -> None:
     """Raises UserError if the game cannot be played by the loop that is asked for, or not as it is set up."""
-    from jaxrl.program import SEBULBA, loop_of
+    from jaxrl.training.program import SEBULBA, loop_of
 
     loop = loop_of(config, env)
     if config.train.algorithm == "dqn":

@@ -23,7 +23,7 @@ def check_dqn(config: Config) -> None:
         )
     if config.batch_size * 2 > dqn.capacity:
         raise UserError(
-            f"dqn.capacity ({dqn.capacity}) must hold two rounds of playing, 2 * dqn.num_envs * dqn.num_steps = "
+            f"dqn.capacity ({dqn.capacity}) must hold two rounds of playing, 2 * train.num_envs * train.num_steps = "
             f"{2 * config.batch_size}: raise it."
         )
     ends = [dqn.epsilon.start] + ([dqn.epsilon.end] if dqn.epsilon.kind != "constant" else [])
@@ -72,7 +72,7 @@ def check_dqn_game(config: Config, env: Any) -> None:
             f"sebulba.lag is {config.sebulba.lag}, but DQN's playing is one round ahead at most: use 0 or 1."
         )
     games = config.sebulba.actors * config.sebulba.groups
-    if dqn.num_envs % games:
+    if config.train.num_envs % games:
         raise UserError(
-            f"dqn.num_envs ({dqn.num_envs}) must be a multiple of sebulba.actors * sebulba.groups ({games})."
+            f"train.num_envs ({config.train.num_envs}) must be a multiple of sebulba.actors * sebulba.groups ({games})."
         )

@@ -98,7 +98,9 @@ def apply_overrides(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str,
         path, separator, value = text.partition("=")
         keys = path.strip().split(".")
         if not separator or not all(keys):
-            raise UserError(f"cannot understand {text!r}: an override is written key.key=value, e.g. ppo.num_envs=512.")
+            raise UserError(
+                f"cannot understand {text!r}: an override is written key.key=value, e.g. train.num_envs=512."
+            )
         _assign(tree, keys, parse_yaml(value, f"the value of {path}"), path)
     return tree
 

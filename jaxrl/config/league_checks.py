@@ -37,7 +37,7 @@ def check_league(config: Config) -> None:
         raise UserError("league.update_from evaluation needs evaluations: set train.evaluate_every.")
     _check_weights(league)
     if league.snapshots:
-        divides(config.ppo.num_envs, league.snapshots, "ppo.num_envs", "league.snapshots")
+        divides(config.train.num_envs, league.snapshots, "train.num_envs", "league.snapshots")
 
 
 def _check_weights(league: LeagueConfig) -> None:

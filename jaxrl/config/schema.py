@@ -106,9 +106,6 @@ class Schedule:
 class PPOConfig:
     """Proximal policy optimisation (Schulman et al. 2017, https://arxiv.org/abs/1707.06347)."""
 
-    num_envs: int = option(512, "games played side by side, over all devices", minimum=1)
-    num_steps: int = option(64, "steps of each game per update", minimum=1)
-    stagger: int = option(0, "random decisions before training, none in the first game, all in the last", minimum=0)
     epochs: int = option(2, "passes over the collected data per update", minimum=1)
     minibatches: int = option(8, "optimizer steps per pass", minimum=1)
     accumulate: int = option(1, "portions whose gradients are summed for one optimizer step", minimum=1)
@@ -133,7 +130,7 @@ class PPOConfig:
 class SebulbaConfig:
     """Actors and learner side by side, for games on the host (Hessel et al. 2021, https://arxiv.org/abs/2104.06272)."""
 
-    actors: int = option(1, "threads that play; the games (ppo.num_envs or dqn.num_envs) are shared evenly", minimum=1)
+    actors: int = option(1, "threads that play; the games (train.num_envs) are shared evenly", minimum=1)
     groups: int = option(
         2, "parts of an actor's games: one part is stepped while the device chooses for another", minimum=1
     )
@@ -166,8 +163,6 @@ class SebulbaConfig:
 class DQNConfig:
     """Deep Q-learning: double, dueling, n-step, with prioritised replay (Rainbow, https://arxiv.org/abs/1710.02298)."""
 
-    num_envs: int = option(64, "games played side by side", minimum=1)
-    num_steps: int = option(8, "steps of each game between two rounds of learning", minimum=1)
     updates: int = option(4, "optimizer steps after each round of playing", minimum=1)
     batch: int = option(384, "transitions in an optimizer step", minimum=1)
     capacity: int = option(100_000, "transitions in the replay memory; the oldest is overwritten", minimum=1)
@@ -207,6 +202,9 @@ class TrainConfig:
         "games that live on the host",
         choices=("auto", "anakin", "sebulba"),
     )
+    num_envs: int = option(512, "games played side by side, over all devices", minimum=1)
+    num_steps: int = option(64, "steps of each game per update", minimum=1)
+    stagger: int = option(0, "random decisions before training, none in the first game, all in the last", minimum=0)
     total_steps: int = option(
         10_000_000,
         "environment steps per seed; rounded up to whole calls; of a game on the host: decisions but those of bots",
@@ -248,7 +246,7 @@ class ExploitConfig:
     every: int = option(0, "updates between exploit cycles during training; 0: off", minimum=0)
     updates: int = option(100, "updates of a best response; rounded up to whole calls", minimum=1)
     seeds: int = option(2, "best responses trained side by side; the best of them counts", minimum=1)
-    num_envs: int = option(0, "games side by side for each of them; 0: as ppo.num_envs", minimum=0)
+    num_envs: int = option(0, "games side by side for each of them; 0: as train.num_envs", minimum=0)
     start: str = option(
         "both",
         "what they begin with: the parameters of the policy, scratch (new ones), or both in turn",
@@ -366,14 +364,13 @@ class Config:
 
     @property
     def batch_size(self) -> int:
-        """Environment steps per update and seed; with DQN an update is a round: playing, then `dqn.updates` steps."""
-        learner = self.dqn if self.train.algorithm == "dqn" else self.ppo
-        return learner.num_envs * learner.num_steps
+        """Environment steps per update and seed."""
+        return self.train.num_envs * self.train.num_steps
 
     @property
     def minibatch_size(self) -> int:
         """Environment steps per optimizer step."""
-        return self.ppo.num_envs * self.ppo.num_steps // self.ppo.minibatches
+        return self.train.num_envs * self.train.num_steps // self.ppo.minibatches
 
     @property
     def num_calls(self) -> int:

@@ -18,8 +18,8 @@ def check_sebulba(config: Config) -> None:
             f"run.seeds is {config.run.seeds}, but a game on the host trains one seed at a time: "
             "start a run for each run.seed."
         )
-    sebulba, ppo, slots = config.sebulba, config.ppo, max(1, config.league.snapshots)
+    sebulba, train, slots = config.sebulba, config.train, max(1, config.league.snapshots)
     blocks, name = sebulba.actors * sebulba.groups, "sebulba.actors * sebulba.groups"
     if slots > 1:
-        divides(ppo.num_envs, blocks * slots, "ppo.num_envs", f"{name} * league.snapshots")
-    divides(ppo.num_envs, blocks, "ppo.num_envs", name)
+        divides(train.num_envs, blocks * slots, "train.num_envs", f"{name} * league.snapshots")
+    divides(train.num_envs, blocks, "train.num_envs", name)

@@ -40,7 +40,7 @@ from jaxrl.config.league_checks import SELF, SNAPSHOTS, check_league_game, leagu
 from jaxrl.config.schema import Config, LeagueConfig
 from jaxrl.league.rating import elo_update
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
-from jaxrl.outcomes import compare
+from jaxrl.matches.outcomes import compare
 
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
 FIRST_RATING, GAIN_PER_GAME, LARGEST_GAIN = 1000.0, 8.0, 100.0

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from envs.core import Env
-from jaxrl import distributions
 from jaxrl.config.schema import Config, DQNConfig, NetworkConfig
+from jaxrl.networks import distributions
 from jaxrl.networks.candidates import CandidateScorer
 from jaxrl.networks.mlp import MLP, Heads
 from jaxrl.networks.q_heads import NOISE, QHeads, combine

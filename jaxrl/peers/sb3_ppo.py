@@ -18,7 +18,7 @@ def contestant(config: Any, env: Env) -> Contestant:
 
     from envs.adapters.sb3 import SeatVecEnv
 
-    ppo, network = config.ppo, config.network
+    ppo, train, network = config.ppo, config.train, config.network
     activations = {
         "relu": torch.nn.ReLU,
         "tanh": torch.nn.Tanh,
@@ -28,8 +28,8 @@ def contestant(config: Any, env: Env) -> Contestant:
     layers = list(network.hidden)
     model = MaskablePPO(
         "MlpPolicy",
-        SeatVecEnv(env, ppo.num_envs),
-        n_steps=ppo.num_steps,
+        SeatVecEnv(env, train.num_envs),
+        n_steps=train.num_steps,
         batch_size=config.minibatch_size,
         n_epochs=ppo.epochs,
         learning_rate=ppo.learning_rate.start,

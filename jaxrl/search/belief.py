@@ -72,7 +72,7 @@ class Belief:
         seat: jax.Array,
         key: Key,
     ) -> Memory:
-        """The memory after one step; see `jaxrl.match.MemoryFns`."""
+        """The memory after one step; see `jaxrl.matches.match.MemoryFns`."""
         memory = memory.replace(returns=memory.returns + after.rewards)
         if memory.particles is None:
             return memory

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from envs.core import Key, State, is_over
-from jaxrl import distributions
+from jaxrl.networks import distributions
 from jaxrl.search.belief import Belief, Memory
 from jaxrl.search.playout import TO_THE_END, Table, play_on, won
 from jaxrl.search.policies import Guide, SearchParams

@@ -1,4 +1,4 @@
-"""The search player: a player of `jaxrl.match` that looks ahead."""
+"""The search player: a player of `jaxrl.matches.match` that looks ahead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from envs.core import Env, Key, State, is_over
 from envs.errors import UserError
-from jaxrl.match import MemoryFns
+from jaxrl.matches.match import MemoryFns
 from jaxrl.search.belief import Belief, Memory, can_believe
 from jaxrl.search.halving import Plan, halving_plan, rounds_and_slots
 from jaxrl.search.playout import Table

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from envs.core import Env, Key, PyTree, State, is_over, select
-from jaxrl.match import MAX_STEPS
-from jaxrl.outcomes import compare
+from jaxrl.matches.match import MAX_STEPS
+from jaxrl.matches.outcomes import compare
 from jaxrl.search.policies import Policy, SearchParams
 
 TO_THE_END = -1

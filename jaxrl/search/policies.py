@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from envs.core import Bot, Env, Key, PyTree, State
-from jaxrl import distributions
+from jaxrl.networks import distributions
 from jaxrl.networks.factory import Network
 
 Guide = Callable[[PyTree, State], tuple[jax.Array, jax.Array]]

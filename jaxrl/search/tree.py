@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from envs.core import Key, State, is_over
 from envs.errors import UserError
-from jaxrl import distributions
+from jaxrl.networks import distributions
 from jaxrl.search.belief import Belief
 from jaxrl.search.halving import Plan, improve
 from jaxrl.search.playout import Table, play_on, won

@@ -1,0 +1,297 @@
+"""The replay memory of compiled games: arrays on the device, written and drawn from inside of the training program.
+
+Records are kept as `nstep` describes, in a ring: the oldest is overwritten. A device reads all priorities at
+memory speed, so there is no tree here: priorities lie in rows of about sqrt(N), and a draw finds its row by the sums of
+the rows and its place by the sums within the row. That is one pass over N numbers per batch and O(sqrt(N)) for each
+draw.
+
+Shape letters: T steps, B lanes, P seats, S decisions per step, N capacity, W mask words.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from jaxrl.algorithms.dqn.loss import Batch
+from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, Played, Sequel, Waiting, link, n_step
+from jaxrl.networks import distributions
+
+MANY = 2**30  # records are counted up to here
+
+
+@struct.dataclass
+class Memory:
+    """Records of decisions. `priority` is padded to whole rows; a record of priority 0 is never drawn.
+
+    A record is one row of bytes, and its link one row of words: XLA's CPU backend aborts the process while it compiles
+    scatters into several arrays of one type with `Env.multi_output_fusion`.
+    """
+
+    content: jax.Array  # u8[N, bytes], see `RecordFormat`
+    links: jax.Array  # i32[N, 2], what follows (see `nstep`) and the bits of the f32 that was earned until then
+    priority: jax.Array  # f32[rows, width]
+    head: jax.Array  # i32[], the record that is written next
+    written: jax.Array  # i32[], transitions that could be drawn so far, counted up to MANY
+    highest: jax.Array  # f32[], the largest priority so far: that of new transitions
+    waiting: Waiting  # [B, P]
+
+
+class Content(NamedTuple):
+    """What a record keeps of a decision."""
+
+    observation: Any  # packed
+    mask: Any  # u32[W]
+    action: Any  # i32[]
+
+
+class Decisions(NamedTuple):
+    """What a rollout adds; leading axes [T, B]."""
+
+    observation: Any  # [S, ...]
+    mask: jax.Array  # u32[S, W]
+    action: jax.Array  # i32[S]
+    seat: jax.Array  # i32[S]
+    own: jax.Array  # bool[S], the learner's decision
+    rewards: jax.Array  # f32[P]
+    terminated: jax.Array  # bool[]
+    truncated: jax.Array  # bool[]
+    final_observation: Any  # [S, ...]; None in games that are never truncated
+    final_seat: jax.Array  # i32[S]
+    final_own: jax.Array  # bool[S], the learner is asked in it
+
+
+class RecordFormat:
+    """How a decision becomes a row of bytes, and back.
+
+    Attributes:
+      num_actions: A.
+      bytes: of a row.
+    """
+
+    def __init__(self, spec: Any, num_actions: int, storage: str):
+        """A format.
+
+        Args:
+          spec: of one observation.
+          num_actions: A.
+          storage: float16 or float32, for the float leaves of observations.
+        """
+        self.num_actions = num_actions
+        words = -(-num_actions // 32)
+        like = Content(spec, jax.ShapeDtypeStruct((words,), jnp.uint32), jax.ShapeDtypeStruct((), jnp.int32))
+        leaves, self._structure = jax.tree.flatten(like)
+        self._leaves = [(leaf.shape, leaf.dtype, _kept_as(leaf.dtype, storage)) for leaf in leaves]
+        self._widths = [math.prod(shape) * kept.itemsize for shape, _, kept in self._leaves]
+        self.bytes = sum(self._widths)
+
+    def pack(self, content: Content) -> jax.Array:
+        """Leaves [..., shape] -> u8[..., bytes]."""
+        lead = content.action.shape
+        parts = []
+        for leaf, (_, _, kept), width in zip(jax.tree.leaves(content), self._leaves, self._widths, strict=True):
+            parts.append(jax.lax.bitcast_convert_type(leaf.astype(kept), jnp.uint8).reshape(*lead, width))
+        return jnp.concatenate(parts, axis=-1)
+
+    def unpack(self, rows: jax.Array) -> Content:
+        """u8[..., bytes] -> leaves [..., shape] of their own types."""
+        lead, begin, leaves = rows.shape[:-1], 0, []
+        for (shape, dtype, kept), width in zip(self._leaves, self._widths, strict=True):
+            part = rows[..., begin : begin + width]
+            if kept.itemsize > 1:
+                part = part.reshape(*lead, *shape, kept.itemsize)
+            else:
+                part = part.reshape(*lead, *shape)
+            leaves.append(jax.lax.bitcast_convert_type(part, kept).astype(dtype))
+            begin += width
+        return jax.tree.unflatten(self._structure, leaves)
+
+
+def _kept_as(dtype: Any, storage: str) -> np.dtype:
+    """The type in which a leaf of an observation is kept: floats as `storage`, truth values as bytes."""
+    if jnp.issubdtype(dtype, jnp.floating):
+        return np.dtype(storage)
+    return np.dtype(np.uint8) if jnp.issubdtype(dtype, jnp.bool_) else np.dtype(dtype)
+
+
+def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> Memory:
+    """A memory of `capacity` records, without any yet, for so many lanes (B) and seats (P)."""
+    width = 1 << max(0, (capacity - 1).bit_length() // 2)
+    return Memory(
+        content=jnp.zeros((capacity, form.bytes), jnp.uint8),
+        links=jnp.full((capacity, 2), LOST, jnp.int32),
+        priority=jnp.zeros((-(-capacity // width), width), jnp.float32),
+        head=jnp.int32(0),
+        written=jnp.int32(0),
+        highest=jnp.float32(1.0),
+        waiting=Waiting(jnp.full((lanes, seats), NONE, jnp.int32), jnp.zeros((lanes, seats), jnp.float32)),
+    )
+
+
+def sequel_of(memory: Memory, records: jax.Array) -> Sequel:
+    """What follows some records i32[...]."""
+    link = memory.links[records]
+    return Sequel(link[..., 0], jax.lax.bitcast_convert_type(link[..., 1], jnp.float32))
+
+
+def _as_links(sequel: Sequel) -> jax.Array:
+    """i32[..., 2]."""
+    return jnp.stack([sequel.following, jax.lax.bitcast_convert_type(sequel.reward, jnp.int32)], axis=-1)
+
+
+# ---- writing ------------------------------------------------------------------------------------------------------
+
+
+def append(memory: Memory, decisions: Decisions, form: RecordFormat) -> Memory:
+    """Adds the learner's decisions of a rollout and closes those that waited for it.
+
+    Args:
+      memory: with room for all decisions of the rollout.
+      decisions: [T, B, ...].
+      form: of the records.
+    """
+    capacity, own, seats = memory.links.shape[0], decisions.own, memory.waiting.record.shape[1]
+    content, cut = Content(decisions.observation, decisions.mask, decisions.action), None
+    keep = own
+    if decisions.final_observation is not None:
+        cut = decisions.final_own & (decisions.truncated & ~decisions.terminated)[..., None]
+        keep = jnp.concatenate([own, cut], axis=-1)  # bool[T, B, 2S]
+        # A finished game has no legal actions any more, so all of them count as legal.
+        anything = jnp.broadcast_to(distributions.pack_mask(jnp.ones(form.num_actions, bool)), decisions.mask.shape)
+        last = Content(decisions.final_observation, anything, jnp.zeros_like(decisions.action))
+        content = jax.tree.map(lambda *both: jnp.concatenate(both, axis=2), content, last)
+    place = jnp.cumsum(keep.reshape(-1), dtype=jnp.int32).reshape(keep.shape) - 1
+    record = jnp.where(keep, (memory.head + place) % capacity, NONE)
+    count = jnp.sum(keep, dtype=jnp.int32)
+    asked = own.shape[-1]
+    at_seat = _by_seat(record[..., :asked], decisions.seat, seats)
+    final = jnp.full_like(at_seat, NONE)
+    if cut is not None:
+        final = _by_seat(record[..., asked:], decisions.final_seat, seats)
+    played = Played(at_seat, decisions.rewards, decisions.terminated, decisions.truncated, final)
+    waiting = _without_overwritten(memory.waiting, memory.head, count, capacity)
+    links = link(played, waiting)
+    sequel = jax.tree.map(lambda leaf: jnp.take_along_axis(leaf, decisions.seat, axis=-1), links.rollout)
+    if cut is not None:  # nothing follows a final observation
+        nothing = Sequel(jnp.full(cut.shape, LOST, jnp.int32), jnp.zeros(cut.shape, jnp.float32))
+        sequel = jax.tree.map(lambda *both: jnp.concatenate(both, axis=-1), sequel, nothing)
+    memory = _write(memory, record, form.pack(content), sequel)
+    memory = _close(memory, waiting.record, links.waited)
+    return memory.replace(head=(memory.head + count) % capacity, waiting=links.waiting)
+
+
+def _by_seat(record: jax.Array, seat: jax.Array, num_players: int) -> jax.Array:
+    """Records i32[..., S] of the seats i32[..., S] -> one column for each seat, i32[..., P]."""
+    there = seat[..., None] == jnp.arange(num_players)
+    return jnp.max(jnp.where(there, record[..., None], NONE), axis=-2)
+
+
+def _without_overwritten(waiting: Waiting, head: jax.Array, count: jax.Array, capacity: int) -> Waiting:
+    """Drops the records that are about to be overwritten by `count` new ones."""
+    gone = (waiting.record >= 0) & ((waiting.record - head) % capacity < count)
+    return Waiting(jnp.where(gone, NONE, waiting.record), jnp.where(gone, 0.0, waiting.reward))
+
+
+def _write(memory: Memory, record: jax.Array, content: jax.Array, sequel: Sequel) -> Memory:
+    """Writes whole records i32[T, B, S]; those with the number NONE are left out."""
+    # Out of range is dropped by a scatter.
+    index = jnp.where(record >= 0, record, memory.links.shape[0]).reshape(-1)
+    memory = memory.replace(
+        content=memory.content.at[index].set(content.reshape(index.size, -1), mode="drop"),
+        links=memory.links.at[index].set(_as_links(sequel).reshape(index.size, 2), mode="drop"),
+    )
+    return _drawable(memory, record, (record >= 0) & (sequel.following >= END), also_others=True)
+
+
+def _close(memory: Memory, record: jax.Array, sequel: Sequel) -> Memory:
+    """Writes what follows earlier records i32[B, P], where that is known now."""
+    known = (record >= 0) & (sequel.following != OPEN)
+    index = jnp.where(known, record, memory.links.shape[0])
+    memory = memory.replace(links=memory.links.at[index].set(_as_links(sequel), mode="drop"))
+    return _drawable(memory, record, known & (sequel.following >= END), also_others=False)
+
+
+def _drawable(memory: Memory, record: jax.Array, known: jax.Array, *, also_others: bool) -> Memory:
+    """Gives transitions whose end is known the highest priority; `also_others` takes it from the rest."""
+    index = jnp.where((record >= 0) if also_others else known, record, memory.priority.size)
+    fresh = jnp.where(known, memory.highest, 0.0)
+    priority = memory.priority.reshape(-1).at[index.reshape(-1)].set(fresh.reshape(-1), mode="drop")
+    written = jnp.minimum(memory.written + jnp.sum(known, dtype=jnp.int32), MANY)
+    return memory.replace(priority=priority.reshape(memory.priority.shape), written=written)
+
+
+# ---- drawing ------------------------------------------------------------------------------------------------------
+
+
+def draw(priority: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Numbers in proportion to their priorities, one from each of n equal parts of the total.
+
+    Args:
+      priority: f32[rows, width], not all 0.
+      uniform: f32[n] in [0, 1).
+
+    Returns:
+      i32[n], row * width + column; never one with priority 0, however the sums are rounded.
+    """
+    count, width = uniform.shape[0], priority.shape[1]
+    rows = jnp.sum(priority, axis=1)
+    ends = jnp.cumsum(rows)
+    at = (jnp.arange(count) + uniform) * (ends[-1] / count)
+    row = _first_beyond(ends, rows, at)
+    inside = priority[row]  # f32[n, width]
+    column = _first_beyond(jnp.cumsum(inside, axis=1), inside, at - (ends[row] - rows[row]))
+    return row * width + column
+
+
+def _first_beyond(ends: jax.Array, part: jax.Array, at: jax.Array) -> jax.Array:
+    """i32[n]: the first non-empty part (f32[M] or f32[n, M]) that ends beyond `at` f32[n], else the last."""
+    index = jnp.arange(part.shape[-1], dtype=jnp.int32)
+    first = jnp.min(jnp.where((part > 0.0) & (ends > at[:, None]), index, part.shape[-1]), axis=-1)
+    last = jnp.max(jnp.where(part > 0.0, index, 0), axis=-1)
+    return jnp.minimum(first, last)
+
+
+def sample(
+    memory: Memory, key: jax.Array, count: int, gamma: jax.Array, steps: int, form: RecordFormat
+) -> tuple[jax.Array, Batch]:
+    """Draws transitions.
+
+    Args:
+      memory: with at least one that can be drawn.
+      key: a fast key.
+      count: n.
+      gamma: f32[].
+      steps: of the returns.
+      form: of the records.
+
+    Returns:
+      i32[n], their records, and the transitions.
+    """
+    record = draw(memory.priority, jax.random.uniform(key, (count,)))
+    found = n_step(jnp, functools.partial(sequel_of, memory), record, gamma, steps)
+    now, then = form.unpack(memory.content[record]), form.unpack(memory.content[found.last])
+    batch = Batch(
+        observation=now.observation,
+        mask=distributions.unpack_mask(now.mask, form.num_actions),
+        action=now.action,
+        reward=found.reward,
+        discount=found.discount,
+        next_observation=then.observation,
+        next_mask=distributions.unpack_mask(then.mask, form.num_actions),
+        priority=memory.priority.reshape(-1)[record],
+    )
+    return record, batch
+
+
+def reprioritise(memory: Memory, record: jax.Array, priority: jax.Array) -> Memory:
+    """New priorities f32[n] of records i32[n]; of a record that comes twice the larger one counts, on any device."""
+    flat = memory.priority.reshape(-1).at[record].set(0.0).at[record].max(priority)
+    return memory.replace(
+        priority=flat.reshape(memory.priority.shape), highest=jnp.maximum(memory.highest, jnp.max(priority))
+    )

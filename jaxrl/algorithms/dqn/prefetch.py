@@ -1,0 +1,86 @@
+"""One thread that owns the replay memory and draws batches ahead of the learner.
+
+Everything that is done to the memory is done by this thread, in the order in which it was asked for, so nothing is ever
+read while it is written, and results do not depend on timing. In round r that order is
+
+    push of rollout r, draw 0, draw 1, priorities of batch 0, draw 2, priorities of batch 1, draw 3, ...
+
+Batch k + 1 is drawn after the push of its round and after the priorities of batch k - 1, not of batch k: it is drawn
+while the device learns from batch k. Two rooms for batches suffice: the priorities of batch k tell that the device has
+done with it before its room is filled with batch k + 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from jaxrl.algorithms.dqn.host_replay import Drawn, HostReplay
+from jaxrl.algorithms.dqn.loss import Batch
+from jaxrl.training.sebulba.counters import Timers
+from jaxrl.training.sebulba.storage import Storage
+
+AHEAD = 2  # batches that are asked for before the first is learnt from
+
+
+class Prefetcher:
+    """The thread; `close` ends it."""
+
+    def __init__(self, replay: HostReplay, timers: Timers):
+        """Starts at the first use.
+
+        Args:
+          replay: from now on used by nobody else while the thread has work.
+          timers: `replay_sample` counts the draws, `backward` the wait for the device.
+        """
+        self.replay, self._timers = replay, timers
+        self._rooms = [replay.room() for _ in range(AHEAD)]
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="replay")
+
+    def push(self, storage: Storage) -> bool:
+        """Adds a rollout; returns whether there is enough to learn from."""
+        return self._thread.submit(self._push, storage).result()
+
+    def _push(self, storage: Storage) -> bool:
+        self.replay.push(storage)
+        return self.replay.ready
+
+    def learn(self, first: int, count: int, learn: Callable[[int, Batch], Any]) -> None:
+        """Learns from `count` batches.
+
+        Args:
+          first: number of the first one in the whole training.
+          count: at least 1.
+          learn: (k, batch k of the round) -> the new priorities f32[n], which need not be computed yet.
+
+        Raises:
+          Exception: whatever a draw or `learn` raised.
+        """
+        drawn = [self._thread.submit(self._draw, first + k, self._rooms[k % AHEAD]) for k in range(min(AHEAD, count))]
+        updates: list[Future] = []
+        for k in range(count):
+            room = drawn[k].result()
+            priority = learn(k, room.batch)
+            updates.append(self._thread.submit(self._update, room, priority))
+            if k + AHEAD < count:
+                drawn.append(self._thread.submit(self._draw, first + k + AHEAD, self._rooms[k % AHEAD]))
+        for update in updates:
+            update.result()
+
+    def _draw(self, number: int, room: Drawn) -> Drawn:
+        with self._timers.replay_sample:
+            self.replay.sample(number, room)
+        return room
+
+    def _update(self, room: Drawn, priority: Any) -> None:
+        with self._timers.backward:
+            found = np.asarray(priority)
+        with self._timers.replay_sample:
+            self.replay.reprioritise(room.records, found)
+
+    def close(self) -> None:
+        """Ends the thread when it has done what it was asked for."""
+        self._thread.shutdown()

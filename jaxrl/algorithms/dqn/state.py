@@ -1,0 +1,106 @@
+"""The whole state of a DQN training as one pytree; saving and restoring it is resuming exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct
+
+from jaxrl.algorithms.ppo.state import Counter
+from jaxrl.algorithms.schedule import Schedule, make_schedule, value_at
+from jaxrl.config.schema import DQNConfig
+from jaxrl.league.pool import PoolState
+
+
+@struct.dataclass
+class DQNHyper:
+    """Hyper-parameters that may change without compiling anew, f32[] each."""
+
+    learning_rate: Schedule
+    beta: Schedule
+    epsilon: Schedule
+    alpha: jax.Array
+    priority_eps: jax.Array
+    gamma: jax.Array
+    max_grad_norm: jax.Array
+    adam_eps: jax.Array
+    epsilon_share: jax.Array  # of the run, after which epsilon stays what it is
+    last_update: jax.Array  # the number of the last update: schedules end with it
+
+    def learning_rate_at(self, update: jax.Array) -> jax.Array:
+        """f32[]: the learning rate of the update with this number (i32[])."""
+        return value_at(self.learning_rate, update / self.last_update)
+
+    def beta_at(self, update: jax.Array) -> jax.Array:
+        """f32[]: the exponent of the importance weights in the update with this number (i32[])."""
+        return value_at(self.beta, update / self.last_update)
+
+    def epsilon_at(self, update: jax.Array) -> jax.Array:
+        """f32[]: the share of random actions in the update with this number (i32[])."""
+        return value_at(self.epsilon, update / (self.last_update * self.epsilon_share))
+
+
+@struct.dataclass
+class Learner:
+    """What learns."""
+
+    params: Any
+    target: Any  # an older copy of the parameters
+    opt_state: optax.OptState
+    steps: jax.Array  # i32[], optimizer steps
+
+
+@struct.dataclass
+class DQNState:
+    """Everything a training is. With several seeds every leaf has a leading axis [S].
+
+    The types of `lanes` and `memory` are those of the program: arrays on the device, or on the host.
+    """
+
+    params: Any
+    target: Any
+    opt_state: optax.OptState
+    optimizer_steps: jax.Array  # i32[]
+    lanes: Any  # the games in progress
+    memory: Any  # the replay memory; None if it is not saved
+    key: jax.Array  # a typed threefry key; update u draws from fold_in(key, u)
+    hyper: DQNHyper
+    update: jax.Array  # i32[], updates done: rounds of playing and learning
+    env_steps: Counter
+    games: Counter  # finished ones
+    pool: PoolState | None = None  # opponents and ratings, with `league.opponents`
+
+    @property
+    def learner(self) -> Learner:
+        """The part that learns."""
+        return Learner(self.params, self.target, self.opt_state, self.optimizer_steps)
+
+    def with_learner(self, learner: Learner) -> DQNState:
+        """The state with another one."""
+        return self.replace(
+            params=learner.params,
+            target=learner.target,
+            opt_state=learner.opt_state,
+            optimizer_steps=learner.steps,
+        )
+
+
+def make_dqn_hyper(dqn: DQNConfig, total_updates: int) -> DQNHyper:
+    """The traced hyper-parameters of a `DQNConfig` for the updates 0 .. `total_updates` - 1."""
+    rate, beta, epsilon = dqn.learning_rate, dqn.beta, dqn.epsilon
+    nothing, uniform = make_schedule("constant", 0.0, 0.0), dqn.replay == "uniform"
+    return DQNHyper(
+        learning_rate=make_schedule(rate.kind, rate.start, rate.end),
+        beta=nothing if uniform else make_schedule(beta.kind, beta.start, beta.end),
+        epsilon=nothing if dqn.exploration == "noisy" else make_schedule(epsilon.kind, epsilon.start, epsilon.end),
+        alpha=jnp.float32(0.0 if uniform else dqn.alpha),  # 0: all priorities are 1
+        priority_eps=jnp.float32(dqn.priority_eps),
+        gamma=jnp.float32(dqn.gamma),
+        max_grad_norm=jnp.float32(dqn.max_grad_norm),
+        adam_eps=jnp.float32(dqn.adam_eps),
+        epsilon_share=jnp.float32(dqn.epsilon_share),
+        last_update=jnp.float32(max(total_updates - 1, 1)),
+    )

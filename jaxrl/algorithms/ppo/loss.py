@@ -1,0 +1,98 @@
+"""The clipped surrogate loss of PPO over weighted decisions (Schulman et al. 2017, https://arxiv.org/abs/1707.06347)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.networks import distributions
+from jaxrl.networks.factory import Network
+
+
+class Batch(NamedTuple):
+    """Decisions to learn from; every leaf has the leading axis N."""
+
+    observation: Any  # packed
+    mask: jax.Array  # u32[N, W]
+    action: jax.Array  # i32[N]
+    log_prob: jax.Array  # f32[N], when it was chosen, of the distribution it was drawn from
+    value: jax.Array  # f32[N], then
+    advantage: jax.Array  # f32[N]
+    target: jax.Array  # f32[N], the return that the value should predict
+    weight: jax.Array  # f32[N], 1 = the learner's decision with a known return, 0 = not to be learnt from
+
+
+class LossSums(NamedTuple):
+    """Weighted sums over decisions, f32[]; divided by `weight` they are means."""
+
+    policy: jax.Array
+    value: jax.Array
+    entropy: jax.Array
+    approx_kl: jax.Array
+    clip_fraction: jax.Array
+    weight: jax.Array
+
+
+class LossCoefs(NamedTuple):
+    """Traced coefficients, f32[]."""
+
+    clip: jax.Array
+    value_clip: jax.Array
+    value_coef: jax.Array
+    entropy_coef: jax.Array
+    temperature: jax.Array | float = 1.0  # at which the actions were drawn
+
+
+def ppo_loss(
+    params: Any, batch: Batch, network: Network, coefs: LossCoefs, dropout_keys: jax.Array | None = None
+) -> tuple[jax.Array, LossSums]:
+    """The *sum* of the loss over a batch; callers divide by the total weight of all portions of a minibatch.
+
+    Args:
+      params: of `network`.
+      batch: see `Batch`.
+      network: applied to the expanded observations.
+      coefs: see `LossCoefs`; a value clip of 0 switches that clip off.
+      dropout_keys: typed keys [N]; None = nothing is dropped. With dropout the ratio of unchanged parameters is not 1,
+        because decisions are made without.
+
+    Returns:
+      f32[] and the parts of it.
+    """
+    mask = distributions.unpack_mask(batch.mask, network.num_actions)
+    evaluate = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0))
+    logits, value = evaluate(params, batch.observation, mask, dropout_keys)
+    # The ratio is between the distributions that actions are drawn from, and the bonus is for the entropy of that one.
+    logits = distributions.temper(logits, coefs.temperature)
+    log_prob, entropy = distributions.log_prob_and_entropy(logits, batch.action)
+
+    # A bot's action may be all but impossible for the network; with weight 0 its ratio must not become 0 * inf.
+    log_ratio = jnp.where(batch.weight > 0.0, log_prob - batch.log_prob, 0.0)
+    ratio = jnp.exp(log_ratio)
+    clipped = jnp.clip(ratio, 1.0 - coefs.clip, 1.0 + coefs.clip)
+    policy = -jnp.minimum(ratio * batch.advantage, clipped * batch.advantage)
+
+    reach = jnp.where(coefs.value_clip > 0.0, coefs.value_clip, jnp.inf)
+    near = batch.value + jnp.clip(value - batch.value, -reach, reach)
+    error = jnp.maximum(jnp.square(value - batch.target), jnp.square(near - batch.target))
+
+    def total(x: jax.Array) -> jax.Array:
+        return jnp.sum(batch.weight * x)
+
+    sums = LossSums(
+        policy=total(policy),
+        value=0.5 * total(error),
+        entropy=total(entropy),
+        # The low-variance estimator of http://joschu.net/blog/kl-approx.html.
+        approx_kl=total(jax.lax.stop_gradient(ratio - 1.0 - log_ratio)),
+        clip_fraction=total((jnp.abs(ratio - 1.0) > coefs.clip).astype(jnp.float32)),
+        weight=jnp.sum(batch.weight),
+    )
+    return combine(sums, coefs), sums
+
+
+def combine(sums: LossSums, coefs: LossCoefs) -> jax.Array:
+    """The loss from its parts (sums or means alike)."""
+    return sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy

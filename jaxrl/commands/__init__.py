@@ -1,0 +1,1 @@
+"""The commands of `jaxrl`: arguments and printing, one file each."""

@@ -1,0 +1,356 @@
+"""`jaxrl compare A B`: the quality gate. Is run B faster than run A, and does it play as well?
+
+It reads what two runs have written: `metrics.jsonl` (throughput, mean reward in training, the counters of
+`sebulba.profile`) and the newest evaluations of one kind in `evaluation.json` (win rates, returns and whatever the game
+tells, such as the difference in victory points and how games ended). Figures stand side by side with 95 % intervals:
+
+- throughput: the median of `time/fps` over the lines of the log but the first, which holds the compilation, with the
+  interval of its order statistics; the gain is the ratio of the medians, its interval a bootstrap;
+- win rates: Wilson's intervals, their difference by Newcombe's method 10 (Statistics in Medicine 17, 1998, 873-890).
+  The same deals serve every opponent, so the interval of a mean over opponents is the mean of the intervals;
+- means: normal intervals over deals, or over log lines.
+
+The verdict is by the figures themselves, and says whether the interval leaves a doubt. Exit code 0: both tests passed;
+1: throughput gained too little or win rate was lost; 2: the runs cannot be compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from envs.errors import UserError
+from jaxrl.benchmark.table import count, table
+from jaxrl.config import files
+from jaxrl.matches.intervals import Interval, difference, gain_interval, mean_interval, median_interval
+from jaxrl.matches.outcomes import wilson
+from jaxrl.runs.directory import RunDirectory, find_run
+from jaxrl.runs.metrics import read_rows
+from jaxrl.training.sebulba.counters import PREFIX as COUNTERS
+
+MIN_GAIN, MAX_DROP = 10.0, 3.0  # per cent of throughput, points of win rate
+LAST_SHARE = 0.2  # of the log lines: where the mean reward in training is taken
+EVALUATED = ("policy", "seed", "search")  # what two evaluations must share to be of one kind
+END_REASONS = ("wiped_enemy", "wiped_out", "round_limit")  # figures of a game that are shares of games
+
+
+class Side(NamedTuple):
+    """What is known about one run."""
+
+    name: str
+    config: dict[str, Any]  # the tree of config.yaml
+    fps: list[float]
+    rewards: list[float]  # rollout/ep_rew_mean, the last ones
+    counters: dict[str, float]  # ms per 1,000 steps by name, medians
+    evaluation: dict[str, Any]  # the record that counts, {} without one
+    rows: dict[str, list[dict[str, Any]]]  # of it: opponent -> one row per seed of this run
+
+
+class Line(NamedTuple):
+    """One line of the comparison; None is a figure that a run does not have."""
+
+    name: str
+    left: Interval | None
+    right: Interval | None
+    change: Interval | None
+    unit: str  # "rate", "percent" (shares of 1), "number"
+
+
+Both = tuple[Interval | None, Interval | None]  # of A and of B
+
+
+class Verdict(NamedTuple):
+    """One test of the gate."""
+
+    passed: bool
+    text: str
+
+
+# ---- the command --------------------------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("before", metavar="A", help="the run that is compared with: a path, or a name in runs/")
+    parser.add_argument("after", metavar="B", help="the run that should be faster and play as well")
+    parser.add_argument("--min-gain", type=float, default=MIN_GAIN, help="throughput that B must gain (default: 10 %%)")
+    parser.add_argument("--max-drop", type=float, default=MAX_DROP, help="win rate that B may lose (default: 3 points)")
+    parser.add_argument("--json", metavar="FILE", help="write the comparison there too")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the comparison and its verdict; 1 if B does not pass."""
+    target = Path(args.json) if args.json else None
+    if target is not None and not target.resolve().parent.is_dir():
+        raise UserError(f"--json {args.json!r}: there is no folder {str(target.parent)!r}.")
+    runs = find_run(args.before), find_run(args.after)
+    before, after = (read_side(run, found) for run, found in zip(runs, choose_evaluations(*runs), strict=True))
+    check_comparable(before, after)
+    lines = comparison(before, after)
+    verdicts = [speed_verdict(lines[0], args.min_gain), strength_verdict(before, after, args.max_drop)]
+    print(describe(before, after, lines))
+    for verdict in verdicts:
+        print(f"{'PASS' if verdict.passed else 'FAIL'}  {verdict.text}")
+    passed = all(verdict.passed for verdict in verdicts)
+    print(f"{after.name} {'passes' if passed else 'does not pass'} the quality gate against {before.name}")
+    if target is not None:
+        record = {
+            "before": before.name,
+            "after": after.name,
+            "lines": [_plain(line._asdict()) for line in lines],
+            "verdicts": [verdict._asdict() for verdict in verdicts],
+            "passed": passed,
+        }
+        target.write_text(json.dumps(record, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    return 0 if passed else 1
+
+
+def _plain(value: Any) -> Any:
+    """A tree of figures for JSON, which has no NaN."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ---- reading ------------------------------------------------------------------------------------------------------
+
+
+def read_side(run: RunDirectory, evaluation: dict[str, Any]) -> Side:
+    """What a run has written.
+
+    Args:
+      run: the run.
+      evaluation: the record of its evaluation.json that counts, {} for none.
+
+    Raises:
+      UserError: it has no log line with a throughput yet.
+    """
+    logged = read_rows(run.metrics_file) if run.metrics_file.is_file() else []
+    timed = [row for row in logged if row.get("time/fps")]
+    if not timed:
+        raise UserError(f"run {run.name!r} has no throughput in {run.metrics_file}: train it first.")
+    steady = timed[1:] if len(timed) > 2 else timed  # the first line holds the compilation
+    late = timed[-max(2, math.ceil(LAST_SHARE * len(timed))) :]
+    rewards = [row["rollout/ep_rew_mean"] for row in late if row.get("rollout/ep_rew_mean") is not None]
+    names = sorted({tag for row in steady for tag in row if tag.startswith(COUNTERS)})
+    counters = {
+        name.removeprefix(COUNTERS): float(np.median([row[name] for row in steady if row.get(name) is not None]))
+        for name in names
+    }
+    fps = [row["time/fps"] for row in steady]
+    rows = own_rows(evaluation, run.name)
+    return Side(run.name, files.read(run.config_file), fps, rewards, counters, evaluation, rows)
+
+
+def own_rows(evaluation: dict[str, Any], name: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the run `name` itself, one per seed, by opponent."""
+    own: dict[str, list[dict[str, Any]]] = {}
+    for row in evaluation.get("rows", []):
+        if row["candidate"] == name or row["candidate"].startswith(f"{name}/seed_"):
+            own.setdefault(row["opponent"], []).append(row)
+    return own
+
+
+def choose_evaluations(before: RunDirectory, after: RunDirectory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The newest evaluations of two runs by the same kind of policy on the same deals, else the newest of each.
+
+    Raises:
+      UserError: an evaluation.json cannot be read.
+    """
+    left, right = _evaluations(before), _evaluations(after)
+    for record in reversed(right):
+        for other in reversed(left):
+            if all(record.get(key) == other.get(key) for key in EVALUATED):
+                return other, record
+    return (left or [{}])[-1], (right or [{}])[-1]
+
+
+def _evaluations(run: RunDirectory) -> list[dict[str, Any]]:
+    if not run.evaluation_file.is_file():
+        return []
+    try:
+        records = json.loads(run.evaluation_file.read_text(encoding="utf-8"))
+        return [record for record in records if own_rows(record, run.name)]
+    except ValueError as error:
+        raise UserError(f"cannot read {run.evaluation_file}: {error}.") from error
+
+
+def check_comparable(before: Side, after: Side) -> None:
+    """Raises UserError if the two runs are not of one game, or were not measured against a common opponent."""
+    games = [side.config.get("env", {}).get("id") for side in (before, after)]
+    if games[0] != games[1]:
+        raise UserError(f"run {before.name!r} plays {games[0]} and run {after.name!r} {games[1]}: compare one game.")
+    for side in (before, after):
+        if not side.rows:
+            raise UserError(
+                f"run {side.name!r} has no evaluation of its own: measure it with `jaxrl evaluate {side.name}`."
+            )
+    if not common_opponents(before, after):
+        raise UserError(
+            f"{before.name} was evaluated against {', '.join(before.rows)} and {after.name} against "
+            f"{', '.join(after.rows)}: evaluate both against the same opponents (jaxrl evaluate --opponents)."
+        )
+
+
+def common_opponents(before: Side, after: Side) -> list[str]:
+    """Opponents that both were evaluated against, in A's order."""
+    return [name for name in before.rows if name in after.rows]
+
+
+# ---- figures ------------------------------------------------------------------------------------------------------
+
+
+def comparison(before: Side, after: Side) -> list[Line]:
+    """All lines; the first one is the throughput."""
+    opponents = common_opponents(before, after)
+
+    def figure(name: str) -> Both:
+        return figure_interval(before, opponents, name), figure_interval(after, opponents, name)
+
+    def wins(title: str, names: Sequence[str]) -> Line:
+        left, right = win_interval(before, names), win_interval(after, names)
+        return Line(title, left, right, difference(left, right, newcombe=True), "percent")
+
+    fps = median_interval(before.fps), median_interval(after.fps)
+    lines = [Line("throughput, steps/s", *fps, gain_interval(before.fps, after.fps), "rate")]
+    lines.append(_means("reward in training", (mean_interval(before.rewards), mean_interval(after.rewards))))
+    lines.append(wins("win rate", opponents))
+    lines += [wins(f"win rate against {name}", [name]) for name in opponents if len(opponents) > 1]
+    lines.append(_means("reward in evaluation", figure("return")))
+    lines.append(_means("VP difference", figure("vp_difference")))
+    lines += [_means(f"end: {reason.replace('_', ' ')}", figure(reason), "percent") for reason in END_REASONS]
+    known = {"return", "vp_difference", *END_REASONS}
+    others = [name for name in _figures(before) if name not in known and name in _figures(after)]
+    lines += [_means(name.replace("_", " "), figure(name)) for name in others]
+    for name in [name for name in before.counters if name in after.counters]:
+        left, right = (Interval(side.counters[name], math.nan, math.nan) for side in (before, after))
+        lines.append(_means(f"{name}, ms per 1,000 steps", (left, right)))
+    return lines
+
+
+def _means(name: str, values: Both, unit: str = "number") -> Line:
+    left, right = values
+    return Line(name, left, right, difference(left, right), unit)
+
+
+def _figures(side: Side) -> list[str]:
+    """Names of the candidate's own figures in the evaluation of a run."""
+    first = next(iter(side.rows.values()))[0]["figures"]
+    return [name for name in first if not name.startswith("opp. ")]
+
+
+def win_interval(side: Side, opponents: Sequence[str]) -> Interval | None:
+    """The win rate over `opponents`, which count alike; None where nobody wins (a game for one)."""
+    found = []
+    for name in opponents:
+        tallies = [row["outcomes"] for row in side.rows[name]]
+        if None in tallies:
+            return None
+        wins, games = (sum(tally[key] for tally in tallies) for key in ("wins", "games"))
+        found.append((wins / games, *wilson(wins, games)))
+    return Interval(*(float(value) for value in np.mean(found, axis=0)))
+
+
+def figure_interval(side: Side, opponents: Sequence[str], name: str) -> Interval | None:
+    """The mean of a figure of the evaluation over opponents and seeds; None if the game does not tell it."""
+    found = [row["figures"].get(name) for opponent in opponents for row in side.rows[opponent]]
+    known = [(each["mean"], each["half_width_95"]) for each in found if each is not None]
+    if len(known) < len(found) or not known:
+        return None
+    mean, half = np.mean(known, axis=0)
+    return Interval(float(mean), float(mean - half), float(mean + half))
+
+
+# ---- verdicts -----------------------------------------------------------------------------------------------------
+
+
+def speed_verdict(line: Line, min_gain: float) -> Verdict:
+    """Whether the throughput gained at least `min_gain` per cent."""
+    assert line.change is not None
+    gain, low, high = (100 * value for value in line.change)
+    passed = round(gain, 9) >= min_gain
+    doubt = "" if (low >= min_gain) == passed == (high >= min_gain) else "; the interval leaves a doubt"
+    text = f"throughput {gain:+.1f} % ({low:+.1f} to {high:+.1f}), wanted: at least {min_gain:+g} %{doubt}"
+    return Verdict(passed, text)
+
+
+def strength_verdict(before: Side, after: Side, max_drop: float) -> Verdict:
+    """Whether the win rate dropped by no more than `max_drop` points."""
+    opponents = common_opponents(before, after)
+    change = difference(win_interval(before, opponents), win_interval(after, opponents), newcombe=True)
+    if change is None:
+        return Verdict(True, "win rate: nobody wins in this game, so only the throughput counts")
+    points, low, high = (100 * value for value in change)
+    passed = round(points, 9) >= -max_drop
+    doubt = "" if (low >= -max_drop) == passed == (high >= -max_drop) else "; the interval leaves a doubt"
+    text = f"win rate {points:+.1f} points ({low:+.1f} to {high:+.1f}), wanted: at least {-max_drop:+g}{doubt}"
+    return Verdict(passed, text)
+
+
+# ---- text ---------------------------------------------------------------------------------------------------------
+
+
+def describe(before: Side, after: Side, lines: Sequence[Line]) -> str:
+    """The table, and what else is different between the runs."""
+    cells = [[line.name, *_cells(line)] for line in lines]
+    notes = [f"{key}: {a} -> {b}" for key, a, b in _differences(before, after)]
+    text = [table(["figure (95 %)", before.name, after.name, "change"], cells)]
+    text += [f"evaluated against {', '.join(common_opponents(before, after))}"]
+    return "\n".join([*text, *(["also different:", *(f"  {note}" for note in notes)] if notes else []), ""])
+
+
+def _cells(line: Line) -> list[str]:
+    change = line.change
+    if line.unit == "rate":
+        relative = (
+            "-"
+            if change is None
+            else f"{100 * change.value:+.1f} % ({100 * change.low:+.1f} to {100 * change.high:+.1f})"
+        )
+        return [*(_text(value, count) for value in (line.left, line.right)), relative]
+    if line.unit == "percent":
+        values = [_text(value, lambda x: f"{100 * x:.1f} %") for value in (line.left, line.right)]
+        return [*values, _text(change, lambda x: f"{100 * x:+.1f}")]
+    return [
+        *(_text(value, _number) for value in (line.left, line.right)),
+        _text(change, lambda x: f"{_number(x, '+')}"),
+    ]
+
+
+def _text(value: Interval | None, form: Any) -> str:
+    if value is None or math.isnan(value.value):
+        return "-"
+    if math.isnan(value.low):
+        return form(value.value)
+    return f"{form(value.value)} ({form(value.low)} to {form(value.high)})"
+
+
+def _number(value: float, sign: str = "") -> str:
+    size = abs(value)
+    return f"{value:{sign}.{3 if size < 2 else 2 if size < 10 else 1}f}"
+
+
+def _differences(before: Side, after: Side) -> list[tuple[str, Any, Any]]:
+    """Settings that differ, and whether the evaluations do: without them a comparison says little."""
+    facts = []
+    for side in (before, after):
+        evaluated = {f"evaluation.{key}": side.evaluation.get(key) for key in EVALUATED}
+        facts.append(_flat(side.config) | evaluated)
+    left, right = facts
+    names = [name for name in {**left, **right} if name != "run.name"]
+    return [(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found

@@ -1,0 +1,291 @@
+"""Teaching a network what a search finds: `jaxrl distill`.
+
+Games are played by the search of `jaxrl.search` against bots, whom it knows only with `--search-model opponent`, or
+against the policy itself. Every searched decision is kept: what the seat saw, the improved policy (Danihelka et al.
+2022: the network's logits shifted by the results) and how the game ended for the seat. The network learns the policies
+by cross-entropy and the ends by regression, then the improved network searches again (expert iteration, Anthony et al.
+2017, https://arxiv.org/abs/1705.08439). The result is a run like any other: evaluate, play, resume.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import math
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from envs import prng
+from envs.core import Env, Key, PyTree, State, is_over
+from envs.errors import UserError
+from jaxrl import config as configs
+from jaxrl import xla
+from jaxrl.algorithms import optimizer
+from jaxrl.commands.search import (
+    SELF,
+    Searcher,
+    add_search_arguments,
+    make_searcher,
+    model_of,
+    other_scale,
+    settings_of,
+)
+from jaxrl.config import Config
+from jaxrl.matches.evaluate import bot_players, opponent_names
+from jaxrl.matches.match import GameKeys, Player, bot_player, play_match
+from jaxrl.networks.factory import Network, make_network
+from jaxrl.runs import checkpoint
+from jaxrl.runs.directory import (
+    RunDirectory,
+    TrainedRun,
+    enable_compilation_cache,
+    find_run,
+    load_run,
+    make_act,
+    make_env,
+    make_stamp,
+    new_run,
+    read_checkpoint,
+)
+from jaxrl.search.player import Search
+from jaxrl.search.policies import SearchParams, switch_policy
+from jaxrl.training.supervised import Lessons, Losses, make_step
+from jaxrl.training.trainer import HostState
+
+VALUE_HELP = "weight of the value loss; values are learnt in the game as evaluated (default: 0.5)"
+
+
+class Collected(NamedTuple):
+    """What a batch of games gave."""
+
+    lessons: Lessons
+    mean_return: jax.Array  # f32[], of the searching seat
+
+
+def collect_games(
+    env: Env, search: Search, opponent: Callable[..., jax.Array], games: int, steps: int
+) -> Callable[[SearchParams, PyTree, Key], Collected]:
+    """A function that plays games by search and keeps its decisions.
+
+    Args:
+      env: the game.
+      search: who plays one seat of each game, in turn every seat.
+      opponent: (params, state, key) -> action, who plays all others.
+      games: N, side by side.
+      steps: T, the most steps of a game that are kept; a game longer than this teaches only what it has shown so far.
+
+    Returns:
+      (search's parameters, opponent's parameters, key) -> T * N lessons.
+    """
+    seats = (jnp.arange(games) % env.num_players).astype(jnp.int32)
+
+    def one(params: SearchParams, other: PyTree, state: State, memory: Any, seat: jax.Array, key: Key) -> Any:
+        plan_key, other_key, step_key, memory_key = jax.random.split(key, 4)
+        plan = search.plan(params, state, plan_key, memory)
+        mine = state.current_player == seat
+        action = jnp.where(mine, plan.action, opponent(other, state, other_key))
+        after = env.step(state, action, step_key)
+        searched = mine & ~is_over(state) & (jnp.sum(state.legal_action_mask) > 1)
+        lesson = (state.observation, state.legal_action_mask, plan.policy, searched.astype(jnp.float32))
+        return after, search.memory.update(params, memory, state, action, after, seat, memory_key), lesson
+
+    def collect(params: SearchParams, other: PyTree, key: Key) -> Collected:
+        deal_key, memory_key, play_key = jax.random.split(key, 3)
+        deal_keys = jax.vmap(prng.from_key)(jax.random.split(deal_key, games))
+        lane_keys = jax.vmap(prng.from_key)(jax.random.split(play_key, games))
+        memory_keys = jax.vmap(prng.from_key)(jax.random.split(memory_key, games))
+        state = jax.vmap(env.init)(deal_keys)
+        memory = jax.vmap(search.memory.init, in_axes=(None, 0, 0, 0))(params, state, seats, memory_keys)
+
+        def step(carry: tuple[State, Any], time: jax.Array) -> tuple[tuple[State, Any], Any]:
+            keys = jax.vmap(lambda k: jax.random.fold_in(k, time))(lane_keys)
+            state, memory, lesson = jax.vmap(one, in_axes=(None, None, 0, 0, 0, 0))(params, other, *carry, seats, keys)
+            own = jnp.take_along_axis(state.rewards, seats[:, None], axis=1)[:, 0]
+            return (state, memory), (lesson, own)
+
+        (end, _), (kept, earned) = jax.lax.scan(step, (state, memory), jnp.arange(steps))
+        observation, mask, policy, weight = kept
+        # Only games that ended say how they ended.
+        weight = weight * is_over(end).astype(jnp.float32)
+        value = jnp.cumsum(earned[::-1], axis=0)[::-1]  # what is earned from each step on
+        lessons = Lessons(observation, mask, policy, value, weight)
+        flat = jax.tree.map(lambda leaf: leaf.reshape(steps * games, *leaf.shape[2:]), lessons)
+        return Collected(flat, jnp.mean(jnp.sum(earned, axis=0)))
+
+    return collect
+
+
+def make_learner(
+    network: Network, epochs: int, minibatch: int, learning_rate: float, value_coef: float
+) -> Callable[[PyTree, Any, Lessons, Key], tuple[PyTree, Any, Losses]]:
+    """A function (params, optimizer state, lessons, key) -> both after `epochs` passes in shuffled minibatches."""
+    teach = make_step(network, learning_rate, value_coef)
+
+    def learn(params: PyTree, opt_state: Any, lessons: Lessons, key: Key) -> tuple[PyTree, Any, Losses]:
+        count = lessons.weight.shape[0]
+        size = min(minibatch, count)
+        batches = count // size
+
+        def step(carry: tuple[PyTree, Any], batch: Lessons) -> tuple[tuple[PyTree, Any], Losses]:
+            params, opt_state, losses = teach(*carry, batch)
+            return (params, opt_state), losses
+
+        def one(carry: tuple[PyTree, Any], index: jax.Array) -> tuple[tuple[PyTree, Any], tuple[Losses, jax.Array]]:
+            batch = jax.tree.map(lambda leaf: leaf[index], lessons)
+            weight = jnp.sum(batch.weight)
+            nothing = Losses(jnp.float32(0.0), jnp.float32(0.0))
+            carry, losses = jax.lax.cond(weight > 0, step, lambda carry, _: (carry, nothing), carry, batch)
+            return carry, (losses, weight)
+
+        def epoch(carry: tuple[PyTree, Any], key: Key) -> tuple[tuple[PyTree, Any], tuple[Losses, jax.Array]]:
+            # Decisions without a lesson (another seat's, forced ones) come last: they would only thin out minibatches.
+            shuffled = jax.random.permutation(key, count)
+            order = shuffled[jnp.argsort(lessons.weight[shuffled] <= 0, stable=True)]
+            return jax.lax.scan(one, carry, order[: batches * size].reshape(batches, size))
+
+        (params, opt_state), (losses, weight) = jax.lax.scan(epoch, (params, opt_state), jax.random.split(key, epochs))
+        share = weight[-1] / jnp.maximum(jnp.sum(weight[-1]), 1.0)
+        return params, opt_state, jax.tree.map(lambda x: jnp.sum(share * x[-1]), losses)
+
+    return learn
+
+
+def longest_game(env: Env, games: int = 64) -> int:
+    """How many steps to keep of each game: a quarter more than the longest of some random games."""
+    keys = jax.vmap(prng.from_key)(jax.random.split(jax.random.key(0), games))
+    holders = jnp.zeros((games, env.num_players), jnp.int32)
+
+    def play(keys: Key) -> jax.Array:
+        random = bot_player(env, "random")
+        return jnp.max(play_match(env, [random.act], [None], holders, GameKeys(keys, keys, keys)).length)
+
+    return int(jax.jit(play)(keys) * 1.25) + 1
+
+
+# ---- jaxrl distill ------------------------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl distill`."""
+    parser.add_argument("run", metavar="RUN", help="the run whose network searches and learns")
+    parser.add_argument("--name", required=True, help="name of the new run, beside RUN")
+    parser.add_argument("--opponents", metavar="A,B", help="bots, or self (default: evaluate.opponents)")
+    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
+    parser.add_argument("--iterations", type=int, default=20, help="turns of playing and learning (default: 20)")
+    parser.add_argument("--games", type=int, default=256, help="games per turn (default: 256)")
+    parser.add_argument("--epochs", type=int, default=2, help="passes over the games of a turn (default: 2)")
+    parser.add_argument("--minibatch", type=int, default=512, help="searched decisions per step (default: 512)")
+    parser.add_argument("--learning-rate", type=float, default=3e-4, help="of Adam (default: 3e-4)")
+    parser.add_argument("--value-coef", type=float, default=0.5, help=VALUE_HELP)
+    parser.add_argument("--seed", type=int, default=0, help="of all randomness (default: 0)")
+    add_search_arguments(parser, required=True)
+
+
+def main(args: argparse.Namespace) -> int:
+    """`jaxrl distill`: a new run whose network has learnt from search."""
+    for name in ("iterations", "games", "epochs", "minibatch"):
+        if getattr(args, name) < 1:
+            raise UserError(f"--{name} must be at least 1, got {getattr(args, name)}.")
+    if not 0.0 < args.learning_rate < math.inf:
+        raise UserError(f"--learning-rate must be above 0, got {args.learning_rate}.")
+    if not 0.0 <= args.value_coef < math.inf:
+        raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")
+    source = load_run(args.run, args.checkpoint)
+    if len(source.params) != 1:
+        raise UserError(f"run {source.name!r} trains {len(source.params)} seeds at once: distill a run of one seed.")
+    place = find_run(args.run)
+    settings = dataclasses.replace(source.config.run, name=args.name, directory=str(place.path.parent))
+    config = dataclasses.replace(source.config, run=settings)
+    teaching = _teaching(source, args)  # before there is a folder: what is wrong with the options is said here
+    _warn(config)
+    target = new_run(config)
+    enable_compilation_cache(config.run.cache_dir)
+    params = _distil(source, teaching, args)
+    _save(target, config, read_checkpoint(place, str(source.update)), params)
+    print(f"saved as run {args.name!r}, {checkpoint.params_hash(params)}; measure it: jaxrl evaluate {target.path}")
+    return 0
+
+
+def _warn(config: Config) -> None:
+    """Says so if the games of the lessons are worth other numbers than those that the network was trained on."""
+    names = other_scale(config)
+    if names:
+        print(
+            f"warning: evaluation plays with another {' and '.join(names)} than training, and the values are learnt "
+            "from the games as evaluated: they begin on another scale, to which `jaxrl resume` would train them back.",
+            file=sys.stderr,
+        )
+
+
+class Teaching(NamedTuple):
+    """Who searches against whom."""
+
+    names: list[str]  # of the opponents
+    searcher: Searcher
+    opponent: Callable[..., jax.Array]  # who plays the other seats, see `collect_games`
+    by_itself: bool
+
+
+def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
+    """What the options ask for. Raises UserError for unknown opponents or models, and settings out of range."""
+    env, config = source.env, source.config
+    if config.train.algorithm == "dqn":
+        raise UserError(f"run {source.name!r} is a Q network, which has no probabilities to teach: distil a PPO run.")
+    names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
+    if SELF in names and len(names) > 1:
+        raise UserError("--opponents is either self alone or names of bots.")
+    by_itself = names == [SELF]
+    players = [Player(SELF, make_act(config, env, greedy=False))] if by_itself else bot_players(env, names)
+    model = SELF if by_itself else model_of(args)
+    searcher = make_searcher(env, config, players, settings_of(args), model)
+    opponent = players[0].act if by_itself else switch_policy(env, names).act
+    return Teaching(names, searcher, opponent, by_itself)
+
+
+def _distil(source: TrainedRun, teaching: Teaching, args: argparse.Namespace) -> PyTree:
+    """The parameters after all turns; one line is printed for each."""
+    env, config = source.env, source.config
+    names, searcher, opponent, by_itself = teaching
+    program = collect_games(env, searcher.search, opponent, args.games, longest_game(env))
+    collect = jax.jit(program, compiler_options=xla.plain_options())
+    network = make_network(config.network, env)
+    learn = jax.jit(make_learner(network, args.epochs, args.minibatch, args.learning_rate, args.value_coef))
+
+    params = source.params[0]
+    opt_state, key = optimizer.init(params), jax.random.key(args.seed)
+    for number in range(args.iterations):
+        start, table = time.perf_counter(), number % len(names)
+        collect_key, learn_key = jax.random.split(jax.random.fold_in(key, number))
+        other = params if by_itself else jnp.int32(table)
+        found = collect(SearchParams(params, searcher.models[table]), other, collect_key)
+        params, opt_state, losses = learn(params, opt_state, found.lessons, learn_key)
+        seconds = time.perf_counter() - start
+        print(
+            f"{number + 1}/{args.iterations} against {names[table]}: search earns {float(found.mean_return):+.3f}, "
+            f"policy gap {float(losses.policy):.4f} nats, value error {float(losses.value):.4f}, {seconds:.1f} s",
+            flush=True,
+        )
+    return params
+
+
+def _save(target: RunDirectory, config: Config, snapshot: checkpoint.Snapshot, params: PyTree) -> None:
+    """Writes the source's training state with other parameters as the first checkpoint of a run.
+
+    What the host remembers of the source (its best evaluation, its time) stays there: it is not of these parameters.
+    """
+    arrays, leaves = checkpoint.pack({"params": params})
+    meta = snapshot.meta | {
+        "params_hash": checkpoint.hash_arrays(arrays),
+        "leaves": snapshot.meta["leaves"] | leaves,
+        "config_digest": make_stamp(config, make_env(config)).config_digest,
+        "host": dataclasses.asdict(HostState(best_by=config.evaluate.best_by)),
+    }
+    configs.save(config, target.config_file)
+    with checkpoint.no_space_is_user_error(target.path), contextlib.closing(target.checkpoints()) as store:
+        store.save(checkpoint.Snapshot(snapshot.step, snapshot.arrays | arrays, meta))

@@ -1,0 +1,85 @@
+"""A game as a moving picture: `jaxrl film RUN --opponents NAME`, or `jaxrl film bot:NAME`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from envs.core import Env, State, is_over
+from envs.errors import UserError
+from jaxrl.matches.evaluate import bot_players, find_candidate
+from jaxrl.matches.match import Player
+from jaxrl.runs.directory import enable_compilation_cache
+
+SLOWEST, FASTEST = 0.1, 20.0  # pace
+FILMED = "battle"  # the game whose films we know of, for the error message
+
+
+def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[State], list[int]]:
+    """Plays one game.
+
+    Args:
+      env: a turn-based game.
+      players: of its seats.
+      key: of the deal and of everything random.
+
+    Returns:
+      The states from the first to the last, and the actions between them.
+    """
+    deal_key, key = jax.random.split(key)
+    step = jax.jit(env.step)
+    acts = {player.act: jax.jit(player.act) for player in players}
+    states, actions = [jax.jit(env.init)(deal_key)], []
+    while not bool(is_over(states[-1])):
+        key, act_key, step_key = jax.random.split(key, 3)
+        player = players[int(states[-1].current_player)]
+        actions.append(int(acts[player.act](player.params, states[-1], act_key)))
+        states.append(step(states[-1], np.int32(actions[-1]), step_key))
+    return states, actions
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl film`."""
+    parser.add_argument("candidate", metavar="RUN", help="who plays: a run, or a bot as bot:NAME")
+    parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn (default: RUN itself)")
+    parser.add_argument("--seat", type=int, default=0, help="the seat of RUN (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the game (default: 0)")
+    parser.add_argument("--file", default="film.svg", help="where to write it (default: film.svg)")
+    parser.add_argument("--pace", type=float, default=1.0, help=f"2 is twice as fast, up to {FASTEST:g} (default: 1)")
+    parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
+    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
+    parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
+    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: the game, e.g. env.id=battle")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs `jaxrl film`."""
+    candidate = find_candidate(args.candidate, args)
+    env = candidate.env
+    draw = getattr(getattr(env, "game", None), "film", None)
+    if draw is None:
+        raise UserError(f"{candidate.config.env.id} has no films: choose a game that has, e.g. env.id={FILMED}.")
+    if not 0 <= args.seat < env.num_players:
+        raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")
+    if not SLOWEST <= args.pace <= FASTEST:
+        raise UserError(f"--pace must be from {SLOWEST:g} to {FASTEST:g}, got {args.pace:g}.")
+    if not Path(args.file).absolute().parent.is_dir() or Path(args.file).is_dir():
+        raise UserError(f"cannot write {args.file}: give a file in a folder that exists.")
+    enable_compilation_cache(candidate.config.run.cache_dir)
+    own = candidate.players[0]
+    others = bot_players(env, args.opponents.split(",")) if args.opponents else [own]
+    players = [own if seat == args.seat else others[seat % len(others)] for seat in range(env.num_players)]
+    states, actions = record(env, players, jax.random.key(args.seed))
+    blobs = [np.asarray(state.blob) for state in states]  # type: ignore[attr-defined]
+    page = draw(blobs, actions, pace=args.pace)
+    try:
+        Path(args.file).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write {args.file}: {error.strerror or error}.") from None
+    seats = ", ".join(f"seat {seat}: {player.name}" for seat, player in enumerate(players))
+    print(f"{args.file}: {len(actions)} decisions ({seats}), {len(page.encode()) / 1000:.0f} kB")
+    return 0

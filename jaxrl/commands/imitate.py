@@ -1,0 +1,354 @@
+"""Learning to play as somebody has played: `jaxrl imitate`.
+
+Recorded games (`HostGame.demonstrations`) say what was seen, what could have been done and what was done. The policy
+learns that by cross-entropy, the value how the games ended by regression. A part of the games is never learnt from: by
+those the learning is stopped in time, and they tell how well answers are predicted, compared with players that know the
+legal actions and nothing else. The result is a run with one checkpoint, from which `train.from_run` goes on with PPO.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.core import Env, PyTree
+from envs.errors import UserError
+from envs.host.core import HostGame
+from jaxrl import config as configs
+from jaxrl.algorithms import optimizer
+from jaxrl.algorithms.ppo.state import Counter
+from jaxrl.config import Config
+from jaxrl.matches.match import Estimate
+from jaxrl.matches.tables import align
+from jaxrl.networks.distributions import log_prob
+from jaxrl.networks.factory import Network, make_network
+from jaxrl.runs import checkpoint
+from jaxrl.runs.directory import RunDirectory, enable_compilation_cache, make_env, make_stamp, new_run, write_json
+from jaxrl.runs.metrics import MetricsLogger
+from jaxrl.training import demonstrations
+from jaxrl.training.constant_policies import Prediction, all_constant, over_games
+from jaxrl.training.demonstrations import Batch, Examples
+from jaxrl.training.supervised import Lessons, make_step
+
+CHECKED_AT_A_TIME = 256
+
+
+class Checked(NamedTuple):
+    """How a network does on games that it has not learnt from."""
+
+    prediction: Prediction
+    value_error: float  # squared
+    value_variance: float  # of what it has to predict
+    value_share: float  # 0 .. 1: this share of its values would be nearest to what it has to predict
+
+    @property
+    def surprise(self) -> float:
+        """Mean cross-entropy in nats."""
+        return float(self.prediction.surprise.mean())
+
+    @property
+    def accuracy(self) -> float:
+        """Share of answers that are its first choice."""
+        return float(self.prediction.right.mean())
+
+
+# ---- learning -------------------------------------------------------------------------------------------------------
+
+
+def lessons_of(batch: Batch, weight: np.ndarray) -> Lessons:
+    """Questions as lessons: the recorded action is what should be done."""
+    policy = np.zeros(batch.mask.shape, np.float32)
+    policy[np.arange(len(policy)), batch.action] = 1.0
+    return Lessons(batch.observation, batch.mask, policy, batch.value, weight)  # type: ignore[arg-type]  # NumPy
+
+
+def minibatches(examples: Examples, size: int, generator: np.random.Generator) -> Iterator[Lessons]:
+    """All questions once, shuffled; the last minibatch is filled up with questions of weight 0."""
+    order = generator.permutation(len(examples))
+    for first in range(0, len(order), size):
+        index = order[first : first + size]
+        weight = (np.arange(size) < len(index)).astype(np.float32)
+        yield lessons_of(examples.batch(np.resize(index, size)), weight)
+
+
+def make_check(network: Network) -> Callable[[PyTree, Examples], Checked]:
+    """The function (params, examples) -> how well they are predicted; compiled once."""
+
+    @jax.jit
+    def predict(params: PyTree, observation: Any, mask: Any, action: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
+        return jnp.argmax(logits, axis=-1) == action, -log_prob(logits, action), value
+
+    def check(params: PyTree, examples: Examples) -> Checked:
+        parts = []
+        for first in range(0, len(examples), CHECKED_AT_A_TIME):
+            index = np.arange(first, min(first + CHECKED_AT_A_TIME, len(examples)))
+            batch = examples.batch(np.resize(index, CHECKED_AT_A_TIME))
+            found = jax.device_get(predict(params, batch.observation, batch.mask, batch.action))
+            parts.append([part[: len(index)].astype(np.float64) for part in found])
+        right, surprise, value = (np.concatenate(column) for column in zip(*parts, strict=True))
+        target = examples.value.astype(np.float64)
+        share = float(np.clip(value @ target / max(value @ value, 1e-12), 0.0, 1.0))
+        error = float(np.square(value - target).mean())
+        return Checked(Prediction("learnt", right, surprise), error, float(np.var(target)), share)
+
+    return check
+
+
+def shrunk(params: PyTree, share: float) -> PyTree:
+    """The same policy with values that are `share` of what they were.
+
+    All decisions of a game tell of one result, so values learn games by heart long before answers do, and are sure of
+    themselves on other games too. PPO would have to unlearn that first.
+    """
+    value = jax.tree.map(lambda leaf: np.float32(share) * leaf, params["heads"]["value"])
+    return {**params, "heads": {**params["heads"], "value": value}}
+
+
+def learn(
+    network: Network,
+    train: Examples,
+    check: Examples,
+    args: argparse.Namespace,
+    tell: Callable[[int, dict[str, float]], None],
+) -> tuple[PyTree, Checked, int]:
+    """Parameters of the best epoch, how well they predict the games to check with, and the number of that epoch.
+
+    Args:
+      network: that learns.
+      train, check: the games.
+      args: epochs, minibatch, learning_rate, value_coef, patience and seed.
+      tell: hears (epoch, figures) after each of them.
+    """
+    step = jax.jit(make_step(network, args.learning_rate, args.value_coef), donate_argnums=(0, 1))
+    predict = make_check(network)
+    generator = np.random.default_rng(args.seed)
+    params = network.init(jax.random.key(args.seed))
+    opt_state = optimizer.init(params)
+    best: tuple[PyTree, Checked, int] | None = None
+    for epoch in range(1, args.epochs + 1):
+        start, policy, value, total = time.perf_counter(), 0.0, 0.0, 0.0
+        for lessons in minibatches(train, min(args.minibatch, len(train)), generator):
+            params, opt_state, losses = step(params, opt_state, lessons)
+            weight = float(np.sum(lessons.weight))
+            total, policy = total + weight, policy + weight * float(losses.policy)
+            value += weight * float(losses.value)
+        found = predict(params, check)
+        if not math.isfinite(found.surprise):
+            raise UserError("the learning diverged: lower --learning-rate.")
+        figures = {
+            "imitate/train_cross_entropy": policy / total,
+            "imitate/train_value_error": value / total,
+            "imitate/cross_entropy": found.surprise,
+            "imitate/accuracy": found.accuracy,
+            "imitate/value_error": found.value_error,
+            "time/decisions_per_s": total / (time.perf_counter() - start),
+        }
+        tell(epoch, figures)
+        if best is None or found.surprise < best[1].surprise:
+            best = (jax.device_get(params), found, epoch)
+        elif epoch - best[2] >= args.patience:
+            break
+    assert best is not None  # there is at least one epoch
+    params = shrunk(best[0], best[1].value_share)
+    return params, predict(params, check), best[2]
+
+
+# ---- what came out --------------------------------------------------------------------------------------------------
+
+
+class Report(NamedTuple):
+    """The network beside constant players, on games that nobody has learnt from."""
+
+    players: list[Prediction]  # the network first, "best constant" last
+    game: np.ndarray  # i32[N], of each question
+    value_error: float
+    value_variance: float
+
+    def margins(self) -> tuple[Estimate, Estimate]:
+        """How much better than the best constant the network is: accuracy, and nats of cross-entropy."""
+        learnt, constant = self.players[0], self.players[-1]
+        right = over_games(learnt.right - constant.right, self.game)
+        return right, over_games(constant.surprise - learnt.surprise, self.game)
+
+    def text(self) -> str:
+        """A table in Markdown and the margins."""
+        cells = [["player", "first choice right, %", "cross-entropy, nats"]]
+        for player in self.players:
+            right, surprise = over_games(player.right, self.game), over_games(player.surprise, self.game)
+            known = math.isfinite(surprise.mean)
+            cells.append([player.name, _percent(right), _figure(surprise, 3) if known else "-"])
+        right, nats = self.margins()
+        return (
+            f"{align(cells)}\n\nmargin over the best constant: {_percent(right)} points of accuracy, "
+            f"{_figure(nats, 3)} nats (95 % intervals over games); the value explains "
+            f"{100 * (1 - self.value_error / max(self.value_variance, 1e-12)):.0f} % of the variance of the results"
+        )
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+
+        def pair(estimate: Estimate) -> dict[str, float | None]:
+            values = {"mean": estimate.mean, "half_width_95": estimate.half}
+            return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+        right, nats = self.margins()
+        return {
+            "decisions": len(self.game),
+            "games": len(np.unique(self.game)),
+            "players": {
+                player.name: {
+                    "accuracy": pair(over_games(player.right, self.game)),
+                    "cross_entropy": pair(over_games(player.surprise, self.game)),
+                }
+                for player in self.players
+            },
+            "margin": {"accuracy": pair(right), "cross_entropy": pair(nats)},
+            "value_error": self.value_error,
+            "value_variance": self.value_variance,
+        }
+
+
+def _percent(share: Estimate) -> str:
+    return _figure(Estimate(100 * share.mean, 100 * share.half), 1)
+
+
+def _figure(estimate: Estimate, digits: int) -> str:
+    """One game has no interval."""
+    half = f" ± {estimate.half:.{digits}f}" if math.isfinite(estimate.half) else ""
+    return f"{estimate.mean:.{digits}f}{half}"
+
+
+def report_of(checked: Checked, train: Examples, check: Examples) -> Report:
+    """Compares a network with constant players."""
+    known, asked = ((each.masks(np.arange(len(each))), each.action) for each in (train, check))
+    constant, best = all_constant(known, asked)
+    return Report([checked.prediction, *constant, best], check.game, checked.value_error, checked.value_variance)
+
+
+def save(run: RunDirectory, config: Config, env: Env, params: PyTree) -> str:
+    """Writes a run whose only checkpoint, before its first update, holds these parameters; returns their hash.
+
+    It holds what `train.from_run` takes over, and no games in progress: there are none.
+    """
+    state = {
+        "params": params,
+        "opt_state": optimizer.init(params),
+        "key": jax.random.key(config.run.seed),
+        "update": jnp.int32(0),
+        "env_steps": Counter.zero(),
+        "games": Counter.zero(),
+    }
+    configs.save(config, run.config_file)
+    snapshot = checkpoint.take(0, state, make_stamp(config, env))
+    with contextlib.closing(run.checkpoints()) as store:
+        store.save(snapshot)
+    return snapshot.meta["params_hash"]
+
+
+# ---- jaxrl imitate --------------------------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl imitate`."""
+    parser.add_argument("config", metavar="CONFIG", help="a YAML file or the name of a shipped configuration")
+    parser.add_argument(
+        "--data", nargs="+", action="extend", required=True, metavar="PATH", help="recorded games: files or folders"
+    )
+    parser.add_argument("--name", help="name of the run (default: that of the configuration, with -imitated behind)")
+    parser.add_argument("--epochs", type=int, default=30, help="most passes over the games (default: 30)")
+    parser.add_argument("--patience", type=int, default=4, help="passes without progress before the end (default: 4)")
+    parser.add_argument("--minibatch", type=int, default=256, help="decisions per step (default: 256)")
+    parser.add_argument("--learning-rate", type=float, default=1e-3, help="of Adam (default: 1e-3)")
+    parser.add_argument("--value-coef", type=float, default=0.5, help="weight of the value loss (default: 0.5)")
+    parser.add_argument("--check", type=float, default=0.15, help="share of the games to check with (default: 0.15)")
+    parser.add_argument("--seed", type=int, default=0, help="of parameters, split and order (default: 0)")
+    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="configuration keys to change")
+
+
+def main(args: argparse.Namespace) -> int:
+    """`jaxrl imitate`: a new run whose network plays as it was shown."""
+    config = _checked(args)
+    env = make_env(config)
+    game = getattr(env, "game", None)
+    if not isinstance(game, HostGame):
+        raise UserError(f"{config.env.id} has no recorded games to learn from: imitation is for games on the host.")
+    found = demonstrations.read(game, demonstrations.files_of(game, args.data), _say)
+    parts = demonstrations.split(len(found.games), args.check, args.seed)
+    train, check = (demonstrations.examples_of(game, found, part, config.ppo.gamma) for part in parts)
+    _say(_summary(found, train, check))
+    del found  # twice in memory otherwise
+    target = new_run(config)
+    enable_compilation_cache(config.run.cache_dir)
+    with target.lock(), checkpoint.no_space_is_user_error(target.path):
+        with contextlib.closing(MetricsLogger(target.path)) as logger:
+
+            def tell(epoch: int, row: dict[str, float]) -> None:
+                logger.write(epoch, epoch * len(train), row)
+                _say(_line(epoch, row))
+
+            params, checked, epoch = learn(make_network(config.network, env), train, check, args, tell)
+        report = report_of(checked, train, check)
+        digest = save(target, config, env, params)
+        settings = {name: value for name, value in vars(args).items() if name not in ("config", "overrides")}
+        write_json(target.imitation_file, report.record() | {"epoch": epoch, "params_hash": digest} | settings)
+    print(f"after epoch {epoch}, on {check.games} games with {len(check):,} decisions that nobody has learnt from:\n")
+    print(f"{report.text()}\n\nsaved as run {str(target.path)!r}, parameters {digest}; play on with PPO:")
+    print(f"  jaxrl train --config {args.config} --name NAME train.from_run={target.path}")
+    return 0
+
+
+def _checked(args: argparse.Namespace) -> Config:
+    """The configuration of the new run. Raises UserError for options out of range."""
+    for name in ("epochs", "patience", "minibatch"):
+        if getattr(args, name) < 1:
+            raise UserError(f"--{name} must be at least 1, got {getattr(args, name)}.")
+    if not 0.0 < args.learning_rate < math.inf:
+        raise UserError(f"--learning-rate must be above 0, got {args.learning_rate}.")
+    if not 0.0 <= args.value_coef < math.inf:
+        raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")
+    if not 0.0 < args.check < 1.0:
+        raise UserError(f"--check must lie between 0 and 1, got {args.check}.")
+    # A list of paths takes whatever follows it: keys to change are known by their "=".
+    keys = [text for text in args.data if "=" in text and not Path(text).exists()]
+    args.data = [text for text in args.data if text not in keys]
+    config = configs.load(args.config, [*args.overrides, *keys])
+    if config.train.algorithm == "dqn":
+        raise UserError("a Q network has no probabilities to learn: imitate with train.algorithm ppo.")
+    name = args.name or f"{config.run.name or Path(args.config).stem}-imitated"
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, name=name))
+    configs.validate(config)
+    return config
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _summary(found: demonstrations.Found, train: Examples, check: Examples) -> str:
+    left = [f"{found.without_result} cut off"] if found.without_result else []
+    left += [f"{found.twice} twice there"] if found.twice else []
+    more = f" (left out: {' and '.join(left)})" if left else ""
+    return (
+        f"{len(found.games)} games from {found.files} file(s){more}: {train.games} with {len(train):,} decisions to "
+        f"learn from, {check.games} with {len(check):,} to check with"
+    )
+
+
+def _line(epoch: int, row: dict[str, float]) -> str:
+    return (
+        f"epoch {epoch}: cross-entropy {row['imitate/train_cross_entropy']:.4f} learnt, "
+        f"{row['imitate/cross_entropy']:.4f} checked, {100 * row['imitate/accuracy']:.1f} % right, value error "
+        f"{row['imitate/value_error']:.3f}, {row['time/decisions_per_s']:.0f} decisions/s"
+    )

@@ -1,0 +1,157 @@
+"""A person at the table: `jaxrl play RUN`, or `jaxrl play bot:NAME`."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.core import Env, State, is_over
+from envs.errors import UserError
+from jaxrl.matches.evaluate import bot_players, find_candidate
+from jaxrl.matches.match import BOT_PREFIX, Player
+from jaxrl.runs.directory import enable_compilation_cache
+
+Ask = Callable[[str], str]  # a prompt -> the person's answer; raises EOFError when there is nobody
+Tell = Callable[[str], Any]
+
+
+class Table:
+    """One game between a person and players, in a terminal."""
+
+    def __init__(
+        self, env: Env, seat: int, others: Sequence[Player | None], *, ask: Ask | None = None, tell: Tell = print
+    ):
+        """A table.
+
+        Args:
+          env: a turn-based game.
+          seat: the person's.
+          others: the player of each seat; the person's own entry is not used.
+          ask, tell: the terminal; None is `input`.
+        """
+        self._env, self._seat, self._others, self._ask, self._tell = env, seat, others, ask or input, tell
+        self._step = jax.jit(env.step)
+        self._act = {act: jax.jit(act) for act in {player.act for player in others if player is not None}}
+
+    def play(self, key: jax.Array) -> State:
+        """Plays one game dealt from `key`; returns its end.
+
+        Raises:
+          EOFError: the person left.
+        """
+        deal_key, key = jax.random.split(key)
+        state = jax.jit(self._env.init)(deal_key)
+        while not bool(is_over(state)):
+            key, act_key, step_key = jax.random.split(key, 3)
+            seat = int(state.current_player)
+            action = self._answer(state) if seat == self._seat else self._other(seat, state, act_key)
+            before, state = state, self._step(state, np.int32(action), step_key)
+            self._tell(f"  {self._env.event(before, action, state, self._seat)}")
+        self._tell(self._view(state))
+        self._tell(summary(self._env, state, self._seat))
+        return state
+
+    def _other(self, seat: int, state: State, key: jax.Array) -> int:
+        player = self._others[seat]
+        if player is None:
+            raise ValueError(f"nobody sits in seat {seat}")
+        return int(self._act[player.act](player.params, state, key))
+
+    def _answer(self, state: State) -> int:
+        """Asks the person until the answer is a legal action."""
+        self._tell(self._view(state))
+        legal = {int(a): self._env.action_name(int(a)) for a in np.flatnonzero(np.asarray(state.legal_action_mask))}
+        self._tell(
+            "  ".join(f"[{action}] {name}" if name != str(action) else f"[{action}]" for action, name in legal.items())
+        )
+        while True:
+            answer = self._ask(f"seat {self._seat}, your action: ").strip()
+            action, problem = parse_action(answer, legal)
+            if action is not None:
+                return action
+            self._tell(problem)
+
+    def _view(self, state: State) -> str:
+        """What the person may see, as text."""
+        return render_for(self._env, state, self._seat)
+
+
+def render_for(env: Env, state: State, seat: int) -> str:
+    """The state as text, of which `seat` may see everything; the bare observation if the game has no rendering."""
+    try:
+        return env.render(state, seat)
+    except NotImplementedError:
+        return str(jax.tree.map(np.asarray, env.observe(state, jnp.int32(seat))))
+
+
+def parse_action(answer: str, legal: dict[int, str]) -> tuple[int | None, str]:
+    """The legal action meant by a number or (the beginning of) a name, or None and what is wrong with the answer."""
+    if answer.isdigit():
+        if int(answer) in legal:
+            return int(answer), ""
+        return None, f"{answer} is not a legal action now: choose one of the numbers above."
+    names = {action: name.lower() for action, name in legal.items()}
+    exact = [action for action, name in names.items() if name == answer.lower()]
+    found = exact or [action for action, name in names.items() if answer and name.startswith(answer.lower())]
+    if len(found) == 1:
+        return found[0], ""
+    if found:
+        return (
+            None,
+            f"{answer!r} may mean {', '.join(legal[action] for action in found)}: type more of it or the number.",
+        )
+    near = difflib.get_close_matches(answer.lower(), names.values(), n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return None, f"{answer!r} is not a legal action now{hint}: type a number or a name from the list."
+
+
+def summary(env: Env, state: State, seat: int) -> str:
+    """The figures of a finished game, seat by seat."""
+    stats = {name: np.asarray(value) for name, value in env.episode_stats(state).items()}
+    stats = stats or {"reward of the last step": np.asarray(state.rewards)}
+    lines = ["the game is over"]
+    for player in range(env.num_players):
+        who = f"seat {player}" + (" (you)" if player == seat else "")
+        lines.append(f"{who:>13}: " + ", ".join(f"{name} {value[player]:g}" for name, value in stats.items()))
+    return "\n".join(lines)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl play`."""
+    parser.add_argument("candidate", metavar="RUN", help="a run, or a bot as bot:NAME")
+    parser.add_argument("--seat", type=int, default=0, help="your seat (default: 0)")
+    parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn, instead of RUN")
+    parser.add_argument("--seed", type=int, help="seed of the deal (default: a new one, printed)")
+    parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
+    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
+    parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
+    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: the game, e.g. env.options.x=v")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs `jaxrl play`."""
+    candidate = find_candidate(args.candidate, args)
+    env = candidate.env
+    enable_compilation_cache(candidate.config.run.cache_dir)
+    if env.simultaneous:
+        raise UserError(f"{candidate.config.env.id} asks all seats at once: it cannot be played in a terminal.")
+    if not 0 <= args.seat < env.num_players:
+        raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")
+    pool = bot_players(env, args.opponents.split(",")) if args.opponents else candidate.players
+    others = [pool[i % len(pool)] for i in range(env.num_players)]
+    seed = args.seed if args.seed is not None else secrets.randbelow(2**31)
+    name = args.candidate.removeprefix(BOT_PREFIX)
+    print(f"you are seat {args.seat} of {env.num_players} against {args.opponents or name}; deal {seed}; Ctrl-D leaves")
+    print(", ".join(f"seat {i}: {player.name}" for i, player in enumerate(others) if i != args.seat))
+    try:
+        Table(env, args.seat, others).play(jax.random.key(seed))
+    except (EOFError, KeyboardInterrupt):
+        print("\nyou left the table")
+    return 0

@@ -1,0 +1,204 @@
+"""Search on the command line: the options of `jaxrl evaluate --search` and `jaxrl distill`, and who is modelled how."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from envs.core import Env, PyTree
+from envs.errors import UserError, nearest
+from jaxrl.config import Config
+from jaxrl.matches.match import BOT_PREFIX, Matchup, Player
+from jaxrl.matches.tables import Row
+from jaxrl.networks.factory import network_of
+from jaxrl.runs.directory import make_env, make_evaluation_env
+from jaxrl.search.player import Search, make_search
+from jaxrl.search.policies import (
+    Guide,
+    Policy,
+    SearchParams,
+    act_policy,
+    bot_policy,
+    network_guide,
+    network_policy,
+    no_guide,
+    switch_policy,
+)
+from jaxrl.search.settings import OBJECTIVES, PLANNERS, SearchSettings
+
+SELF, OPPONENT = "self", "opponent"  # who the others may be taken for, beside bot:NAME
+SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
+SCALES = ("reward", "episode")  # options of games that decide what a return is
+LANES = 1024  # games side by side on one device; each carries its particles
+
+
+def add_search_arguments(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
+    """The options that describe a search; those that are not given are None."""
+    known = SearchSettings()
+    parser.add_argument(
+        "--search", type=int, metavar="SIMS", required=required, help="look ahead: simulated games per move"
+    )
+    parser.add_argument(
+        "--search-model",
+        metavar="MODEL",
+        help="who the others are taken for: self (the policy itself), opponent (who it is), bot:NAME (default: self)",
+    )
+    parser.add_argument(
+        "--search-planner",
+        choices=PLANNERS,
+        help=f"tree wants a network trained on the reward and episode evaluated (default: {known.planner})",
+    )
+    parser.add_argument(
+        "--search-objective", choices=OBJECTIVES, help=f"what is maximised (default: {known.objective})"
+    )
+    parser.add_argument("--worlds", type=int, help="hidden cards drawn per move (default: auto)")
+    parser.add_argument(
+        "--search-depth",
+        type=int,
+        metavar="MOVES",
+        help="own moves before the network judges (halving), which wants one trained on the reward and episode "
+        f"evaluated; 0: play to the end (default: {known.depth})",
+    )
+    parser.add_argument("--particles", type=int, help=f"worlds of the belief; 0: none (default: {known.particles})")
+
+
+def refuse_without_search(args: argparse.Namespace) -> None:
+    """Raises UserError for options of a search where none is asked for."""
+    options = ("search_model", "search_planner", "search_objective", "worlds", "search_depth", "particles")
+    for name in options:
+        if args.search is None and getattr(args, name) is not None:
+            raise UserError(f"--{name.replace('_', '-')} describes a search: ask for one with --search SIMS.")
+
+
+def settings_of(args: argparse.Namespace) -> SearchSettings:
+    """The settings that the options describe. Raises UserError for one out of its range."""
+    given = {
+        "simulations": args.search,
+        "planner": args.search_planner,
+        "objective": args.search_objective,
+        "worlds": args.worlds,
+        "particles": args.particles,
+        "depth": args.search_depth,
+    }
+    # The policy itself is a wrong model of everybody else: what it says of their cards and plans counts for less.
+    unsure: dict[str, Any] = {"doubt": SELF_DOUBT, "prior": SELF_PRIOR} if model_of(args) == SELF else {}
+    return SearchSettings(**unsure, **{name: value for name, value in given.items() if value is not None})
+
+
+def model_of(args: argparse.Namespace) -> str:
+    """Who the others are taken for: self, opponent or bot:NAME."""
+    return args.search_model or SELF
+
+
+def other_scale(config: Config) -> list[str]:
+    """The options that make returns in training other numbers than in evaluation: reward, episode."""
+    train, table = make_env(config), make_evaluation_env(config)
+    missing = object()
+    return [name for name in SCALES if getattr(train, name, missing) != getattr(table, name, missing)]
+
+
+def warn_of_scale(config: Config, settings: SearchSettings) -> None:
+    """Says so if the search is judged by a network that knows returns on another scale."""
+    names = other_scale(config)
+    if settings.objective == "wins" and config.env.options.get("reward") == "wins":
+        names = [name for name in names if name != "reward"]  # both are +1 for a win and -1 otherwise
+    if names and (settings.depth or settings.planner == "tree"):
+        print(
+            f"warning: the network was trained with another {' and '.join(names)} than is evaluated, so its values are "
+            "not on the scale of the searched games: play them to the end (halving, --search-depth 0).",
+            file=sys.stderr,
+        )
+
+
+def own_policy(config: Config, env: Env, settings: SearchSettings, bot: str | None = None) -> tuple[Policy, Guide]:
+    """How the searching seat plays on in simulated games, and what guides it: a network, or a bot by name.
+
+    Raises:
+      UserError: a tree is to be grown without a network.
+    """
+    if bot is None:
+        network = network_of(config, env)
+        return network_policy(network, greedy=settings.greedy), network_guide(network)
+    if settings.planner == "tree" or settings.depth:
+        raise UserError("a tree and a limited depth need a network's values: search with a run, or play to the end.")
+    return bot_policy(env.bots[bot]), no_guide
+
+
+@dataclasses.dataclass(frozen=True)
+class Searcher:
+    """A search against known tables: the search, and the model's parameters at each of them."""
+
+    search: Search
+    models: list[PyTree]
+    model: str  # for records
+
+    def record(self) -> dict[str, Any]:
+        """For evaluation.json."""
+        return {"model": self.model} | dataclasses.asdict(self.search.settings)
+
+    def __str__(self) -> str:
+        settings, belief = self.search.settings, self.search.belief.particles
+        return (
+            f"search with {settings.simulations} simulations a move ({settings.planner}, model {self.model}, "
+            f"objective {settings.objective}, {f'{belief} particles' if belief else 'no belief'})"
+        )
+
+
+def make_searcher(
+    env: Env, config: Config, opponents: Sequence[Player], settings: SearchSettings, model: str, bot: str | None = None
+) -> Searcher:
+    """A search by the network of `config` (or by a bot) against each of some opponents.
+
+    Args:
+      env: the game.
+      config: names the network.
+      opponents: who sits at the other seats of each table; bots, or one trained run.
+      settings: of the search.
+      model: self, opponent or bot:NAME.
+      bot: the candidate, if it is a bot.
+
+    Raises:
+      UserError: an unknown model, or a game that cannot be searched.
+    """
+    own, guide = own_policy(config, env, settings, bot)
+    other: Policy | None = None
+    models: list[PyTree] = [None] * len(opponents)
+    if model == OPPONENT:
+        names = [player.name for player in opponents]
+        if all(player.params is None for player in opponents):
+            other, models = switch_policy(env, names), [jnp.int32(i) for i in range(len(names))]
+        elif len(opponents) == 1:
+            other, models = act_policy(opponents[0].act), [opponents[0].params]
+        else:
+            raise UserError("--search-model opponent wants bots, or one run, at the other seats.")
+    elif model.startswith(BOT_PREFIX):
+        name = model.removeprefix(BOT_PREFIX)
+        if name not in env.bots:
+            raise UserError(f"--search-model: there is no bot {name!r} in this game: {nearest(name, env.bots)}")
+        other = bot_policy(env.bots[name])
+    elif model != SELF:
+        raise UserError(f"--search-model must be self, opponent or bot:NAME, got {model!r}.")
+    return Searcher(make_search(env, settings, own=own, guide=guide, model=other), models, model)
+
+
+def evaluate_search(
+    env: Env, searcher: Searcher, candidates: Sequence[Player], opponents: Sequence[Player], **settings: Any
+) -> list[Row]:
+    """Rows for candidates that search, against each opponent; `settings` are those of `Matchup`."""
+    if not opponents:
+        return []
+    search = searcher.search
+    matchup = Matchup(
+        env, search.act, [player.act for player in opponents], memory=search.memory, **({"lanes": LANES} | settings)
+    )
+    others = [player.params for player in opponents]
+    return [
+        Row(f"{candidate.name}+search", player.name, matchup(SearchParams(candidate.params, model), others, index))
+        for candidate in candidates
+        for index, (player, model) in enumerate(zip(opponents, searcher.models, strict=True))
+    ]

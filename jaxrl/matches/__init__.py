@@ -1,0 +1,1 @@
+"""Whole matches on fixed deals, and what is made of their results."""

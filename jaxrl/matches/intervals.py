@@ -1,0 +1,67 @@
+"""Estimates with 95 % intervals, and their differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxrl.matches.outcomes import Z95
+
+RESAMPLES = 2000
+
+
+class Interval(NamedTuple):
+    """An estimate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def median_interval(values: Sequence[float]) -> Interval:
+    """The median with the 95 % interval of its order statistics; fewer than 6 values give their range."""
+    ordered, n = sorted(values), len(values)
+    rank, tail = 0, 0.5**n  # tail = P(fewer than rank + 1 of n values are below the median)
+    while tail <= 0.025 and rank + 1 <= n // 2:
+        rank += 1
+        tail += math.comb(n, rank) * 0.5**n
+    low = max(0, rank - 1)
+    return Interval(float(np.median(ordered)), ordered[low], ordered[n - 1 - low])
+
+
+def gain_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
+    """The relative gain of the median, with a bootstrap interval (always the same resamples)."""
+    generator = np.random.default_rng(0)
+
+    def medians(values: Sequence[float]) -> np.ndarray:
+        sample = generator.choice(np.asarray(values, np.float64), (RESAMPLES, len(values)))
+        return np.median(sample, axis=1)
+
+    gains = medians(after) / medians(before) - 1.0
+    low, high = np.percentile(gains, [2.5, 97.5])
+    return Interval(float(np.median(after) / np.median(before)) - 1.0, float(low), float(high))
+
+
+def mean_interval(values: Sequence[float]) -> Interval | None:
+    """The mean of log lines with its normal interval; None of nothing."""
+    if not values:
+        return None
+    mean = float(np.mean(values))
+    half = Z95 * float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return Interval(mean, mean - half, mean + half)
+
+
+def difference(left: Interval | None, right: Interval | None, newcombe: bool = False) -> Interval | None:
+    """`right` - `left` of independent estimates; `newcombe` for intervals that are not symmetric."""
+    if left is None or right is None:
+        return None
+    change = right.value - left.value
+    down, up = right.value - right.low, right.high - right.value
+    their_down, their_up = left.value - left.low, left.high - left.value
+    if not newcombe:
+        half = math.hypot((down + up) / 2, (their_down + their_up) / 2)
+        return Interval(change, change - half, change + half)
+    return Interval(change, change - math.hypot(down, their_up), change + math.hypot(up, their_down))

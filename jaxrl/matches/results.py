@@ -1,0 +1,162 @@
+"""The results of a round robin: counts, tables, ratings, and whether they agree with a reference.
+
+Shape letters: M players, D deals, P seats.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxrl.league.rating import Ratings, bradley_terry
+from jaxrl.matches.outcomes import Outcomes
+from jaxrl.matches.tables import align, percent
+
+
+@dataclasses.dataclass
+class Results:
+    """What every player did against every other. In a game of two a pair is played once and stands in both halves; with
+    more seats cell (i, j) is player i at a table of copies of player j, and (j, i) are other games.
+
+    Attributes:
+      names: of the M players.
+      seats: P.
+      counts: i64[M, M, 3], games won, drawn and lost by the row player; zero where a pair was not played.
+      points: f64[M, M], sum over games of the share of the other seats that the row player left behind, a tie half:
+        wins plus half the draws in a game of two.
+      covariance: f64[M, M, 2, 2], over deals, of the shares of the deal's games that the row player won and drew.
+      deals: i64[M, M], deals played.
+      steps: i64[M, M], of all games.
+    """
+
+    names: tuple[str, ...]
+    seats: int
+    counts: np.ndarray
+    points: np.ndarray
+    covariance: np.ndarray
+    deals: np.ndarray
+    steps: np.ndarray
+
+    @classmethod
+    def empty(cls, names: Sequence[str], seats: int) -> Results:
+        """Before the first game."""
+        m = len(names)
+        return cls(
+            names=tuple(names),
+            seats=seats,
+            counts=np.zeros((m, m, 3), np.int64),
+            points=np.zeros((m, m)),
+            covariance=np.zeros((m, m, 2, 2)),
+            deals=np.zeros((m, m), np.int64),
+            steps=np.zeros((m, m), np.int64),
+        )
+
+    def add(self, row: int, column: int, outcomes: Outcomes, points: float) -> None:
+        """Enters the games of one pair; `points` as in the attribute, summed over the games."""
+        shares = np.stack([(outcomes.result > 0).mean(axis=1), (outcomes.result == 0).mean(axis=1)])  # f64[2, D]
+        covariance = np.cov(shares) if shares.shape[1] > 1 else np.zeros((2, 2))
+        self._enter(row, column, outcomes, list(outcomes.tally()), points, covariance)
+        if self.seats == 2 and row != column:
+            mirror = np.array([[-1.0, -1.0], [0.0, 1.0]])  # the other's wins are 1 - wins - draws
+            turned = mirror @ covariance @ mirror.T
+            self._enter(column, row, outcomes, list(outcomes.tally())[::-1], outcomes.result.size - points, turned)
+
+    def _enter(self, row: int, column: int, outcomes: Outcomes, counts: list[int], points: float, covariance) -> None:
+        self.counts[row, column] = counts
+        self.points[row, column] = points
+        self.covariance[row, column] = covariance
+        self.deals[row, column] = outcomes.result.shape[0]
+        self.steps[row, column] = outcomes.length.sum()
+
+    @property
+    def games(self) -> np.ndarray:
+        """i64[M, M], games played."""
+        return self.counts.sum(axis=-1)
+
+    @property
+    def played(self) -> list[tuple[int, int]]:
+        """The pairs, each once: their cells are independent, because every pair has deals of its own."""
+        half = np.triu(self.games) if self.seats == 2 else self.games
+        return [(int(i), int(j)) for i, j in zip(*np.nonzero(half), strict=True)]
+
+    @property
+    def total_games(self) -> int:
+        """All games, each counted once."""
+        return int(sum(self.games[i, j] for i, j in self.played))
+
+    @property
+    def mean_steps(self) -> float:
+        """Mean length of a game."""
+        return sum(int(self.steps[i, j]) for i, j in self.played) / self.total_games
+
+    def rates(self) -> np.ndarray:
+        """f64[M, M, 3], shares of wins, draws and losses; not a number where nothing was played."""
+        games = np.where(self.games, self.games, 1)[..., None]
+        return np.where(self.games[..., None] > 0, self.counts / games, np.nan)
+
+    def scores(self) -> np.ndarray:
+        """f64[M, M], points per game, 0.5 among equals in a game for any number of seats."""
+        return np.where(self.games > 0, self.points / np.where(self.games, self.games, 1), np.nan)
+
+    def mean_wins(self) -> np.ndarray:
+        """f64[M], the unweighted mean win rate against the others."""
+        wins = self.rates()[..., 0].copy()
+        np.fill_diagonal(wins, np.nan)
+        return np.array([np.mean(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in wins])
+
+    def ratings(self, anchor: str | None = None, anchor_rating: float = 0.0) -> Ratings:
+        """A Bradley-Terry fit; see `bradley_terry` for what can be wrong."""
+        points = self.points if self.seats == 2 else self.points + (self.games - self.points).T
+        return bradley_terry(points, self.names, anchor, anchor_rating)
+
+    # ---- for people and programs ----
+
+    def matrix_table(self, order: Sequence[int]) -> str:
+        """Win / draw / loss in per cent of the row player against the column player, in Markdown."""
+        rates, mean = self.rates(), self.mean_wins()
+
+        def cell(i: int, j: int) -> str:
+            return "/".join(percent(rate) for rate in rates[i, j]) if self.games[i, j] else "-"
+
+        head = ["row vs column" if self.seats == 2 else "row at a table of column"]
+        cells = [[*head, *(self.names[j] for j in order), "mean win %"]]
+        cells += [[self.names[i], *(cell(i, j) for j in order), percent(mean[i])] for i in order]
+        return align(cells)
+
+    def rating_table(self, ratings: Ratings) -> str:
+        """Ratings with 95 % half widths, strongest first, in Markdown."""
+        mean, games = self.mean_wins(), self._games_of_players()
+        cells = [["player", "rating", "95 %", "mean win %", "games"]]
+        for i in ratings.order():
+            half = "anchor" if i == ratings.anchor else f"± {ratings.half[i]:.1f}"
+            cells.append([self.names[i], f"{ratings.rating[i]:+.1f}", half, percent(mean[i]), str(games[i])])
+        return align(cells)
+
+    def _games_of_players(self) -> np.ndarray:
+        others = self.games - np.diag(np.diag(self.games))
+        return others.sum(axis=1) + (others.sum(axis=0) if self.seats > 2 else 0)
+
+    def record(self) -> dict[str, Any]:
+        """For JSON; rates in per cent, so that it can serve as a reference."""
+        rates = 100 * self.rates()
+
+        def rows(k: int) -> list[list[float | None]]:
+            return [[None if math.isnan(x) else float(x) for x in row] for row in rates[..., k]]
+
+        return {
+            "names": list(self.names),
+            "seats": self.seats,
+            "games": self.games.tolist(),
+            "deals": self.deals.tolist(),
+            "wins": self.counts[..., 0].tolist(),
+            "draws": self.counts[..., 1].tolist(),
+            "losses": self.counts[..., 2].tolist(),
+            "win": rows(0),
+            "draw": rows(1),
+            "loss": rows(2),
+            "mean_steps": self.mean_steps,
+        }

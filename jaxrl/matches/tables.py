@@ -1,0 +1,220 @@
+"""What an evaluation says: rows, their tables in Markdown, and the figures for the logs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxrl.matches.match import Estimate, Samples
+from jaxrl.matches.outcomes import Outcomes, Tally
+
+_SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by how much
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line of a table: a candidate at a table of equal opponents."""
+
+    candidate: str
+    opponent: str
+    samples: Samples
+
+    @property
+    def deals(self) -> int:
+        """Independent samples."""
+        return len(next(iter(self.samples.candidate.values())))
+
+    def figures(self) -> dict[str, Estimate]:
+        """Means with intervals: the candidate's by figure, the opponents' as ``"opp. <figure>"``."""
+        own = {name: Estimate.of(x) for name, x in self.samples.candidate.items()}
+        return own | {f"opp. {name}": Estimate.of(x) for name, x in self.samples.opponents.items()}
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        outcomes = self.samples.outcomes
+        figures = {name: {"mean": e.mean, "half_width_95": e.half} for name, e in self.figures().items()}
+        return {
+            "candidate": self.candidate,
+            "opponent": self.opponent,
+            "deals": self.deals,
+            "games": self.samples.games,
+            "figures": figures,
+            "outcomes": outcomes.record() if outcomes else None,
+        }
+
+
+def difference(first: Row, second: Row) -> dict[str, Estimate]:
+    """Paired differences, first minus second, of two candidates on the same deals against the same opponents."""
+    return {
+        name: Estimate.of(np.asarray(x) - second.samples.candidate[name]) for name, x in first.samples.candidate.items()
+    }
+
+
+def by_candidate(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows of each candidate, in order."""
+    grouped: dict[str, list[Row]] = {}
+    for row in rows:
+        grouped.setdefault(row.candidate, []).append(row)
+    return grouped
+
+
+class Overall(NamedTuple):
+    """One candidate over all its opponents, which count alike. Rates of wins, draws and losses."""
+
+    opponents: int
+    win: Estimate  # over deals: the same deals serve every opponent
+    draw: float
+    loss: float
+    minimum: Row  # the opponent won against least
+    minimum_win: float
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "opponents": self.opponents,
+            "mean_win_rate": self.win.mean,
+            "half_width_95": self.win.half,
+            "mean_draw_rate": self.draw,
+            "mean_loss_rate": self.loss,
+            "min_win_rate": self.minimum_win,
+            "min_opponent": self.minimum.opponent,
+        }
+
+
+def overall(rows: Sequence[Row]) -> Overall | None:
+    """The unweighted mean and the minimum over one candidate's opponents; None in a one-seat game."""
+    outcomes = [row.samples.outcomes for row in rows]
+    known = [each for each in outcomes if each is not None]
+    if len(known) < len(rows) or not known:
+        return None
+    rates = np.array([each.tally().rates() for each in known])  # f64[opponents, 3]
+    worst = int(np.argmin(rates[:, 0]))
+    wins = np.mean([(each.result > 0).mean(axis=1) for each in known], axis=0)  # f64[D]
+    _, draw, loss = rates.mean(axis=0)
+    return Overall(len(rows), Estimate.of(wins), float(draw), float(loss), rows[worst], float(rates[worst, 0]))
+
+
+def scalars(rows: Sequence[Row]) -> dict[str, float]:
+    """Metrics of one candidate for the logs.
+
+    ``eval/<opponent>/<figure>``; with two seats or more also ``eval/<opponent>/win_rate`` and ``draw_rate``, and over
+    the opponents ``eval/mean_win_rate`` and ``eval/min_win_rate``.
+    """
+    values: dict[str, float] = {}
+    for row in rows:
+        values |= {f"eval/{row.opponent}/{name}": float(np.mean(x)) for name, x in row.samples.candidate.items()}
+        if row.samples.outcomes is not None:
+            win, draw, _ = row.samples.outcomes.tally().rates()
+            values |= {f"eval/{row.opponent}/win_rate": win, f"eval/{row.opponent}/draw_rate": draw}
+    total = overall(rows)
+    if total is not None:
+        values |= {"eval/mean_win_rate": total.win.mean, "eval/min_win_rate": total.minimum_win}
+    return values
+
+
+# ---- tables -------------------------------------------------------------------------------------------------------
+
+
+def format_estimate(estimate: Estimate) -> str:
+    """A mean and half width such as 0.629 (0.024), with fewer decimals for larger figures."""
+    size = abs(estimate.mean)
+    decimals = 3 if size < 2 else 2 if size < 10 else 1
+    return "-" if math.isnan(size) else f"{estimate.mean:.{decimals}f} ({estimate.half:.{decimals}f})"
+
+
+def format_table(rows: Sequence[Row], seats: int) -> str:
+    """The tables of an evaluation in Markdown: figures, unless outcomes say all, and wins, draws and losses."""
+    parts = []
+    if seats != 2 or any(set(row.samples.candidate) - _SAID_BY_OUTCOMES for row in rows):
+        parts.append(format_figures(rows, seats))
+    if seats > 1:
+        parts.append(format_outcomes(rows))
+    return "\n\n".join(parts)
+
+
+def format_figures(rows: Sequence[Row], seats: int) -> str:
+    """Means over deals as a Markdown table; 95 % half widths in brackets."""
+    names = list(rows[0].figures()) if rows else []
+    head = ["candidate", _opponents_title(seats), "deals", *(name.replace("_", " ") for name in names)]
+    body = []
+    for row in rows:
+        figures = row.figures()
+        body.append([row.candidate, row.opponent, str(row.deals), *(format_estimate(figures[name]) for name in names)])
+    return align([head, *body])
+
+
+def format_differences(pairs: Sequence[tuple[Row, Row]]) -> str:
+    """Paired differences as a Markdown table."""
+    names = list(pairs[0][0].samples.candidate)
+    head = ["difference", "opponents", "deals", *(name.replace("_", " ") for name in names)]
+    body = []
+    for first, second in pairs:
+        change = difference(first, second)
+        label = f"{first.candidate} - {second.candidate}"
+        body.append([label, first.opponent, str(first.deals), *(format_estimate(change[name]) for name in names)])
+    return align([head, *body])
+
+
+def align(cells: list[list[str]]) -> str:
+    """A Markdown table, head first, with columns padded for the terminal."""
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in cells]
+    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    return "\n".join(lines)
+
+
+# ---- wins, draws and losses ---------------------------------------------------------------------------------------
+
+
+def percent(rate: float) -> str:
+    """A rate in per cent with one decimal."""
+    return "-" if math.isnan(rate) else f"{100 * rate:.1f}"
+
+
+def format_interval(tally: Tally) -> str:
+    """The win rate in per cent with its Wilson 95 % interval, such as 76.8 (72.9 to 80.3)."""
+    low, high = tally.interval()
+    return f"{percent(tally.rates()[0])} ({percent(low)} to {percent(high)})"
+
+
+def format_outcomes(rows: Sequence[Row]) -> str:
+    """Wins, draws and losses of games in per cent, with mean and minimum over the opponents of each candidate."""
+    first = next((row.samples.outcomes for row in rows if row.samples.outcomes), None)
+    if first is None:
+        return ""
+    seats = first.result.shape[1]
+    head = ["candidate", _opponents_title(seats), "games", "win % (95 %)", "draw %", "loss %"]
+    head += [f"win % in seat {' / '.join(map(str, range(seats)))}"]
+    head += ["starting / not"] if first.started is not None else []
+    head += ["margin"] if first.margin is not None else []
+    cells = [[*head, "steps"]]
+    for candidate, group in by_candidate(rows).items():
+        cells += [_outcome_cells(row, row.samples.outcomes) for row in group if row.samples.outcomes]
+        total = overall(group)
+        if total is not None and total.opponents > 1:
+            win = f"{percent(total.win.mean)} (± {percent(total.win.half)})"
+            mean = [candidate, f"mean of {total.opponents}", "", win, percent(total.draw), percent(total.loss)]
+            least = [candidate, f"minimum: {total.minimum.opponent}", "", percent(total.minimum_win)]
+            cells += [line + [""] * (len(cells[0]) - len(line)) for line in (mean, least)]
+    return align(cells)
+
+
+def _outcome_cells(row: Row, outcomes: Outcomes) -> list[str]:
+    def wins(tallies: Sequence[Tally]) -> str:
+        return " / ".join(percent(tally.rates()[0]) for tally in tallies)
+
+    tally, start = outcomes.tally(), outcomes.by_start()
+    _, draw, loss = tally.rates()
+    cells = [row.candidate, row.opponent, str(tally.games), format_interval(tally), percent(draw), percent(loss)]
+    cells += [wins(outcomes.by_seat())]
+    cells += [wins(start)] if start is not None else []
+    cells += [f"{outcomes.margin.mean():+.2f}"] if outcomes.margin is not None else []
+    return [*cells, f"{outcomes.length.mean():.1f}"]
+
+
+def _opponents_title(seats: int) -> str:
+    return "opponent" if seats == 2 else f"{seats - 1} opponents"

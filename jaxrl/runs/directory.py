@@ -1,0 +1,273 @@
+"""The directory of a run, and reading a trained policy back from it.
+
+runs/<name>/config.yaml        the resolved configuration
+            checkpoints/<u>/   whole training states after u updates, the newest few
+            best/<u>/          the state with the best evaluation during training; best.json says which
+            metrics.jsonl      one row per log line; tensorboard/ holds the same
+            evaluation.json    every evaluation table made of this run
+            exploitability.json   what best responses won against it: `jaxrl exploit`
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+import jax
+
+from envs.core import Env, Key, PyTree, State
+from envs.errors import UserError, nearest
+from jaxrl import config as configs
+from jaxrl.config import Config
+from jaxrl.networks import distributions
+from jaxrl.networks.factory import network_of
+from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, subtree
+from jaxrl.runs.games import make_env as make_env
+from jaxrl.runs.games import make_evaluation_env
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDirectory:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @property
+    def config_file(self) -> Path:
+        """The resolved configuration."""
+        return self.path / "config.yaml"
+
+    @property
+    def metrics_file(self) -> Path:
+        """One JSON row per log line."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def evaluation_file(self) -> Path:
+        """Every evaluation of this run."""
+        return self.path / "evaluation.json"
+
+    @property
+    def exploitability_file(self) -> Path:
+        """Every measurement of what a best response wins against this run."""
+        return self.path / "exploitability.json"
+
+    @property
+    def imitation_file(self) -> Path:
+        """How well `jaxrl imitate` has taught the first parameters of this run."""
+        return self.path / "imitation.json"
+
+    @property
+    def best_file(self) -> Path:
+        """Which checkpoint had the best evaluation during training."""
+        return self.path / "best.json"
+
+    def checkpoints(self, keep: int = 3, keep_every: int = 0) -> CheckpointStore:
+        """The newest training states, and those at multiples of `keep_every` updates."""
+        return CheckpointStore(self.path / "checkpoints", keep=keep, keep_every=keep_every)
+
+    def best(self) -> CheckpointStore:
+        """The training state with the best evaluation during training."""
+        return CheckpointStore(self.path / "best", keep=1)
+
+    def config(self) -> Config:
+        """The configuration that the run was started with."""
+        return configs.load(self.config_file)
+
+    def lock(self) -> TextIO:
+        """Makes this process the only one that writes here, until the returned file is closed or the process ends.
+
+        Raises:
+          UserError: another process is training this run.
+        """
+        handle = (self.path / ".lock").open("w")
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            handle.close()
+            raise UserError(
+                f"run {self.name!r} is being trained by another process: wait for it or stop it."
+            ) from error
+        return handle
+
+
+def new_run(config: Config) -> RunDirectory:
+    """The directory for a new run; its configuration is not written yet.
+
+    A directory without any checkpoint, left by a start that failed, is used again: there is nothing in it to lose.
+
+    Raises:
+      UserError: there is a run of that name, or the directory cannot be made.
+    """
+    run = RunDirectory(Path(config.run.directory).expanduser() / config.run.name)
+    if run.checkpoints().steps():
+        raise UserError(
+            f"run {str(run.path)!r} exists already: continue it with `jaxrl resume {run.path}`, "
+            "or choose another name with --name."
+        )
+    try:
+        run.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot create the run directory {run.path}: {error.strerror}.") from error
+    return run
+
+
+def find_run(name: str | os.PathLike, directory: str = "runs") -> RunDirectory:
+    """The run at a path, or the run of that name in `directory`.
+
+    Raises:
+      UserError: there is none, with the nearest name.
+    """
+    for path in (Path(name).expanduser(), Path(directory).expanduser() / name):
+        if os.path.isfile(path / "config.yaml"):
+            return RunDirectory(path)
+    known = [path.parent.name for path in Path(directory).expanduser().glob("*/config.yaml")]
+    raise UserError(f"there is no run {str(name)!r}: {nearest(Path(name).name, known)}")
+
+
+def enable_compilation_cache(directory: str) -> None:
+    """Keeps compiled programs on disk, so that a second start takes seconds; an empty `directory` does not."""
+    if directory:
+        path = Path(directory).expanduser()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"run.cache_dir {directory!r} cannot be created ({error.strerror}): choose another."
+            ) from error
+        jax.config.update("jax_compilation_cache_dir", str(path))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+# ---- what a run is about ------------------------------------------------------------------------------------------
+
+
+def make_stamp(config: Config, env: Env) -> Stamp:
+    """What a checkpoint of this configuration belongs to."""
+    text = json.dumps(configs.to_dict(config), sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Stamp(config.env.id, env.version, dict(config.env.options), digest)
+
+
+def make_act(config: Config, env: Env, *, greedy: bool) -> Callable[[PyTree, State, Key], jax.Array]:
+    """The policy of a configuration's network: (params, state, key) -> a legal action for the seat asked.
+
+    Args:
+      config, env: the network and its game.
+      greedy: the most probable action instead of a sampled one. A Q network has no probabilities: it always plays
+        the action of the highest value.
+    """
+    network = network_of(config, env)
+    greedy = greedy or config.train.algorithm == "dqn"
+
+    def act(params: PyTree, state: State, key: Key) -> jax.Array:
+        evaluate = network.evaluate
+        if env.simultaneous:
+            evaluate = jax.vmap(evaluate, in_axes=(None, 0, 0))
+        logits, _ = evaluate(params, state.observation, state.legal_action_mask)
+        if greedy:
+            return distributions.greedy(logits)
+        return distributions.sample(logits, jax.random.uniform(key, logits.shape[:-1]))
+
+    return act
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedRun:
+    """A run read back for use: no optimizer state, no games in progress.
+
+    Attributes:
+      name, config: what it is.
+      env: the game as it is evaluated and played.
+      update: the checkpoint, in updates.
+      params: the parameters of each seed.
+      params_hash: as logged in training.
+    """
+
+    name: str
+    config: Config
+    env: Env
+    update: int
+    params: list[PyTree]
+    params_hash: str
+
+
+def each_seed(tree: PyTree, seeds: int) -> list[PyTree]:
+    """The part of every seed in a tree of a training: with several seeds its leaves have a leading axis [S]."""
+    return [tree] if seeds == 1 else [jax.tree.map(lambda leaf, i=i: leaf[i], tree) for i in range(seeds)]
+
+
+def seed_names(name: str, seeds: int) -> list[str]:
+    """What the policies of a run are called in tables."""
+    return [name] if seeds == 1 else [f"{name}/seed_{i}" for i in range(seeds)]
+
+
+def load_run(name: str | os.PathLike, checkpoint: str = "newest") -> TrainedRun:
+    """Reads a run's parameters.
+
+    Args:
+      name: a run.
+      checkpoint: "newest", "best", or a number of updates.
+
+    Raises:
+      UserError: no such run or checkpoint, every copy of it damaged, or a checkpoint of another game.
+    """
+    run = find_run(name)
+    config = run.config()
+    env = make_evaluation_env(config)
+    snapshot = read_checkpoint(run, checkpoint)
+    check_stamp(snapshot.meta, make_stamp(config, env))
+    stacked = subtree(snapshot.arrays, "params")
+    params = each_seed(stacked, config.run.seeds)
+    return TrainedRun(run.name, config, env, snapshot.step, params, snapshot.meta["params_hash"])
+
+
+def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:
+    """A checkpoint of a run: "newest", "best", or a number of updates.
+
+    Raises:
+      UserError: there is none, with those that there are, or every copy of it is damaged.
+    """
+    if checkpoint == "newest":
+        return run.checkpoints().newest()
+    if checkpoint == "best":
+        return run.best().newest()
+    stores = [run.checkpoints(), run.best()]
+    found = [store for store in stores if checkpoint.isdigit() and int(checkpoint) in store.steps()]
+    if not found:
+        known = sorted({step for store in stores for step in store.steps()})
+        raise UserError(
+            f"run {run.name!r} has no checkpoint {checkpoint!r}: use newest, best, or one of "
+            f"{', '.join(map(str, known)) or '(none yet)'}."
+        )
+    try:
+        return found[0].read(int(checkpoint))
+    except Damaged as error:
+        raise UserError(f"checkpoint {checkpoint} of run {run.name!r} is damaged ({error}): choose another.") from error
+
+
+def append_json(path: Path, record: dict[str, Any]) -> int:
+    """Adds a record to a JSON list on disk, whole or not at all; returns how many there are now."""
+    records = json.loads(path.read_text()) if path.exists() else []
+    records.append(record)
+    write_json(path, records)
+    return len(records)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes a JSON file, whole or not at all."""
+    fresh = path.with_name(path.name + ".part")
+    fresh.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    os.replace(fresh, path)

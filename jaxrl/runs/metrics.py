@@ -1,0 +1,277 @@
+"""What a run writes about itself: `metrics.jsonl`, TensorBoard events and the progress line.
+
+Tags are those of Stable-Baselines3 (`rollout/ep_rew_mean`, `train/approx_kl`, `time/fps`, ...), so that existing
+dashboards work. Rows carry the update and the environment steps they belong to; a resumed run cuts off the rows beyond
+the update it resumes from, so that every update appears once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.summary import scalar
+
+from jaxrl.runs.logs import LOG
+
+
+def rate(amount: float, seconds: float) -> float:
+    """`amount` per second; 0 where the clock has not moved."""
+    return amount / seconds if seconds > 0 else 0.0
+
+
+def flatten_seeds(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Host scalars from metrics of shape [] or [S]: the mean over seeds, and `seed_<i>/<tag>` beside it.
+
+    A seed without a value (NaN, such as a mean over no finished games) does not count in the mean.
+    """
+    row: dict[str, float] = {}
+    for tag, value in metrics.items():
+        values = np.asarray(value, np.float64)
+        if values.ndim == 0:
+            row[tag] = float(values)
+            continue
+        present = values[~np.isnan(values)]
+        row[tag] = float(present.mean()) if present.size else math.nan
+        row.update({f"seed_{i}/{tag}": float(v) for i, v in enumerate(values)})
+    return row
+
+
+def flatten_each(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """`flatten_seeds` of figures that were taken seed by seed."""
+    [first, *others] = each
+    return flatten_seeds({tag: np.array([one[tag] for one in each]) for tag in first} if others else first)
+
+
+class Window:
+    """The figures of the calls since the last line in the logs; a line speaks of all of them.
+
+    Counts add up, running figures (schedules, the league) are as they were last, means over games weigh calls by their
+    games and everything else is the mean of the calls (of the updates, where calls say how many they made).
+    """
+
+    COUNTS = ("rollout/games", "rollout/illegal", "league/games/", "league/redealt", "train/updates")
+    LAST = ("train/learning_rate", "train/entropy_coef", "train/temperature", "league/")
+
+    def __init__(self, calls: list[dict[str, Any]] | None = None, seconds: float = 0.0):
+        """An empty window, or one from the `record` of a checkpoint."""
+        self._calls = [{tag: np.asarray(value) for tag, value in call.items()} for call in calls or []]
+        self.seconds = seconds
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def add(self, values: Mapping[str, Any], seconds: float) -> None:
+        """The figures of one call, [] or [S] each, and how long it took."""
+        self._calls.append({tag: np.asarray(value) for tag, value in values.items()})
+        self.seconds += seconds
+
+    def figures(self) -> dict[str, np.ndarray]:
+        """One figure for each tag, [] or [S]."""
+        if len(self._calls) == 1:
+            return self._calls[0]
+        return {tag: self._figure(tag) for tag in self._calls[-1]}
+
+    def record(self) -> dict[str, Any]:
+        """For a checkpoint between two lines: `Window(**record)` goes on where this one stood."""
+        return {"calls": [{t: v.tolist() for t, v in call.items()} for call in self._calls], "seconds": self.seconds}
+
+    def _figure(self, tag: str) -> np.ndarray:
+        # A call may lack a figure, which then does not count: a counter not used yet, a setting changed at a resume.
+        missing = np.full(np.shape(self._calls[-1][tag]), np.nan)
+        values = np.stack([call.get(tag, missing) for call in self._calls]).astype(np.float64)  # f64[calls, ...]
+        if tag.startswith(self.COUNTS):
+            return np.nansum(values, axis=0)
+        if tag.startswith(self.LAST):
+            return values[-1]
+        updates = np.stack([call.get("train/updates", np.float64(1.0)) for call in self._calls])  # f64[calls, ...]
+        weight = np.broadcast_to(updates.reshape(updates.shape + (1,) * (values.ndim - updates.ndim)), values.shape)
+        if tag.startswith("rollout/"):
+            weight = np.stack([call["rollout/games"] for call in self._calls]).astype(np.float64)
+        weight = np.where(np.isnan(values), 0.0, weight)  # a mean over no games does not count
+        total = weight.sum(axis=0)
+        mean = np.nansum(values * weight, axis=0) / np.maximum(total, 1e-9)
+        return np.where(total > 0, mean, np.nan)
+
+
+class MetricsLogger:
+    """Appends rows to `<directory>/metrics.jsonl` and `<directory>/tensorboard/`.
+
+    Both are written in the caller's thread and flushed per row: nothing is lost in a crash, and a full disk raises here
+    instead of killing a writer thread in silence.
+    """
+
+    def __init__(self, directory: Path, *, resume: tuple[int, int] | None = None):
+        """Opens the files.
+
+        Args:
+          directory: of the run.
+          resume: the (update, environment steps) to continue from; None for a new run.
+        """
+        path = Path(directory) / "metrics.jsonl"
+        if resume is not None and path.exists():
+            _truncate(path, resume[0])
+        self._rows = path.open("a", encoding="utf-8")
+        board = Path(directory) / "tensorboard"
+        board.mkdir(parents=True, exist_ok=True)
+        # The process id keeps a quick restart within one second from overwriting the previous file.
+        self._events = EventsWriter(str(board / "events"), filename_suffix=f".{os.getpid()}")
+        if resume is not None:
+            self._write_event(Event(step=resume[1] + 1, session_log=SessionLog(status=SessionLog.START)))
+
+    def write(self, update: int, steps: int, metrics: Mapping[str, float]) -> None:
+        """One row: `metrics` (tag -> number) after `update` updates and `steps` environment steps."""
+        row: dict[str, Any] = {"update": update, "steps": steps}
+        for tag, value in metrics.items():
+            number = float(value)
+            row[tag] = number if math.isfinite(number) else None  # JSON has no NaN
+            if math.isfinite(number):
+                self._write_event(Event(step=steps, summary=scalar(tag, number)))
+        self._rows.write(json.dumps(row) + "\n")
+        self._rows.flush()
+        self._events.flush()
+
+    def close(self) -> None:
+        """Flushes and closes both files."""
+        self._rows.close()
+        self._events.close()
+
+    def _write_event(self, event: Event) -> None:
+        event.wall_time = time.time()
+        self._events.write_event(event)
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics.jsonl; a last line cut short by a crash is left out."""
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return rows
+
+
+def _truncate(path: Path, update: int) -> None:
+    """Drops the rows after `update`, through a second file so that a crash loses nothing."""
+    kept = [row for row in read_rows(path) if row["update"] <= update]
+    fresh = path.with_suffix(".tmp")
+    fresh.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+    fresh.replace(path)
+
+
+class Progress:
+    """One line about a training: a bar that is redrawn on a terminal, a line every few seconds elsewhere."""
+
+    def __init__(
+        self,
+        total_steps: int,
+        *,
+        done_steps: int = 0,
+        stream: TextIO | None = None,
+        interval: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        """A progress line.
+
+        Args:
+          total_steps, done_steps: environment steps over all seeds.
+          stream: where it goes; standard error if None.
+          interval: seconds between lines where `stream` is not a terminal; a terminal is redrawn on every call.
+          clock: seconds, for tests.
+        """
+        self._total, self._first = total_steps, done_steps
+        self._stream = stream if stream is not None else sys.stderr
+        self._live = self._stream.isatty()
+        self._interval = interval
+        self._clock = clock
+        self._start = clock()
+        self._printed = -math.inf
+        self._width = 0
+
+    def show(self, steps: int, metrics: Mapping[str, float]) -> None:
+        """Shows `metrics` at `steps` environment steps, if it is time to."""
+        now = self._clock()
+        last = steps >= self._total
+        if not self._live and not last and now - self._printed < self._interval:
+            return
+        self._printed = now
+        line = self.line(steps, metrics, now - self._start)
+        if self._live:
+            padding = " " * max(0, self._width - len(line))
+            self._stream.write(f"\r{line}{padding}")
+            self._width = len(line)
+        else:
+            self._stream.write(line + "\n")
+        self._stream.flush()
+
+    def line(self, steps: int, metrics: Mapping[str, float], elapsed: float) -> str:
+        """The text of the progress line."""
+        share = min(steps / self._total, 1.0) if self._total > 0 else 1.0
+        speed = rate(steps - self._first, elapsed)
+        left = max(self._total - steps, 0)
+        parts = [
+            f"[{'#' * int(20 * share):<20}] {100 * share:5.1f} %",
+            f"{human(steps)}/{human(self._total)} steps",
+            f"{human(metrics.get('time/fps', speed))} steps/s",
+            f"{human(metrics.get('time/games_per_s', math.nan))} games/s",
+            f"return {_figure(metrics.get('rollout/ep_rew_mean'))}",
+            *self._learning(metrics),
+            f"ETA {duration(left / speed) if speed > 0 else '-'}",
+        ]
+        return " | ".join(parts)
+
+    @staticmethod
+    def _learning(metrics: Mapping[str, float]) -> list[str]:
+        """What tells at a glance whether the algorithm learns."""
+        if "train/td_error" in metrics:
+            return [f"TD {_figure(metrics['train/td_error'])}", f"epsilon {_figure(metrics.get('train/epsilon'))}"]
+        return [
+            f"KL {_figure(metrics.get('train/approx_kl'))}",
+            f"EV {_figure(metrics.get('train/explained_variance'))}",
+        ]
+
+    def message(self, text: str) -> None:
+        """Prints a line of its own, above the bar, and logs it."""
+        LOG.info("%s", text)
+        start = "\r" + " " * self._width + "\r" if self._live and self._width else ""
+        self._stream.write(f"{start}{text}\n")
+        self._stream.flush()
+        self._width = 0
+
+    def close(self) -> None:
+        """Leaves the bar's line."""
+        if self._live and self._width:
+            self._stream.write("\n")
+            self._stream.flush()
+            self._width = 0
+
+
+def human(number: float) -> str:
+    """12345 -> "12.3k"."""
+    if not math.isfinite(number):
+        return "-"
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= limit:
+            return f"{number / limit:.3g}{unit}"
+    return f"{number:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """3725 -> "1:02:05"."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None or not math.isfinite(value) else f"{value:.3g}"

@@ -1,0 +1,1 @@
+"""Training: the trainer, its state and the two loops."""

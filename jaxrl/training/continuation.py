@@ -1,0 +1,120 @@
+"""`train.from_run`: a new run that goes on where a checkpoint of another one stands.
+
+Taken over are the parameters, the optimizer state, the key and the counters (updates, environment steps, games). Games
+in progress are always dealt anew, because opponents and number of games may differ between the two runs; the pool
+begins with the other checkpoints of the earlier run. Hyper-parameters are those of the new configuration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+import numpy as np
+
+from envs.errors import UserError
+from jaxrl.algorithms.ppo.state import TrainState
+from jaxrl.config import Config
+from jaxrl.runs import checkpoint
+from jaxrl.runs.directory import RunDirectory, find_run, read_checkpoint
+from jaxrl.training.insert import insert_snapshot
+from jaxrl.training.program import Program
+
+TAKEN_OVER = ("params", "opt_state", "key", "update", "env_steps", "games")
+
+_log = logging.getLogger("jaxrl")
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """The checkpoint that a run continues from.
+
+    Attributes:
+      run: the earlier run.
+      snapshot: its checkpoint.
+    """
+
+    run: RunDirectory
+    snapshot: checkpoint.Snapshot
+
+    @property
+    def update(self) -> int:
+        """Its updates."""
+        return self.snapshot.step
+
+
+def find_origin(config: Config, stamp: checkpoint.Stamp) -> Origin | None:
+    """The checkpoint that `train.from_run` and `train.from_update` name, None if they name none.
+
+    Raises:
+      UserError: there is no such run or checkpoint, or it is of another game or as long as the whole new run,
+        or lies between two compiled calls of the new run.
+    """
+    train = config.train
+    if not train.from_run:
+        return None
+    try:
+        run = find_run(train.from_run, config.run.directory)
+        snapshot = read_checkpoint(run, str(train.from_update) if train.from_update else "newest")
+        checkpoint.check_stamp(snapshot.meta, stamp)
+    except UserError as error:
+        raise UserError(f"train.from_run: {error}") from error
+    if snapshot.step % train.updates_per_call:
+        raise UserError(
+            f"train.from_run: the checkpoint after {snapshot.step} updates of {train.from_run!r} can only be continued "
+            f"if that is a multiple of train.updates_per_call ({train.updates_per_call}): change one of them."
+        )
+    if snapshot.step >= config.num_updates:
+        raise UserError(
+            f"train.from_run: {train.from_run!r} has {snapshot.step} updates already, and train.total_steps "
+            f"({train.total_steps}) make {config.num_updates}: steps count from its beginning; raise train.total_steps."
+        )
+    return Origin(run, snapshot)
+
+
+def resolve(config: Config, origin: Origin) -> Config:
+    """`config` with the number of the checkpoint written out: "the newest" may be another one tomorrow."""
+    return dataclasses.replace(config, train=dataclasses.replace(config.train, from_update=origin.update))
+
+
+def first_state(program: Program, origin: Origin) -> TrainState:
+    """The state of the new run before its first update; `program` is of its resolved configuration.
+
+    Raises:
+      UserError: the network is another one, or the number of seeds.
+    """
+    seed = derived_seed(program.config.run.seed, origin.update)
+    fresh = program.init(seed)  # the games, the pool and the hyper-parameters are new
+    wanted = {name: getattr(program.abstract_state, name) for name in TAKEN_OVER}
+    try:
+        taken = checkpoint.unpack_parts(origin.snapshot, wanted)
+    except UserError as error:
+        raise UserError(f"train.from_run: {origin.run.name!r} after {origin.update} updates: {error}") from error
+    state = dataclasses.replace(fresh, **taken)
+    for step, params in _earlier(origin, wanted["params"], program.config.league.snapshots):
+        state = insert_snapshot(program, state, params, step)
+    return program.begin(state)
+
+
+def _earlier(origin: Origin, template: Any, count: int) -> list[tuple[int, Any]]:
+    """The newest `count` checkpoints before `origin`, oldest first: updates and parameters, without damaged ones."""
+    found: list[tuple[int, Any]] = []
+    store = origin.run.checkpoints()
+    for step in sorted((step for step in store.steps() if step < origin.update), reverse=True):
+        if len(found) == count:
+            break
+        try:
+            snapshot = store.read(step)
+        except checkpoint.Damaged as error:
+            _log.warning(
+                "checkpoint %s is damaged (%s): it is left out of the pool.", store.directory / str(step), error
+            )
+            continue
+        found.insert(0, (step, checkpoint.unpack_parts(snapshot, {"params": template})["params"]))
+    return found
+
+
+def derived_seed(seed: int, *numbers: int) -> int:
+    """A seed below 2^32 that depends on all of these and on nothing else."""
+    return int(np.random.SeedSequence([seed, *numbers]).generate_state(1)[0])

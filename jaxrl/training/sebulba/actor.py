@@ -1,0 +1,188 @@
+"""An actor: a thread that plays its share of the games, one rollout after the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from envs.host.bridge import HostPool
+from envs.host.core import EngineError
+from jaxrl.training.sebulba.counters import Timers
+from jaxrl.training.sebulba.faults import explained
+from jaxrl.training.sebulba.pipeline import Closed, Pipeline
+from jaxrl.training.sebulba.policy import Plan, Policy, read
+from jaxrl.training.sebulba.state import Acting, HostLanes
+from jaxrl.training.sebulba.storage import Storage
+
+Place = Callable[[Any], Any]
+"""Brings a tree of arrays to the actor's device."""
+
+
+class ActorThread(threading.Thread):
+    """Plays lanes ``number * share .. (number + 1) * share - 1`` in blocks: while the engine steps one block, the
+    device answers for the next."""
+
+    def __init__(
+        self,
+        number: int,
+        pool: HostPool,
+        policy: Policy,
+        pipeline: Pipeline,
+        *,
+        lanes: HostLanes,
+        share: int,
+        first: int,
+        numbers: np.ndarray,
+        place: Place,
+        timers: Timers,
+    ):
+        """Starts nothing.
+
+        Args:
+          number: of the actor, from 0.
+          pool: its games, with one group for each block; closed when the thread ends.
+          policy: the compiled functions.
+          pipeline: where rollouts go.
+          lanes: of all actors, before rollout `first`; copied.
+          share: lanes of each actor.
+          first: number of the first rollout.
+          numbers: i8[1 + E], `policy.host_numbers`.
+          place: brings what was published, (Acting, key of the training, Hyper), to its device.
+          timers: counters of the run.
+        """
+        super().__init__(name=f"actor {number}", daemon=True)
+        self.number, self.pool = number, pool
+        self._policy, self._pipeline, self._place, self._timers = policy, pipeline, place, timers
+        self._numbers, self._first = numbers, first
+        groups, self._lanes = pool.groups, slice(number * share, (number + 1) * share)
+        size = share // groups
+        self._local = [slice(g * size, (g + 1) * size) for g in range(groups)]  # lanes of each block, in this actor
+        self._global = [slice(s.start + number * share, s.stop + number * share) for s in self._local]
+        self._blocks = list(range(number * groups, (number + 1) * groups))
+        self._ids = [np.arange(s.start, s.stop, dtype=np.uint32) for s in self._global]
+        self._blobs = lanes.blobs[self._lanes]
+        self._length = lanes.length[self._lanes]
+        self._controllers = np.array(lanes.controllers[self._lanes])  # i8[share, P], of the running games
+        self._following = self._controllers.copy()  # of the games after them, drawn anew in every step
+        self._episode = np.array(lanes.episode[self._lanes])
+
+    def run(self) -> None:
+        """Plays until the pipeline is closed; whatever else happens is told to it."""
+        try:
+            self._play()
+        except Closed:
+            pass
+        except EngineError as error:
+            self._pipeline.fail(explained(error, self._lanes.start))
+        except BaseException as error:  # also what was never meant to end a thread: nobody else would hear of it
+            self._pipeline.fail(error)
+        finally:
+            self.pool.close()
+
+    # ---- one rollout after the other ----------------------------------------------------------------------------
+
+    def _play(self) -> None:
+        rollout, last = self._first, None
+        while True:
+            storage, published = self._pipeline.begin(self.number, rollout)
+            if last is None:
+                held = self._numbers[self._controllers]
+                self.pool.load(self._blobs, held, storage.whole[self.number], self._length)
+            else:
+                storage.copy_questions(last, self._blocks)
+            acting, key, hyper = self._place(published)
+            plans = [self._plan(acting, key, hyper, np.int32(rollout), ids) for ids in self._ids]
+            self._deal_anew(storage, acting, plans)
+            self._fill(storage, acting, plans)
+            self._save(storage)
+            self._pipeline.deliver(self.number, rollout)
+            rollout, last = rollout + 1, storage
+
+    def _plan(self, acting: Acting, key: jax.Array, hyper: Any, rollout: np.int32, ids: np.ndarray) -> Plan:
+        pool = acting.pool.replace(snapshots=None) if acting.pool is not None else None
+        return self._policy.plan(key, hyper, rollout, pool, ids)
+
+    def _deal_anew(self, storage: Storage, acting: Acting, plans: Sequence[Plan]) -> None:
+        """New games in place of those against a snapshot that is not in the pool any more."""
+        if acting.pool is None or not acting.pool.born.shape[0]:
+            return
+        stop = np.asarray(acting.pool.stale)[self._controllers.max(axis=1)]
+        if not stop.any():
+            return
+        for block, plan in zip(self._local, plans, strict=True):
+            self._following[block] = np.asarray(self._policy.deal(plan, self._episode[block] + 1))
+        self.pool.next_controllers[:] = self._numbers[self._following]
+        self._pipeline.waits_for_engine(self.number)
+        self.pool.restart(np.flatnonzero(stop).astype(np.int32), storage.whole[self.number])
+        self._pipeline.beat(self.number, stepped=False)
+        self._next_games(stop, slice(None))
+        storage.restarted[self._lanes] = stop
+
+    def _fill(self, storage: Storage, acting: Acting, plans: Sequence[Plan]) -> None:
+        """T steps of every block."""
+        groups = range(len(self._local))
+        snapshots = None
+        if acting.pool is not None and acting.pool.born.shape[0]:
+            snapshots = acting.pool.snapshots
+        for t in range(storage.steps):
+            step = np.uint32(t)
+            for group in groups:
+                if t:
+                    self._receive(storage, t, group)
+                self._answer(storage, step, group, acting.params, snapshots, plans[group])
+        for group in groups:
+            self._receive(storage, storage.steps, group)
+
+    def _receive(self, storage: Storage, t: int, group: int) -> None:
+        """Waits for the rows of step `t`."""
+        if self._pipeline.closed:
+            raise Closed
+        self._pipeline.waits_for_engine(self.number)
+        self.pool.recv(group)
+        self._pipeline.beat(self.number)
+        if self._policy.varied:
+            row = storage.rows[t][self._blocks[group]]
+            self._next_games(row.terminated | row.truncated, self._local[group])
+
+    def _next_games(self, over: np.ndarray, lanes: slice) -> None:
+        """The engine has begun new games where the old ones are over, with the controllers that waited for them."""
+        np.copyto(self._controllers[lanes], self._following[lanes], where=over[:, None])
+        self._episode[lanes] += over
+
+    def _answer(self, storage: Storage, step: np.uint32, group: int, params: Any, snapshots: Any, plan: Plan) -> None:
+        """The device chooses for a block; the engine steps it into the next row."""
+        local, lanes, block = self._local[group], self._global[group], self._blocks[group]
+        row = storage.rows[int(step)][block]
+        controllers = self._controllers[local]
+        with self._timers.action:
+            packed = self._policy.answers(
+                params,
+                snapshots,
+                plan,
+                step,
+                row.observation,
+                row.legal_action_mask,
+                row.current_player,
+                controllers,
+                self._episode[local],
+            )
+            answer = read(packed)
+        if self._policy.varied:
+            storage.controllers[step, lanes] = controllers
+            self._following[local] = answer.following.T
+            self.pool.next_controllers[local] = self._numbers[self._following[local]]
+        self.pool.send(answer.action, storage.rows[int(step) + 1][block], group)
+        storage.log_prob[step, lanes] = answer.log_prob
+        storage.value[step, lanes] = answer.value
+
+    def _save(self, storage: Storage) -> None:
+        """The games as they stand after the last step."""
+        after = storage.after
+        self.pool.save(after.blobs[self._lanes])
+        after.controllers[self._lanes] = self._controllers
+        after.episode[self._lanes] = self._episode
+        after.length[self._lanes] = self.pool.length

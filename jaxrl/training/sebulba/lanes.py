@@ -1,0 +1,103 @@
+"""The first games of a training on the host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+
+from envs.host.core import RANDOM, Buffers, EngineError, make_buffers
+from jaxrl.training.sebulba.faults import explained
+from jaxrl.training.sebulba.policy import Plan
+from jaxrl.training.sebulba.state import HostLanes, SebulbaState
+
+if TYPE_CHECKING:
+    from envs.host.bridge import HostPool
+    from jaxrl.training.sebulba.program import Sebulba
+
+
+def first_lanes(program: Sebulba, state: SebulbaState, seed: int) -> HostLanes:
+    """All games before the first rollout, dealt and staggered.
+
+    Args:
+      program: the training.
+      state: its first state, without lanes.
+      seed: of the engines.
+
+    Raises:
+      UserError: an engine failed or hangs.
+    """
+    lanes, actors = program.config.train.num_envs, program.config.sebulba.actors
+    pool_state = state.pool.replace(snapshots=None) if state.pool is not None else None
+    ids = np.arange(lanes, dtype=np.uint32)
+    plan = program.policy.plan(state.key, state.hyper, np.int32(0), pool_state, ids)
+    parts = []
+    for actor in range(actors):
+        share = slice(actor * program.share, (actor + 1) * program.share)
+        # The lanes' share of the plan; without a pool there are no odds.
+        mine = jax.tree.map(lambda leaf, s=share: leaf[s], (plan.odds, plan.lane_ids))
+        with program.make_pool(actor, seed, groups=1) as pool:
+            try:
+                parts.append(_Beginning(program, pool, plan._replace(odds=mine[0], lane_ids=mine[1])).play())
+            except EngineError as error:
+                raise explained(error, share.start) from error
+    blobs, controllers, episode, length, returns = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
+    return HostLanes(blobs, controllers, episode, length, jax.device_put(returns, program.by_lane))
+
+
+class _Beginning:
+    """The games of one actor until the first rollout."""
+
+    def __init__(self, program: Sebulba, pool: HostPool, plan: Plan):
+        self._program, self._pool, self._plan = program, pool, plan
+        self._varied, self._numbers = program.policy.varied, program.numbers
+        count = program.share
+        self._episode = np.zeros(count, np.uint32)
+        self._controllers = self._dealt(0)
+        self._following = self._dealt(1)
+        self._returns = np.zeros((count, program.game.num_players), np.float32)
+        self._rows: Buffers = make_buffers(program.game, count)
+
+    def play(self) -> tuple[np.ndarray, ...]:
+        """The fields of `HostLanes`: lane i of B has played ``i * train.stagger / B`` random decisions."""
+        pool, train = self._pool, self._program.config.train
+        lanes = np.asarray(self._plan.lane_ids).astype(np.int64)
+        pause = lanes * train.stagger // train.num_envs
+        pool.controllers[:] = self._numbers[self._controllers]
+        pool.next_controllers[:] = pool.controllers  # for a game that ends before anybody is asked
+        pool.start(self._rows)
+        self._returns[:] = self._rows.opening
+        random = np.full(len(lanes), RANDOM, np.int32)
+        for t in range(train.stagger):
+            if t:
+                self._restart(pause == train.stagger - t)
+            pool.next_controllers[:] = self._numbers[self._following]
+            pool.send(random, self._rows)
+            pool.recv()
+            self._returns += self._rows.rewards
+            self._next(self._rows.terminated | self._rows.truncated)
+        if train.stagger:
+            self._restart(pause == 0)
+        return pool.save(), self._controllers, self._episode, np.array(pool.length), self._returns
+
+    def _restart(self, games: np.ndarray) -> None:
+        """These games begin now: those that begin later have played on for longer than they shall."""
+        if games.any():
+            self._pool.next_controllers[:] = self._numbers[self._following]
+            self._pool.restart(np.flatnonzero(games).astype(np.int32), self._rows)
+            self._next(games)
+
+    def _next(self, over: np.ndarray) -> None:
+        """New games stand where the old ones are over."""
+        if over.any():
+            self._returns[over] = self._rows.opening[over]
+            self._controllers[over] = self._following[over]
+            self._episode += over
+            self._following = self._dealt(1)
+
+    def _dealt(self, later: int) -> np.ndarray:
+        """i8[B, P]: the controllers of the games, or of those `later`."""
+        if not self._varied:
+            return np.zeros((len(self._episode), self._program.game.num_players), np.int8)
+        return np.array(self._program.policy.deal(self._plan, self._episode + np.uint32(later)))

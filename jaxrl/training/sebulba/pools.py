@@ -1,0 +1,54 @@
+"""The games of one actor and the threads that step them, for PPO and DQN alike."""
+
+from __future__ import annotations
+
+from envs.errors import UserError
+from envs.host.bridge import HostPool
+from envs.host.core import HostGame
+from jaxrl import xla
+from jaxrl.config.schema import SebulbaConfig
+
+
+def actor_pool(config: SebulbaConfig, game: HostGame, actor: int, share: int, *, seed: int, groups: int) -> HostPool:
+    """Lanes ``actor * share .. (actor + 1) * share - 1``.
+
+    Args:
+      config: threads, timeout, profile.
+      game: that is played.
+      actor, share: number of the actor, and games of each.
+      seed: of the games; games that are loaded bring theirs.
+      groups: parts that are stepped apart.
+    """
+    return HostPool(
+        game.engine(share, seed, first_slot=actor * share),
+        threads=share if game.remote else max(1, (config.threads or xla.cores()) // config.actors),
+        groups=groups,
+        timeout=config.timeout,
+        timed=config.profile,
+    )
+
+
+def check_room(config: SebulbaConfig, game: HostGame, games: int, key: str) -> None:
+    """Compares the games of a training with the processes that play them.
+
+    Args:
+      config: timeout.
+      game: that is played.
+      games: side by side.
+      key: of the configuration that says so, e.g. train.num_envs.
+
+    Raises:
+      UserError: games would have to take each other's process away at every decision, and be played again; or
+        the run would stop before a game that has lost its process can go on in another one.
+    """
+    room = game.capacity() if game.remote else games
+    if games > room:
+        raise UserError(
+            f"{key} is {games}, but {game.id} has room for {room} games at a time here: lower it (and sebulba.actors "
+            "with it), or let more engine processes run."
+        )
+    if config.timeout < game.patience():
+        raise UserError(
+            f"sebulba.timeout is {config.timeout:g} s, but {game.id} may need {game.patience():g} s to find out that "
+            "an engine process hangs and to go on in another one: raise it."
+        )

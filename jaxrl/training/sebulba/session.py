@@ -1,0 +1,124 @@
+"""The threads of a training while it runs: made from a state, ended together."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from jaxrl.training.sebulba.actor import ActorThread
+from jaxrl.training.sebulba.pipeline import Pipeline
+from jaxrl.training.sebulba.state import SebulbaState
+from jaxrl.training.sebulba.storage import Storage
+
+if TYPE_CHECKING:
+    from jaxrl.training.sebulba.program import Sebulba
+
+LOG = logging.getLogger("jaxrl")
+PATIENCE = 10.0  # seconds that a stop waits for an actor; engines that hang take longer and are left behind
+ENGINE_SEED = 0  # the games are loaded, with streams of their own
+
+
+class Session:
+    """Actors that play on from one state.
+
+    Attributes:
+      lanes: of the state that the learner has reached: only with that one the session goes on.
+      pipeline: between actors and learner.
+    """
+
+    def __init__(self, program: Sebulba, storages: list[Storage], state: SebulbaState):
+        """Starts all threads.
+
+        Args:
+          program: the training.
+          storages: its memory; not in use by anybody else.
+          state: to play on from.
+        """
+        config, first = program.config.sebulba, int(state.update)
+        self.lanes = state.lanes
+        for storage in storages:
+            storage.renew()
+        self.pipeline = Pipeline(storages, config.actors, first, config.timeout)
+        self._config, self._timers = config, program.timers
+        self._threads: list[ActorThread] = []
+        try:
+            for number in range(config.actors):
+                self._threads.append(self._actor(program, number, state, first))
+        except BaseException:
+            self.close()
+            raise
+        self.pipeline.watch(lambda: all(thread.is_alive() for thread in self._threads))
+        for i, acting in enumerate(state.acting):
+            self.pipeline.publish(first + i, (acting, state.key, state.hyper))
+        for thread in self._threads:
+            thread.start()
+        LOG.debug("%d actors play on from update %d", config.actors, first)
+
+    def _actor(self, program: Sebulba, number: int, state: SebulbaState, first: int) -> ActorThread:
+        devices = program.mesh.devices.ravel()
+        device = devices[number % devices.size]
+
+        def place(acting: Any) -> Any:
+            return acting if devices.size == 1 else jax.device_put(acting, device)
+
+        return ActorThread(
+            number,
+            program.make_pool(number, ENGINE_SEED, self._config.groups),
+            program.policy,
+            self.pipeline,
+            lanes=state.lanes,
+            share=program.share,
+            first=first,
+            numbers=program.numbers,
+            place=place,
+            timers=self._timers,
+        )
+
+    def figures(self) -> Callable[[int], dict[str, float]]:
+        """Begins to measure; the result gives the figures of so many updates since then."""
+        start, before = time.monotonic(), self._work()
+        pipeline = self.pipeline
+        waits = np.array([pipeline.waited_actors, pipeline.waited_learner, pipeline.depths])
+
+        def figures(updates: int) -> dict[str, float]:
+            seconds = max(time.monotonic() - start, 1e-9)
+            busy, parts = (now - then for now, then in zip(self._work(), before, strict=True))
+            for name, nanoseconds in zip(("env_step", "opponent_turn"), parts, strict=True):
+                self._timers.add_ns(name, int(nanoseconds))
+            waited = np.array([pipeline.waited_actors, pipeline.waited_learner, pipeline.depths]) - waits
+            threads = sum(len(thread.pool.threads) for thread in self._threads)
+            return {
+                "time/engine_busy": float(busy) / 1e9 / seconds / threads,
+                "time/actor_wait": float(waited[0]) / seconds / len(self._threads),
+                "time/learner_wait": float(waited[1]) / seconds,
+                "time/queue_depth": float(waited[2]) / updates,
+            }
+
+        return figures
+
+    def _work(self) -> tuple[Any, np.ndarray]:
+        """ns that the engine threads have worked, and of it for (rules and observations, scripted players)."""
+        busy, parts = 0, np.zeros(2, np.int64)
+        for thread in self._threads:
+            busy += int(thread.pool.busy_ns.sum())
+            counters = thread.pool.counters
+            parts += [counters["step"][0] + counters["observe"][0], counters["bots"][0]]
+        return busy, parts
+
+    def close(self) -> None:
+        """Ends all threads; one that does not end, because its engine hangs, is left behind with a warning."""
+        self.pipeline.close()
+        end = time.monotonic() + PATIENCE
+        for thread in self._threads:
+            if thread.ident is None:  # never started
+                thread.pool.close()
+                continue
+            thread.join(max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                warnings.warn(f"{thread.name} does not end: its engine hangs", RuntimeWarning, stacklevel=2)

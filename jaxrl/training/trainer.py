@@ -1,0 +1,381 @@
+"""`jaxrl train` and `jaxrl resume`: the host loop around the compiled training.
+
+The host only starts compiled calls and, between them, logs, checkpoints and evaluates. All randomness and all counters
+that matter are in the training state, so a resumed run continues bit by bit as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+
+from envs.core import Env
+from envs.errors import UserError
+from jaxrl import config as configs
+from jaxrl.algorithms.ppo.state import Counter, TrainState
+from jaxrl.config import Config
+from jaxrl.league.pool import controller_names, entry_names, with_results
+from jaxrl.matches.evaluate import (
+    Row,
+    bot_players,
+    evaluate_players,
+    evaluation_record,
+    format_table,
+    opponent_names,
+)
+from jaxrl.matches.match import Player
+from jaxrl.runs import checkpoint, logs, metrics
+from jaxrl.runs.directory import (
+    RunDirectory,
+    TrainedRun,
+    append_json,
+    each_seed,
+    enable_compilation_cache,
+    find_run,
+    make_act,
+    make_env,
+    make_evaluation_env,
+    make_stamp,
+    new_run,
+    seed_names,
+    write_json,
+)
+from jaxrl.runs.logs import LOG
+from jaxrl.runs.prometheus import make_exporter
+from jaxrl.training import continuation
+from jaxrl.training.evaluation import TrainingEvaluation
+from jaxrl.training.exploit import Exploit, Exploiter
+from jaxrl.training.insert import insert_snapshot
+from jaxrl.training.program import Failed, Interrupted, make_program
+from jaxrl.training.stopping import StopRequest
+
+
+@dataclasses.dataclass
+class HostState:
+    """What the host remembers across a resume, stored in each checkpoint's record."""
+
+    seconds: float = 0.0  # of training so far, over all processes
+    best_score: float | None = None
+    best_update: int | None = None
+    best_by: str = "return"  # what the score is of
+    window: dict[str, Any] = dataclasses.field(default_factory=dict)  # figures not yet in a line of the logs
+    controllers: list[str] = dataclasses.field(default_factory=list)  # who may hold a seat of the games in progress
+
+
+class Trainer:
+    """One training, new or resumed."""
+
+    def __init__(self, config: Config, run: RunDirectory, *, resume: bool):
+        """Compiles nothing yet except the initial state.
+
+        Args:
+          config: what to train.
+          run: its directory, locked by the caller.
+          resume: continue from the newest intact checkpoint; from the beginning, which may be a checkpoint of another
+            run (`train.from_run`), if there never was one.
+
+        Raises:
+          UserError: every checkpoint is damaged, or they are of another game or network.
+        """
+        self.run = run
+        self.env: Env = make_env(config)
+        self.evaluation_env: Env = make_evaluation_env(config)
+        self.stamp = make_stamp(config, self.env)
+        self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
+        snapshot = self.store.newest(quarantine=True) if resume and self.store.steps() else None
+        if snapshot is not None:
+            checkpoint.check_stamp(snapshot.meta, self.stamp)
+        origin = continuation.find_origin(config, self.stamp) if snapshot is None else None
+        if origin is not None:
+            config = continuation.resolve(config, origin)
+        self.config = config
+        self._exporter = make_exporter(config, self.env)
+        self.program = make_program(config, self.env)
+        self._controllers = list(controller_names(config, self.env))
+        self.host, self.update = HostState(best_by=config.evaluate.best_by), 0
+        if snapshot is not None:
+            self.state = self._restore(snapshot)
+        elif origin is not None:
+            self.state, self.update = continuation.first_state(self.program, origin), origin.update
+        else:
+            self.state = self.program.init(config.run.seed)
+        configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
+        self._steps_before = _first(self.state.env_steps) - self.update * config.batch_size
+        again = run.metrics_file.exists()
+        self.logger = metrics.MetricsLogger(run.path, resume=(self.update, self.steps) if again else None)
+        self.window = metrics.Window(**self.host.window)
+        total = self._steps_before + config.num_updates * config.batch_size
+        self.progress = metrics.Progress(total * config.run.seeds, done_steps=self.steps * config.run.seeds)
+        self._act = make_act(config, self.evaluation_env, greedy=config.evaluate.greedy)
+        self._evaluation = TrainingEvaluation(config, self.evaluation_env, self._act, self._opponents())
+        self._exploiter = Exploiter(config, self.env, self.evaluation_env) if config.exploit.every else None
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of each seed so far, with those of the runs that this one continues."""
+        return self._steps_before + self.update * self.config.batch_size
+
+    # ---- the loop ----
+
+    def train(self) -> bool:
+        """Trains to the end or until asked to stop; returns whether it reached the end. The last state is saved."""
+        self.progress.message(f"run {self.run.path}: parameters {checkpoint.params_hash(self.state.params)}")
+        source = self.config.train.from_run
+        if source and self.update == self.config.train.from_update:
+            self.progress.message(f"continuing {source!r} from its update {self.update}; games are dealt anew")
+        if self.update < self.config.num_updates:
+            self.progress.message("compiling the training (the next start takes it from run.cache_dir) ...")
+        with StopRequest(self.program.request_stop) as stop, checkpoint.no_space_is_user_error(self.run.path):
+            try:
+                while self.update < self.config.num_updates and not stop.wanted:
+                    self._call()
+            except Interrupted:
+                LOG.debug("update %d: asked to stop before the next one", self.update)
+            except Failed as failure:
+                self._save_last()
+                self._tell(failure)
+            self._save_last()
+        self.progress.close()
+        return self.update >= self.config.num_updates
+
+    def _save_last(self) -> None:
+        """The state as it is, if it is not saved yet, and what is being written."""
+        if self.update not in self.store.steps():
+            self.store.save(self._snapshot())
+        self.store.wait()
+        self.best.wait()
+
+    def _tell(self, failure: Failed) -> NoReturn:
+        """Raises what stopped the run; the last state is saved."""
+        self.progress.close()
+        saved = f"saved after update {self.update}; continue with: jaxrl resume {self.run.path}"
+        cause = failure.__cause__
+        if isinstance(cause, UserError):
+            raise UserError(f"{str(cause).rstrip('.')}; the training is {saved}") from cause
+        print(f"the training stopped and is {saved}", file=sys.stderr)
+        raise cause if cause is not None else failure
+
+    def _call(self) -> None:
+        """One compiled call and what is due after it."""
+        train, before = self.config.train, self.update
+        start = time.monotonic()
+        self.state, values = self.program.run(self.state)
+        values = jax.device_get(values)  # waits for the call
+        seconds = time.monotonic() - start
+        self.update = _first(self.state.update)
+        self.host.seconds += seconds
+        row = self._row(values, seconds)
+        self._check_finite(row)
+        LOG.debug("update %d: %.3f s in the call", self.update, seconds)
+        self.window.add(values, seconds)
+        if _due(before, self.update, train.log_every):
+            self._log(self._row(self.window.figures(), self.window.seconds, len(self.window)))
+            self.window = metrics.Window()
+        self.progress.show(self.steps * self.config.run.seeds, row)
+        if self._exporter is not None:
+            games = _first(self.state.games)
+            self._exporter.update(steps=self.steps, updates=self.update, games=games, row=row)
+        if train.evaluate_every and _due(before, self.update, train.evaluate_every):
+            self._evaluate()
+        if self._exploiter is not None and _due(before, self.update, self.config.exploit.every):
+            self._exploit(self._exploiter)
+        if _due(before, self.update, train.checkpoint_every):
+            self.store.save(self._snapshot())
+        self.store.check()
+        self.best.check()
+
+    def _log(self, row: dict[str, float]) -> None:
+        with self.program.timers.log:
+            self.logger.write(self.update, self.steps, row)
+
+    def _row(self, values: dict[str, Any], seconds: float, calls: int = 1) -> dict[str, float]:
+        """The metrics of some calls; `values` are the learner's, [] or [S] each."""
+        updates = values.get("train/updates", calls * self.config.train.updates_per_call)  # a call may be cut short
+        steps = self.config.batch_size * int(updates) * self.config.run.seeds
+        return metrics.flatten_seeds(values) | {
+            "time/fps": metrics.rate(steps, seconds),
+            "time/games_per_s": metrics.rate(float(np.sum(values["rollout/games"])), seconds),
+            "time/iterations": self.update,
+            "time/total_timesteps": self.steps,
+            "time/time_elapsed": self.host.seconds,
+        }
+
+    def _check_finite(self, row: dict[str, float]) -> None:
+        """Stops before a diverged state is saved over good ones."""
+        bad = [tag for tag in ("train/loss", "train/grad_norm") if not np.isfinite(row[tag])]
+        if bad:
+            steps = self.store.steps()
+            saved = f"checkpoint {steps[-1]} is intact" if steps else "nothing was saved yet"
+            raise UserError(
+                f"training diverged: {bad[0]} is {row[bad[0]]} after update {self.update}; {saved}: "
+                "lower ppo.learning_rate.start and resume or start again."
+            )
+
+    # ---- checkpoints ----
+
+    def _snapshot(self) -> checkpoint.Snapshot:
+        self.host.controllers = self._controllers
+        self.host.window = self.window.record() if len(self.window) else {}
+        return checkpoint.take(self.update, self.state, self.stamp, dataclasses.asdict(self.host))
+
+    def _restore(self, snapshot: checkpoint.Snapshot) -> TrainState:
+        template = self.program.abstract_state
+        state: TrainState = checkpoint.unpack(snapshot.arrays, snapshot.meta["leaves"], template)
+        loaded = checkpoint.params_hash(state.params)
+        if loaded != snapshot.meta["params_hash"]:
+            raise RuntimeError(f"loaded parameters {loaded} are not those saved, {snapshot.meta['params_hash']}")
+        self.host, self.update = HostState(**snapshot.meta["host"]), snapshot.step
+        if self.host.controllers not in ([], self._controllers):
+            raise UserError(
+                f"the games in progress were begun with {', '.join(self.host.controllers)} at the seats: resume with "
+                "the same bots in the same order (weights may change), or start a new run with train.from_run."
+            )
+        if self.host.best_by != self.config.evaluate.best_by:  # scores of two kinds cannot be compared
+            self.host.best_by, self.host.best_score = self.config.evaluate.best_by, None
+        for step in self.best.steps():  # chosen after the update that we go back to
+            if step > self.update:
+                self.best.quarantine(step)
+        # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
+        return dataclasses.replace(state, hyper=self.program.fresh_hyper(template))
+
+    # ---- evaluation ----
+
+    def players(self) -> list[Player]:
+        """The current policy of each seed."""
+        seeds = self.config.run.seeds
+        each = zip(seed_names(self.run.name, seeds), each_seed(self.state.params, seeds), strict=True)
+        return [Player(name, self._act, params) for name, params in each]
+
+    def _opponents(self) -> list[Player]:
+        return bot_players(self.evaluation_env, opponent_names(self.config, self.env))
+
+    def _evaluate(self) -> None:
+        """A small evaluation on deals of its own; keeps the state if it is the best so far."""
+        verdict = self._evaluation(self.players())
+        self._log(verdict.row)
+        self.progress.message(f"update {self.update}: {verdict.text}")
+        if self.state.pool is not None:
+            names = entry_names(self.config.league, self.env)
+            seeds = self.config.run.seeds
+            scores = {name: each if seeds > 1 else each[0] for name, each in verdict.scores.items()}
+            pool = jax.device_put(with_results(self.state.pool, names, scores), self.program.shardings.pool)
+            self.state = dataclasses.replace(self.state, pool=pool)
+        if self.host.best_score is None or verdict.score > self.host.best_score:
+            self.host.best_score, self.host.best_update = verdict.score, self.update
+            self.best.save(self._snapshot())
+            best = {"update": self.update, "score": verdict.score, "best_by": self.host.best_by, "row": verdict.row}
+            write_json(self.run.best_file, best)
+
+    def _exploit(self, exploiter: Exploiter) -> None:
+        """Best responses to the current policy: what they win goes into the logs, and they into the pool."""
+        self.progress.message(f"update {self.update}: training best responses to the policy ...")
+        found: list[Exploit] = []
+        for seed, player in enumerate(self.players()):
+            found.append(exploiter(player.params, self.update, seed))
+            self.progress.message(f"update {self.update}: {player.name}: {found[-1].text()}")
+        self._log(metrics.flatten_each([exploit.scalars() for exploit in found]))
+        if self.config.exploit.add_to_pool and self.config.league.snapshots:
+            params = jax.tree.map(lambda *leaves: np.stack(leaves), *[exploit.params for exploit in found])
+            params = params if len(found) > 1 else found[0].params
+            self.state = insert_snapshot(self.program, self.state, params, self.update)
+
+    def final_evaluation(self) -> list[Row]:
+        """Measures the final policy on fresh deals, prints the table and keeps it in evaluation.json."""
+        settings = self.config.evaluate
+        print(
+            f"evaluating the final policy: {settings.deals} deals x {self.env.num_players} seats, seed {settings.seed}"
+        )
+        players = self.players()
+        rows = evaluate_players(
+            self.evaluation_env, players, self._opponents(), deals=settings.deals, seed=settings.seed
+        )
+        print(format_table(rows, self.env.num_players))
+        trained = TrainedRun(
+            self.run.name, self.config, self.evaluation_env, self.update, [], checkpoint.params_hash(self.state.params)
+        )
+        policy = "greedy" if settings.greedy else "sampled"
+        append_json(self.run.evaluation_file, evaluation_record(trained, rows, policy=policy, seed=settings.seed))
+        if self.host.best_update not in (None, self.update):
+            print(
+                f"the best evaluation during training was after update {self.host.best_update}; it was on other deals "
+                f"and picked, so measure it anew: jaxrl evaluate {self.run.path} --checkpoint best"
+            )
+        return rows
+
+    def close(self) -> None:
+        """Closes the log files and finishes the checkpoints under way."""
+        self.progress.close()
+        with contextlib.ExitStack() as stack:  # closes all of them even if the disk is full
+            for part in (self.logger, self.store, self.best, self.program, self._exporter):
+                if part is not None:
+                    stack.callback(part.close)
+
+
+def _due(before: int, after: int, every: int) -> bool:
+    """Whether a multiple of `every` lies in (before, after]."""
+    return after // every > before // every
+
+
+def _first(counter: Counter | jax.Array) -> int:
+    """A counter of the first seed on the host; updates and environment steps of all seeds are equal."""
+    words = jax.tree.map(lambda word: np.asarray(word).reshape(-1)[0], counter)
+    return int(words)
+
+
+# ---- the commands -------------------------------------------------------------------------------------------------
+
+
+def run_training(config: Config, run: RunDirectory, *, resume: bool) -> int:
+    """Trains, saves and evaluates in `run`; the work of both commands."""
+    enable_compilation_cache(config.run.cache_dir)
+    with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
+        with contextlib.closing(Trainer(config, run, resume=resume)) as trainer:
+            if trainer.train():
+                trainer.final_evaluation()
+            else:
+                print(f"stopped after {trainer.update} updates and saved; continue with: jaxrl resume {run.path}")
+    return 0
+
+
+def train_add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl train`."""
+    parser.add_argument("--config", required=True, help="a YAML file or the name of a shipped configuration")
+    parser.add_argument("--name", help="name of the run (default: run.name, else the name of the configuration)")
+    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="configuration keys to change")
+
+
+def train_main(args: argparse.Namespace) -> int:
+    """`jaxrl train`: a new run."""
+    config = configs.load(args.config, args.overrides)
+    name = args.name or config.run.name or Path(args.config).stem
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, name=name))
+    configs.validate(config)
+    return run_training(config, new_run(config), resume=False)
+
+
+def resume_add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl resume`."""
+    parser.add_argument("run", metavar="RUN", help="a run directory, or the name of a run in runs/")
+    parser.add_argument("--steps", type=int, help="train to this many environment steps (train.total_steps)")
+    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="configuration keys to change from here on")
+
+
+def resume_main(args: argparse.Namespace) -> int:
+    """`jaxrl resume`: an existing run, exactly where its newest checkpoint left it."""
+    run = find_run(args.run)
+    if run.imitation_file.exists():
+        raise UserError(
+            f"run {run.name!r} was taught by jaxrl imitate and plays no games yet: begin a training with "
+            f"`jaxrl train --config {run.config_file} --name NAME train.from_run={run.path}`."
+        )
+    overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
+    config = configs.load(run.config_file, overrides)
+    return run_training(config, run, resume=True)
