@@ -101,13 +101,12 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
     from jaxrl.benchmark.training import comparable
     from jaxrl.runs.directory import enable_compilation_cache
     from jaxrl.runs.games import make_env
-    from jaxrl.training.program import on_host
 
     enable_compilation_cache(config.run.cache_dir)
     before = cache_state(config.run.cache_dir)
     config = comparable(config)
     env = make_env(config)
-    if on_host(env):
+    if env.host:
         measured = diagnose_host.measure(config, env, seconds, latency, _gpus_during)
     else:
         measured = _measure(config, env, seconds)

@@ -73,17 +73,18 @@ def _inference(config: Config, env: Env, batch: int) -> Block:
     import jax
     import numpy as np
 
+    from jaxrl.algorithms.registry import make_algorithm
     from jaxrl.networks import distributions
-    from jaxrl.networks.factory import network_of
 
-    network = network_of(config, env)
+    network = make_algorithm(config, env).network
     params = network.init(jax.random.key(0))
     spec = env.observation_spec
     observation = jax.tree.map(lambda leaf: np.zeros((batch, *leaf.shape), leaf.dtype), spec)
     mask = np.ones((batch, env.num_actions), bool)
 
     def choose(params: Any, observation: Any, mask: Any) -> jax.Array:
-        logits, _ = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
+        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
+        _, logits, _ = evaluate(params, network.memory(()), observation, mask)
         return distributions.greedy(logits)
 
     program = jax.jit(choose)

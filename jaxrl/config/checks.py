@@ -145,12 +145,9 @@ def check_game(config: Config) -> None:
 
 def _check_loop(config: Config, env: Any) -> None:
     """Raises UserError if the game cannot be played by the loop that is asked for, or not as it is set up."""
-    from jaxrl.training.program import SEBULBA, loop_of
-
-    loop = loop_of(config, env)
     if config.train.algorithm == "dqn":
         check_dqn_game(config, env)
-    elif loop == SEBULBA:
+    if env.host:
         check_sebulba(config)
 
 

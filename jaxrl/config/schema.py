@@ -79,18 +79,34 @@ class CandidatesConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class RecurrentConfig:
+    """The network with a memory (`network.kind: recurrent`): a torso, recurrent layers, heads."""
+
+    torso: str = option(
+        "mlp", "what reads an observation; configured as the network of that kind", choices=("mlp", "transformer")
+    )
+    cell: str = option("lstm", "kind of the recurrent layers", choices=("lstm", "gru"))
+    width: int = option(256, "numbers that each layer remembers for each seat (an LSTM: twice as many)", minimum=1)
+    layers: int = option(1, "recurrent layers", minimum=1)
+
+
+@dataclasses.dataclass(frozen=True)
 class NetworkConfig:
     """The policy and value network."""
 
-    kind: str = option("mlp", "encoder of the observation", choices=("mlp", "transformer", "candidates"))
+    kind: str = option("mlp", "encoder of the observation", choices=("mlp", "transformer", "candidates", "recurrent"))
     hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
     activation: str = option("relu", "mlp: non-linearity of the dense layers", choices=("relu", "tanh", "gelu", "silu"))
     compute_dtype: str = option(
         "float32", "precision of the torso; heads and loss are float32", choices=("float32", "bfloat16")
     )
     layer_norm: bool = option(False, "mlp: layer normalisation after each dense layer")
+    normalize: bool = option(
+        False, "mean and variance of every feature are learnt while playing and taken out, e.g. for physical quantities"
+    )
     transformer: TransformerConfig = option(TransformerConfig(), "the transformer over cards")
     candidates: CandidatesConfig = option(CandidatesConfig(), "the network that scores options one by one")
+    recurrent: RecurrentConfig = option(RecurrentConfig(), "the network with a memory")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +124,11 @@ class PPOConfig:
 
     epochs: int = option(2, "passes over the collected data per update", minimum=1)
     minibatches: int = option(8, "optimizer steps per pass", minimum=1)
+    sequence: int = option(
+        16,
+        "with a memory: steps through which a gradient flows back; chunks of so many are shuffled",
+        minimum=1,
+    )
     accumulate: int = option(1, "portions whose gradients are summed for one optimizer step", minimum=1)
     shuffle_groups: int = option(
         8, "groups of games that are shuffled each by itself; a multiple of devices", minimum=1

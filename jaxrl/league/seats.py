@@ -18,6 +18,7 @@ import numpy as np
 from envs.core import Env, Key, State
 from envs.errors import UserError, nearest
 from jaxrl.config.schema import SeatMix
+from jaxrl.figures import Figures
 
 LEARNER = 0
 Switch = Callable[[State, jax.Array, Key], jax.Array]
@@ -77,8 +78,8 @@ class Seats:
         del params, number
         return pool
 
-    def metrics(self, pool: Any, results: Any) -> dict[str, jax.Array]:
-        """TensorBoard tags -> f32[]."""
+    def figures(self, pool: Any, results: Any) -> Figures:
+        """What there is to say of the opponents, in TensorBoard's names."""
         del pool, results
         return {}
 

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-NOISE = "noise"  # the stream of random numbers that noisy layers read; without it they compute with their means
+from jaxrl.config.schema import DQNConfig
+from jaxrl.networks import distributions
+from jaxrl.networks.factory import NOISE, HeadKind
+
+
+def heads_of(dqn: DQNConfig) -> HeadKind:
+    """The heads of a Q network as configured."""
+    noisy = dqn.exploration == "noisy"
+    make = functools.partial(QHeads, dueling=dqn.dueling, noisy_sigma=dqn.noisy_sigma if noisy else 0.0)
+
+    def finish(advantage: jax.Array, value: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+        q = distributions.mask_logits(combine(advantage, value, mask, dqn.dueling), mask)
+        return q, jnp.max(q, axis=-1)
+
+    return HeadKind(make, finish, noisy)
 
 
 class NoisyDense(nn.Module):
