@@ -88,7 +88,7 @@ class PPO(Algorithm):
     ) -> tuple[PPOLearner, Figures]:
         """Estimates advantages, then epochs x minibatches of the clipped loss."""
         coefs = learner.hyper.at(self.config.ppo, number)
-        batch = self._batch(learner.params, rollout, self._estimate(learner.params, rollout, coefs))
+        batch = self._batch(rollout, self._estimate(learner.params, rollout, coefs))
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(coefs.shuffle_groups))
         params, opt_state, sums = update(
             self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence
@@ -129,7 +129,7 @@ class PPO(Algorithm):
         found, correction = of_decisions(per_seat, steps.seat), of_decisions(beyond, steps.seat)
         return Estimate(values.value, found, correction, of_decisions(known, steps.seat))
 
-    def _batch(self, params: Any, rollout: Rollout, estimate: Estimate) -> Batch:
+    def _batch(self, rollout: Rollout, estimate: Estimate) -> Batch:
         """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]."""
         steps = rollout.steps
         batch = Batch(
