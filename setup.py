@@ -45,9 +45,11 @@ class BuildParts(build_ext):
     """In place everything is built, for the package only what belongs to it."""
 
     def finalize_options(self) -> None:
-        """Leaves out what is not to be installed."""
+        """Leaves out what is not to be installed; a wheel takes all that lies in the usual build folder."""
         super().finalize_options()
-        if not self.inplace:
+        if self.inplace:
+            self.build_lib = os.path.join("build", "in-place")
+        else:
             self.extensions = [each for each in self.extensions if not each.name.startswith("scripts.")]
 
 

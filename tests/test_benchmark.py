@@ -155,6 +155,14 @@ def test_ratios_take_our_fastest():
     assert breakdown.ratios([], []) == []
 
 
+def test_the_peer_and_ours_have_equal_settings():
+    config = configs.from_dict(compiled._cartpole(1), check_env=False)
+    given = compiled.CARTPOLE
+    assert (config.train.num_envs, config.train.num_steps) == (given["num_envs"], given["num_steps"])
+    assert (config.ppo.epochs, config.ppo.minibatches) == (given["epochs"], given["minibatches"])
+    assert list(config.network.hidden) == given["hidden"] and config.train.updates_per_call == given["updates"]
+
+
 # ---- processes ----------------------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ class ForgeEffort(NamedTuple):
         return {"warm_up": self.warm_up, "rounds": self.rounds, "games": self.games}
 
 
-class Job(NamedTuple):
+class ForgeTask(NamedTuple):
     """What a part works with."""
 
     effort: ForgeEffort
@@ -70,27 +70,27 @@ def plan(config: Config, args: argparse.Namespace, say: Callable[[str], Any]) ->
     """
     decks = tuple(config.env.options.get("decks", daemons.DECKS)) if config.env.id == "forge" else daemons.DECKS
     effort, place = QUICK if args.quick else FULL, Deployment(**deployment(config))
-    job = Job(effort, place, decks, args.recordings or [], args.config, say)
+    task = ForgeTask(effort, place, decks, args.recordings or [], args.config, say)
     only = args.only or (["sweep"] if args.sweep else None)
     return [
-        Part(TITLES[part], part, functools.partial(RUN[part], job)) for part in wanted("forge has", PARTS, only, ASKED)
+        Part(TITLES[part], part, functools.partial(RUN[part], task)) for part in wanted("forge has", PARTS, only, ASKED)
     ]
 
 
 # ---- parts --------------------------------------------------------------------------------------------------------
 
 
-def _games(job: Job) -> Found:
+def _games(task: ForgeTask) -> Found:
     """Random play of both seats beside the engine's own AI, on one JVM."""
-    if job.deployment.remote:
+    if task.deployment.remote:
         raise UserError("the CPU of daemons elsewhere cannot be seen from here: set forge.daemons to auto.")
     rounds = []
-    with daemons.Bench(dataclasses.replace(job.deployment, daemons=1), job.decks) as bench:
-        for number, each in enumerate(daemons.compared(bench, **job.effort.steps)):
+    with daemons.Bench(dataclasses.replace(task.deployment, daemons=1), task.decks) as bench:
+        for number, each in enumerate(daemons.compared(bench, **task.effort.steps)):
             rounds.append(each)
             ai, ours = (side.ms_per_game for side in each)
-            job.say(f"round {number + 1} of {job.effort.rounds}: AI {ai:.0f} ms a game, random play {ours:.0f} ms")
-        facts = daemons.summary(rounds) | {"decks": list(job.decks), "rss_mib": bench.memory_mib()}
+            task.say(f"round {number + 1} of {task.effort.rounds}: AI {ai:.0f} ms a game, random play {ours:.0f} ms")
+        facts = daemons.summary(rounds) | {"decks": list(task.decks), "rss_mib": bench.memory_mib()}
     rows = [
         [
             "the engine's AI in both seats",
@@ -112,23 +112,23 @@ def _games(job: Job) -> Found:
             f"random play against the AI, by games per CPU second: {facts['ratio']:.2f}",
             f"CPU outside of the JVM: {100 * facts['outside_the_jvm']:.2f} %; "
             f"{facts['decisions_per_game']:.0f} decisions a game; {facts['rss_mib']:.0f} MiB resident; "
-            f"profile {job.deployment.profile}, {job.deployment.heap_mb} MiB; decks {', '.join(job.decks)}",
+            f"profile {task.deployment.profile}, {task.deployment.heap_mb} MiB; decks {', '.join(task.decks)}",
         ]
     )
 
 
-def _parsing(job: Job) -> Found:
+def _parsing(task: ForgeTask) -> Found:
     """What the parser does with recorded lines."""
-    facts = daemons.parsing(daemons.recordings(job.recordings), job.effort.seconds)
+    facts = daemons.parsing(daemons.recordings(task.recordings), task.effort.seconds)
     text = f"{facts['mb_per_second']:.0f} MB/s on one core: {facts['lines']} lines of {facts['mean_bytes']:.0f} bytes"
     ratio = facts["mb_per_second"] / facts["python_mb_per_second"]
     return facts, f"{text}; {ratio:.1f} times as fast as Python's json"
 
 
-def _decisions(job: Job) -> Found:
+def _decisions(task: ForgeTask) -> Found:
     """From socket to socket with replayed games."""
-    paths = daemons.recordings(job.recordings)
-    found = [daemons.decisions(paths, job.effort.seconds, number) for number in (1, 4, 16)]
+    paths = daemons.recordings(task.recordings)
+    found = [daemons.decisions(paths, task.effort.seconds, number) for number in (1, 4, 16)]
     rows = [
         [
             str(each["daemons"]),
@@ -142,23 +142,23 @@ def _decisions(job: Job) -> Found:
     return found, table(["replayed daemons", "decisions/s", "MB/s", "CPU us of ours", "CPU us of the server"], rows)
 
 
-def _short_cuts(job: Job) -> Found:
+def _short_cuts(task: ForgeTask) -> Found:
     """What the daemon's short cuts save."""
-    found = daemons.short_cuts(job.deployment, job.decks, **job.effort.steps, say=job.say)
+    found = daemons.short_cuts(task.deployment, task.decks, **task.effort.steps, say=task.say)
     keys = ("random", "random_stock", "ai", "ai_stock")
     rows = [[each["deck"], *(f"{each[key]:.0f}" for key in keys)] for each in found]
     head = ["ms a game, CPU of the JVM", "random play", "without short cuts", "the engine's AI", "without short cuts"]
     return found, table(head, rows)
 
 
-def _sweep(job: Job) -> Found:
+def _sweep(task: ForgeTask) -> Found:
     """Every profile and heap in turn; the best one goes into the configuration."""
-    found = daemons.sweep(job.deployment, job.decks, **job.effort.steps, say=job.say)
+    found = daemons.sweep(task.deployment, task.decks, **task.effort.steps, say=task.say)
     keys = ("ms_per_game", "lowest", "highest", "rss_mib")
     rows = [[f"{each['profile']}, {each['heap_mb']} MiB", *(f"{each[key]:.0f}" for key in keys)] for each in found]
     text = table(["random play, CPU of the JVM", "ms a game", "lowest", "highest", "resident MiB"], rows)
     best = best_of(found)
-    return {"found": found, "best": best}, f"{text}\n{keep(job.config, best)}"
+    return {"found": found, "best": best}, f"{text}\n{keep(task.config, best)}"
 
 
 def best_of(found: list[dict[str, Any]]) -> dict[str, Any]:
@@ -176,7 +176,7 @@ TITLES = {
     "short_cuts": "the daemon's short cuts, and the same games without them",
     "sweep": "profiles of the JVM",
 }
-RUN: dict[str, Callable[[Job], Found]] = {
+RUN: dict[str, Callable[[ForgeTask], Found]] = {
     "games": _games,
     "parsing": _parsing,
     "decisions": _decisions,
