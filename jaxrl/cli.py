@@ -11,7 +11,7 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -46,7 +46,6 @@ COMMANDS = {
     "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
     "verify": Command("", "", "replay recorded games against the rules"),
     "forge": Command("", "", "record, read and replay games of Forge (Magic)"),
-    "benchmark": Command("jaxrl.benchmark", "", "measure environment and training speed", True),
     "compare": Command("jaxrl.commands.compare", "", "quality gate: is run B faster than run A, and as strong?"),
     "diagnose": Command("jaxrl.commands.diagnose", "", "report where the time goes on this machine", True),
     "config": Command(
@@ -65,8 +64,13 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code of the process."""
+    return guarded(lambda: _run(list(sys.argv[1:] if argv is None else argv)))
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """The exit code of `run`; mistakes of the user and a full disk end in one sentence on stderr."""
     try:
-        return _run(list(sys.argv[1:] if argv is None else argv))
+        return run()
     except UserError as error:
         return _complain(str(error))
     except KeyboardInterrupt:

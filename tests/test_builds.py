@@ -62,6 +62,7 @@ def test_bounds_checked_build(tmp_path):
     where = [sys.executable, "-c", "import envs.battle.engine as engine; print(engine.__file__)"]
     found = subprocess.run(where, cwd=library, capture_output=True, text=True, check=True).stdout
     assert found.startswith(str(library)), "the tests must run the checked build"
+    assert not list(library.rglob("engine_play*")), "what only benchmarks need is built in place, not for the package"
     assert " passed" in run_tests(library)
 
 

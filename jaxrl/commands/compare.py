@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from envs.errors import UserError
-from jaxrl.benchmark.table import count, table
 from jaxrl.config import files
 from jaxrl.matches.intervals import Interval, difference, gain_interval, mean_interval, median_interval
 from jaxrl.matches.outcomes import wilson
+from jaxrl.measure.tables import count, table
 from jaxrl.runs.directory import RunDirectory, find_run
 from jaxrl.runs.metrics import read_rows
 from jaxrl.training.sebulba.counters import PREFIX as COUNTERS

@@ -345,7 +345,7 @@ class ForgeConfig:
     )
     profile: str = option(
         "serial",
-        "flags of the JVMs; `jaxrl benchmark forge --sweep` finds the best ones",
+        "flags of the JVMs; `python -m scripts.benchmark forge --sweep` finds the best ones",
         choices=("serial", "parallel", "g1"),
     )
     heap_mb: int = option(1024, "heap of a JVM in MiB, all of it from the start", minimum=256, maximum=1 << 20)

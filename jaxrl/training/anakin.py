@@ -30,7 +30,11 @@ class Anakin(Program):
     """A training program for one configuration and one compiled game; see `training.make.make_program`."""
 
     def __init__(self, config: Config, actor: Actor, mesh: Mesh):
-        """Compiles at the first calls."""
+        """Compiles at the first calls.
+
+        Attributes:
+          compiled: (TrainState) -> TrainState, Figures: K updates; the argument is donated.
+        """
         self.config, self.actor, self.mesh = config, actor, mesh
         self._several = config.run.seeds > 1
         self._init = jax.jit(self._each(self._init_one), out_shardings=self._shardings)
@@ -42,7 +46,7 @@ class Anakin(Program):
             out_specs=(self._specs, Spec()),
             check_vma=False,
         )
-        self._run = jax.jit(run, donate_argnums=0)
+        self.compiled = jax.jit(run, donate_argnums=0)
 
     # ---- the protocol -------------------------------------------------------------------------------------------
 
@@ -53,7 +57,7 @@ class Anakin(Program):
 
     def run(self, state: TrainState) -> tuple[TrainState, Figures, int]:
         """`train.updates_per_call` updates; the state is donated."""
-        state, found = self._run(state)
+        state, found = self.compiled(state)
         return state, found, self.config.train.updates_per_call
 
     def saved(self, state: TrainState) -> TrainState:
