@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,3 +154,22 @@ def test_sizes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             assert lines <= SIZE_LIMITS["function"], f"{node.name} has {lines} lines"
+
+
+def test_games_and_configurations_start_no_backend():
+    """Flags of XLA and the number of devices are read from a configuration, so that loading one must come first."""
+    program = """
+from jax._src import xla_bridge
+
+from envs import registry
+from jaxrl.config import files, load
+
+for id in registry.registered():
+    registry.make(id)
+    assert not xla_bridge.backends_are_initialized(), id
+for name in files.shipped():
+    load(name)
+    assert not xla_bridge.backends_are_initialized(), name
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -7,9 +7,10 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from envs.skull_king import compare, replay, verify
+from envs.skull_king import compare, replay, rules, verify
 from jaxrl import cli
 from tests.referee import generate
 
@@ -182,3 +183,7 @@ def test_malformed_record_names_its_line(two_games: list[dict], tmp_path: Path, 
     records[1]["decks"][3][0] = records[1]["decks"][3][1]
     assert cli.main(["verify", "skull_king", written(tmp_path, records)]) == 2
     assert "line 2: not a record of games (a deck is not a permutation of the cards)" in capsys.readouterr().err
+
+
+def test_the_table_of_bits_is_the_rule() -> None:
+    assert rules.BITS.tolist() == rules.bit_of_action(np.arange(rules.NUM_ACTIONS)).tolist()

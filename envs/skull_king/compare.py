@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from envs.recorded import Disagreement, Record
@@ -169,8 +168,7 @@ def _lists(played: Replay) -> _Steps:
 @cache
 def _bits() -> list[int]:
     """The legal mask of each single action, as one 128-bit integer."""
-    positions = np.asarray(rules.bit_of_action(jnp.arange(rules.NUM_ACTIONS)))
-    return [1 << int(position) for position in positions]
+    return [1 << position for position in rules.BITS.tolist()]
 
 
 def _legal_list(mask: int) -> list[int]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from envs.cards import CardSet, Hands, add_field, get_field, small_mod
@@ -173,6 +174,14 @@ def bit_of_action(action: jax.Array) -> jax.Array:
     other = jnp.where(action < FIRST_PLAY, action + 111, action - PLAY_TIGRESS_PIRATE + 96)
     card = (action >= FIRST_PLAY) & (action < PLAY_TIGRESS_PIRATE)
     return jnp.where(card, c.slot(action - FIRST_PLAY), other)
+
+
+# i32[100], `bit_of_action` of every action: a table in NumPy, because jnp would start a backend where none is needed.
+BITS = np.array([
+    *(action + 111 for action in range(FIRST_PLAY)),
+    *(c.slot_of(card) for card in range(c.NUM_CARDS)),
+    *(action - PLAY_TIGRESS_PIRATE + 96 for action in range(PLAY_TIGRESS_PIRATE, NUM_ACTIONS)),
+], np.int32)  # fmt: skip
 
 
 # ---- one step -------------------------------------------------------------------------------------------------------
