@@ -44,7 +44,7 @@ COMMANDS = {
     "film": Command("jaxrl.commands.film", "", "write a game as an animated picture"),
     "export": Command("jaxrl.export", "", "write a policy file for inference"),
     "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
-    "verify": Command("", "", "replay recorded games against the rules"),
+    "verify": Command("envs.golden", "", "replay recorded games against the rules"),
     "forge": Command("", "", "record, read and replay games of Forge (Magic)"),
     "benchmark": Command("jaxrl.benchmark", "", "measure environment and training speed", True),
     "compare": Command("jaxrl.commands.compare", "", "quality gate: is run B faster than run A, and as strong?"),
@@ -125,13 +125,8 @@ def _module(name: str, rest: list[str], parser: argparse.ArgumentParser):
         return importlib.import_module(COMMANDS[name].module)
     from envs import registry
 
-    if name != "verify":  # commands of one game, which the game knows
-        parser.add_argument("command", help="what to do")
-        return registry.game_module(name, "commands").module(rest[0] if rest else "")
-    parser.add_argument("game", help="a registered game, e.g. skull_king")
-    if not rest or rest[0].startswith("-"):
-        raise UserError(f"verify needs a game first: {', '.join(registry.registered())}.")
-    return registry.game_module(rest[0], "verify")
+    parser.add_argument("command", help="what to do")
+    return registry.game_module(name, "commands").module(rest[0] if rest else "")
 
 
 def _function(module, command: Command, kind: str):
