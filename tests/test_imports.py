@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from envs import registry
+
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted([*(ROOT / "envs").rglob("*.py"), *(ROOT / "jaxrl").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")])
 NETWORK = {"socket", "requests", "urllib", "http", "ftplib"}
-SHARED_ENVS = {"core", "golden", "registry", "wrappers", "prng", "errors", "conformance", "adapters", "host"}
+SHARED_ENVS = {"core", "golden", "registry", "values", "wrappers", "prng", "errors", "conformance", "adapters", "host"}
 HOST_GAMES = ("envs/battle", "envs/forge")
 
 
@@ -173,3 +175,14 @@ for name in files.shipped():
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_no_game_is_known_by_name():
+    """What concerns one game comes from it through the registry; only the default of `env.id` is a name."""
+    known, found = set(registry.registered()), set()
+    for path in (path for path in FILES if name_of(path).startswith("jaxrl/")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            word = getattr(node, "value", None) if isinstance(node, ast.Constant) else getattr(node, "attr", None)
+            if isinstance(word, str) and word in known:
+                found.add((name_of(path), word))
+    assert {entry for entry in found if "/benchmark/" not in entry[0]} == {("jaxrl/config/schema.py", "skull_king")}

@@ -55,7 +55,7 @@ def main(args: argparse.Namespace, name: str, overrides: list[str]) -> int:
     from envs import registry
 
     measure: Any = registry.game_module(name, "measure")
-    config = configs.load(args.config, overrides, check_env=False)
+    config = configs.load(args.config, [f"env.id={name}", *overrides], check_env=False)
     if unknown := [part for part in args.only or [] if part not in PARTS]:
         raise UserError(f"--only {unknown[0]}: {name} has the parts {', '.join(PARTS)}.")
     parts = args.only or (["sweep"] if args.sweep else [part for part in PARTS if part not in ASKED])

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from envs import registry
 from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.benchmark import hardware
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 PERCENTILES = (50, 95, 99)
 FORMAT = 1  # of the saved report
-ENGINES = ("forge",)  # games whose engine is another program: diagnosed by themselves
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         nargs="?",
         metavar="RUN",
-        help="diagnose the configuration of this run; forge: what games of Magic need, tried out",
+        help="diagnose the configuration of this run, or what a game needs whose engine is another program: "
+        f"{', '.join(registry.games_with('diagnosis'))}",
     )
     parser.add_argument("overrides", nargs="*", metavar="a.b=value", help="changes to the configuration")
     parser.add_argument("--config", metavar="FILE", help="diagnose this configuration (default: the defaults)")
@@ -55,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"--save {args.save!r}: its folder does not exist.")
     if args.seconds <= 0:
         raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
-    if args.run in ENGINES:
+    if args.run in registry.games_with("diagnosis"):
         return diagnose_engine(args)
     report = diagnose(_configuration(args), seconds=args.seconds)
     print(describe(report))
@@ -66,12 +67,9 @@ def main(args: argparse.Namespace) -> int:
 
 def diagnose_engine(args: argparse.Namespace) -> int:
     """Whether games whose engine is another program can be played; 2 if not."""
-    from envs import registry
-
-    config = configs.load(args.config, args.overrides, check_env=False)
-    look: Any = registry.game_module(args.run, "diagnosis")
+    config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], check_env=False)
     print(machine(hardware.describe()))
-    return 0 if look.Diagnosis(look.Deployment(**deployment(config))).run() else 2
+    return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
 
 
 def _configuration(args: argparse.Namespace) -> Config:
