@@ -18,7 +18,7 @@ from jax import lax
 from envs.beasty_bar import bots, rules
 from envs.beasty_bar import cards as c
 from envs.beasty_bar.env import BeastyBar, BeastyBarState
-from envs.beasty_bar.rules import NUM_ACTIONS, Game, Table
+from envs.beasty_bar.rules import NUM_ACTIONS, Game, Zones
 from envs.beasty_bar.table import queue_codes, seat_mask
 from envs.golden import Disagreement, Kind, Record, batches, require, taken, unlike
 
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
     seat: Any  # i32[], who moves
     legal: Any  # u32[], bit = action id
     # After the turn:
-    queue: Any  # u32[], `rules.Table`
+    queue: Any  # u32[], `rules.Zones`
     bar: Any  # u32[]
     out: Any  # u32[]
     over: Any  # bool[]
@@ -146,7 +146,7 @@ def _position(record: Record) -> Game:
     queue = sum(code + 1 << c.FIELD * place for place, code in enumerate(record["queue"]))
     decks = [sum(strength - 1 << 4 * i for i, strength in enumerate(deck)) for deck in record["deck"]]
     return Game(
-        table=Table(queue=_u32(queue), bar=_u32(bar), out=_u32(out)),
+        table=Zones(queue=_u32(queue), bar=_u32(bar), out=_u32(out)),
         hands=_u32(held),
         deck0=_u32(decks[0]),
         deck1=_u32(decks[1]),

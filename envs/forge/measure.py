@@ -206,7 +206,7 @@ def short_cuts(
 # ---- profiles -------------------------------------------------------------------------------------------------------
 
 
-class Candidate(NamedTuple):
+class JvmSetting(NamedTuple):
     """A profile and a heap, and what it has cost so far."""
 
     profile: str
@@ -241,26 +241,26 @@ def sweep(
       games: of each in a round.
       say: told how far it is.
     """
-    found: list[Candidate] = []
+    found: list[JvmSetting] = []
     one = dataclasses.replace(deployment, daemons=1)
     try:
         for heap in heaps_that_fit(deployment):
             for profile in PROFILES:
                 place = dataclasses.replace(one, profile=profile, heap_mb=heap, port=deployment.port + len(found))
-                found.append(Candidate(profile, heap, Bench(place, decks), []))
+                found.append(JvmSetting(profile, heap, Bench(place, decks), []))
                 say(f"warming up {profile}, {heap} MiB")
                 found[-1].bench.random_play(warm_up)
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
             for each in found:
                 each.blocks.append(each.bench.random_play(games))
-        return [_of_candidate(each) for each in sorted(found, key=lambda each: each.ms_per_game)]
+        return [_of_setting(each) for each in sorted(found, key=lambda each: each.ms_per_game)]
     finally:
         for each in found:
             each.bench.fleet.close()
 
 
-def _of_candidate(each: Candidate) -> dict[str, Any]:
+def _of_setting(each: JvmSetting) -> dict[str, Any]:
     times = [block.ms_per_game for block in each.blocks]
     return {
         "profile": each.profile,

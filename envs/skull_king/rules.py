@@ -77,7 +77,7 @@ class Game:
     fixed: Deal | None  # all ten deals with a leading axis 10, when the decks are given
 
 
-class Result(NamedTuple):
+class RoundResult(NamedTuple):
     """What a step settled."""
 
     scored: jax.Array  # bool[]: a round was scored
@@ -187,7 +187,7 @@ BITS = np.array([
 # ---- one step -------------------------------------------------------------------------------------------------------
 
 
-def step(game: Game, action: jax.Array, bits: jax.Array, setup: Setup) -> tuple[Game, Result]:
+def step(game: Game, action: jax.Array, bits: jax.Array, setup: Setup) -> tuple[Game, RoundResult]:
     """Executes a legal action.
 
     Args:
@@ -344,7 +344,7 @@ def score_round(r: Round, number: jax.Array, setup: Setup) -> tuple[jax.Array, j
     return points, exact
 
 
-def _finish_round(game: Game, done: jax.Array, setup: Setup) -> tuple[Game, Result]:
+def _finish_round(game: Game, done: jax.Array, setup: Setup) -> tuple[Game, RoundResult]:
     """Scores a finished round and deals the next one, or ends the game."""
     points, exact = score_round(game.round, game.number, setup)
     points = jnp.where(done, points, 0)
@@ -352,7 +352,7 @@ def _finish_round(game: Game, done: jax.Array, setup: Setup) -> tuple[Game, Resu
     onward = done & ~ends
     exact_bits = jnp.sum(exact.astype(jnp.uint32) << (4 * jnp.arange(setup.players, dtype=jnp.uint32)))
     scored = game.replace(scores=game.scores + points, exact=game.exact + jnp.where(done, exact_bits, jnp.uint32(0)))
-    result = Result(scored=done, points=points)
+    result = RoundResult(scored=done, points=points)
     ended = scored.replace(phase=jnp.where(ends, END, game.phase))
     if setup.single_round:
         return ended, result
