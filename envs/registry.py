@@ -6,7 +6,8 @@ An id is one of
 - a name of another library, ``"pgx:connect_four"`` or ``"gymnax:CartPole-v1"`` (optional packages);
 - an importable class, ``"package.module:Class"``: this is how people run their own game without touching this file.
 
-Options are the keyword arguments of the game's ``__init__``; they are checked here, before anything is compiled.
+Options are the keyword arguments of the game's ``__init__``; they are checked here, before anything is compiled. What
+else a registered game offers (recorded games, commands, a section of configurations) is looked up here too.
 """
 
 from __future__ import annotations
@@ -124,12 +125,21 @@ def find_module(id: str, name: str) -> types.ModuleType | None:
     """The module `name` beside a game's rules, or None; raises UserError if there is no such game."""
     package = _GAMES[id].package if id in _GAMES else _resolve(id)[0].__module__.rpartition(".")[0]
     target = f"{package}.{name}" if package else name
-    return importlib.import_module(target) if importlib.util.find_spec(target) else None
+    return importlib.import_module(target) if _exists(target) else None
 
 
 def games_with(name: str) -> list[str]:
     """The registered games that have the module `name` beside their rules; none is imported."""
-    return [id for id in registered() if importlib.util.find_spec(f"{_GAMES[id].package}.{name}")]
+    return [id for id in registered() if _GAMES[id].package and _exists(f"{_GAMES[id].package}.{name}")]
+
+
+def _exists(module: str) -> bool:
+    """Whether there is such a module; the packages that it is in are imported."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:  # one of those packages
+        return False
+    return spec is not None and spec.origin is not None  # a mere folder has none
 
 
 # ---- finding the class ----------------------------------------------------------------------------------------------
