@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import jaxrl
+from envs import registry
 from envs.errors import UserError, nearest
 from jaxrl import xla
 
@@ -26,7 +27,7 @@ INTERRUPTED = 130  # the shell's code for Ctrl-C
 class Command(NamedTuple):
     """One subcommand."""
 
-    module: str  # empty: found through the registry
+    module: str  # empty: the module `commands` beside the game of that name
     function: str
     help: str
     devices: bool = False  # runs the training program: wants all devices
@@ -44,14 +45,19 @@ COMMANDS = {
     "film": Command("jaxrl.commands.film", "", "write a game as an animated picture"),
     "export": Command("jaxrl.export", "", "write a policy file for inference"),
     "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
-    "verify": Command("", "", "replay recorded games against the rules"),
-    "forge": Command("", "", "record, read and replay games of Forge (Magic)"),
+    "verify": Command("envs.golden", "", "replay recorded games against the rules"),
     "compare": Command("jaxrl.commands.compare", "", "quality gate: is run B faster than run A, and as strong?"),
     "diagnose": Command("jaxrl.commands.diagnose", "", "report where the time goes on this machine", True),
     "config": Command(
         "jaxrl.commands.config", "", "explain every configuration key, or print a resolved configuration"
     ),
 }
+
+
+def commands() -> dict[str, Command]:
+    """All commands: ours, and those of games that have some, called as the game."""
+    found = registry.games_with("commands")
+    return COMMANDS | {id: Command("", "", registry.game_module(id, "commands").HELP) for id in found}
 
 
 class Parser(argparse.ArgumentParser):
@@ -96,12 +102,13 @@ def _run(argv: list[str]) -> int:
         print(f"jaxrl {jaxrl.__version__}")
         return 0
     name, rest = argv[0], argv[1:]
-    if name not in COMMANDS:
-        raise UserError(f"there is no command {name!r}: {nearest(name, COMMANDS)}")
-    command = COMMANDS[name]
+    known = commands()
+    if name not in known:
+        raise UserError(f"there is no command {name!r}: {nearest(name, known)}")
+    command = known[name]
     if command.devices:
         _prepare_devices(name, rest)
-    elif name not in ("config", "forge"):
+    elif command.module and name != "config":
         # Evaluation and tournaments spread their games over all cores; the others play one game.
         devices = xla.cores() if name in ("evaluate", "tournament") else 1
         xla.set_flags(devices, deterministic=False, fusion=_fusion(_game(name, rest)))
@@ -113,7 +120,7 @@ def _run(argv: list[str]) -> int:
         parser.add_argument(
             "--deterministic", action="store_true", help="the same bits every time on a GPU too; slower"
         )
-    module = _module(name, rest, parser)
+    module = _module(name, command, rest, parser)
     _function(module, command, "add_arguments")(parser)
     try:
         args = parser.parse_intermixed_args(rest)  # a.b=value may stand before and after options
@@ -123,19 +130,12 @@ def _run(argv: list[str]) -> int:
     return int(_function(module, command, "main")(args) or 0)
 
 
-def _module(name: str, rest: list[str], parser: argparse.ArgumentParser):
+def _module(name: str, command: Command, rest: list[str], parser: argparse.ArgumentParser):
     """The module of a command; those that belong to a game are found beside it."""
-    if COMMANDS[name].module:
-        return importlib.import_module(COMMANDS[name].module)
-    from envs import registry
-
-    if name != "verify":  # commands of one game, which the game knows
-        parser.add_argument("command", help="what to do")
-        return registry.game_module(name, "commands").module(rest[0] if rest else "")
-    parser.add_argument("game", help="a registered game, e.g. skull_king")
-    if not rest or rest[0].startswith("-"):
-        raise UserError(f"verify needs a game first: {', '.join(registry.registered())}.")
-    return registry.game_module(rest[0], "verify")
+    if command.module:
+        return importlib.import_module(command.module)
+    parser.add_argument("command", help="what to do")
+    return registry.game_module(name, "commands").module(rest[0] if rest else "")
 
 
 def _function(module, command: Command, kind: str):
@@ -196,8 +196,6 @@ def _game(name: str, arguments: list[str]) -> str | None:
 
 def _fusion(game: str | None) -> bool:
     """Whether a game asks for multi-output fusion; jax reads its flags when it starts, not when it is imported."""
-    from envs import registry
-
     try:
         return game is not None and bool(getattr(registry.game_class(game), "multi_output_fusion", False))
     except UserError:
@@ -214,8 +212,9 @@ def _saved_config(arguments: list[str]) -> str | None:
 
 
 def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items()]
+    known = commands()
+    width = max(map(len, known))
+    lines = [f"  {name:<{width}}  {command.help}" for name, command in known.items()]
     return "\n".join(["usage: jaxrl COMMAND …   (jaxrl COMMAND --help)", "", *lines])
 
 

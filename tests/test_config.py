@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import dataclasses
 import subprocess
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from envs.errors import UserError
+from envs.values import limits_of
 from jaxrl import config as configs
+from jaxrl.commands import config as config_command
 from jaxrl.config import files
-from jaxrl.config.fields import limits_of
 from jaxrl.config.parse import all_paths
 from tests import reads
 
@@ -239,7 +241,7 @@ def test_device_count():
 
 
 def test_every_key_is_documented_and_described():
-    table = configs.describe()
+    table = config_command.describe()
     for path in all_paths():
         shown = path.replace("seats.0.", "seats[].")
         assert shown.split(".")[0] in table
@@ -302,3 +304,26 @@ def test_checking_without_the_game_does_not_start_jax():
     code = f"import sys; {load_it}; print('jax' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False"
+
+
+# ---- sections of games ----
+
+
+def test_a_game_adds_its_own_section():
+    config = configs.load(None, ["env.id=forge", "forge.daemons=2"], check_env=False)
+    assert config.forge.daemons == 2 and config == configs.from_dict(configs.to_dict(config), check_env=False)
+    assert "forge" not in configs.to_dict(configs.Config())
+    configs.validate(config, check_env=False)
+    with pytest.raises(UserError, match="forge.heap_mb must be at least 256, got 1"):
+        configs.load(None, ["env.id=forge", "forge.heap_mb=1"], check_env=False)
+    with pytest.raises(UserError, match="unknown key 'forge.demons' .* did you mean 'forge.daemons'"):
+        configs.load(None, ["env.id=forge", "forge.demons=1"], check_env=False)
+    with pytest.raises(UserError, match="the section 'forge' .* is for the game forge, but env.id is skull_king"):
+        configs.load("skull_king", ["forge.daemons=2"], check_env=False)
+
+
+def test_the_section_of_a_game_is_described(capsys):
+    assert config_command.main(argparse.Namespace(env="forge", config=None, overrides=[])) == 0
+    told = capsys.readouterr().out
+    assert "env.options.decks  " in told and "forge.daemons  int or str or list of str = auto" in told
+    assert "forge.heap_mb  int = 1024  (256 <= x <= 1048576)" in told

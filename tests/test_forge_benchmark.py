@@ -142,7 +142,9 @@ def test_the_short_cuts_are_compared_on_the_same_games(keys, capsys, tmp_path):
 
 def test_the_sweep_writes_the_best_profile_into_the_configuration(keys, capsys, tmp_path):
     file = tmp_path / "mine.yaml"
-    file.write_text("# mine\nforge:\n  profile: g1  # to be found out\n  decision_timeout: 60\ntrain: {keep: 2}\n")
+    file.write_text(
+        "# mine\nenv: {id: forge}\nforge:\n  profile: g1  # to be found out\n  decision_timeout: 60\ntrain: {keep: 2}\n"
+    )
     code, out, _ = run(capsys, *keys, "--sweep", "--config", str(file))
     assert code == 0 and "parallel, 300 MiB" in out and "round 2 of 2" in out
     rows = [line.split(",")[0] for line in out.splitlines() if " MiB  " in line]

@@ -173,7 +173,7 @@ def test_the_battle_is_registered():
     assert options["rounds"].default == 5 and options["maps"].doc
     battle = registry.make("battle", rounds=2, rosters=["line", "horde"])
     assert battle.host and registry.game_class("battle").host and not TicTacToe.host
-    assert registry.game_module("battle", "verify").__name__ == "envs.battle.verify"
+    assert registry.game_module("battle", "golden").__name__ == "envs.battle.golden"
     state = battle.init(jax.random.key(0))
     assert battle.render(state) and battle.bots.keys() == dict.fromkeys(battle.game.bots).keys()
 

@@ -55,7 +55,6 @@ class HostEnv(Env):
     id = "host"
     version = "1"
     host: ClassVar[bool] = True
-    package: ClassVar[str]  # where the game's other modules are (`envs.registry.game_module`), if not beside its class
 
     def __init__(self, game: HostGame):
         """The game as a pure function."""

@@ -23,7 +23,6 @@ class Battle(HostEnv):
     """A tabletop battle of two sides; the rules are in `envs/battle`."""
 
     id, version = BattleGame.id, BattleGame.version
-    package = "envs.battle"
 
     @functools.wraps(BattleGame.__init__)  # type: ignore[misc]
     def __init__(self, **options: Any) -> None:
@@ -51,7 +50,6 @@ class Forge(HostEnv):
     """Magic: The Gathering with two constructed decks; Forge keeps the rules, `envs/forge` talks to it."""
 
     id, version = ForgeGame.id, ForgeGame.version
-    package = "envs.forge"
     vocabulary = forge_layout.VOCABULARY
     game: ForgeGame
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from jaxrl.config.fields import default_of, limits_of
+from envs import registry
+from envs.values import default_of, limits_of
 from jaxrl.config.parse import field_types, to_tree
 from jaxrl.config.schema import Config
 
@@ -67,7 +68,7 @@ def _default(value: Any) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `jaxrl config`."""
     parser.add_argument("--config", help="print this configuration, complete and checked, instead of the key table")
-    parser.add_argument("--env", metavar="ID", help="print the options of this game instead")
+    parser.add_argument("--env", metavar="ID", help="print the options and settings of this game instead")
     parser.add_argument("overrides", nargs="*", metavar="key.key=value", help="overrides of --config")
 
 
@@ -76,10 +77,10 @@ def main(args: argparse.Namespace) -> int:
     from jaxrl.config import load, to_dict
 
     if args.env:
-        from envs import registry
-
         for name, (kind, default, doc) in registry.options_of(args.env).items():
             print(f"env.options.{name}  {type_name(kind)} = {_default(default)}\n    {doc}")
+        if (section := registry.section_of(args.env)) is not None:
+            print("\n" + "\n".join(f"{key}  {text}\n    {doc}" for key, text, doc in _rows(section(), args.env)))
     elif args.config or args.overrides:
         config = load(args.config, args.overrides)
         yaml.safe_dump(to_dict(config), sys.stdout, sort_keys=False, width=120)

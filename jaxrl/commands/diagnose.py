@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from envs import registry
 from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.config import Config
@@ -20,8 +21,6 @@ from jaxrl.measure.tables import machine, table
 from jaxrl.measure.timing import safe_ratio
 from jaxrl.runs.games import deployment
 
-ENGINES = ("forge",)  # games whose engine is another program: diagnosed by themselves
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
@@ -29,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         nargs="?",
         metavar="RUN",
-        help="diagnose the configuration of this run; forge: what games of Magic need, tried out",
+        help="diagnose the configuration of this run, or what a game needs whose engine is another program: "
+        f"{', '.join(registry.games_with('diagnosis'))}",
     )
     parser.add_argument("overrides", nargs="*", metavar="a.b=value", help="changes to the configuration")
     parser.add_argument("--config", metavar="FILE", help="diagnose this configuration (default: the defaults)")
@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"--save {args.save!r}: its folder does not exist.")
     if args.seconds <= 0:
         raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
-    if args.run in ENGINES:
+    if args.run in registry.games_with("diagnosis"):
         return diagnose_engine(args)
     report = diagnose(_configuration(args), seconds=args.seconds)
     print(describe(report))
@@ -58,12 +58,9 @@ def main(args: argparse.Namespace) -> int:
 
 def diagnose_engine(args: argparse.Namespace) -> int:
     """Whether games whose engine is another program can be played; 2 if not."""
-    from envs import registry
-
-    config = configs.load(args.config, args.overrides, check_env=False)
-    look: Any = registry.game_module(args.run, "diagnosis")
+    config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], check_env=False)
     print(machine(hardware.describe()))
-    return 0 if look.Diagnosis(look.Deployment(**deployment(config))).run() else 2
+    return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
 
 
 def _configuration(args: argparse.Namespace) -> Config:

@@ -12,7 +12,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from jaxrl.commands.config import describe
+from envs import registry
+from envs.errors import UserError
 from jaxrl.config import files
 from jaxrl.config.checks import check_devices, check_game, check_numbers, device_count
 from jaxrl.config.parse import build, to_tree
@@ -23,7 +24,6 @@ from jaxrl.config.schema import (
     EnvConfig,
     EvaluateConfig,
     ExploitConfig,
-    ForgeConfig,
     LeagueConfig,
     MetricsConfig,
     NetworkConfig,
@@ -34,6 +34,7 @@ from jaxrl.config.schema import (
     SebulbaConfig,
     TrainConfig,
     TransformerConfig,
+    config_of,
 )
 
 __all__ = [
@@ -43,7 +44,6 @@ __all__ = [
     "EnvConfig",
     "EvaluateConfig",
     "ExploitConfig",
-    "ForgeConfig",
     "LeagueConfig",
     "MetricsConfig",
     "NetworkConfig",
@@ -55,7 +55,6 @@ __all__ = [
     "TrainConfig",
     "TransformerConfig",
     "check_devices",
-    "describe",
     "device_count",
     "from_dict",
     "load",
@@ -84,7 +83,12 @@ def load(path: str | os.PathLike | None, overrides: Sequence[str] = (), *, check
 
 def from_dict(tree: dict[str, Any], *, label: str = "configuration", check_env: bool = True) -> Config:
     """A checked configuration from a plain tree; missing keys take their defaults."""
-    config = build(Config(), tree, label=label)
+    env = tree.get("env")
+    game = env.get("id", EnvConfig.id) if isinstance(env, dict) else EnvConfig.id
+    for key in tree:
+        if key != game and registry.section_of(key) is not None:
+            raise UserError(f"the section {key!r} in the {label} is for the game {key}, but env.id is {game}.")
+    config = build(config_of(str(game)), tree, label=label)  # an id that is none is found when it is built
     validate(config, check_env=check_env)
     return config
 
@@ -95,7 +99,7 @@ def validate(config: Config, *, check_env: bool = True) -> None:
     Raises:
       UserError: naming the first key that is wrong.
     """
-    build(Config(), to_tree(config))
+    build(type(config)(), to_tree(config))
     check_numbers(config)
     if check_env:
         check_game(config)

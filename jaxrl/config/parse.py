@@ -9,7 +9,7 @@ import typing
 from typing import Any
 
 from envs.errors import UserError
-from jaxrl.config.fields import Limits, limits_of
+from envs.values import Limits, limits_of
 from jaxrl.config.schema import Config
 
 _NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}

@@ -7,9 +7,11 @@ is a valid way to build one in code, `jaxrl.config.load` reads one from YAML.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
-from jaxrl.config.fields import option
+from envs import registry
+from envs.values import option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -330,37 +332,6 @@ class MetricsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class ForgeConfig:
-    """Daemons of Forge, the engine of Magic. They decide no game: the same seed is the same game on any of them."""
-
-    home: str = option("", "folder of a Forge release; empty: the environment variable FORGE_HOME")
-    java: str = option("", "the `java` of a JDK of version 17 or newer, or its folder; empty: JAVA_HOME, then PATH")
-    daemons: int | str | tuple[str, ...] = option(
-        "auto",
-        "JVMs on this machine, auto: one less than there are cores; or a list of addresses of daemons elsewhere, "
-        "which are never restarted",
-        minimum=1,
-        pattern=r"auto|\[[0-9a-fA-F:.]+\]:[0-9]+|[^\s:\[\]]+:[0-9]+",
-        pattern_doc="auto, a number, or host:port (or a list of these)",
-    )
-    profile: str = option(
-        "serial",
-        "flags of the JVMs; `python -m scripts.benchmark forge --sweep` finds the best ones",
-        choices=("serial", "parallel", "g1"),
-    )
-    heap_mb: int = option(1024, "heap of a JVM in MiB, all of it from the start", minimum=256, maximum=1 << 20)
-    port: int = option(17171, "the first JVM listens there, the next ones behind it", minimum=1, maximum=65535)
-    decks: str = option("", "folder of your own decks, named by their files; empty: only those that come along")
-    decision_timeout: float = option(
-        120.0, "seconds after which a daemon that says nothing is restarted and its game played on elsewhere", above=0.0
-    )
-    start_timeout: float = option(120.0, "seconds that a JVM may take to start", above=0.0)
-    stock: bool = option(False, "without the daemons' short cuts, which save computing and change no game")
-    record: str = option("", "folder that every conversation with a daemon is written into; empty: none is")
-    log_dir: str = option("", "folder of the daemons' logs; empty: the directory of the run, else a temporary one")
-
-
-@dataclasses.dataclass(frozen=True)
 class Config:
     """A complete configuration."""
 
@@ -375,7 +346,6 @@ class Config:
     train: TrainConfig = option(TrainConfig(), "length of the run")
     evaluate: EvaluateConfig = option(EvaluateConfig(), "evaluation")
     exploit: ExploitConfig = option(ExploitConfig(), "approximate exploitability")
-    forge: ForgeConfig = option(ForgeConfig(), "the daemons of Forge, for Magic")
     metrics: MetricsConfig = option(MetricsConfig(), "figures for other programs")
 
     @property
@@ -402,3 +372,15 @@ class Config:
     def num_updates(self) -> int:
         """Updates in the whole run: `train.total_steps` rounded up to whole calls."""
         return self.num_calls * self.train.updates_per_call
+
+
+def config_of(game: str) -> Config:
+    """The defaults of a configuration for `game`: `Config`, and the section of the game's own if it has one."""
+    section = registry.section_of(game)
+    return Config() if section is None else _with_section(game, section)()
+
+
+@functools.cache
+def _with_section(name: str, section: type) -> type[Config]:
+    field = (name, section, option(section(), (section.__doc__ or "").partition("\n")[0]))
+    return dataclasses.make_dataclass(f"ConfigOf_{name}", [field], bases=(Config,), frozen=True)

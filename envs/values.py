@@ -1,4 +1,4 @@
-"""How a configuration key is declared: default, documentation and allowed values in one place."""
+"""How a setting is declared: default, documentation and allowed values in one place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from envs.errors import UserError
 
-_METADATA_KEY = "jaxrl"
+_METADATA_KEY = "envs"
 
 
 @dataclasses.dataclass(frozen=True)
