@@ -25,9 +25,9 @@ from envs.core import Env
 from envs.errors import UserError, nearest
 
 _GAMES: dict[str, str] = {
-    "battle": "envs.host.games:Battle",
+    "battle": "envs.host.games:BattleEnv",
     "beasty_bar": "envs.beasty_bar.env:BeastyBar",
-    "forge": "envs.host.games:Forge",
+    "forge": "envs.host.games:ForgeEnv",
     "skull_king": "envs.skull_king.env:SkullKing",
 }
 _LIBRARIES: dict[str, str] = {"pgx": "envs.adapters.pgx:PgxEnv", "gymnax": "envs.adapters.gymnax:GymnaxEnv"}
