@@ -38,9 +38,9 @@ class Entry(NamedTuple):
 
 
 _GAMES: dict[str, Entry] = {
-    "battle": Entry("envs.host.games:Battle", "envs.battle"),
+    "battle": Entry("envs.host.games:BattleEnv", "envs.battle"),
     "beasty_bar": Entry("envs.beasty_bar.env:BeastyBar", "envs.beasty_bar"),
-    "forge": Entry("envs.host.games:Forge", "envs.forge", settings="envs.forge.settings:Deployment"),
+    "forge": Entry("envs.host.games:ForgeEnv", "envs.forge", settings="envs.forge.settings:Deployment"),
     "skull_king": Entry("envs.skull_king.env:SkullKing", "envs.skull_king"),
 }
 _LIBRARIES: dict[str, str] = {"pgx": "envs.adapters.pgx:PgxEnv", "gymnax": "envs.adapters.gymnax:GymnaxEnv"}

@@ -1,6 +1,6 @@
 """Recall, a game of pure memory, compiled and on the host: each seat sees a cue once and is asked for it later.
 
-Two seats decide in turn. In its first decision a seat sees its own cue, one of four; after 1, 8 and 40 further decisions
+Two seats decide in turn. In its first decision a seat sees its own cue, one of four; after 1, 8 and 40 more decisions
 of its own (as far as the game goes) it is asked for it, and earns a point for the right answer. Nothing else is ever
 seen. Without memory a seat is right in a quarter of the questions, whatever it does; with one, always.
 """

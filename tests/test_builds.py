@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE_TESTS = (
     *("test_battle_golden.py", "test_battle_script.py", "test_battle_engine.py", "test_battle_caches.py"),
-    *("test_host_bridge.py", "test_host_begin.py", "test_sumtree.py"),
+    *("test_host_bridge.py", "test_host_begin.py", "test_host_simultaneous.py", "test_sumtree.py"),
     *("test_forge_wire.py", "test_forge_threads.py", "test_forge_json.py", "test_forge_fuzz.py"),
     *("test_forge_replay.py", "test_forge_encoder.py", "test_forge_engine.py"),
 )
