@@ -44,7 +44,7 @@ def first_update(config: Config, env: Env) -> dict[str, np.ndarray]:
     program = make_program(config, env)
     state = program.init(0)
     params = dict(state.learner.params)
-    params["heads"] = jax.tree.map(lambda leaf: 300.0 * leaf, params["heads"])
+    params["heads"] = jax.tree.map(lambda leaf: 2000.0 * leaf, params["heads"])
     _, found, _ = program.run(program.begin(state.replace(learner=state.learner.replace(params=params))))
     program.close()
     return figures.values(jax.device_get(found))

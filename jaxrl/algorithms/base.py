@@ -148,15 +148,6 @@ class Algorithm(abc.ABC):
         """
         self.config, self.env = config, env
 
-    def own_section(self, default: Any) -> Any:
-        """The settings of an algorithm that is not one of ours: a dataclass like `default` from the configuration's
-        section `algorithm`.
-
-        Raises:
-          UserError: a key that it has not, or a value that does not fit.
-        """
-        return values.build(default, self.config.algorithm, values.Place("algorithm"))
-
     # ---- what an algorithm supplies -----------------------------------------------------------------------------
 
     @abc.abstractmethod
