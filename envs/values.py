@@ -294,7 +294,7 @@ def words_of(kind: Any, limits: Limits = NO_LIMITS) -> str:
         return "a list" + (f" of {_listed(limits.choices)}" if limits.choices else "")
     if origin is dict:
         return "a mapping from names to values"
-    name: str = _NAMES.get(origin) or getattr(origin, "__name__", str(origin))
+    name = str(_NAMES.get(origin) or getattr(origin, "__name__", origin))
     return name + _range(limits) if origin in (int, float) else name
 
 

@@ -7,6 +7,7 @@ only when it is asked for. Mistakes of the user (`UserError`) end in one sentenc
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import importlib
 import os
@@ -121,8 +122,9 @@ def _run(argv: list[str]) -> int:
     _merge_overrides(args)
     if command.devices != DEVICES:
         xla.set_devices(xla.cores() if command.devices == CORES else 1)
-    if command.game:
-        xla.prepare_game(getattr(args, command.game))
+    if game := vars(args).get(command.game):
+        with contextlib.suppress(UserError):  # the command will say what is wrong
+            xla.prepare_game(game)
     return int(_function(module, command, "main")(args) or 0)
 
 

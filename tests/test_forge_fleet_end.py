@@ -151,7 +151,7 @@ def test_the_section_of_a_configuration_is_the_deployment():
     assert {f.name: f.default for f in dataclasses.fields(section)} == {
         f.name: f.default for f in dataclasses.fields(Deployment)
     }
-    config = configs.load(None, ["forge.daemons=[a:1]", "forge.home=/x", "forge.heap_mb=300"], check_env=False)
+    config = configs.load(None, ["forge.daemons=[a:1]", "forge.home=/x", "forge.heap_mb=300"])
     assert Deployment(**deployment(config)) == Deployment(home="/x", daemons=("a:1",), heap_mb=300)
 
 
@@ -160,10 +160,10 @@ def test_logs_go_to_the_run(tmp_path):
     from jaxrl.runs.games import deployment
 
     overrides = [f"run.directory={tmp_path}", "run.name=mine"]
-    assert deployment(configs.load(None, overrides, check_env=False))["log_dir"] == ""
+    assert deployment(configs.load(None, overrides))["log_dir"] == ""
     (tmp_path / "mine").mkdir()
-    assert deployment(configs.load(None, overrides, check_env=False))["log_dir"] == str(tmp_path / "mine")
-    with_place = configs.load(None, [*overrides, "forge.log_dir=/logs"], check_env=False)
+    assert deployment(configs.load(None, overrides))["log_dir"] == str(tmp_path / "mine")
+    with_place = configs.load(None, [*overrides, "forge.log_dir=/logs"])
     assert deployment(with_place)["log_dir"] == "/logs"
 
 

@@ -246,7 +246,7 @@ def make_anakin(config: Config, env: Env) -> Anakin:
     """The training program of a configuration for `env`.
 
     Raises:
-      UserError: bots that the game does not have, more devices than there are, or a batch that does not divide.
+      UserError: more devices than there are.
     """
     devices = jax.local_devices()
     mesh = Mesh(np.array(devices[: device_count(config, len(devices))]), (AXIS,))

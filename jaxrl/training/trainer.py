@@ -46,7 +46,7 @@ from jaxrl.runs.directory import (
     seed_names,
     write_json,
 )
-from jaxrl.runs.games import make_games
+from jaxrl.runs.games import Games, make_games
 from jaxrl.runs.logs import LOG
 from jaxrl.runs.prometheus import make_exporter
 from jaxrl.training import continuation
@@ -72,7 +72,7 @@ class HostState:
 class Trainer:
     """One training, new or resumed."""
 
-    def __init__(self, config: Config, run: RunDirectory, *, resume: bool):
+    def __init__(self, config: Config, run: RunDirectory, *, resume: bool, games: Games | None = None):
         """Compiles nothing yet except the initial state.
 
         Args:
@@ -80,12 +80,13 @@ class Trainer:
           run: its directory, locked by the caller.
           resume: continue from the newest intact checkpoint; from the beginning, which may be a checkpoint of another
             run (`train.from_run`), if there never was one.
+          games: of the configuration, if they are made already.
 
         Raises:
           UserError: every checkpoint is damaged, or they are of another game or network.
         """
         self.run = run
-        self.env, self.evaluation_env = make_games(config)
+        self.env, self.evaluation_env = games or make_games(config)
         self.stamp = make_stamp(config, self.env)
         self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
         snapshot = self.store.newest(quarantine=True) if resume and self.store.steps() else None
@@ -332,11 +333,11 @@ def _first(counter: Counter | jax.Array) -> int:
 # ---- the commands -------------------------------------------------------------------------------------------------
 
 
-def run_training(config: Config, run: RunDirectory, *, resume: bool) -> int:
+def run_training(config: Config, run: RunDirectory, *, resume: bool, games: Games | None = None) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands."""
     enable_compilation_cache(config.run.cache_dir)
     with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
-        with contextlib.closing(Trainer(config, run, resume=resume)) as trainer:
+        with contextlib.closing(Trainer(config, run, resume=resume, games=games)) as trainer:
             if trainer.train():
                 trainer.final_evaluation()
             else:
@@ -356,7 +357,8 @@ def train_main(args: argparse.Namespace) -> int:
     config = configs.load(args.config, args.overrides)
     config = configs.named(config, args.name or config.run.name or Path(args.config).stem)
     xla.prepare_training(config)
-    return run_training(config, new_run(config), resume=False)
+    games = make_games(config)  # before there is a directory: a mistake leaves nothing behind
+    return run_training(config, new_run(config), resume=False, games=games)
 
 
 def resume_add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -26,7 +26,6 @@ from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.ppo.state import Counter, make_hyper
 from jaxrl.config.checks import device_count
 from jaxrl.config.schema import Config
-from jaxrl.config.sebulba_checks import check_sebulba
 from jaxrl.league.pool import add_snapshot, make_seats
 from jaxrl.networks.factory import make_network
 from jaxrl.training.program import Failed, Interrupted, Program
@@ -264,9 +263,8 @@ def make_sebulba(config: Config, env: Env) -> Sebulba:
     """The training program of a configuration for a game on the host.
 
     Raises:
-      UserError: bots that the game does not have, several seeds, or games that do not divide.
+      UserError: more devices than there are, or more games than the game has room for.
     """
-    check_sebulba(config)
     devices = jax.local_devices()
     mesh = Mesh(np.array(devices[: device_count(config, len(devices))]), (AXIS,))
     network = make_network(config.network, env)
