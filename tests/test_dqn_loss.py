@@ -36,7 +36,7 @@ ONLINE = jnp.array([[1.0, 2.0, 9.0], [3.0, 8.0, 5.0], [0.0, 0.0, 0.0], [0.5, 0.5
 COPY = jnp.array([[7.0, 7.0, 7.0], [6.0, 1.0, 4.0], [2.0, 3.0, 4.0], [9.0, 9.0, 9.0]])
 
 
-TARGETS = jax.jit(targets, static_argnums=(3, 4))
+TARGETS = jax.jit(targets, static_argnums=3)
 
 
 def batch(**changed) -> Batch:
@@ -70,8 +70,8 @@ def test_an_illegal_action_is_never_the_next_one() -> None:
 
 def test_the_loss_is_the_weighted_huber_loss_and_its_gradient_stays_with_the_actions_taken() -> None:
     weight = jnp.array([1.0, 0.5, 0.25])
-    loss_of = jax.jit(jax.value_and_grad(dqn_loss, has_aux=True), static_argnums=(4, 5))
-    (loss, parts), gradient = loss_of(ONLINE, COPY, batch(), weight, table_network(), True)
+    loss_of = jax.jit(jax.value_and_grad(dqn_loss, has_aux=True), static_argnums=4)
+    (loss, parts), gradient = loss_of(ONLINE, COPY, batch(), weight, table_network())
     errors = np.array([1.4 - 2.0, 0.62 - 3.0, 2.0 - 0.5])  # target minus value
     np.testing.assert_allclose(parts.error, errors, rtol=1e-5)
     huber = [0.5 * 0.6**2, 2.38 - 0.5, 1.5 - 0.5]
@@ -112,9 +112,7 @@ def test_the_copy_is_renewed_every_so_many_steps() -> None:
     hyper = make_dqn_hyper(DQNConfig(learning_rate=Schedule("constant", 0.1)), 10)
     learner = Learner(ONLINE, COPY, optimizer.init(ONLINE), jnp.int32(0))
     step = jax.jit(
-        lambda learner: learn(
-            table_network(), LearnShape(True, 3), learner, batch(), hyper, jnp.int32(0), jax.random.key(0)
-        )
+        lambda learner: learn(table_network(), LearnShape(3), learner, batch(), hyper, jnp.int32(0), jax.random.key(0))
     )
     for number in range(1, 8):
         before = learner

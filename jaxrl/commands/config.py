@@ -29,7 +29,8 @@ def describe() -> str:
         width = max(len(path) for path, *_ in rows)
         lines = [f"  {path:<{width}}  {text}\n  {'':<{width}}    {doc}" for path, text, doc in rows]
         blocks.append("\n".join([title, *lines]))
-    return "\n\n".join(blocks)
+    parts = [f"{field.name} ({limits_of(field).doc})" for field in dataclasses.fields(Schedule)]
+    return "\n\n".join([*blocks, f"A schedule is a mapping, of which parts may be given: {'; '.join(parts)}."])
 
 
 def _rows(default: Any, path: str) -> list[tuple[str, str, str]]:
@@ -48,7 +49,11 @@ def _rows(default: Any, path: str) -> list[tuple[str, str, str]]:
 
 
 def _default(value: Any) -> str:
-    return yaml.safe_dump(to_tree(value), default_flow_style=True, width=1000).replace("\n...", "").strip()
+    return (
+        yaml.safe_dump(to_tree(value), default_flow_style=True, sort_keys=False, width=1000)
+        .replace("\n...", "")
+        .strip()
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

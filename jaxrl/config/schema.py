@@ -28,7 +28,9 @@ class RunConfig:
     seed: int = option(0, "seed of everything random in training", minimum=0, maximum=2**32 - 1)
     seeds: int = option(1, "independent trainings side by side (seed, seed + 1, ...) in one program", minimum=1)
     devices: int = option(0, "devices to spread the games over; 0: all local ones that divide the batch", minimum=0)
-    deterministic: bool = option(False, "bit-identical repeats on GPUs too (slower; on CPU always so)")
+    deterministic: bool = option(
+        False, "bit-identical repeats on GPUs too, to find a mistake (slower; on CPU always so)"
+    )
     cache_dir: str = option("~/.cache/jaxrl", "folder of compiled programs for a fast second start; empty: none")
     log_level: str = option(
         "info", "from which level on events go into the run's log.txt", choices=("error", "warning", "info", "debug")
@@ -86,11 +88,15 @@ class NetworkConfig:
 
     kind: str = option("mlp", "encoder of the observation", choices=("mlp", "transformer", "candidates"))
     hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
-    activation: str = option("relu", "mlp: non-linearity of the dense layers", choices=("relu", "tanh", "gelu", "silu"))
+    activation: str = option(
+        "relu",
+        "mlp: non-linearity of the dense layers; tanh to compare with other libraries",
+        choices=("relu", "tanh", "gelu", "silu"),
+    )
     compute_dtype: str = option(
         "float32", "precision of the torso; heads and loss are float32", choices=("float32", "bfloat16")
     )
-    layer_norm: bool = option(False, "mlp: layer normalisation after each dense layer")
+    layer_norm: bool = option(False, "mlp: layer normalisation after each dense layer, where learning is unstable")
     transformer: TransformerConfig = option(TransformerConfig(), "the transformer over cards")
     candidates: CandidatesConfig = option(CandidatesConfig(), "the network that scores options one by one")
 
@@ -111,16 +117,27 @@ class PPOConfig:
 
     epochs: int = option(2, "passes over the collected data per update", minimum=1)
     minibatches: int = option(8, "optimizer steps per pass", minimum=1)
-    accumulate: int = option(1, "portions whose gradients are summed for one optimizer step", minimum=1)
+    accumulate: int = option(
+        1,
+        "portions whose gradients are summed for one optimizer step; more if a minibatch does not fit into memory",
+        minimum=1,
+    )
     learning_rate: Schedule = option(Schedule("linear", 3e-4, 3e-5), "Adam step size")
     entropy_coef: Schedule = option(Schedule("linear", 0.01, 0.001), "weight of the entropy bonus")
     temperature: Schedule = option(Schedule("constant", 1.0, 1.0), "actions are drawn from pi^(1 / temperature)")
-    clip: float = option(0.2, "clip range of the probability ratio", above=0.0)
+    clip: float = option(0.2, "clip range of the probability ratio; smaller where policies collapse", above=0.0)
     value_clip: float = option(0.2, "clip range of the value update; 0: off", minimum=0.0)
-    value_coef: float = option(0.5, "weight of the value loss", minimum=0.0)
+    value_coef: float = option(0.5, "weight of the value loss; smaller where returns are large", minimum=0.0)
     gamma: float = option(1.0, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
-    gae_lambda: float = option(0.95, "decay of the advantage estimator", minimum=0.0, maximum=1.0)
-    max_grad_norm: float = option(0.5, "gradients are scaled down to this global norm", above=0.0)
+    gae_lambda: float = option(
+        0.95,
+        "decay of the advantage estimator; nearer to 1 where rewards come late and values are learnt badly",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    max_grad_norm: float = option(
+        0.5, "gradients are scaled down to this global norm; smaller where losses jump", above=0.0
+    )
     target_kl: float = option(0.0, "stop the passes of an update beyond this mean KL; 0: off", minimum=0.0)
 
 
@@ -139,13 +156,16 @@ class SebulbaConfig:
     )
     lag: int = option(
         1,
-        "updates between the parameters that play and those that learn; 0: playing and learning take turns",
+        "updates between the parameters that play and those that learn; 0: playing and learning take turns; above 1, "
+        "where playing takes very uneven times, V-trace corrects (https://arxiv.org/abs/1802.01561)",
         minimum=0,
     )
     timeout: float = option(
         60.0, "seconds after which a silent engine or actor stops the run; a slow learner is waited for", above=0.0
     )
-    profile: bool = option(False, "measure every part of playing and learning (time/ms_per_1000_steps/...)")
+    profile: bool = option(
+        False, "measure every part of playing and learning (time/ms_per_1000_steps/...), to see what to tune"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +174,9 @@ class DQNConfig:
 
     updates: int = option(4, "optimizer steps after each round of playing", minimum=1)
     batch: int = option(384, "transitions in an optimizer step", minimum=1)
-    capacity: int = option(100_000, "transitions in the replay memory; the oldest is overwritten", minimum=1)
+    capacity: int = option(
+        100_000, "transitions in the replay memory, as many as fit; the oldest is overwritten", minimum=1
+    )
     learning_starts: int = option(10_000, "transitions of random play before the first optimizer step", minimum=1)
     alpha: float = option(
         0.6, "exponent of the priorities that transitions are drawn by; 0: all alike", minimum=0.0, maximum=1.0
@@ -167,7 +189,9 @@ class DQNConfig:
     learning_rate: Schedule = option(Schedule("constant", 1e-4, 1e-4), "Adam step size")
     gamma: float = option(0.99, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
     target_every: int = option(1_000, "optimizer steps between copies to the target network", minimum=1)
-    save_replay: bool = option(True, "checkpoints hold the replay memory, so that a run resumes exactly")
+    save_replay: bool = option(
+        True, "checkpoints hold the replay memory, so that a run resumes exactly; false saves the disk"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,7 +247,7 @@ class EvaluateConfig:
         "what makes a checkpoint the best one, over all opponents: mean return, mean win rate, or the lowest win rate",
         choices=("return", "mean_win_rate", "min_win_rate"),
     )
-    greedy: bool = option(True, "play the most probable action instead of sampling")
+    greedy: bool = option(True, "play the most probable action; false samples, where only a mixed policy is good")
     options: dict[str, Any] = option({}, "options of the game that differ from env.options, e.g. {episode: game}")
 
 
@@ -250,7 +274,10 @@ class LeagueConfig:
         (), "self (the current policy on all seats), snapshots, and names of bots, or bots for all of them; empty: off"
     )
     learners: int = option(
-        1, "seats of the learner against anybody but itself; copies of one opponent hold the rest", minimum=1
+        1,
+        "seats of the learner against anybody but itself; copies of one opponent hold the rest: more than 1 only for "
+        "games of three and more",
+        minimum=1,
     )
     self_play: float = option(
         0.25, "share of the games against itself, if self is listed; 1 if nobody else is", above=0.0, maximum=1.0
@@ -275,7 +302,8 @@ class LeagueConfig:
     half_life: float = option(500.0, "games against an opponent after which a result counts half", above=0.0)
     update_from: str = option(
         "training",
-        "which win rates the weights follow; evaluation: those of evaluations in training, where there are any",
+        "which win rates the weights follow; evaluation: those of evaluations in training, for games of which few are "
+        "played between two updates of the weights",
         choices=("training", "evaluation"),
     )
 
