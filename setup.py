@@ -1,5 +1,7 @@
 """Builds the compiled parts (Cython); everything else about the package stands in pyproject.toml.
 
+Those of scripts/ are built in place only, which an editable installation does too: they are no part of the package.
+
 JAXRL_BUILD=checked builds them with bounds checks: of typed memoryviews by Cython, of C arrays by the compiler, where a
 violation stops the process. JAXRL_BUILD=address builds them for AddressSanitizer. Both are for the tests.
 """
@@ -11,6 +13,7 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 KIND = os.environ.get("JAXRL_BUILD", "fast")
 FLAGS = {
@@ -24,7 +27,7 @@ LINK = ["-fsanitize=address"] if KIND == "address" else []
 def extensions() -> list[Extension]:
     """One extension for every .pyx file of the packages, or for those that JAXRL_ONLY lists."""
     only = os.environ.get("JAXRL_ONLY")
-    found = (path for root in ("envs", "jaxrl") for path in Path(root).rglob("*.pyx"))
+    found = (path for root in ("envs", "jaxrl", "scripts") for path in Path(root).rglob("*.pyx"))
     sources = sorted(map(Path, only.split(",")) if only else found)
     return [
         Extension(
@@ -38,7 +41,20 @@ def extensions() -> list[Extension]:
     ]
 
 
+class BuildParts(build_ext):
+    """In place everything is built, for the package only what belongs to it."""
+
+    def finalize_options(self) -> None:
+        """Leaves out what is not to be installed; a wheel takes all that lies in the usual build folder."""
+        super().finalize_options()
+        if self.inplace:
+            self.build_lib = os.path.join("build", "in-place")
+        else:
+            self.extensions = [each for each in self.extensions if not each.name.startswith("scripts.")]
+
+
 setup(
+    cmdclass={"build_ext": BuildParts},
     ext_modules=cythonize(
         extensions(),
         build_dir=os.path.join("build", f"cython-{KIND}"),
@@ -50,5 +66,5 @@ setup(
             "cdivision": True,
             "embedsignature": True,
         },
-    )
+    ),
 )

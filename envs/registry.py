@@ -6,29 +6,42 @@ An id is one of
 - a name of another library, ``"pgx:connect_four"`` or ``"gymnax:CartPole-v1"`` (optional packages);
 - an importable class, ``"package.module:Class"``: this is how people run their own game without touching this file.
 
-Options are the keyword arguments of the game's ``__init__``; they are checked here, before anything is compiled.
+Options are the keyword arguments of the game's ``__init__``; they are checked here, before anything is compiled. What
+else a registered game offers (recorded games, commands, a section of configurations) is looked up here too.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import os
 import re
 import sys
 import types
 import typing
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs import values
-from envs.core import Env
 from envs.errors import UserError, nearest
 
-_GAMES: dict[str, str] = {
-    "battle": "envs.host.games:Battle",
-    "beasty_bar": "envs.beasty_bar.env:BeastyBar",
-    "forge": "envs.host.games:Forge",
-    "skull_king": "envs.skull_king.env:SkullKing",
+if TYPE_CHECKING:
+    from envs.core import Env  # imports jax, which looking a game up does not need
+
+
+class Entry(NamedTuple):
+    """Where to find a registered game."""
+
+    target: str  # "module:Class"
+    package: str  # of the modules beside its rules, e.g. golden, film, diagnosis, commands: see `game_module`
+    settings: str = ""  # "module:Dataclass" of its section in configurations, see `section_of`
+
+
+_GAMES: dict[str, Entry] = {
+    "battle": Entry("envs.host.games:BattleEnv", "envs.battle"),
+    "beasty_bar": Entry("envs.beasty_bar.env:BeastyBar", "envs.beasty_bar"),
+    "forge": Entry("envs.host.games:ForgeEnv", "envs.forge", settings="envs.forge.settings:Deployment"),
+    "skull_king": Entry("envs.skull_king.env:SkullKing", "envs.skull_king"),
 }
 _LIBRARIES: dict[str, str] = {"pgx": "envs.adapters.pgx:PgxEnv", "gymnax": "envs.adapters.gymnax:GymnaxEnv"}
 
@@ -41,11 +54,18 @@ class Option(NamedTuple):
     doc: str  # from the "Args:" section of the class or of its __init__, "" if there is none
 
 
-def register(id: str, target: str) -> None:
-    """Makes ``target`` ("module:Class") available as ``make(id)``; a second registration replaces the first."""
+def register(id: str, target: str, *, package: str = "", settings: str = "") -> None:
+    """Makes ``target`` ("module:Class") available as ``make(id)``; a second registration replaces the first.
+
+    Args:
+      id: the name.
+      target: of the game's class.
+      package: of the modules beside its rules; empty: the one that the class is in.
+      settings: "module:Dataclass" of a section of configurations for this game, see `section_of`.
+    """
     if ":" in id or ":" not in target:
         raise ValueError(f"register({id!r}, {target!r}): the id has no colon, the target is 'module:Class'")
-    _GAMES[id] = target
+    _GAMES[id] = Entry(target, package or target.partition(":")[0].rpartition(".")[0], settings)
 
 
 def registered() -> list[str]:
@@ -60,6 +80,8 @@ def make(id: str, **options: Any) -> Env:
       UserError: unknown id, unknown option, an option of the wrong type or value, or a missing optional package.
     """
     factory, arguments = _resolve(id)
+    from envs.core import Env
+
     env = factory(*arguments, **_checked(id, _options(factory), options))
     if not isinstance(env, Env):
         raise UserError(f"{id!r} is not a game: {factory!r} does not make an envs.core.Env")
@@ -76,23 +98,48 @@ def game_class(id: str) -> type[Env]:
     return _resolve(id)[0]
 
 
-def game_module(id: str, name: str) -> types.ModuleType:
-    """The module `name` beside the game's own module, e.g. ``game_module("skull_king", "verify")``.
+def section_of(id: str) -> type | None:
+    """The dataclass of the section that a registered game adds to configurations; None if it adds none.
 
-    A game whose class lies elsewhere than its rules names their package in a class attribute ``package``.
+    The section is called as the game. Its fields are declared with `envs.values.option`, like all keys of a
+    configuration, and handed to the game's `deploy`; they say where and how it runs, and decide nothing in it.
+    """
+    settings = _GAMES[id].settings if id in _GAMES else ""
+    module, _, name = settings.partition(":")
+    return getattr(importlib.import_module(module), name) if settings else None
+
+
+def game_module(id: str, name: str) -> types.ModuleType:
+    """The module `name` beside a game's rules, e.g. ``game_module("skull_king", "golden")``.
 
     Raises:
-      UserError: the game has no such module.
+      UserError: there is no such game, or it has no such module.
     """
-    factory, _ = _resolve(id)
-    package = getattr(factory, "package", factory.__module__.rpartition(".")[0])
+    module = find_module(id, name)
+    if module is None:
+        raise UserError(f"game {id!r} has no {name!r} module")
+    return module
+
+
+def find_module(id: str, name: str) -> types.ModuleType | None:
+    """The module `name` beside a game's rules, or None; raises UserError if there is no such game."""
+    package = _GAMES[id].package if id in _GAMES else _resolve(id)[0].__module__.rpartition(".")[0]
     target = f"{package}.{name}" if package else name
+    return importlib.import_module(target) if _exists(target) else None
+
+
+def games_with(name: str) -> list[str]:
+    """The registered games that have the module `name` beside their rules; none is imported."""
+    return [id for id in registered() if _GAMES[id].package and _exists(f"{_GAMES[id].package}.{name}")]
+
+
+def _exists(module: str) -> bool:
+    """Whether there is such a module; the packages that it is in are imported."""
     try:
-        return importlib.import_module(target)
-    except ModuleNotFoundError as error:
-        if error.name != target:
-            raise
-        raise UserError(f"game {id!r} has no {name!r} module") from error
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:  # one of those packages
+        return False
+    return spec is not None and spec.origin is not None  # a mere folder has none
 
 
 # ---- finding the class ----------------------------------------------------------------------------------------------
@@ -101,7 +148,7 @@ def game_module(id: str, name: str) -> types.ModuleType:
 def _resolve(id: str) -> tuple[type[Env], tuple[str, ...]]:
     """The class behind an id and the positional arguments that the id itself carries."""
     if id in _GAMES:
-        return _load(id, _GAMES[id]), ()
+        return _load(id, _GAMES[id].target), ()
     prefix, colon, name = id.partition(":")
     if prefix in _LIBRARIES and name:
         return _load(id, _LIBRARIES[prefix]), (name,)
@@ -119,6 +166,8 @@ def _import_from_working_directory() -> None:
 
 
 def _load(id: str, target: str) -> type[Env]:
+    from envs.core import Env
+
     module_name, _, class_name = target.partition(":")
     try:
         module = importlib.import_module(module_name)

@@ -12,10 +12,11 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
 import jaxrl
+from envs import registry
 from envs.errors import UserError, nearest
 from jaxrl import xla
 
@@ -25,13 +26,13 @@ INTERRUPTED = 130  # the shell's code for Ctrl-C
 
 ONE = "one"  # plays one game at a time, on one device
 CORES = "cores"  # spreads its games over all cores
-DEVICES = "by configuration"  # the module chooses by its configuration (`xla.prepare_training`)
+OWN = "own"  # the module chooses (`xla.prepare_training`)
 
 
 class Command(NamedTuple):
     """One subcommand."""
 
-    module: str  # empty: found through the registry
+    module: str  # empty: the module `commands` beside the game of that name
     function: str
     help: str
     devices: str = ONE
@@ -39,30 +40,30 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "train": Command(
-        "jaxrl.training.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", DEVICES
-    ),
-    "resume": Command("jaxrl.training.trainer", "resume", "continue a run exactly where it stopped", DEVICES),
+    "train": Command("jaxrl.training.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", OWN),
+    "resume": Command("jaxrl.training.trainer", "resume", "continue a run exactly where it stopped", OWN),
     "evaluate": Command("jaxrl.matches.evaluate", "", "play a run against every bot, or against another run", CORES),
     "tournament": Command("jaxrl.matches.tournament", "", "play a round robin: win matrix, ratings, heat map", CORES),
-    "exploit": Command(
-        "jaxrl.commands.exploit", "", "train best responses to a run: approximate exploitability", DEVICES
-    ),
+    "exploit": Command("jaxrl.commands.exploit", "", "train best responses to a run: approximate exploitability", OWN),
     "distill": Command("jaxrl.commands.distill", "", "teach a run's network what a search finds"),
     "imitate": Command("jaxrl.commands.imitate", "", "teach a network to play as in recorded games"),
     "play": Command("jaxrl.commands.play", "", "sit at the table with a trained agent"),
     "film": Command("jaxrl.commands.film", "", "write a game as an animated picture"),
     "export": Command("jaxrl.export", "", "write a policy file for inference"),
     "check": Command("envs.conformance", "", "test whether a game keeps the contract", game="env"),
-    "verify": Command("", "", "replay recorded games against the rules", game="game"),
-    "forge": Command("", "", "record, read and replay games of Forge (Magic)"),
-    "benchmark": Command("jaxrl.benchmark", "", "measure environment and training speed", DEVICES),
+    "verify": Command("envs.golden", "", "replay recorded games against the rules", game="game"),
     "compare": Command("jaxrl.commands.compare", "", "quality gate: is run B faster than run A, and as strong?"),
-    "diagnose": Command("jaxrl.commands.diagnose", "", "report where the time goes on this machine", DEVICES),
+    "diagnose": Command("jaxrl.commands.diagnose", "", "report where the time goes on this machine", OWN),
     "config": Command(
         "jaxrl.commands.config", "", "explain every configuration key, or print a resolved configuration"
     ),
 }
+
+
+def commands() -> dict[str, Command]:
+    """All commands: ours, and those of games that have some, called as the game."""
+    found = registry.games_with("commands")
+    return COMMANDS | {id: Command("", "", registry.game_module(id, "commands").HELP) for id in found}
 
 
 class Parser(argparse.ArgumentParser):
@@ -75,8 +76,13 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code of the process."""
+    return guarded(lambda: _run(list(sys.argv[1:] if argv is None else argv)))
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """The exit code of `run`; mistakes of the user and a full disk end in one sentence on stderr."""
     try:
-        return _run(list(sys.argv[1:] if argv is None else argv))
+        return run()
     except UserError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
@@ -102,25 +108,26 @@ def _run(argv: list[str]) -> int:
         print(f"jaxrl {jaxrl.__version__}")
         return 0
     name, rest = argv[0], argv[1:]
-    if name not in COMMANDS:
-        raise UserError(f"there is no command {name!r}: {nearest(name, COMMANDS)}")
-    command = COMMANDS[name]
+    known = commands()
+    if name not in known:
+        raise UserError(f"there is no command {name!r}: {nearest(name, known)}")
+    command = known[name]
     parser = Parser(prog=f"jaxrl {name}", description=command.help, allow_abbrev=False)
-    if command.devices == DEVICES and name != "resume":
+    if command.devices == OWN and name != "resume":
         parser.add_argument(
             "--devices", type=int, metavar="N", help="devices to use (on a CPU: virtual ones, as threads)"
         )
         parser.add_argument(
             "--deterministic", action="store_true", help="the same bits every time on a GPU too; slower"
         )
-    module = _module(name, rest, parser)
+    module = _module(name, command, rest, parser)
     _function(module, command, "add_arguments")(parser)
     try:
         args = parser.parse_intermixed_args(rest)  # a.b=value may stand before and after options
     except SystemExit as error:  # --help
         return int(error.code or 0)
     _merge_overrides(args)
-    if command.devices != DEVICES:
+    if command.devices != OWN:
         xla.set_devices(xla.cores() if command.devices == CORES else 1)
     if game := vars(args).get(command.game):
         with contextlib.suppress(UserError):  # the command will say what is wrong
@@ -128,19 +135,12 @@ def _run(argv: list[str]) -> int:
     return int(_function(module, command, "main")(args) or 0)
 
 
-def _module(name: str, rest: list[str], parser: argparse.ArgumentParser):
+def _module(name: str, command: Command, rest: list[str], parser: argparse.ArgumentParser):
     """The module of a command; those that belong to a game are found beside it."""
-    if COMMANDS[name].module:
-        return importlib.import_module(COMMANDS[name].module)
-    from envs import registry
-
-    if name != "verify":  # commands of one game, which the game knows
-        parser.add_argument("command", help="what to do")
-        return registry.game_module(name, "commands").module(rest[0] if rest else "")
-    parser.add_argument("game", help="a registered game, e.g. skull_king")
-    if not rest or rest[0].startswith("-"):
-        raise UserError(f"verify needs a game first: {', '.join(registry.registered())}.")
-    return registry.game_module(rest[0], "verify")
+    if command.module:
+        return importlib.import_module(command.module)
+    parser.add_argument("command", help="what to do")
+    return registry.game_module(name, "commands").module(rest[0] if rest else "")
 
 
 def _function(module, command: Command, kind: str):
@@ -161,8 +161,9 @@ def _merge_overrides(args: argparse.Namespace) -> None:
 
 
 def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items()]
+    known = commands()
+    width = max(map(len, known))
+    lines = [f"  {name:<{width}}  {command.help}" for name, command in known.items()]
     return "\n".join(["usage: jaxrl COMMAND …   (jaxrl COMMAND --help)", "", *lines])
 
 

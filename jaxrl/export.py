@@ -25,8 +25,8 @@ import jaxrl
 from envs.core import Env, PyTree, State
 from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
-from jaxrl.networks.factory import network_of
 from jaxrl.runs.directory import TrainedRun, load_run, make_evaluation_env
 
 _MAGIC = b"jaxrl policy 1\n"
@@ -46,7 +46,8 @@ class ExportedPolicy:
         """A policy from its parts; see `load_policy`."""
         self.name, self.config, self.env, self.update = name, config, env, update
         self._params = jax.tree.map(jnp.asarray, params)
-        self._network = network_of(config, env)
+        algorithm = make_algorithm(config, env)
+        self._network, self._by_value = algorithm.network, algorithm.by_value
         self._structure = jax.tree.structure(env.observation_spec)
 
     def act(self, observation: PyTree, mask: Any, *, greedy: bool = True, seed: int | None = None) -> int:
@@ -75,8 +76,8 @@ class ExportedPolicy:
 
     def probabilities(self, observation: PyTree, mask: Any) -> np.ndarray:
         """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`."""
-        logits, _ = self._evaluate(self._params, self._checked(observation), self._checked_mask(mask))
-        if self.config.train.algorithm == "dqn":
+        _, logits, _ = self._evaluate(self._params, (), self._checked(observation), self._checked_mask(mask))
+        if self._by_value:
             return np.eye(self.env.num_actions)[int(np.argmax(logits))]
         weights = np.exp(np.asarray(logits, np.float64) - float(np.max(logits)))
         return weights / weights.sum()
@@ -88,10 +89,10 @@ class ExportedPolicy:
           observation: what the seat may see.
           mask: bool[A], the legal actions; only a Q network needs it, whose value is that of the best one.
         """
-        if mask is None and self.config.train.algorithm == "dqn":
+        if mask is None and self._by_value:
             raise UserError("the value of a Q network is that of its best legal action: give the mask too.")
         legal = jnp.ones(self.env.num_actions, bool) if mask is None else self._checked_mask(mask)
-        return float(self._evaluate(self._params, self._checked(observation), legal)[1])
+        return float(self._evaluate(self._params, (), self._checked(observation), legal)[2])
 
     @functools.cached_property
     def _evaluate(self) -> Any:

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.core import Env
-from jaxrl.algorithms.dqn.program import make_dqn
+from jaxrl import figures
+from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config.schema import (
     Config,
     DQNConfig,
@@ -21,7 +22,7 @@ from jaxrl.config.schema import (
     SebulbaConfig,
     TrainConfig,
 )
-from jaxrl.networks.factory import network_of
+from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
 
 
@@ -66,24 +67,26 @@ _programs: dict[Any, Program] = {}
 
 
 def program(env: Env, config: Config) -> Program:
-    """`make_dqn`, once for equal games and configurations: tests that share one compile it once."""
+    """`make_program`, once for equal games and configurations: tests that share one compile it once."""
     identity = (type(env), config)
     if identity not in _programs:
-        _programs[identity] = make_dqn(config, env)
+        _programs[identity] = make_program(config, env)
     return _programs[identity]
 
 
 def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Program, Any, dict[str, Any]]:
     """Runs `calls` calls and ends the threads; returns the program, the state and the last metrics."""
     dqn = program(env, config)
-    state, metrics = dqn.init(seed), {}
+    state, found = dqn.init(seed), {}
     for _ in range(calls):
-        state, metrics = dqn.run(state)
+        state, found, _ = dqn.run(state)
     dqn.close()
-    return dqn, state, {name: float(np.mean(value)) for name, value in jax.device_get(metrics).items()}
+    values = figures.values(jax.device_get(found))
+    return dqn, state, {name: float(np.mean(value)) for name, value in values.items()}
 
 
 def action_values(config: Config, env: Env, params: Any, observations: Any, masks: np.ndarray) -> np.ndarray:
     """f32[N, A] of N observations."""
-    evaluate = jax.jit(jax.vmap(network_of(config, env).evaluate, in_axes=(None, 0, 0)))
-    return np.asarray(evaluate(params, jnp.asarray(observations), jnp.asarray(masks))[0])
+    network = make_algorithm(config, env).network
+    evaluate = jax.jit(jax.vmap(network.evaluate, in_axes=(None, None, 0, 0)))
+    return np.asarray(evaluate(params, (), jnp.asarray(observations), jnp.asarray(masks))[1])

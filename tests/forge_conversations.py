@@ -11,7 +11,7 @@ from pathlib import Path
 
 from envs.forge.recording import Conversation
 from envs.forge.replay import Server
-from envs.forge.replay_faults import Fault
+from envs.forge.replay_faults import ReplayFault
 
 GOLDEN = Path(__file__).parent / "golden" / "forge"
 
@@ -90,7 +90,7 @@ class Client:
 
 @contextlib.contextmanager
 def serving(
-    conversations: Sequence[Conversation], *, daemons: int = 1, strict: bool = False, faults: Sequence[Fault] = ()
+    conversations: Sequence[Conversation], *, daemons: int = 1, strict: bool = False, faults: Sequence[ReplayFault] = ()
 ) -> Iterator[Server]:
     """A replay server in a thread of this process."""
     server = Server(conversations, strict=strict, faults=faults)

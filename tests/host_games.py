@@ -1,11 +1,12 @@
-"""A small host game in plain Python: TicTacToe behind the whole host contract, with known values.
+"""Small host games in plain Python: TicTacToe and a simultaneous game behind the whole host contract.
 
-Uniformly random play: the first seat wins 0.585, the second 0.288 of the games.
+TicTacToe has known values. Uniformly random play: the first seat wins 0.585, the second 0.288 of the games.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from envs.errors import UserError
 from envs.host.core import HostGame
 from envs.host.engine import PythonEngine
 from envs.host.env import HostEnv
-from envs.host.python_game import PythonGame
+from envs.host.python_game import PythonGame, SimultaneousPythonGame
 
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 LAYOUT = "<9bbbbQIiI"  # board, asked, how it ended, opening, seed, slot, episode, drawn
@@ -138,3 +139,126 @@ class HostTicTacToe(HostEnv):
           limit: stones at which the game is cut off.
         """
         super().__init__(TicTacToeGame(opening=opening, limit=limit))
+
+
+# ---- all seats at once ----------------------------------------------------------------------------------------------
+
+NUMBERS, ROUNDS = 4, 5
+PICKS = "<bbb3b3b3bQIiI"  # round, how it ended, lucky number, picks, paid, won; seed, slot, episode, drawn
+
+
+class Picks(SimultaneousPythonGame):
+    """Every seat picks a number, not the one it has just picked. The highest that nobody else picked wins, and wins
+    double if it is the lucky number of the round; the others pay for it together."""
+
+    def __init__(self, seed: int, slot: int, *, num_players: int, limit: int, fault: Any = None):
+        super().__init__(seed, slot)
+        self.num_players, self.limit, self.fault = num_players, limit, fault
+        self.round = self.how = self.lucky = 0
+        self.picks, self.paid, self.won = [-1] * num_players, [0] * num_players, [0] * num_players
+
+    def start(self) -> None:
+        super().start()
+        seats = self.num_players
+        self.round, self.how, self.lucky = 0, 0, self.draw(NUMBERS)
+        self.picks, self.paid, self.won = [-1] * seats, [0] * seats, [0] * seats
+
+    def step(self, actions: Sequence[int]) -> None:
+        if self.fault is not None:
+            self.fault(self, actions)
+        self.picks = list(actions)
+        winner = max((pick for pick in actions if actions.count(pick) == 1), default=None)
+        self.paid = [0] * self.num_players
+        if winner is not None:
+            stake = 2 if winner == self.lucky else 1
+            self.paid = [stake * (self.num_players - 1) if pick == winner else -stake for pick in actions]
+            self.won[actions.index(winner)] += 1
+        self.round, self.lucky = self.round + 1, self.draw(NUMBERS)
+        cut = self.round >= self.limit and self.lucky < 2
+        self.how = 1 if self.round == ROUNDS else 2 if cut else 0
+
+    def bot(self, seat: int, number: int) -> int:
+        legal = self.mask(seat)
+        return max(a for a in range(NUMBERS) if legal[a]) if number == 1 else super().bot(seat, number)
+
+    def legal(self, seat: int, action: int) -> bool:
+        return self.how != 0 or self.picks[seat] != action
+
+    def mask(self, seat: int) -> list[bool]:
+        return [self.legal(seat, action) for action in range(NUMBERS)]
+
+    def ended(self) -> int:
+        return self.how
+
+    def rewards(self) -> list[float]:
+        return [float(each) for each in self.paid]
+
+    def observe(self, seat: int) -> np.ndarray:
+        order = [(seat + i) % self.num_players for i in range(self.num_players)]
+        rows = [[self.picks[each] == number for number in range(NUMBERS)] for each in order]
+        lucky = [self.lucky == number for number in range(NUMBERS)]
+        return np.array([*np.ravel(rows), *lucky, self.round], np.float32)
+
+    def stats(self) -> list[list[float]]:
+        return [[float(each)] for each in self.won]
+
+    def info(self) -> list[int]:
+        return [self.round, self.episode]
+
+    def save(self) -> bytes:
+        rest = [0] * (3 - self.num_players)
+        lists = (*self.picks, *rest, *self.paid, *rest, *self.won, *rest)
+        streams = (self.seed, self.slot, self.episode, self.drawn)
+        return struct.pack(PICKS, self.round, self.how, self.lucky, *lists, *streams)
+
+    def load(self, data: bytes) -> None:
+        self.round, self.how, self.lucky, *lists, self.seed, self.slot, self.episode, self.drawn = struct.unpack(
+            PICKS, data
+        )
+        self.picks, self.paid, self.won = (lists[first : first + self.num_players] for first in (0, 3, 6))
+
+
+class PicksGame(HostGame):
+    """`Picks` for two or three seats; bot "highest" takes the highest number it may."""
+
+    id, version = "host_picks", "1"
+    num_actions, state_bytes, simultaneous = NUMBERS, struct.calcsize(PICKS), True
+    bots, stat_names, info_names = ("random", "highest"), ("won",), ("round", "episode")
+    perfect_information = True
+
+    def __init__(self, *, num_players: int = 2, limit: int = ROUNDS, fault: Any = None):
+        self.num_players, self.num_features = num_players, num_players * NUMBERS + NUMBERS + 1
+        self.limit, self.may_truncate, self.fault = limit, limit < ROUNDS, fault
+
+    def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> PythonEngine:
+        options = {"num_players": self.num_players, "limit": self.limit, "fault": self.fault}
+        return PythonEngine(
+            [Picks(seed, first_slot + game, **options) for game in range(num_games)],
+            num_players=self.num_players,
+            num_actions=NUMBERS,
+            num_features=self.num_features,
+            num_stats=1,
+            num_info=2,
+            num_bots=2,
+            state_bytes=self.state_bytes,
+            simultaneous=True,
+        )
+
+    def render(self, state: np.ndarray, seat: int | None = None) -> str:
+        how, lucky, *picks = np.asarray(state)[1 : 3 + self.num_players].view(np.int8).tolist()
+        return f"picked {picks}, lucky is {lucky}" + " (over)" * (how > 0)
+
+
+class HostPicks(HostEnv):
+    """The same as an `Env`."""
+
+    id, version = PicksGame.id, PicksGame.version
+
+    def __init__(self, *, num_players: int = 2, limit: int = ROUNDS):
+        """A game with these rules.
+
+        Args:
+          num_players: 2 or 3.
+          limit: rounds after which the game may be cut off, by chance; 5 of them end it.
+        """
+        super().__init__(PicksGame(num_players=num_players, limit=limit))

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from envs.battle import verify
+from envs.battle.golden import KINDS, differences
 from envs.errors import UserError
+from envs.golden import verify
 from jaxrl import cli
 from tests.referee.generate import write
 
@@ -19,8 +20,8 @@ GOLDEN = Path(__file__).parent / "golden" / "battle" / "battles.jsonl.gz"
 
 
 def test_golden_battles() -> None:
-    report = verify.verify(str(GOLDEN))
-    assert (report.records, report.decisions, report.disagreements) == (60, 5_603, 0), report.first
+    report = verify(str(GOLDEN), KINDS)
+    assert (*report.counts.values(), report.disagreements) == (60, 5_603, 0), report.first
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +184,7 @@ def test_damaged_copy_is_caught(damage: Callable, named: str, battles: list[dict
     for i in range(2):
         recorded = copy.deepcopy(battles)
         damage(recorded[i])
-        report = verify.verify(written(tmp_path, recorded))
+        report = verify(written(tmp_path, recorded), KINDS)
         assert report.disagreements > 0 and report.first is not None
         assert report.first.startswith(f"battle {battles[i]['id']}, key, ") and named in report.first
         assert "expected" in report.first and "got" in report.first
@@ -197,7 +198,7 @@ def test_tape_is_played_too(battles: list[dict], tmp_path: Path) -> None:
     ):
         recorded = copy.deepcopy(battles[:1])
         damage(recorded[0])
-        found = [str(entry) for entry in verify.differences(recorded[0])]
+        found = [str(entry) for entry in differences(recorded[0])]
         assert any(named in entry for entry in found), found
 
 
@@ -228,7 +229,7 @@ def test_unreadable_file_is_one_sentence(content: bytes, sentence: str, tmp_path
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(UserError) as error:
-        verify.verify(str(path))
+        verify(str(path), KINDS)
     assert sentence in str(error.value) and "\n" not in str(error.value)
 
 
@@ -236,23 +237,23 @@ def test_unreadable_file_is_one_sentence(content: bytes, sentence: str, tmp_path
     ("name", "value", "sentence"),
     [
         ("rosters", [{"name": "x", "units": []}] * 2, "roster 0: units must be a list of 1 to 8 units, got 0"),
-        ("rosters", [], "not enough values to unpack"),
+        ("rosters", [], "rosters must be a list of 2, not []"),
         ("config", {"maps": []}, "a battle needs a map"),
         ("config", {"maps": [{}], "round": 3}, "settings has an unknown key 'round': did you mean 'rounds'?"),
         ("key", "xyz", "invalid literal for int()"),
-        ("players", ["random"], "players must name both sides"),
-        ("first", 2, "left and first must be sides"),
+        ("players", ["random"], "players must be a list of 2"),
+        ("first", 2, "first must be 0..1, not 2"),
         ("dice", [1], "faces and dice must be of one length"),
         ("scripts", [], "scripts must have one entry for each decision"),
         ("decisions", [[0, 0, 0, -1, 0, 0, [0], 0, 6]], "a decision needs two legal ids or more"),
-        ("decisions", [[0, 11, 0, -1, 0, 0, [0, 1], 0, 6]], "a decision needs a kind"),
+        ("decisions", [[0, 11, 0, -1, 0, 0, [0, 1], 0, 6]], "decisions.0.1 must be 0..10, not 11"),
         ("obs", [[99_999, 0, []]], "obs must name a decision"),
         ("half_turns", [], "half_turns must have an entry for each half-turn"),
-        ("result", {"winner": 2, "end": 1}, "winner must be a side or null"),
+        ("result", {"winner": 2, "end": 1}, "result.winner must be one of 0, 1, None, not 2"),
     ],
 )
 def test_malformed_battle_names_its_line(name: str, value, sentence: str, battles: list[dict], tmp_path: Path) -> None:
     path = written(tmp_path, [battles[0], {**battles[1], name: value}])
     with pytest.raises(UserError) as error:
-        verify.verify(path)
+        verify(path, KINDS)
     assert "line 2: not a record of battles (" in str(error.value) and sentence in str(error.value)

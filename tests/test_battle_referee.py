@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.battle import verify
 from envs.battle.engine import Battle as EngineBattle
 from envs.battle.engine import Rules
-from envs.battle.records import rules_of
+from envs.battle.golden import KINDS, differences, rules_of
 from envs.errors import UserError
+from envs.golden import verify
 from tests.referee import battle_generate as generate
 from tests.referee.battle import Battle
 from tests.referee.battle_dice import Dice, battle_key, mix
@@ -89,7 +89,7 @@ def test_generated_battles_agree() -> None:
     ends: Counter = Counter()
     sizes = set()
     for record in generate.records(7, 60, watched=0.2):
-        assert verify.differences(record) == [], record["id"]
+        assert list(differences(record)) == [], record["id"]
         kinds.update(row[1] for row in record["decisions"])
         ends[record["result"]["end"]] += 1
         sizes |= {(len(roster["units"]), unit["models"]) for roster in record["rosters"] for unit in roster["units"]}
@@ -169,8 +169,8 @@ def crowd(models: int) -> dict:
 def test_a_thousand_generated_battles_agree(tmp_path: Path) -> None:
     path = tmp_path / "battles.jsonl.gz"
     write(path, generate.records(1, 1_000))
-    report = verify.verify(str(path))
-    assert (report.records, report.disagreements) == (1_000, 0), report.first
+    report = verify(str(path), KINDS)
+    assert (report.counts["battles from key and tape"], report.disagreements) == (1_000, 0), report.first
 
 
 @pytest.mark.slow

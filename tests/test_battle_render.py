@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
+from envs import svg
 from envs.battle import actions, animate, drawing, events, film, paint, render, view
 from envs.battle.engine import Battle
 from envs.battle.game import BattleGame
@@ -129,7 +130,7 @@ def test_the_drawing_shows_every_model(played):
         layout = paint.Layout.of(position.ground)
         drawn = sorted((e.get("href"), e.get("x"), e.get("y")) for e in root.iter("{http://www.w3.org/2000/svg}use"))
         assert drawn == sorted(
-            (f"#m{squad.side}", paint.number(layout.x(col)), paint.number(layout.y(row)))
+            (f"#m{squad.side}", svg.number(layout.x(col)), svg.number(layout.y(row)))
             for squad in squads_of(position)
             for row, col in squad.cells
         )

@@ -12,8 +12,8 @@ import pytest
 
 from envs.battle import maps
 from envs.battle.engine import Battle, Rules
+from envs.battle.golden import STYLES, rules_of
 from envs.battle.maps import load_map
-from envs.battle.records import STYLES, rules_of
 from envs.battle.rosters import load_roster
 from envs.battle.settings import settings_from_tree
 from tests.referee import battle_generate as generate

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from envs.beasty_bar import records, verify
+from envs.beasty_bar.golden import BOT_CHOICES, DETERMINISTIC, GAMES, KINDS
+from envs.golden import Kind, verify
 from jaxrl import cli
 from tests.referee import beasty_bar_generate as generate
 from tests.referee.generate import write
@@ -23,8 +24,8 @@ def golden(name: str) -> list[dict]:
         return [json.loads(line) for line in lines]
 
 
-def differences(kind: str, recorded: list[dict]) -> list:
-    return [entry for found in verify.differences(kind, recorded) for entry in found]
+def differences(kind: Kind, recorded: list[dict]) -> list:
+    return [entry for found in kind.compare(recorded) for entry in found]
 
 
 def test_games() -> None:
@@ -34,20 +35,20 @@ def test_games() -> None:
     }
     assert all(21 <= len(game["moves"]) <= 24 for game in recorded)
     assert {len(legal) for game in recorded for _, legal, *_ in game["moves"]} == {*range(1, 16)}
-    assert differences(records.GAMES, recorded) == []
+    assert differences(GAMES, recorded) == []
 
 
 def test_bot_choices() -> None:
     recorded = golden("bot_choices")[::4] + list(generate.games(7, 16, choices=True))
-    assert len(recorded) > 2_300 and {record["bot"] for record in recorded} == set(records.DETERMINISTIC)
-    assert differences(records.BOT_CHOICES, recorded) == []
+    assert len(recorded) > 2_300 and {record["bot"] for record in recorded} == set(DETERMINISTIC)
+    assert differences(BOT_CHOICES, recorded) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "count"), [("games", 1_500), ("bot_choices", 8_000)])
 def test_golden_files_whole(name: str, count: int) -> None:
-    report = verify.verify(str(GOLDEN / f"{name}.jsonl.gz"))
-    assert (report.records, report.disagreements) == (count, 0), report.first
+    report = verify(str(GOLDEN / f"{name}.jsonl.gz"), KINDS)
+    assert (report.counts[name.replace("_", " ")], report.disagreements) == (count, 0), report.first
 
 
 @pytest.mark.slow
@@ -55,8 +56,8 @@ def test_golden_files_whole(name: str, count: int) -> None:
 def test_many_random_games(choices: bool, count: int, tmp_path: Path) -> None:
     path = tmp_path / "recorded.jsonl.gz"
     write(path, generate.games(1, count, choices=choices))
-    report = verify.verify(str(path))
-    assert report.records >= count and report.disagreements == 0, report.first
+    report = verify(str(path), KINDS)
+    assert report.counts["bot choices" if choices else "games"] >= count and report.disagreements == 0, report.first
 
 
 # ---- damaged and unreadable files -----------------------------------------------------------------------------------
@@ -162,10 +163,10 @@ def test_unreadable_file_is_one_sentence(content: bytes | None, sentence: str, t
     ("name", "value", "sentence"),
     [
         ("decks", [[1] * 12, list(range(1, 13))], "a deck is not a permutation"),
-        ("start", 2, "start must be a seat"),
+        ("start", 2, "start must be 0..1, not 2"),
         ("moves", [], "the number of turns is impossible"),
-        ("moves", [[0, [0], 31, [0], [0, 0], [0, 0]]], "actions must be 0..30"),
-        ("points", [1, 2, 3], "points needs one entry for each seat"),
+        ("moves", [[0, [0], 31, [0], [0, 0], [0, 0]]], "moves.0.2 must be 0..30, not 31"),
+        ("points", [1, 2, 3], "points must be a list of 2, not [1, 2, 3]"),
     ],
 )
 def test_malformed_game_names_its_line(name: str, value, sentence: str, games: list[dict], tmp_path: Path, capsys):

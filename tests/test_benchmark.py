@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import jax
@@ -11,14 +10,18 @@ import pytest
 
 from envs.errors import UserError
 from jaxrl import config as configs
-from jaxrl.benchmark import breakdown, command, environment, hardware, jobs, table, timing, training, worker
-from jaxrl.benchmark.timing import Contestant, Result
-from jaxrl.peers import published
+from jaxrl.measure import hardware, play, timing
+from jaxrl.measure.tables import count, table
+from jaxrl.measure.timing import Contestant, Speed
+from jaxrl.measure.training import comparable
+from scripts.benchmark import __main__ as command
+from scripts.benchmark import breakdown, compiled, jaxprs, jobs, report, tables, training, worker
+from scripts.benchmark.peers import published
 from tests import games
 
 
-def result(name: str, rate: float, cpu_rate: float = 1.0, view: str = "") -> Result:
-    return Result(name, rate, rate, rate, cpu_rate, 1.0, 2.0, {"view": view})
+def result(name: str, rate: float, cpu_rate: float = 1.0, view: str = "") -> Speed:
+    return Speed(name, rate, rate, rate, cpu_rate, 1.0, 2.0, {"view": view})
 
 
 # ---- timing -------------------------------------------------------------------------------------------------------
@@ -34,14 +37,8 @@ def test_contestants_take_turns_after_their_warm_up():
 
 def test_speed_meters_do_not_divide_by_zero():
     assert timing.safe_ratio(1.0, 0.0) == 0.0
-    assert timing.percentile([], 50) == 0.0
     clock, cpu = timing.runner(lambda: None)(1)
     assert clock > 0 and cpu > 0
-
-
-def test_percentiles_interpolate():
-    assert timing.percentile([3.0, 1.0, 2.0], 50) == 2.0
-    assert timing.percentile([0.0, 10.0], 95) == pytest.approx(9.5)
 
 
 # ---- the game -----------------------------------------------------------------------------------------------------
@@ -49,9 +46,9 @@ def test_percentiles_interpolate():
 
 @pytest.mark.parametrize("view", ["lean", "observed", "features"])
 def test_random_play_goes_on_through_many_games(view):
-    play, states, lengths = environment.playing(games.TicTacToe(), batch=8, steps=40, view=view)
+    program, states, lengths = play.playing(games.TicTacToe(), batch=8, steps=40, view=view)
     assert lengths.shape == (8,) and jnp.all((lengths >= 5) & (lengths <= 9))
-    after, total, buffer = play(states, 1)
+    after, total, buffer = program(states, 1)
     assert after.observation is None and after.board.shape == (8, 9)
     assert jnp.any(total != 0) and jnp.any(after.board != states.board)
     leaves = jax.tree.leaves(buffer)
@@ -60,55 +57,55 @@ def test_random_play_goes_on_through_many_games(view):
 
 def test_reset_cost():
     """jumanji 297: what the reset costs is measured by leaving it out."""
-    play, states, _ = environment.playing(games.TicTacToe(), batch=8, steps=9, view="endless")
-    after, _, buffer = play(states, 1)
+    program, states, _ = play.playing(games.TicTacToe(), batch=8, steps=9, view="endless")
+    after, _, buffer = program(states, 1)
     assert after.terminated.all() and buffer is None
     pair = [result("a", 80.0, view="lean"), result("b", 100.0, view="endless")]
     assert breakdown.reset_share(pair) == pytest.approx(0.2)
 
 
 def test_seeds_of_random_play_matter():
-    play, states, _ = environment.playing(games.TicTacToe(), batch=8, steps=5, view="lean")
-    one, same, other = (play(states, seed)[0].board for seed in (1, 1, 2))
+    program, states, _ = play.playing(games.TicTacToe(), batch=8, steps=5, view="lean")
+    one, same, other = (program(states, seed)[0].board for seed in (1, 1, 2))
     assert jnp.array_equal(one, same) and not jnp.array_equal(one, other)
 
 
 def test_steps_become_games_per_second():
-    team = jobs.bots({"env": "tests.games:TicTacToe", "options": {}, "batch": 16, "devices": 1})
+    team = jobs.bots("tests.games:TicTacToe", {}, batch=16, devices=1)
     random, lowest = team.contestants
     assert random.name == "random" and 5.0 < random.info["decisions_per_game"] < 9.0
     assert lowest.info["decisions_per_game"] == 7.0  # 0, 2, 4, 6: the first seat's fourth move completes a line
     lowest.block()
     results = [result("lowest", 70.0, 140.0)._replace(info=lowest.info)]
-    header, _, row = table.rates("bots", results).splitlines()
+    header, _, row = tables.rates("bots", results).splitlines()
     assert "games/s" in header and row.split()[-3:] == ["10", "20", "7.00"]
-    assert "games/s" not in table.rates("bots", [result("of unknown length", 70.0)])
+    assert "games/s" not in tables.rates("bots", [result("of unknown length", 70.0)])
     figures = [published.Published("somebody", 5.0)]
     [found] = breakdown.against_published(results, figures)
     assert (found["ratio"], found["by_cpu_time"]) == pytest.approx((2.0, 4.0))
-    assert table.published([found]).split()[-2:] == ["2.0", "4.0"]
+    assert tables.published([found]).split()[-2:] == ["2.0", "4.0"]
     assert breakdown.against_published([result("of unknown length", 70.0)], figures) == []
 
 
 def test_simultaneous_games_can_be_measured():
-    found = environment.contestant(games.RockPaperScissors(), batch=4, view="features", steps=3)
+    found = play.contestant(games.RockPaperScissors(), batch=4, view="features", steps=3)
     found.block()
     assert found.units == 12
 
 
 def test_long_buffers_are_cut_short():
     env = games.TicTacToe()
-    assert environment.view_bytes(env, "lean") == 0
-    assert environment.view_bytes(env, "observed") == 18 + 9
-    assert environment.view_bytes(env, "features") == 4 * 18 + 9
-    found = environment.contestant(env, batch=2**18, view="features", steps=128)
-    assert found.info["steps"] == environment.BUFFER_BYTES // (2**18 * 81)
+    assert play.view_bytes(env, "lean") == 0
+    assert play.view_bytes(env, "observed") == 18 + 9
+    assert play.view_bytes(env, "features") == 4 * 18 + 9
+    found = play.contestant(env, batch=2**18, view="features", steps=128)
+    assert found.info["steps"] == play.BUFFER_BYTES // (2**18 * 81)
 
 
 def test_program_size_counts_inner_programs():
     inner = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (c + 1, None), x, None, length=3)[0])(1)
-    assert environment.count_equations(inner.jaxpr) == 2  # the scan and its addition
-    assert environment.program_size(games.TicTacToe()) > 20
+    assert jaxprs.count_equations(inner.jaxpr) == 2  # the scan and its addition
+    assert jaxprs.program_size(games.TicTacToe()) > 20
 
 
 # ---- training -----------------------------------------------------------------------------------------------------
@@ -119,7 +116,7 @@ def test_flops_of_products_and_loops():
         return jax.lax.scan(lambda c, _: (c @ y, None), x, None, length=3)[0]
 
     jaxpr = jax.make_jaxpr(function)(jnp.ones((2, 5)), jnp.ones((5, 5)))
-    assert training.count_flops(jaxpr.jaxpr) == 3 * 2 * 2 * 5 * 5
+    assert jaxprs.count_flops(jaxpr.jaxpr) == 3 * 2 * 2 * 5 * 5
 
 
 SMALL = ["env.id=tests.games:TicTacToe", "network.hidden=[8,16]", "train.num_envs=8", "train.num_steps=4"]
@@ -139,14 +136,14 @@ def test_training_parts_run_and_are_counted():
 
 
 def test_early_stops_are_off_while_measuring():
-    config = training.comparable(configs.load(None, [*SMALLER, "run.seeds=3"]))
+    config = comparable(configs.load(None, [*SMALLER, "run.seeds=3"]))
     assert config.ppo.target_kl == 0.0 and config.run.seeds == 1
 
 
 def test_breakdown():
     results = [result("whole", 100.0), result("playing", 400.0), result("game", 1000.0), result("matrix 1", 2e6)]
     facts = {"num_envs": 5, "num_steps": 2, "flops_per_step": 1e4, "memory": {}}
-    report = breakdown.of_training(worker.Answer(results, facts))
+    report = breakdown.of_training(worker.Measurement(results, facts))
     assert report["share"] == pytest.approx({"environment": 0.1, "inference": 0.15, "update": 0.75})
     assert report["seconds_per_update"]["update"] == pytest.approx(0.075)
     assert report["flops_share"] == pytest.approx(0.5)
@@ -158,12 +155,20 @@ def test_ratios_take_our_fastest():
     assert breakdown.ratios([], []) == []
 
 
+def test_the_peer_and_ours_have_equal_settings():
+    config = configs.from_dict(compiled._cartpole(1))
+    given = compiled.CARTPOLE
+    assert (config.train.num_envs, config.train.num_steps) == (given["num_envs"], given["num_steps"])
+    assert (config.ppo.epochs, config.ppo.minibatches) == (given["epochs"], given["minibatches"])
+    assert list(config.network.hidden) == given["hidden"] and config.train.updates_per_call == given["updates"]
+
+
 # ---- processes ----------------------------------------------------------------------------------------------------
 
 
 def test_workers_of_two_processes_take_turns():
     job = {"env": "tests.games:TicTacToe", "options": {}, "entries": [[4, "lean"]], "devices": 2}
-    both = [worker.Question("environment", job, devices=2), worker.Question("environment", {**job, "devices": 1})]
+    both = [worker.Task("environment", job, devices=2), worker.Task("environment", {**job, "devices": 1})]
     two, one = worker.ask(both, rounds=1, seconds=0.01)
     assert two.facts["hardware"]["devices"] == 2 and one.facts["hardware"]["devices"] == 1
     assert two.results[0].rate > 0 and two.results[0].info["batch"] == 4
@@ -173,12 +178,12 @@ def test_workers_of_two_processes_take_turns():
 
 def test_a_dead_worker_is_reported_with_its_last_words():
     with pytest.raises(worker.JobFailed, match="no_such_game"):
-        worker.ask([worker.Question("environment", {"env": "no_such_game", "options": {}})])
+        worker.ask([worker.Task("bots", {"env": "no_such_game", "options": {}, "batch": 1, "devices": 1})])
 
 
 def test_workers_get_flags_of_their_own(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion --xla_dump_to=/x")
-    flags = worker._environment(worker.Question("peer_games", {}, devices=3, our_flags=False))["XLA_FLAGS"]
+    flags = worker._environment(worker.Task("peer_games", {}, devices=3, our_flags=False))["XLA_FLAGS"]
     assert flags.split() == ["--xla_dump_to=/x", "--xla_force_host_platform_device_count=3"]
 
 
@@ -190,63 +195,70 @@ def test_the_game_decides_about_fusion():
 # ---- the command --------------------------------------------------------------------------------------------------
 
 
-def arguments(*given: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return parser.parse_args(given)
+def run(*given: str) -> int:
+    return command.run(command.arguments().parse_intermixed_args(given))
+
+
+def parts(only: list[str] | None, peers: bool) -> list[str]:
+    """Names of what is measured, the repetition on one core left out."""
+    config = configs.load(None, ["env.id=tests.games:TicTacToe", "run.devices=2"])
+    plan = compiled.plan(config, report.Effort(1, 0.1, (8,)), only, peers)
+    return [part.name for part in plan if not part.name.endswith("_core")]
 
 
 def test_parts():
-    assert command.wanted_parts(None, peer=False) == ["environment", "bots", "training", "compile"]
-    assert command.wanted_parts(None, peer=True) == list(command.PARTS)
-    assert command.wanted_parts(["compile", "training"], peer=True) == ["training", "compile"]
+    assert parts(None, peers=False) == ["environment", "bots", "training", "compile"]
+    assert parts(None, peers=True) == ["environment", "bots", "training", "compile", "ppo", "sb3"]
+    assert parts(["compile", "training"], peers=True) == ["training", "compile"]
+    with pytest.raises(UserError, match="compiled games have the parts environment, bots"):
+        parts(["bridge"], peers=False)
 
 
 def test_a_folder_that_is_missing_is_said_before_anything_runs(tmp_path):
     with pytest.raises(UserError, match="no folder"):
-        command.main(arguments("--json", str(tmp_path / "none" / "report.json")))
+        run("--json", str(tmp_path / "none" / "report.json"))
 
 
 def test_an_unknown_game_is_said_before_anything_runs():
     with pytest.raises(UserError, match="skull_king"):
-        command.main(arguments("--env", "skul_king"))
+        run("--env", "skul_king")
 
 
 def test_the_command_writes_a_table_and_json(tmp_path, capsys, monkeypatch):
-    def ask(questions, *, rounds=1, seconds=0.1):
+    def ask(tasks, *, rounds=1, seconds=0.1):
         facts = {"jaxpr_equations": 7, "memory": hardware.memory()}
         return [
-            worker.Answer(
-                [result(f"{question.kind} {view}", 1e6, 1e6, view) for _, view in question.job["entries"]], facts
+            worker.Measurement(
+                [result(f"{task.kind} {view}", 1e6, 1e6, view) for _, view in task.job["entries"]], facts
             )
-            for question in questions
+            for task in tasks
         ]
 
-    monkeypatch.setattr(command, "ask", ask)
+    monkeypatch.setattr(compiled, "ask", ask)
     target = tmp_path / "report.json"
-    given = arguments("--env", "tests.games:TicTacToe", "--only", "environment", "--quick", "--json", str(target))
-    assert command.main(given) == 0
+    given = ["--env", "tests.games:TicTacToe", "--only", "environment", "--quick", "--json", str(target)]
+    assert run(*given) == 0
     printed = capsys.readouterr().out
     assert "environment lean" in printed and "7 equations" in printed and "cores" in printed
-    report = json.loads(target.read_text())
-    assert report["hardware"]["cpu"] and report["config"]["env"]["id"] == "tests.games:TicTacToe"
-    assert report["parts"] and not report["failures"]
+    written = json.loads(target.read_text())
+    assert written["hardware"]["cpu"] and written["config"]["env"]["id"] == "tests.games:TicTacToe"
+    assert written["parts"] and not written["failures"]
 
 
 def test_a_part_that_fails_does_not_take_the_others_with_it(capsys, monkeypatch):
-    def ask(questions, *, rounds=1, seconds=0.1):
+    def ask(tasks, *, rounds=1, seconds=0.1):
         raise worker.JobFailed("Check failed: something in XLA")
 
-    monkeypatch.setattr(command, "ask", ask)
-    given = arguments("--env", "tests.games:TicTacToe", "--only", "environment", "--only", "compile", "--quick")
-    assert command.main(given) == 1
+    monkeypatch.setattr(compiled, "ask", ask)
+    given = ["--env", "tests.games:TicTacToe", "--only", "environment", "--only", "compile", "--quick"]
+    assert run(*given) == 1
     assert capsys.readouterr().out.count("Check failed: something in XLA") >= 2
 
 
 def test_tables():
-    text = table.table(["name", "x"], [["a", "1"], ["long name", "22"]])
+    text = table(["name", "x"], [["a", "1"], ["long name", "22"]])
     assert text.splitlines() == ["name        x", "---------  --", "a           1", "long name  22"]
-    assert [table.count(value) for value in (12.3e6, 4.5e3, 7.0)] == ["12.3 M", "4.5 k", "7"]
+    assert [count(value) for value in (12.3e6, 4.5e3, 7.0)] == ["12.3 M", "4.5 k", "7"]
 
 
 def test_hardware_is_named():

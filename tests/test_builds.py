@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE_TESTS = (
     *("test_battle_golden.py", "test_battle_script.py", "test_battle_engine.py", "test_battle_caches.py"),
-    *("test_host_bridge.py", "test_host_begin.py", "test_sumtree.py"),
+    *("test_host_bridge.py", "test_host_begin.py", "test_host_simultaneous.py", "test_sumtree.py"),
     *("test_forge_wire.py", "test_forge_threads.py", "test_forge_json.py", "test_forge_fuzz.py"),
     *("test_forge_replay.py", "test_forge_encoder.py", "test_forge_engine.py"),
 )
@@ -62,6 +62,7 @@ def test_bounds_checked_build(tmp_path):
     where = [sys.executable, "-c", "import envs.battle.engine as engine; print(engine.__file__)"]
     found = subprocess.run(where, cwd=library, capture_output=True, text=True, check=True).stdout
     assert found.startswith(str(library)), "the tests must run the checked build"
+    assert not list(library.rglob("engine_play*")), "what only benchmarks need is built in place, not for the package"
     assert " passed" in run_tests(library)
 
 

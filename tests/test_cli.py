@@ -125,13 +125,13 @@ def test_the_exit_code_of_a_command_is_passed_on(monkeypatch):
 def test_overview_version_and_help(capsys):
     assert cli.main(["--help"]) == 0
     overview = capsys.readouterr().out
-    assert all(name in overview for name in cli.COMMANDS)
+    assert all(name in overview for name in cli.commands())
     assert cli.main(["--version"]) == 0
     assert jaxrl.__version__ in capsys.readouterr().out
     assert cli.main([]) == 2
 
 
-@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name != "verify"])
+@pytest.mark.parametrize("name", cli.commands())
 def test_every_command_has_help(capsys, name):
     assert cli.main([name, "--help"]) == 0
     assert f"jaxrl {name}" in capsys.readouterr().out
@@ -292,10 +292,10 @@ def test_exit_code_of_the_process(tmp_path):
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "scripts").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((ROOT / "scripts").glob("[a-z]*.py")), ids=lambda path: path.name)
 def test_scripts_are_thin(path):
     [name] = re.findall(r'main\(\["(\w+)", \*sys.argv\[1:\]\]\)', path.read_text())
-    assert name in cli.COMMANDS and path.stem in (name, f"{name}_runs")
+    assert name in cli.commands() and path.stem in (name, f"{name}_runs")
 
 
 def test_a_script_runs(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.commands import diagnose
+from jaxrl.measure import diagnosis
 
 SETTINGS = [
     "env.id=tests.games:TicTacToe",
@@ -31,7 +32,7 @@ def arguments(*given: str) -> argparse.Namespace:
 
 @pytest.fixture(scope="module")
 def report():
-    return diagnose.diagnose(configs.load(None, [*SETTINGS, "run.cache_dir=''"]), seconds=0.05)
+    return diagnosis.diagnose(configs.load(None, [*SETTINGS, "run.cache_dir=''"]), seconds=0.05)
 
 
 def test_report_is_complete_and_json(report):
@@ -48,10 +49,10 @@ def test_report_is_complete_and_json(report):
 
 
 def test_cache_state_counts_programs(tmp_path):
-    assert diagnose.cache_state(str(tmp_path / "none"))["programs"] == 0
+    assert diagnosis.cache_state(str(tmp_path / "none"))["programs"] == 0
     (tmp_path / "jit_f-0123-cache").write_bytes(b"x" * 2**20)
     (tmp_path / "jit_f-0123-atime").write_bytes(b"x")
-    assert diagnose.cache_state(str(tmp_path)) == {"directory": str(tmp_path), "programs": 1, "mib": 1.0}
+    assert diagnosis.cache_state(str(tmp_path)) == {"directory": str(tmp_path), "programs": 1, "mib": 1.0}
 
 
 def test_comparison_shows_what_got_better_and_what_differs(report):
@@ -106,7 +107,7 @@ def test_an_override_may_stand_where_a_run_could():
 def host_report():
     settings = ["env.id=battle", "network.hidden=[8]", "train.num_envs=4", "train.num_steps=4", "ppo.minibatches=1"]
     settings += ["ppo.epochs=1", "train.updates_per_call=1", "run.devices=1"]
-    return diagnose.diagnose(configs.load(None, [*settings, "run.cache_dir=''"]), seconds=0.05)
+    return diagnosis.diagnose(configs.load(None, [*settings, "run.cache_dir=''"]), seconds=0.05)
 
 
 def test_report_of_a_game_on_the_host(host_report):

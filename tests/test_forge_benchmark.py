@@ -1,4 +1,4 @@
-"""`jaxrl benchmark forge`: games and their CPU, parsing, replayed decisions, and the sweep over JVM profiles."""
+"""The benchmark of Forge: games and their CPU, parsing, replayed decisions, and the sweep over JVM profiles."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from envs.errors import UserError
-from envs.forge import measure
 from envs.forge.settings import Deployment
-from jaxrl import cli
-from jaxrl.benchmark import forge_command
+from scripts.benchmark import __main__ as command
+from scripts.benchmark import daemons, forge
 from tests.forge_conversations import GOLDEN, made_up
 from tests.forge_fake import DECISIONS, fake_home, fake_java
 
 PORT = 17580
 WORK = {"*": {"work": {"UseSerialGC": 3_000_000, "UseParallelGC": 200_000, "UseG1GC": 6_000_000}}}
-SMALL = forge_command.Effort(warm_up=1, rounds=2, games=2, seconds=0.2)
+SMALL = forge.ForgeEffort(warm_up=1, rounds=2, games=2, seconds=0.2)
 
 
 @pytest.fixture
@@ -25,8 +24,8 @@ def keys(tmp_path, monkeypatch):
     """Overrides for a Forge that is none, whose parallel profile is the cheapest by far; little is measured."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("FORGE_HOME", raising=False)
-    monkeypatch.setattr(forge_command, "QUICK", SMALL)
-    monkeypatch.setattr(measure, "HEAPS", (300, 400))
+    monkeypatch.setattr(forge, "QUICK", SMALL)
+    monkeypatch.setattr(daemons, "HEAPS", (300, 400))
     home, java = fake_home(tmp_path), fake_java(tmp_path, WORK)
     return [f"forge.home={home}", f"forge.java={java}", f"forge.port={PORT}", "forge.heap_mb=400", "--quick"]
 
@@ -45,7 +44,7 @@ def recordings(tmp_path) -> str:
 
 
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
-    code = cli.main(["benchmark", "forge", *arguments])
+    code = command.main(["forge", *arguments])
     said = capsys.readouterr()
     return code, said.out, said.err
 
@@ -56,14 +55,14 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
 def test_games_and_their_cpu(keys):
     settings = dict(key.removeprefix("forge.").split("=") for key in keys[:2])
     deployment = Deployment(**settings, port=PORT, profile="serial", daemons=1)
-    with measure.Bench(deployment, ("aggro", "xcosts")) as bench:
+    with daemons.Bench(deployment, ("aggro", "xcosts")) as bench:
         ai, ours = bench.against_itself(3), bench.random_play(3)
         assert (ai.games, ai.decisions, ours.games, ours.decisions) == (3, 0, 3, 3 * DECISIONS)
         for block in (ai, ours):
             assert 10 < block.ms_per_game < 2000 and block.clock_seconds > 0
         assert ours.own_seconds > 0 and bench.memory_mib() > 1
-        rounds = list(measure.compared(bench, warm_up=1, rounds=2, games=2))
-    found = measure.summary(rounds)
+        rounds = list(daemons.compared(bench, warm_up=1, rounds=2, games=2))
+    found = daemons.summary(rounds)
     assert found["games"] == 4 and found["decisions_per_game"] == DECISIONS
     assert 0 < found["outside_the_jvm"] < 1 and found["games_per_clock_second"] > 0
     jvm = sum(each[1].jvm_seconds for each in rounds)
@@ -73,10 +72,10 @@ def test_games_and_their_cpu(keys):
     assert bench.fleet.closing.is_set()
 
 
-@pytest.mark.parametrize("daemons", [1, 16])
-def test_decisions_from_end_to_end(daemons):
-    found = measure.decisions([GOLDEN / "both_seats.forge.gz"], 0.5, daemons)
-    assert found["daemons"] == daemons and 50 < found["decisions_per_second"] < 3 * found["questions_per_second"]
+@pytest.mark.parametrize("number", [1, 16])
+def test_decisions_from_end_to_end(number):
+    found = daemons.decisions([GOLDEN / "both_seats.forge.gz"], 0.5, number)
+    assert found["daemons"] == number and 50 < found["decisions_per_second"] < 3 * found["questions_per_second"]
     assert found["questions_per_second"] < 3 * found["decisions_per_second"]
     assert 3e3 < found["mb_per_second"] * 1e6 / found["decisions_per_second"] < 2e4  # bytes of a decision
     assert found["own_us"] > 0
@@ -88,14 +87,14 @@ def test_the_best_profile_has_the_smaller_heap_if_that_is_as_good():
         {"profile": "serial", "heap_mb": 512, "ms_per_game": 101.0},
         {"profile": "parallel", "heap_mb": 256, "ms_per_game": 103.0},
     ]
-    assert forge_command.best_of(found) == {"profile": "serial", "heap_mb": 512}
+    assert forge.best_of(found) == {"profile": "serial", "heap_mb": 512}
 
 
 def test_only_heaps_that_fit_are_tried(monkeypatch):
-    monkeypatch.setattr(measure, "available_mb", lambda: 100_000)
-    assert measure.heaps_that_fit(Deployment(heap_mb=700)) == (512, 700, 1024)
-    monkeypatch.setattr(measure, "available_mb", lambda: 4000)
-    assert measure.heaps_that_fit(Deployment(heap_mb=700)) == (700,)
+    monkeypatch.setattr(daemons, "available_mb", lambda: 100_000)
+    assert daemons.heaps_that_fit(Deployment(heap_mb=700)) == (512, 700, 1024)
+    monkeypatch.setattr(daemons, "available_mb", lambda: 4000)
+    assert daemons.heaps_that_fit(Deployment(heap_mb=700)) == (700,)
 
 
 # ---- the command --------------------------------------------------------------------------------------------------
@@ -135,7 +134,7 @@ def test_the_short_cuts_are_compared_on_the_same_games(keys, capsys, tmp_path):
     code, out, _ = run(capsys, *keys, "--only", "short_cuts", "--json", str(report))
     assert code == 0 and "round 2 of 2" in out and out.count("without short cuts") == 2
     found = json.loads(report.read_text())["parts"]["short_cuts"]
-    assert [each["deck"] for each in found] == list(measure.DECKS)
+    assert [each["deck"] for each in found] == list(daemons.DECKS)
     for each in found:
         assert each["decisions_per_game"] == DECISIONS and all(len(times) == 2 for times in each["times"].values())
         assert all(each[kind] > 1 for kind in ("ai", "random", "ai_stock", "random_stock"))
@@ -143,7 +142,9 @@ def test_the_short_cuts_are_compared_on_the_same_games(keys, capsys, tmp_path):
 
 def test_the_sweep_writes_the_best_profile_into_the_configuration(keys, capsys, tmp_path):
     file = tmp_path / "mine.yaml"
-    file.write_text("# mine\nforge:\n  profile: g1  # to be found out\n  decision_timeout: 60\ntrain: {keep: 2}\n")
+    file.write_text(
+        "# mine\nenv: {id: forge}\nforge:\n  profile: g1  # to be found out\n  decision_timeout: 60\ntrain: {keep: 2}\n"
+    )
     code, out, _ = run(capsys, *keys, "--sweep", "--config", str(file))
     assert code == 0 and "parallel, 300 MiB" in out and "round 2 of 2" in out
     rows = [line.split(",")[0] for line in out.splitlines() if " MiB  " in line]
@@ -154,7 +155,7 @@ def test_the_sweep_writes_the_best_profile_into_the_configuration(keys, capsys, 
 
 
 def test_the_sweep_prints_the_lines_without_a_configuration(keys, capsys, monkeypatch):
-    monkeypatch.setattr(measure, "HEAPS", ())
+    monkeypatch.setattr(daemons, "HEAPS", ())
     code, out, _ = run(capsys, *keys, "--sweep")
     assert code == 0 and "forge:\n  profile: parallel\n  heap_mb: 400\n" in out
 
@@ -165,16 +166,16 @@ def test_mistakes(keys, capsys, recordings):
     assert code == 2 and "daemons elsewhere" in err
     code, _, err = run(capsys, "--json", "/nowhere/at/all/report.json")
     assert code == 2 and "there is no folder" in err
-    assert cli.main(["benchmark", "--sweep"]) == 2 and "jaxrl benchmark forge --sweep" in capsys.readouterr().err
-    assert cli.main(["benchmark", "--env", "forge"]) == 2 and "`jaxrl benchmark forge`" in capsys.readouterr().err
-    assert cli.main(["benchmark", "frge"]) == 2 and "unknown game 'frge'" in capsys.readouterr().err
-    assert cli.main(["benchmark", "battle"]) == 2 and "no 'measure' module" in capsys.readouterr().err
+    assert command.main(["--sweep"]) == 2 and "python -m scripts.benchmark forge --sweep" in capsys.readouterr().err
+    assert command.main(["--env", "forge"]) == 2 and "`python -m scripts.benchmark forge`" in capsys.readouterr().err
+    assert command.main(["frge"]) == 2 and "unknown game 'frge'" in capsys.readouterr().err
+    assert command.main(["battle"]) == 2 and "measured like other games" in capsys.readouterr().err
 
 
 def test_no_recordings(monkeypatch, tmp_path):
-    monkeypatch.setattr(measure, "GOLDEN", tmp_path / "none")
+    monkeypatch.setattr(daemons, "GOLDEN", tmp_path / "none")
     with pytest.raises(UserError, match="--recordings"):
-        measure.recordings([])
+        daemons.recordings([])
 
 
 # ---- the file -----------------------------------------------------------------------------------------------------
@@ -203,17 +204,17 @@ def test_no_recordings(monkeypatch, tmp_path):
     ],
 )
 def test_a_file_keeps_all_but_the_keys_that_are_set(before, after):
-    assert forge_command.edited(before, "forge", {"profile": "g1", "heap_mb": 512}) == after
+    assert forge.edited(before, "forge", {"profile": "g1", "heap_mb": 512}) == after
 
 
 def test_a_file_that_cannot_be_edited_is_left_alone(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("forge: {profile: serial}\n")
-    assert "put it in yourself" in forge_command.keep(str(file), {"profile": "g1"})
+    assert "put it in yourself" in forge.keep(str(file), {"profile": "g1"})
     assert file.read_text() == "forge: {profile: serial}\n"
-    assert "put it into your configuration" in forge_command.keep("skull_king", {"profile": "g1"})
+    assert "put it into your configuration" in forge.keep("skull_king", {"profile": "g1"})
 
 
 def test_shipped_configurations_can_be_edited():
     for path in (Path(__file__).resolve().parent.parent / "configs").glob("*.yaml"):
-        assert forge_command.edited(path.read_text(), "forge", {"profile": "g1"}) is not None
+        assert forge.edited(path.read_text(), "forge", {"profile": "g1"}) is not None

@@ -12,7 +12,7 @@ import pytest
 from envs.forge import engine, recording, vocabulary
 from envs.forge import layout as at
 from envs.forge.engine import Decision
-from envs.host.games import Forge
+from envs.host.games import ForgeEnv
 from tests.forge_conversations import GOLDEN
 from tests.forge_decisions import KINDS, Maker
 from tests.referee.forge import Referee, overview
@@ -369,7 +369,7 @@ def test_anything_that_is_json_is_read_without_harm():
 
 
 def test_the_view_of_networks():
-    env = Forge()
+    env = ForgeEnv()
     view = jax.jit(env.candidates)(Decision(encoded(SMALL)).observe())
     assert view.entity_ids[at.HAND_ROW + 1] == vocabulary.name_id("Elf") and view.option_entity[2] == at.HAND_ROW + 1
     assert view.option_entity[0] == -1 and view.entity_mask.sum() == 2 + 1 + 2 + 2 + 1

@@ -18,7 +18,7 @@ from envs.forge.game import ForgeGame
 from envs.forge.jvm import LocalDaemon
 from envs.host.bridge import HostPool
 from envs.host.core import RANDOM, make_buffers
-from envs.host.games import Forge
+from envs.host.games import ForgeEnv
 from tests.forge_testing import row_of, running_daemon
 from tests.test_forge_encoder import compare
 
@@ -123,7 +123,7 @@ def test_forges_ai_plays(running_daemon, bot):
 
 def test_the_contract(running_daemon):
     """What of the conformance suite is cheap enough: every state is one to be played again."""
-    env = Forge(decks=("aggro", "aggro"), max_decisions=12)
+    env = ForgeEnv(decks=("aggro", "aggro"), max_decisions=12)
     env.game.deploy(running_daemon)
     names = (
         *("attributes", "shapes_and_dtypes", "random_play_terminates", "seat_to_move", "legal_action_exists"),

@@ -17,7 +17,7 @@ from envs.forge import recording, supervisor
 from envs.forge.daemon import FleetError
 from envs.forge.fleet import Fleet
 from envs.forge.replay import ReplayServer
-from envs.forge.replay_faults import Fault
+from envs.forge.replay_faults import ReplayFault
 from envs.forge.settings import Deployment
 from envs.host.core import EngineError
 from tests.forge_conversations import GOLDEN, serving
@@ -80,7 +80,7 @@ def test_the_games_that_are_compared(clean, tapes):
 def at_times(kind, **more):
     """A fault of that kind in several games: in some of the first ones, and in games that come later."""
     places = zip((2, 5, 11, 15, 19, 24), (4, 12, 3, 7, 1, 9), strict=True)
-    return [Fault(kind, game=game, decision=decision, **more) for game, decision in places]
+    return [ReplayFault(kind, game=game, decision=decision, **more) for game, decision in places]
 
 
 REASONS = {
@@ -103,7 +103,7 @@ def test_daemons_that_keep_going_wrong(clean, tapes, kind):
 
 def test_a_game_that_is_another_one_when_it_is_played_again(clean, tapes):
     """Once: it is tried again. That cannot be told from a JVM in which something is broken."""
-    faults = [Fault("close", game=1, decision=12), Fault("other", game=2, decision=2)]
+    faults = [ReplayFault("close", game=1, decision=12), ReplayFault("other", game=2, decision=2)]
     with serving(tapes, daemons=2, faults=faults) as server, fleet_of(addresses(server)) as fleet:
         found = play(fleet, games=1)
     assert found.rows[0] == clean.rows[0]
@@ -131,7 +131,7 @@ def test_slow_daemons(clean, tapes):
 @pytest.mark.parametrize("kind", ["hang", "vanish"])
 def test_daemons_that_never_come_back(clean, tapes, kind):
     """The others play all the games, evicting each other."""
-    faults = [Fault(kind, game=3, decision=5), Fault(kind, game=6, decision=9)]
+    faults = [ReplayFault(kind, game=3, decision=5), ReplayFault(kind, game=6, decision=9)]
     with serving(tapes, daemons=GAMES, faults=faults) as server:
         with fleet_of(addresses(server), decision_timeout=0.5) as fleet:
             found = play(fleet, steps=60)
@@ -142,7 +142,7 @@ def test_daemons_that_never_come_back(clean, tapes, kind):
 
 
 def test_daemons_that_come_back(clean, tapes):
-    faults = [Fault("vanish", game=number, decision=10, seconds=0.3) for number in (2, 5, 9)]
+    faults = [ReplayFault("vanish", game=number, decision=10, seconds=0.3) for number in (2, 5, 9)]
     with serving(tapes, daemons=GAMES, faults=faults) as server, fleet_of(addresses(server)) as fleet:
         same(play(fleet), clean)
 
@@ -157,7 +157,7 @@ def test_few_daemons_for_many_games(clean, tapes):
 def test_kill_9(clean):
     """All daemons at once, several times, in the middle of their games; somebody starts them again."""
     stop = threading.Event()
-    server = ReplayServer([FILE], daemons=GAMES, port=17650, faults=[Fault("die", game=10, decision=15)])
+    server = ReplayServer([FILE], daemons=GAMES, port=17650, faults=[ReplayFault("die", game=10, decision=15)])
     deaths = 0
 
     def nurse():
@@ -166,7 +166,7 @@ def test_kill_9(clean):
             if server.process.poll() is not None:
                 deaths += 1
                 server.close()
-                faults = [Fault("die", game=GAMES + 1)] if deaths < 3 else []  # the first one that is no replay
+                faults = [ReplayFault("die", game=GAMES + 1)] if deaths < 3 else []  # the first one that is no replay
                 server = ReplayServer([FILE], daemons=GAMES, port=17650, faults=faults)
 
     thread = threading.Thread(target=nurse)
@@ -183,7 +183,7 @@ def test_kill_9(clean):
 
 def test_unknown_decision_types(tapes):
     """Forge decides those; the game goes on, is counted, and is the same again."""
-    with serving(tapes, daemons=GAMES, faults=[Fault("unknown", decision=3, times=0)]) as server:
+    with serving(tapes, daemons=GAMES, faults=[ReplayFault("unknown", decision=3, times=0)]) as server:
         with fleet_of(addresses(server)) as fleet:
             first = play(fleet)
         with fleet_of(addresses(server)) as fleet:
@@ -195,7 +195,7 @@ def test_unknown_decision_types(tapes):
 @pytest.mark.parametrize(("kind", "how"), [("timeout", 3), ("error", 4)])
 def test_games_that_the_daemon_gives_up(tapes, kind, how):
     """They are cut off, not decided; the next game begins."""
-    with serving(tapes, daemons=GAMES, faults=[Fault(kind, decision=8, times=0)]) as server:
+    with serving(tapes, daemons=GAMES, faults=[ReplayFault(kind, decision=8, times=0)]) as server:
         with fleet_of(addresses(server)) as fleet:
             found = play(fleet)
     assert found.ended > 2 * GAMES
@@ -208,14 +208,17 @@ def test_games_that_the_daemon_gives_up(tapes, kind, how):
 @pytest.mark.parametrize(
     ("faults", "says"),
     [
-        ([Fault("close", decision=5, times=0)], "Forge failed 3 times at the same place of the game with seed"),
-        ([Fault("garbage", decision=5, times=0)], "it sent a line that is no message of its protocol"),
-        ([Fault("long", decision=5, times=0)], "a line of more than four million bytes"),
-        ([Fault("utf8", decision=5, times=0)], "a line that is not UTF-8"),
-        ([Fault("silent", decision=5, times=0)], r"it did not answer for 0.5 s"),
-        ([Fault("refuse", times=0)], "Forge's daemon does not begin the game .no deck of that name."),
+        ([ReplayFault("close", decision=5, times=0)], "Forge failed 3 times at the same place of the game with seed"),
+        ([ReplayFault("garbage", decision=5, times=0)], "it sent a line that is no message of its protocol"),
+        ([ReplayFault("long", decision=5, times=0)], "a line of more than four million bytes"),
+        ([ReplayFault("utf8", decision=5, times=0)], "a line that is not UTF-8"),
+        ([ReplayFault("silent", decision=5, times=0)], r"it did not answer for 0.5 s"),
+        ([ReplayFault("refuse", times=0)], "Forge's daemon does not begin the game .no deck of that name."),
         (
-            [Fault("close", game=1, decision=6), *(Fault("other", game=n, decision=2) for n in range(2, 9))],
+            [
+                ReplayFault("close", game=1, decision=6),
+                *(ReplayFault("other", game=n, decision=2) for n in range(2, 9)),
+            ],
             "was Forge, Java or a deck changed since it began",
         ),
     ],

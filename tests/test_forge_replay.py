@@ -13,7 +13,7 @@ from envs.errors import UserError
 from envs.forge import recording
 from envs.forge.recording import Writer
 from envs.forge.replay import ReplayServer
-from envs.forge.replay_faults import KINDS, LONG_LINE, Fault
+from envs.forge.replay_faults import KINDS, LONG_LINE, ReplayFault
 from tests.forge_conversations import GOLDEN, Client, made_up, serving
 
 NEWGAME = "NEWGAME a b -i -a -s 1"
@@ -182,7 +182,7 @@ def test_many_connections():
 
 def test_unknown_fault():
     with pytest.raises(UserError, match="did you mean 'close'"):
-        Fault("closed")
+        ReplayFault("closed")
 
 
 def play(client, newgame=NEWGAME):
@@ -204,7 +204,7 @@ ENDS = {  # how a game of ten decisions looks to the client when its third one i
 
 @pytest.mark.parametrize("kind", sorted(ENDS))
 def test_each_fault(kind):
-    fault = Fault(kind, game=2, decision=3, seconds=0.2 if kind == "slow" else 0.0)
+    fault = ReplayFault(kind, game=2, decision=3, seconds=0.2 if kind == "slow" else 0.0)
     games = [made_up(seed=1), made_up(seed=2, note="other")]
     with serving(games, faults=[fault]) as server:
         with Client(server.ports[0]) as client:
@@ -231,7 +231,7 @@ def test_every_fault_is_tested():
 
 def test_what_faulty_lines_look_like():
     def third(kind):
-        with serving([made_up()], faults=[Fault(kind, decision=3)]) as server, Client(server.ports[0]) as client:
+        with serving([made_up()], faults=[ReplayFault(kind, decision=3)]) as server, Client(server.ports[0]) as client:
             return play(client)[4]
 
     assert len(third("long")) > LONG_LINE
@@ -243,7 +243,7 @@ def test_what_faulty_lines_look_like():
 
 
 def test_a_daemon_that_comes_back():
-    with serving([made_up()], faults=[Fault("vanish", decision=2, seconds=0.3)]) as server:
+    with serving([made_up()], faults=[ReplayFault("vanish", decision=2, seconds=0.3)]) as server:
         with Client(server.ports[0]) as client:
             assert len(play(client)) == 3
         with pytest.raises(OSError):
@@ -254,7 +254,7 @@ def test_a_daemon_that_comes_back():
 
 
 def test_faults_at_a_rate():
-    with serving([made_up(decisions=20)], faults=[Fault("close", rate=0.02, times=0)]) as server:
+    with serving([made_up(decisions=20)], faults=[ReplayFault("close", rate=0.02, times=0)]) as server:
         ended = 0
         for _ in range(100):
             with Client(server.ports[0]) as client:
@@ -275,7 +275,7 @@ def test_a_server_in_a_process_of_its_own(file):
 
 
 def test_kill_9(file):
-    with ReplayServer([file.parent], faults=[Fault("die", game=2, decision=4)]) as server:
+    with ReplayServer([file.parent], faults=[ReplayFault("die", game=2, decision=4)]) as server:
         with Client(server.ports[0]) as client:
             assert play(client)[-1].startswith("GAME_RESULT")
             assert len(play(client)) == 5

@@ -8,7 +8,7 @@ from envs.errors import UserError
 from envs.forge import commands, recording, watch
 from envs.forge.find import DECKS
 from envs.forge.fleet import Fleet
-from envs.forge.replay_faults import Fault
+from envs.forge.replay_faults import ReplayFault
 from envs.forge.settings import Deployment
 from envs.forge.watch import Job
 from jaxrl.cli import main
@@ -74,7 +74,7 @@ def test_games_are_written_once_and_whole(recorded, tmp_path):
 def test_a_daemon_that_goes_wrong_costs_nothing(recorded, kind):
     wanted = watch.jobs(["aggro", "counterspells"], [], 4)
     _, clean, _ = recorded(wanted[:2])
-    _, games, played = recorded(wanted, faults=[Fault(kind, game=2)])
+    _, games, played = recorded(wanted, faults=[ReplayFault(kind, game=2)])
     assert played == 3  # one of two twice
     assert len(games) == 4 and all(game.complete for game in games.values())
     assert {name: games[name].lines for name in clean} == {name: game.lines for name, game in clean.items()}
@@ -83,9 +83,9 @@ def test_a_daemon_that_goes_wrong_costs_nothing(recorded, kind):
 def test_a_game_that_is_refused_or_always_fails_ends_it(recorded):
     wanted = watch.jobs(["aggro", "counterspells"], [], 3)
     with pytest.raises(UserError, match="Forge refuses a game: no deck of that name"):
-        recorded(wanted, faults=[Fault("refuse", times=0)])
+        recorded(wanted, faults=[ReplayFault("refuse", times=0)])
     with pytest.raises(UserError, match="a game failed 3 times"):
-        recorded(wanted, faults=[Fault("close", times=0)])
+        recorded(wanted, faults=[ReplayFault("close", times=0)])
 
 
 def test_the_command_line(tmp_path, capsys):

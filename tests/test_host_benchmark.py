@@ -15,13 +15,15 @@ from envs.host.engine import NoopEngine, PythonEngine
 from envs.host.env import HostEnv
 from envs.host.python_game import PythonGame
 from jaxrl import config as configs
-from jaxrl import peers
 from jaxrl.algorithms.dqn.sumtree import SumTree
-from jaxrl.benchmark import allocations, breakdown, command, host, host_command, host_training, replay, table, timing
-from jaxrl.benchmark.engine_play import EnginePlay, SingleGame
 from jaxrl.config.schema import Config, EnvConfig
-from jaxrl.peers.python_sum_tree import PythonSumTree
+from jaxrl.measure.bridge import BLOCK
+from jaxrl.measure.timing import Speed
+from jaxrl.measure.training import Training, buffer_bytes
 from jaxrl.training.sebulba.counters import NAMES
+from scripts.benchmark import allocations, breakdown, engines, host, peers, report, sum_trees, tables
+from scripts.benchmark.engine_play import EnginePlay, SingleGame
+from scripts.benchmark.peers.python_sum_tree import PythonSumTree
 
 
 class Countdown(PythonGame):
@@ -96,10 +98,10 @@ def test_decisions_games_and_rounds_are_counted():
 
 
 def test_games_can_be_shared_by_threads():
-    with host.Table(CountdownGame(), 5) as seats:
+    with engines.HostContestants(CountdownGame(), 5) as seats:
         found = seats.engine_alone(1, observe=True, threads=2)
         found.block()
-        assert found.units == 5 * (host.BLOCK // 5)
+        assert found.units == 5 * (BLOCK // 5)
         assert found.info["decisions_per_game"] == 5.0 and found.info["rounds_per_game"] == 3.0
 
 
@@ -134,7 +136,7 @@ def test_one_game_behind_plain_calls():
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_bridge_is_measured(threads):
-    with host.Table(CountdownGame(), 6) as seats:
+    with engines.HostContestants(CountdownGame(), 6) as seats:
         contestants = [
             seats.bridge(0, threads=threads),
             seats.bridge(1, threads=threads),
@@ -143,12 +145,11 @@ def test_the_bridge_is_measured(threads):
         for found in contestants:
             found.block()
             assert found.units >= 6 and found.info["threads"] == threads
-        assert seats.bridge(0, threads=threads, groups=2).info["groups"] == 2
 
 
 def test_choices_are_legal_and_uniform():
     mask = np.tile([True, False, True], (3000, 1))
-    chosen = host.legal_choice(np.random.default_rng(0), mask)
+    chosen = engines.legal_choice(np.random.default_rng(0), mask)
     assert chosen.dtype == np.int32 and set(chosen) == {0, 2} and 1400 < (chosen == 0).sum() < 1600
 
 
@@ -157,9 +158,9 @@ def test_playing_allocates_nothing(env, batch, decisions):
     """The bridge, and the battle by its random player and by its scripts, observations and masks included."""
     assert allocations.missing() is None
     job = {"env": env, "options": {}, "batch": batch, "decisions": decisions, "threads": 2}
-    report = allocations.measure(job)
-    assert len(report) == (3 if env else 2)
-    for name, found in report.items():
+    facts = allocations.measure(job)
+    assert len(facts) == (3 if env else 2)
+    for name, found in facts.items():
         assert found["decisions"] > 0.8 * decisions
         assert found["malloc_calls"] < 30 and found["bytes"] < 2000, (name, found)
         assert found["python_objects"] < 30 and found["rss_mib"] < 1.0, (name, found)
@@ -167,7 +168,7 @@ def test_playing_allocates_nothing(env, batch, decisions):
 
 def test_allocations_are_seen():
     """The counter counts: a block that allocates once per call is told from one that does not."""
-    source = "import numpy as np; from jaxrl.benchmark.allocations import while_running"
+    source = "import numpy as np; from scripts.benchmark.allocations import while_running"
     library = "import json; print(json.dumps(while_running(lambda: np.full(1000, 1, np.int32), 500)))"
     assert 500 <= allocations.counting(f"{source}; {library}")["malloc_calls"] < 530
 
@@ -181,7 +182,7 @@ def learning():
     overrides = ["train.num_envs=8", "train.num_steps=4", "ppo.minibatches=2", "run.devices=1"]
     overrides += ["network.hidden=[8]", "train.updates_per_call=1", "sebulba.actors=2", "sebulba.groups=2"]
     config = configs.load(None, [*overrides, "ppo.epochs=1", "env.id=battle"])
-    training = host_training.Training(config, HostEnv(CountdownGame()), profile=True)
+    training = Training(config, HostEnv(CountdownGame()), profile=True)
     for _ in range(3):
         training.block()
     yield training
@@ -189,13 +190,13 @@ def learning():
 
 
 def test_training_counts_where_its_time_goes(learning):
-    found, facts = learning.contestant("training"), learning.facts
+    found, facts = learning.contestant("training"), learning.facts()
     assert found.units == 32.0
     assert {"action", "env_step", "backward"} <= set(facts["counters"]) <= set(NAMES)
     assert all(value > 0 for name, value in facts["counters"].items() if name != "opponent_turn")
     assert 0 < facts["figures"]["engine_busy"] <= 1 and facts["threads"]["actor"] == 2
     json.dumps(facts)
-    text = table.host_training([a_result(found.name, 1e5, **found.info)], facts)
+    text = tables.host_training([a_result(found.name, 1e5, **found.info)], facts)
     assert "engine busy" in text and "env step, ms per 1,000 steps" in text and "2 actor" in text
 
 
@@ -206,10 +207,10 @@ def test_buffers_are_counted_once(learning):
             self.rows = [memory[i : i + 10] for i in range(3)]
             self.again = {"whole": memory, "other": np.zeros(24)}
 
-    assert host_training.buffer_bytes(Program()) == 1000 + 24 * 8
+    assert buffer_bytes(Program()) == 1000 + 24 * 8
     storage = learning.program.storages
     least = sum(array.nbytes for each in storage for array in each.buffers.arrays().values())
-    assert least <= 2**20 * learning.facts["buffer_mib"] < 3 * least + 2**17
+    assert least <= 2**20 * learning.facts()["buffer_mib"] < 3 * least + 2**17
 
 
 # ---- peers --------------------------------------------------------------------------------------------------------
@@ -218,14 +219,14 @@ def test_buffers_are_counted_once(learning):
 def test_async_vector_env_steps_the_same_engine():
     if sentence := peers.missing("gymnasium_vector"):
         pytest.skip(sentence)
-    from jaxrl.peers.gymnasium_vector import SingleGameEnv
+    from scripts.benchmark.peers.gymnasium_vector import SingleGameEnv
 
-    env = SingleGameEnv(host.NoopGame, 3)
+    env = SingleGameEnv(engines.NoopGame, 3)
     seen, _ = env.reset(seed=1)
     assert env.observation_space["observation"].contains(seen["observation"]) and seen["mask"].all()
     ends = [env.step(0)[2] for _ in range(100)]
     assert ends == [False] * 99 + [True]
-    with host.Table(host.NoopGame(), 2) as seats:
+    with engines.HostContestants(engines.NoopGame(), 2) as seats:
         found = seats.peer()
         found.block()
         assert found.units == 100.0 and found.info["layer"] == "peer"
@@ -257,25 +258,25 @@ def test_the_python_sum_tree_does_the_same_as_ours():
 
 
 def test_replay_contestants_do_their_jobs():
-    team = replay.contestants(capacity=256, batch=32, games=8)
+    team = sum_trees.contestants(capacity=256, batch=32, games=8)
     for each in itertools.chain(team, team):
         each.block()
     assert [(each.info["job"], each.info["peer"]) for each in team] == list(
-        itertools.product(replay.JOBS, (False, True))
+        itertools.product(sum_trees.JOBS, (False, True))
     )
     assert [each.units for each in team] == [8.0, 8.0, 32.0, 32.0, 32.0, 32.0]
 
 
 def test_an_engine_as_slow_as_one_likes():
-    play = EnginePlay(host.WorkGame(200.0).engine(2, 0), [0, 0])
+    play = EnginePlay(engines.WorkGame(200.0).engine(2, 0), [0, 0])
     start = time.perf_counter()
     assert play.play(50) == (100, 0, 0) and play.play(50)[1] == 2
     assert 0.04 <= time.perf_counter() - start
-    assert table.busy({"engine_busy": {"10": 0.5}, "threads": 2}).splitlines()[-1].split() == ["10", "us", "50.0", "%"]
+    assert tables.busy({"engine_busy": {"10": 0.5}, "threads": 2}).splitlines()[-1].split() == ["10", "us", "50.0", "%"]
 
 
 def test_the_noop_game_is_what_the_engine_says():
-    game, engine = host.NoopGame(), NoopEngine(1)
+    game, engine = engines.NoopGame(), NoopEngine(1)
     assert (game.num_players, game.num_actions, game.num_features, game.state_bytes, len(game.info_names)) == (
         engine.num_players,
         engine.num_actions,
@@ -288,8 +289,8 @@ def test_the_noop_game_is_what_the_engine_says():
 # ---- the command --------------------------------------------------------------------------------------------------
 
 
-def a_result(name: str, rate: float, **info) -> timing.Result:
-    return timing.Result(name, rate, rate / 2, rate * 2, rate / 4, 1.0, 2.0, info)
+def a_result(name: str, rate: float, **info) -> Speed:
+    return Speed(name, rate, rate / 2, rate * 2, rate / 4, 1.0, 2.0, info)
 
 
 def noop_config() -> Config:
@@ -306,49 +307,51 @@ def test_threads_and_sum_trees_are_compared():
     pair = [a_result(name, rate, job="push", peer=name == "b", batch=64) for name, rate in (("a", 1e6), ("b", 1e4))]
     [found] = breakdown.replay_ratios(pair)
     assert found["ratio"] == pytest.approx(100.0) and found["microseconds"] == pytest.approx(1.0)
-    assert table.replay([found]).splitlines()[-1].split()[:3] == ["push", "64", "1.000"]
+    assert tables.replay([found]).splitlines()[-1].split()[:3] == ["push", "64", "1.000"]
 
 
 def test_rates_are_told_in_decisions_games_and_rounds():
     played = {"layer": "engine", "batch": 8, "decisions_per_game": 100.0, "rounds_per_game": 5.0}
     results = [a_result("a", 1e5, **played), a_result("b", 1.0, layer="peer", batch=2)]
-    header, _, row, other = table.host_rates("title", results).splitlines()
+    header, _, row, other = tables.host_rates("title", results).splitlines()
     assert header.endswith("rounds/s  per CPU s")
     assert row.split() == ["a", "8", "100", "k", "50", "k", "200", "k", "25", "k", "1", "k", "5", "k", "1.25", "k"]
     assert other.split() == ["b", "2", "1", "0.5", "2"]
 
 
+def names(only: list[str] | None, peers: bool) -> list[str]:
+    return [part.name for part in host.plan(noop_config(), report.Effort(1, 0.001), only, peers)]
+
+
 def test_parts_of_host_games():
-    assert host_command.wanted_parts(None, False) == [part for part in host_command.PARTS if part != "peers"]
-    assert host_command.wanted_parts(["replay", "bridge"], True) == ["bridge", "replay"]
+    assert names(None, False) == [part for part in host.PARTS if part != "peers"]
+    assert names(["replay", "bridge"], True) == ["bridge", "replay"]
     with pytest.raises(UserError, match="environment, bots"):
-        host_command.wanted_parts(["compile"], False)
-    with pytest.raises(UserError, match="games on the host"):
-        command.wanted_parts(["bridge"], False)
+        names(["compile"], False)
 
 
 def test_every_part_is_measured(monkeypatch):
     """Each part with an effort next to none, workers in processes of their own included."""
-    monkeypatch.setattr(host_command, "BATCHES", (4, 8))
-    monkeypatch.setattr(host_command, "REPLAY", {"capacity": 64, "batch": 8, "games": 4})
-    monkeypatch.setattr(host_command, "DECISIONS", 20_000)
-    parts = [part for part in host_command.PARTS if part not in ("training", "busy", "peers")]
-    effort = command.Effort(1, 0.001, ())
-    found = {name: run() for _, name, run in host_command.plan(noop_config(), effort, parts, False)}
-    json.dumps({name: report for name, (report, _) in found.items()})
+    monkeypatch.setattr(host, "BATCHES", (4, 8))
+    monkeypatch.setattr(host, "REPLAY", {"capacity": 64, "batch": 8, "games": 4})
+    monkeypatch.setattr(host, "DECISIONS", 20_000)
+    parts = [part for part in host.PARTS if part not in ("training", "busy", "peers")]
+    effort = report.Effort(1, 0.001)
+    found = {name: run() for _, name, run in host.plan(noop_config(), effort, parts, False)}
+    json.dumps({name: facts for name, (facts, _) in found.items()})
     assert list(found) == parts
     assert "bridge: random, 1 thread" in found["environment"][1] and len(found["environment"][0]["results"]) >= 6
     assert found["bots"][1] == "the game has no scripted players"
     assert "ns of processor time a game-step" in found["bridge"][1]
-    assert [each["job"] for each in found["replay"][0]["ratios"]] == list(replay.JOBS)
+    assert [each["job"] for each in found["replay"][0]["ratios"]] == list(sum_trees.JOBS)
     assert "calls of malloc" in found["allocations"][1]
 
 
 def test_the_peer_runs_beside_the_bridge(monkeypatch):
     if sentence := peers.missing("gymnasium_vector"):
         pytest.skip(sentence)
-    monkeypatch.setattr(host_command, "BATCHES", (4, 8))
-    monkeypatch.setattr(host_command, "PROCESSES", 2)
-    [(_, _, run)] = host_command.plan(noop_config(), command.Effort(1, 0.001, ()), ["peers"], True)
-    report, text = run()
-    assert report["no-op"]["ratios"]["2"] > 0 and "x AsyncVectorEnv" in text
+    monkeypatch.setattr(host, "BATCHES", (4, 8))
+    monkeypatch.setattr(host, "PROCESSES", 2)
+    [(_, _, run)] = host.plan(noop_config(), report.Effort(1, 0.001), ["peers"], True)
+    facts, text = run()
+    assert facts["no-op"]["ratios"]["2"] > 0 and "x AsyncVectorEnv" in text

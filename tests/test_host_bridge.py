@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 
 import numpy as np
@@ -12,7 +13,7 @@ from envs.errors import UserError
 from envs.host.bridge import HostPool
 from envs.host.core import FIELDS, PAGE, RANDOM, IllegalAction, aligned, make_buffers
 from envs.host.engine import NoopEngine, random_below, random_word
-from tests.host_games import Board, TicTacToeGame
+from tests.host_games import Board, PicksGame, TicTacToeGame
 
 BOT = -2  # an action: scripted player 0 chooses; BOT - b: player b
 ENDED_ONLY = ("final_observation", "stats")
@@ -33,12 +34,13 @@ def assert_same(left, right):
 
 
 def choices(mask, step, first=0):
-    """i32[N]: a legal action of every row, by game and step alone."""
+    """i32[N], or i32[N, P] if all seats are asked: a legal action of every row, by game, seat and step alone."""
     picks = [
-        np.flatnonzero(row)[random_below(random_word(9, first + game, step, 1, 0), int(row.sum()))]
-        for game, row in enumerate(mask)
+        np.flatnonzero(row)[random_below(random_word(9, first + game, step, 1, seat), int(row.sum()))]
+        for game, seats in enumerate(mask.reshape(len(mask), -1, mask.shape[-1]))
+        for seat, row in enumerate(seats)
     ]
-    return np.array(picks, np.int32)
+    return np.array(picks, np.int32).reshape(mask.shape[:-1])
 
 
 def play_sync(game, num_games, steps, *, threads=2, groups=1, controllers=None, first_slot=0, seed=5):
@@ -62,28 +64,32 @@ def play_sync(game, num_games, steps, *, threads=2, groups=1, controllers=None, 
 
 def late(board, action):
     """Makes games answer in an order of their own."""
-    time.sleep(((board.slot * 7 + action) % 5) * 2e-4)
+    time.sleep(((board.slot * 7 + np.sum(action)) % 5) * 2e-4)
 
 
 # ---- the same for any number of threads, batch, group and order -----------------------------------------------------
 
 CONTROLLERS = np.array([[-1, 0], [1, -1], [-1, -1], [-1, 1]] * 2, np.int8)
+in_turn_and_at_once = pytest.mark.parametrize(
+    "make", [functools.partial(TicTacToeGame, opening=True, limit=8), functools.partial(PicksGame, limit=3)]
+)
 
 
+@in_turn_and_at_once
 @pytest.mark.parametrize(("threads", "groups"), [(1, 1), (2, 2), (8, 1), (8, 4), (3, 8)])
-def test_threads_and_groups_change_nothing(threads, groups):
-    game = TicTacToeGame(opening=True, limit=8, fault=late)
-    expected = play_sync(TicTacToeGame(opening=True, limit=8), 8, 20, threads=1, controllers=CONTROLLERS)
-    found = play_sync(game, 8, 20, threads=threads, groups=groups, controllers=CONTROLLERS)
+def test_threads_and_groups_change_nothing(make, threads, groups):
+    expected = play_sync(make(), 8, 20, threads=1, controllers=CONTROLLERS)
+    found = play_sync(make(fault=late), 8, 20, threads=threads, groups=groups, controllers=CONTROLLERS)
     for left, right in zip(expected, found, strict=True):
         assert_same(left, right)
     assert sum(row["terminated"].sum() for row in expected) > 10
     assert sum(row["truncated"].sum() for row in expected) > 0
 
 
+@in_turn_and_at_once
 @pytest.mark.parametrize("batch", [1, 3])
-def test_batches_change_nothing(batch):
-    game = TicTacToeGame(opening=True)
+def test_batches_change_nothing(make, batch):
+    game = make()
     whole = play_sync(game, 6, 12, seed=2)
     for first in range(0, 6, batch):
         part = play_sync(game, batch, 12, seed=2, first_slot=first)
@@ -91,9 +97,10 @@ def test_batches_change_nothing(batch):
             assert_same({name: array[first : first + batch] for name, array in left.items()}, right)
 
 
-def test_asynchronous_games_are_those_of_the_synchronous_mode():
-    game, steps, n = TicTacToeGame(opening=True, fault=late), 12, 8
-    expected = play_sync(TicTacToeGame(opening=True), n, steps, controllers=CONTROLLERS)
+@in_turn_and_at_once
+def test_asynchronous_games_are_those_of_the_synchronous_mode(make):
+    game, steps, n = make(fault=late), 12, 8
+    expected = play_sync(make(), n, steps, controllers=CONTROLLERS)
     engine = game.engine(n, 5)
     orders = []
     with HostPool(engine, threads=4, mode="async", controllers=CONTROLLERS) as pool:
@@ -267,14 +274,16 @@ def test_illegal_actions_are_refused_before_anything_is_stepped():
         pool.recv()
 
 
-def test_saved_games_continue_bit_by_bit():
-    game = TicTacToeGame(opening=True)
+@in_turn_and_at_once
+def test_saved_games_continue_bit_by_bit(make):
+    game = make()
     engine, other = game.engine(8, 3), game.engine(8, 99)
     out, again = make_buffers(engine, 8), make_buffers(engine, 8)
     with HostPool(engine, controllers=CONTROLLERS) as pool, HostPool(other, threads=1) as resumed:
         pool.start(out)
+        random = np.full(out.action.shape, RANDOM)
         for _ in range(5):
-            pool.send(np.full(8, RANDOM), out)
+            pool.send(random, out)
             pool.recv()
         states, length = pool.save(), pool.length.copy()
         resumed.next_controllers[:] = CONTROLLERS
@@ -284,7 +293,7 @@ def test_saved_games_continue_bit_by_bit():
         np.testing.assert_array_equal(resumed.save(), states)
         for _ in range(20):
             for each, buffers in ((pool, out), (resumed, again)):
-                each.send(np.full(8, RANDOM), buffers)
+                each.send(random, buffers)
                 each.recv()
             assert_same(rows(out), rows(again))
 

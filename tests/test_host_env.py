@@ -14,7 +14,7 @@ from envs.host.core import make_buffers
 from envs.host.env import HostEnv
 from envs.wrappers import auto_reset
 from tests.games import TicTacToe
-from tests.host_games import HostTicTacToe, TicTacToeGame
+from tests.host_games import HostPicks, HostTicTacToe, PicksGame, TicTacToeGame
 from tests.test_host_faults import raises_in
 from tests.training import on_devices
 
@@ -23,6 +23,21 @@ def test_conformance():
     report = conformance.check(HostTicTacToe(opening=True, limit=6), games=8)
     assert report.ok, str(report)
     assert [result.name for result in report.results if result.status == conformance.SKIP] == ["event_keeps_secrets"]
+
+
+@pytest.mark.parametrize("options", [{"limit": 3}, {"num_players": 3}])
+def test_conformance_of_a_game_that_asks_all_seats_at_once(options):
+    report = conformance.check(HostPicks(**options), games=8)
+    assert report.ok, str(report)
+    assert [result.name for result in report.results if result.status == conformance.SKIP] == ["event_keeps_secrets"]
+
+
+def test_the_events_of_all_seats_are_told():
+    host = HostPicks(num_players=3)
+    before = host.init(jax.random.key(0))
+    after = host.step(before, jnp.array([3, 0, 1]), jax.random.key(1))
+    assert host.event(before, jnp.array([3, 0, 1]), after) == "seat 0: 3, seat 1: 0, seat 2: 1"
+    assert host.render(after).startswith("picked [3, 0, 1], lucky is ")
 
 
 def test_it_is_the_game_that_the_compiled_one_is():
@@ -116,6 +131,27 @@ def test_sizes_that_do_not_agree_are_told():
     game.num_features = 17
     with pytest.raises(Exception, match=r"the game says .*17.* its engine .*18"):
         jax.block_until_ready(HostEnv(game).init(jax.random.key(0)))
+    game = PicksGame()
+    game.simultaneous = False
+    with pytest.raises(Exception, match="do not agree whether all seats are asked at once"):
+        jax.block_until_ready(HostEnv(game).init(jax.random.key(0)))
+
+
+class Unknown(TicTacToeGame):
+    """Forgets the rewards of the first stone."""
+
+    def engine(self, num_games, seed, *, first_slot=0):
+        engine = super().engine(num_games, seed, first_slot=first_slot)
+        for board in engine.games:
+            board.rewards = lambda board=board: [float("nan") if max(board.cells) == 0 else 0.0] * 2
+        return engine
+
+
+def test_numbers_that_are_not_finite_are_refused():
+    host = HostEnv(Unknown())
+    state = host.init(jax.random.key(0))
+    with pytest.raises(Exception, match="EngineError: game 0: an observation or a reward is not finite"):
+        jax.block_until_ready(host.step(state, jnp.int32(0), jax.random.key(1)))
 
 
 def test_where_buffers_cannot_be_had(monkeypatch):
@@ -173,7 +209,7 @@ def test_the_battle_is_registered():
     assert options["rounds"].default == 5 and options["maps"].doc
     battle = registry.make("battle", rounds=2, rosters=["line", "horde"])
     assert battle.host and registry.game_class("battle").host and not TicTacToe.host
-    assert registry.game_module("battle", "verify").__name__ == "envs.battle.verify"
+    assert registry.game_module("battle", "golden").__name__ == "envs.battle.golden"
     state = battle.init(jax.random.key(0))
     assert battle.render(state) and battle.bots.keys() == dict.fromkeys(battle.game.bots).keys()
 

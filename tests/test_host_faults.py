@@ -103,6 +103,8 @@ class Broken:
         ({"player": 3}, r"player\(\) returned 3, which is no seat"),
         ({"player": -1}, "asks seat -1, which does not exist"),
         ({"rewards": "much"}, "could not convert string"),
+        ({"rewards": [float("inf")]}, r"opening\[0\] is inf: an engine must give finite numbers"),
+        ({"observe": [float("nan")]}, r"observation\[0\] is nan: an engine must give finite numbers"),
     ],
 )
 def test_wrong_answers_of_a_python_game_are_told(answers, message):
@@ -110,6 +112,30 @@ def test_wrong_answers_of_a_python_game_are_told(answers, message):
     engine = PythonEngine([Broken(), Broken(**answers)], **sizes)
     with HostPool(engine, threads=1) as pool, pytest.raises(EngineError, match="^game 1: .*" + message):
         pool.start(make_buffers(engine, 2))
+
+
+@pytest.mark.parametrize("wrong", [0, 17, 39, None])
+def test_every_feature_is_checked(wrong):
+    """Great numbers are no fault, even where their sum is more than a float holds."""
+    seen = np.full(40, 3e38, np.float32)
+    if wrong is not None:
+        seen[wrong] = -np.inf
+    sizes = {"num_players": 1, "num_actions": 1, "num_features": 40, "state_bytes": 4}
+    with HostPool(PythonEngine([Broken(observe=seen)], **sizes)) as pool:
+        if wrong is None:
+            pool.start(make_buffers(pool.engine, 1))
+            return
+        with pytest.raises(EngineError, match=rf"^game 0: observation\[{wrong}\] is -inf: an engine must give finite"):
+            pool.start(make_buffers(pool.engine, 1))
+
+
+def test_what_a_game_ends_with_is_checked():
+    sizes = {"num_players": 1, "num_actions": 1, "num_features": 1, "state_bytes": 4}
+    engine = PythonEngine([Broken(ended=1, observe=[float("nan")], player=-1)], **sizes)
+    with HostPool(engine, mode="async", follow=False) as pool:
+        pool.begin([0], make_buffers(engine, 1))
+        with pytest.raises(EngineError, match="is nan: an engine must give finite numbers"):
+            pool.recv(1)
 
 
 def test_games_without_an_outside_seat_are_refused():

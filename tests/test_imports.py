@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from envs import registry
+
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted([*(ROOT / "envs").rglob("*.py"), *(ROOT / "jaxrl").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")])
 NETWORK = {"socket", "requests", "urllib", "http", "ftplib"}
-SHARED_ENVS = {"core", "registry", "wrappers", "prng", "errors", "conformance", "adapters", "host"}
+SHARED_ENVS = {"core", "golden", "registry", "values", "wrappers", "prng", "errors", "conformance", "adapters", "host"}
 HOST_GAMES = ("envs/battle", "envs/forge")
 
 
@@ -152,3 +156,36 @@ def test_sizes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             assert lines <= SIZE_LIMITS["function"], f"{node.name} has {lines} lines"
+
+
+def test_games_and_configurations_start_no_backend():
+    """Flags of XLA and the number of devices are read from a configuration, so that loading one must come first."""
+    program = """
+from jax._src import xla_bridge
+
+from envs import registry
+from jaxrl.config import load, presets
+
+for id in registry.registered():
+    registry.make(id)
+    assert not xla_bridge.backends_are_initialized(), id
+for name in presets.shipped():
+    load(name)
+    assert not xla_bridge.backends_are_initialized(), name
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_game_is_known_by_name():
+    """What concerns one game comes from it through the registry; only the default of `env.id` is a name."""
+    known, found = set(registry.registered()), set()
+    for path in (path for path in FILES if name_of(path).startswith("jaxrl/")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            word = getattr(node, "value", None) if isinstance(node, ast.Constant) else getattr(node, "attr", None)
+            if isinstance(word, str) and word in known:
+                found.add((name_of(path), word))
+    elsewhere = ("jaxrl/benchmark/", "jaxrl/peers/")  # measurement is about games by name
+    assert {entry for entry in found if not entry[0].startswith(elsewhere)} == {
+        ("jaxrl/config/schema.py", "skull_king")
+    }

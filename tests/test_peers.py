@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import pytest
 
-from jaxrl import peers
+from scripts.benchmark import peers
 
 
 def needs(peer: str) -> None:
@@ -21,7 +21,7 @@ def test_a_peer_that_is_missing_says_what_to_install(monkeypatch):
 
 def test_openspiel_decisions_are_counted_exactly():
     needs("openspiel")
-    from jaxrl.peers import openspiel
+    from scripts.benchmark.peers import openspiel
 
     state = openspiel._game(3).new_initial_state()
     decisions = 0
@@ -35,7 +35,7 @@ def test_openspiel_decisions_are_counted_exactly():
 
 def test_gymnax_is_stepped():
     needs("gymnax")
-    from jaxrl.peers import gymnax_games
+    from scripts.benchmark.peers import gymnax_games
 
     (contestant,) = gymnax_games.contestants(batch=4, steps=3, games=("CartPole-v1",))
     contestant.block()
@@ -44,7 +44,7 @@ def test_gymnax_is_stepped():
 
 def test_the_cython_engine_plays_whole_games():
     needs("beastybar")
-    from jaxrl.peers import beastybar_cython
+    from scripts.benchmark.peers import beastybar_cython
 
     for contestant in beastybar_cython.contestants(games=16):
         contestant.block()
@@ -53,7 +53,7 @@ def test_the_cython_engine_plays_whole_games():
 
 def test_pgx_is_stepped():
     needs("pgx")
-    from jaxrl.peers import pgx_games
+    from scripts.benchmark.peers import pgx_games
 
     (contestant,) = pgx_games.contestants(batch=4, steps=3, games=("connect_four",))
     contestant.block()
@@ -63,9 +63,9 @@ def test_pgx_is_stepped():
 @pytest.mark.parametrize("separate", [True, False])
 def test_the_pure_ppo_learns(separate):
     needs("purejaxrl")
-    from jaxrl.peers import pure_ppo
+    from scripts.benchmark.peers import pure_ppo
 
-    settings = pure_ppo.Settings(num_envs=32, num_steps=64, updates=30, separate=separate, learning_rate=1e-3)
+    settings = pure_ppo.PeerSettings(num_envs=32, num_steps=64, updates=30, separate=separate, learning_rate=1e-3)
     program, learner = pure_ppo.build(settings)
     _, returns = jax.jit(lambda learner: pure_ppo.run(program, learner))(learner)
     assert returns[0] < 60 and returns[-5:].mean() > 2.5 * returns[0]

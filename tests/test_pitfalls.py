@@ -13,8 +13,9 @@ import pytest
 
 from envs import registry
 from jaxrl import config as configs
-from jaxrl.benchmark import command
-from jaxrl.benchmark.environment import count_equations, program_size
+from scripts.benchmark import compiled
+from scripts.benchmark.jaxprs import count_equations, program_size
+from scripts.benchmark.report import Effort, measure
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -88,12 +89,12 @@ def test_fork_after_jax_starts():
 
 def test_env_only_speed_quoted_as_training_speed(monkeypatch, tmp_path):
     """The report keeps environment steps and training steps in parts of their own, under one named machine."""
-    monkeypatch.setattr(command, "_environment", lambda *_: ({"ours": "random play"}, "environment steps"))
-    monkeypatch.setattr(command, "_training", lambda *_: ({"steps_per_second": 1.0}, "training steps"))
+    monkeypatch.setattr(compiled, "_environment", lambda *_: ({"ours": "random play"}, "environment steps"))
+    monkeypatch.setattr(compiled, "_training", lambda *_: ({"steps_per_second": 1.0}, "training steps"))
     config = configs.load(None, ["env.id=tests.games:TicTacToe"])
-    effort = command.Effort(1, 0.1, (8,))
     said: list[str] = []
-    report = command.measure(config, effort, ["environment", "training"], say=said.append, peers=False)
+    plan = compiled.plan(config, Effort(1, 0.1, (8,)), ["environment", "training"], False)
+    report = measure(plan, configs.to_dict(config), said.append)
     report = json.loads(json.dumps(report))
     assert report["hardware"]["cpu"] and report["hardware"]["device_kind"] and report["hardware"]["cpu"] in said[0]
     played = {name for name, part in report["parts"].items() if "ours" in part}

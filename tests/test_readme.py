@@ -15,16 +15,18 @@ from jaxrl.config import presets
 from jaxrl.export import save_policy
 from jaxrl.networks.factory import make_network
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
+from scripts.benchmark import __main__ as benchmark
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-COMMANDS = [
+LINES = [
     line.split(" #")[0].strip()
     for block in re.findall(r"```bash\n(.*?)```", README, re.DOTALL)
     for line in block.splitlines()
-    if line.startswith("jaxrl ")
 ]
+COMMANDS = [line for line in LINES if line.startswith("jaxrl ")]
+BENCHMARKS = [line for line in LINES if line.startswith(f"{benchmark.PROGRAM} ")]
 
 
 def untrained_run(name: str) -> TrainedRun:
@@ -85,3 +87,11 @@ def test_every_command_is_understood(line, monkeypatch):
     monkeypatch.setattr(cli, "_function", stop)
     assert cli.main(shlex.split(line)[1:]) == 0
     assert seen
+
+
+def test_every_benchmark_is_understood(monkeypatch):
+    seen = []
+    monkeypatch.setattr(benchmark, "run", lambda args: seen.append(args) or 0)
+    words = len(benchmark.PROGRAM.split())
+    assert [benchmark.main(shlex.split(line)[words:]) for line in BENCHMARKS] == [0] * len(seen)
+    assert len(seen) == len(BENCHMARKS) >= 3

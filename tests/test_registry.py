@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from envs import registry
 from envs.errors import UserError, nearest
 from envs.registry import make, options_of, register, registered
 
@@ -20,6 +21,20 @@ def test_a_registered_name():
     register("tic_tac_toe", "tests.games:TicTacToe")
     assert "tic_tac_toe" in registered()
     assert make("tic_tac_toe").id == "tic_tac_toe"
+
+
+def test_what_lies_beside_a_game(monkeypatch):
+    absent = registry.Entry("nowhere.games:Chess", "nowhere.games")  # found missing when it is played, not before
+    monkeypatch.setitem(registry._GAMES, "absent", absent)
+    assert registry.games_with("golden") == ["battle", "beasty_bar", "skull_king"]
+    assert registry.games_with("commands") == registry.games_with("diagnosis") == ["forge"]
+    assert registry.game_module("skull_king", "golden").KINDS and registry.find_module("forge", "golden") is None
+    assert registry.find_module("tests.games:TicTacToe", "nim").__name__ == "tests.nim"
+    with pytest.raises(UserError, match="game 'forge' has no 'golden' module"):
+        registry.game_module("forge", "golden")
+    with pytest.raises(UserError, match="unknown game 'skull_kin'"):
+        registry.game_module("skull_kin", "golden")
+    assert registry.section_of("skull_king") is None and registry.section_of("forge").__name__ == "Deployment"
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,13 @@ import jax
 import numpy as np
 
 from envs.core import Env
+from jaxrl import figures
+from jaxrl.algorithms.dqn.q_heads import heads_of
 from jaxrl.config.schema import Config, DQNConfig, NetworkConfig, PPOConfig, RunConfig, Schedule, SeatMix, TrainConfig
-from jaxrl.networks.factory import Network, make_network
-from jaxrl.training.anakin import Anakin, make_anakin
+from jaxrl.networks.base import Network
+from jaxrl.networks.factory import POLICY, make_network
+from jaxrl.training.anakin import Anakin
+from jaxrl.training.make import make_program
 
 
 def small_config(
@@ -55,7 +59,7 @@ def small_config(
 
 def compiled_network(config: NetworkConfig, env: Env, dqn: DQNConfig | None = None) -> Network:
     """`make_network` with compiled functions, for tests that call them by themselves."""
-    network = make_network(config, env, dqn)
+    network = make_network(config, env, heads_of(dqn) if dqn else POLICY)
     return network._replace(encode=jax.jit(network.encode), apply=jax.jit(network.apply))
 
 
@@ -63,20 +67,20 @@ _programs: dict[Any, Anakin] = {}
 
 
 def program(env: Env, config: Config) -> Anakin:
-    """`make_anakin`, once for equal games and configurations: tests that share one compile it once."""
+    """`make_program`, once for equal games and configurations: tests that share one compile it once."""
     identity = (type(env), tuple(sorted(vars(env).items())), config)
     if identity not in _programs:
-        _programs[identity] = make_anakin(config, env)
+        _programs[identity] = make_program(config, env)
     return _programs[identity]
 
 
 def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Anakin, Any, dict[str, np.ndarray]]:
     """Runs `calls` compiled calls; returns the program, the state and the last metrics."""
     anakin = program(env, config)
-    state, metrics = anakin.init(seed), {}
+    state, found = anakin.init(seed), {}
     for _ in range(calls):
-        state, metrics = anakin.run(state)
-    return anakin, state, jax.device_get(metrics)
+        state, found, _ = anakin.run(state)
+    return anakin, state, figures.values(jax.device_get(found))
 
 
 def on_host(tree: Any) -> Any:

@@ -80,7 +80,7 @@ class SeatEnv(_Base):
 Array = np.ndarray | jax.Array  # NumPy outside, traced inside the compiled functions
 
 
-class Batch(NamedTuple):
+class VectorStep(NamedTuple):
     """What `BatchedGames` returns, for N games; simultaneous games have a seat axis after N where marked [P]."""
 
     observation: Array  # f32[N, (P,) F], of the seat to move
@@ -101,12 +101,12 @@ class BatchedGames:
         self._key, self._state, self._time = prng.fast_key(seed), None, 0
         self._first, self._advance = jax.jit(self._first_batch), jax.jit(self._next_batch, donate_argnums=0)
 
-    def reset(self) -> Batch:
+    def reset(self) -> VectorStep:
         """N new games."""
         self._state, batch = self._first(self._next_keys())
         return jax.tree.map(np.asarray, batch)
 
-    def step(self, actions: np.ndarray) -> Batch:
+    def step(self, actions: np.ndarray) -> VectorStep:
         """One decision in every game.
 
         Args:
@@ -124,16 +124,16 @@ class BatchedGames:
         each = jax.vmap(self.env.features) if self.env.simultaneous else self.env.features
         return jax.vmap(each)(observation)
 
-    def _first_batch(self, key: jax.Array) -> tuple[State, Batch]:
+    def _first_batch(self, key: jax.Array) -> tuple[State, VectorStep]:
         state = jax.vmap(self.env.init)(jax.random.split(key, self.num_games))
         observation = self._features(state.observation)
         ends = (state.terminated, state.truncated)
         seen = (observation, state.legal_action_mask, state.current_player)
-        return state, Batch(*seen, state.rewards, *ends, observation)
+        return state, VectorStep(*seen, state.rewards, *ends, observation)
 
-    def _next_batch(self, state: State, actions: jax.Array, key: jax.Array) -> tuple[State, Batch]:
+    def _next_batch(self, state: State, actions: jax.Array, key: jax.Array) -> tuple[State, VectorStep]:
         keys = jax.random.split(key, self.num_games)
         state, final = jax.vmap(AutoReset(self.env).step)(state, actions, keys)
         seen = (self._features(state.observation), state.legal_action_mask, state.current_player)
         ends = (final.terminated, final.truncated)
-        return state, Batch(*seen, final.rewards, *ends, self._features(final.observation))
+        return state, VectorStep(*seen, final.rewards, *ends, self._features(final.observation))

@@ -14,13 +14,9 @@ from envs.battle.paint import (
     STAIN,
     TOP,
     Layout,
-    circle,
-    number,
-    path,
-    rect,
-    text,
 )
 from envs.battle.view import Ground, Marker, Rectangle
+from envs.svg import circle, number, path, rect, text
 
 LINES = ((False, 0.5, 'opacity=".1"'), (True, 0.7, 'opacity=".2"'))  # every cell, every fifth
 

@@ -23,15 +23,10 @@ from envs.battle.paint import (
     PAPER,
     SLATE,
     Layout,
-    circle,
-    document,
-    number,
-    path,
-    rect,
-    text,
 )
 from envs.battle.render import ask, conditions, outcome
 from envs.battle.view import PHASES, Position, Squad, shorten, side_name
+from envs.svg import circle, document, number, path, rect, text
 
 START, END, BOLD = 'text-anchor="start"', 'text-anchor="end"', 'font-weight="bold"'
 DASHED = 'stroke-width="2" stroke-dasharray="3 2"'
@@ -58,7 +53,7 @@ def draw(view: Position, seat: int | None = None) -> str:
         for squad in view.squads[side]:
             parts += [card_frame(layout, view, squad), _card_state(layout, view, squad)]
     parts += [_header(layout, view), _footer(layout, view, seat)]
-    return document(layout, parts)
+    return document(*layout.page, parts)
 
 
 # ---- units on the board ---------------------------------------------------------------------------------------------

@@ -37,15 +37,10 @@ from envs.battle.paint import (
     NIGHT,
     PALE,
     Layout,
-    circle,
-    document,
-    number,
-    path,
-    rect,
-    text,
 )
 from envs.battle.render import conditions, outcome
 from envs.battle.view import PHASES, Cell, Position, Squad
+from envs.svg import circle, document, number, path, rect, text
 
 OPENING, CLOSING = 1.5, 5.0  # seconds
 MOVING, BEGINNING, LOSING = 1.3, 1.3, 1.6  # seconds of a frame by what happens in it
@@ -98,7 +93,7 @@ def film(frames: Sequence[Frame], *, pace: float = 1.0) -> str:
         parts.append(_panel(layout, clock, views, side))
     parts += [_card(layout, clock, views, squad) for squad in squads]
     parts += [_title(layout, clock, views), _words(layout, clock, frames)]
-    return document(layout, parts)
+    return document(*layout.page, parts)
 
 
 def timetable(frames: Sequence[Frame], pace: float = 1.0) -> Clock:

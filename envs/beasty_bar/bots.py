@@ -18,7 +18,7 @@ from jax import lax
 from envs.beasty_bar import cards as c
 from envs.beasty_bar import rules
 from envs.beasty_bar.cards import PLACES, field, of_seat, species_points, strength_of, token_points
-from envs.beasty_bar.rules import Play, Table
+from envs.beasty_bar.rules import Play, Zones
 from envs.cards import nth_set_bit, scale
 from envs.core import Bot, Key, State
 
@@ -168,7 +168,7 @@ def _row(table: np.ndarray, index: jax.Array) -> jax.Array:
 # ---- features of a turn ---------------------------------------------------------------------------------------------
 
 
-def turn_features(before: Table, hand: jax.Array, ply: jax.Array, action: jax.Array) -> Features:
+def turn_features(before: Zones, hand: jax.Array, ply: jax.Array, action: jax.Array) -> Features:
     """Carries out one complete turn (without the draw) and measures it.
 
     Args:
@@ -219,14 +219,14 @@ def turn_features(before: Table, hand: jax.Array, ply: jax.Array, action: jax.Ar
 class _Change:
     """Points that moved in the turn, i32[] each."""
 
-    def __init__(self, before: Table, after: Table):
+    def __init__(self, before: Zones, after: Zones):
         mine, other = jnp.int32(0), jnp.int32(1)
         gained, lost = after.bar & ~before.bar, after.out & ~before.out
         self.my_gain, self.opp_gain = species_points(of_seat(gained, mine)), species_points(of_seat(gained, other))
         self.my_lost, self.opp_lost = species_points(of_seat(lost, mine)), species_points(of_seat(lost, other))
 
 
-def mine_first(table: Table, me: jax.Array) -> Table:
+def mine_first(table: Zones, me: jax.Array) -> Zones:
     """The table with the seats exchanged if `me` is seat 1, so that I am always seat 0."""
 
     def swap(cards: jax.Array) -> jax.Array:
@@ -234,10 +234,10 @@ def mine_first(table: Table, me: jax.Array) -> Table:
         return jnp.where(me == 0, cards, turned)
 
     queue = jnp.where(me == 0, table.queue, c.swap_owners(table.queue))
-    return Table(queue=queue, bar=swap(table.bar), out=swap(table.out))
+    return Zones(queue=queue, bar=swap(table.bar), out=swap(table.out))
 
 
-def _material(table: Table, hand: jax.Array, *, skunks_only: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _material(table: Zones, hand: jax.Array, *, skunks_only: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Section 11.1 in three parts (bar, front, the rest), of all cards or of the skunks alone."""
     only = jnp.uint32(1 if skunks_only else c.ALL_SPECIES)
     mine, other = jnp.int32(0), jnp.int32(1)
@@ -261,7 +261,7 @@ def _material(table: Table, hand: jax.Array, *, skunks_only: bool) -> tuple[jax.
     return bar, front, rest
 
 
-def _bonus(play: Play, before: Table, after: Table, change: _Change, target: jax.Array) -> jax.Array:
+def _bonus(play: Play, before: Zones, after: Zones, change: _Change, target: jax.Array) -> jax.Array:
     """Section 11.2."""
     mine = [_offset(after.queue, s) for s in (c.KANGAROO, c.GIRAFFE, c.LION)]
     kangaroo, giraffe, lion = mine
@@ -293,7 +293,7 @@ def _bonus(play: Play, before: Table, after: Table, change: _Change, target: jax
     return total
 
 
-def _online(play: Play, before: Table, target: jax.Array, n: jax.Array) -> jax.Array:
+def _online(play: Play, before: Zones, target: jax.Array, n: jax.Array) -> jax.Array:
     """Section 11.3; looks at the table before the turn only."""
     seen = of_seat(before.bar | before.out | c.cards_in(before.queue, PLACES - 1), jnp.int32(1))
 

@@ -5,18 +5,21 @@ The bar is on the left, the street with the queue in the middle, the way out on 
 
 from __future__ import annotations
 
+from functools import partial
+
+from envs import svg
 from envs.beasty_bar import cards as c
 from envs.beasty_bar.emblems import EMBLEMS
 from envs.beasty_bar.table import Seat, Table
 
 WIDTH, HEIGHT = 1120, 780
 CARD = (102, 142)
-FONT = "Georgia, 'DejaVu Serif', serif"
 GOLD, PALE, DIM = "#f5c64d", "#f9efd9", "#b7b3c9"
 OWNERS = (("#157a86", "#d9f0ee"), ("#c2503a", "#fbe3d4"))  # ink and paper of each seat's cards
 QUEUE_Y, QUEUE_X, STEP = 388, 354, 110
 BAR, EXIT = (28, 264), (872, 1092)  # left and right edge of the two rooms
 TOP, BOTTOM = 28, 752
+_text, _rect = partial(svg.text, fixed=True), partial(svg.rect, fixed=True)
 
 
 def draw(table: Table) -> str:
@@ -31,20 +34,7 @@ def draw(table: Table) -> str:
             _points(table, seat, front),
             _panel(table, seat, front),
         ]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="{FONT}" '
-        f'text-anchor="middle">{"".join(parts)}</svg>'
-    )
-
-
-def _text(x: float, y: float, text: str, size: float, fill: str, extra: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}" {extra}>{text}</text>'
-
-
-def _rect(x: float, y: float, width: float, height: float, radius: float, fill: str, extra: str = "") -> str:
-    return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius}" fill="{fill}" {extra}/>'
-    )
+    return svg.document(WIDTH, HEIGHT, parts)
 
 
 # ---- the place ------------------------------------------------------------------------------------------------------
@@ -60,11 +50,11 @@ def _scene() -> str:
     carpet_left, carpet_right = BAR[1] + 14, EXIT[0] - 14
     return (
         "<defs>"
-        + _gradient("night", "#2a2052", "#141027")
-        + _gradient("street", "#37344b", "#1d1b2b")
-        + _gradient("glow", "#7c2f63", "#3a1b46")
-        + _gradient("alley", "#25272e", "#121318")
-        + _gradient("carpet", "#a8283a", "#7c1a2c")
+        + svg.gradient("night", "#2a2052", "#141027")
+        + svg.gradient("street", "#37344b", "#1d1b2b")
+        + svg.gradient("glow", "#7c2f63", "#3a1b46")
+        + svg.gradient("alley", "#25272e", "#121318")
+        + svg.gradient("carpet", "#a8283a", "#7c1a2c")
         + "</defs>"
         + _rect(0, 0, WIDTH, HEIGHT, 0, "url(#night)")
         + stars
@@ -77,13 +67,6 @@ def _scene() -> str:
         + _room(EXIT, "url(#alley)", "#56596a", "THAT’S IT", "#ef6a5a")
         + _gate()
         + _door()
-    )
-
-
-def _gradient(name: str, first: str, second: str) -> str:
-    return (
-        f'<linearGradient id="{name}" x2="0" y2="1"><stop offset="0" stop-color="{first}"/>'
-        f'<stop offset="1" stop-color="{second}"/></linearGradient>'
     )
 
 

@@ -13,7 +13,7 @@ from jax import lax
 from envs.beasty_bar import belief, observe, rules
 from envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name, of_seat
 from envs.beasty_bar.deal import Pile, deal_all, deal_card, given
-from envs.beasty_bar.rules import NUM_ACTIONS, Game, Table
+from envs.beasty_bar.rules import NUM_ACTIONS, Game, Zones
 from envs.cards import nth_set_bit, scale
 from envs.core import Bot, Env, Key, State, Tokens, public_fields
 from envs.errors import UserError
@@ -183,7 +183,7 @@ class BeastyBar(Env):
         """A new game; `observation` still has to be filled in."""
         nothing = jnp.uint32(0)
         game = Game(
-            table=Table(queue=nothing, bar=nothing, out=nothing),
+            table=Zones(queue=nothing, bar=nothing, out=nothing),
             hands=piles[0].hand | piles[1].hand << SPECIES,
             deck0=piles[0].deck,
             deck1=piles[1].deck,
@@ -215,7 +215,7 @@ class BeastyBar(Env):
         mask = ((legal >> jnp.arange(NUM_ACTIONS, dtype=jnp.uint32)) & 1).astype(bool)
         return state.replace(game=game, legal=legal, current_player=seat, legal_action_mask=mask)
 
-    def _final(self, table: Table) -> jax.Array:
+    def _final(self, table: Zones) -> jax.Array:
         """f32[2]: what the seats earn when the game is over."""
         points = rules.scores(table)
         margin = (points - points[::-1]).astype(jnp.float32)

@@ -9,7 +9,7 @@ from jax import lax
 from envs.beasty_bar import cards as c
 from envs.beasty_bar import rules
 from envs.beasty_bar.deal import Pile, deal_all
-from envs.beasty_bar.rules import Game, Table
+from envs.beasty_bar.rules import Game, Zones
 from envs.core import Tokens
 
 WORDS = 5
@@ -47,11 +47,11 @@ def features(observation: jax.Array) -> jax.Array:
     return jnp.concatenate([*masks, *queue, _numbers(words, sets)])
 
 
-def view(observation: jax.Array) -> tuple[Table, jax.Array, jax.Array]:
+def view(observation: jax.Array) -> tuple[Zones, jax.Array, jax.Array]:
     """The table with the observer as seat 0, its hand u32[] (species) and the ply i32[]."""
     words = [observation[i] for i in range(WORDS)]
     hand, _, _, own_bar, other_bar, own_out, other_out = _sets(words)
-    table = Table(queue=words[4], bar=_pair(own_bar, other_bar), out=_pair(own_out, other_out))
+    table = Zones(queue=words[4], bar=_pair(own_bar, other_bar), out=_pair(own_out, other_out))
     return table, hand, (words[3] >> c.SPECIES).astype(jnp.int32) & 31
 
 

@@ -22,7 +22,7 @@ END_CARDS = 20  # the game is over when so many cards are in the bars and out
 
 
 @struct.dataclass
-class Table:
+class Zones:
     """What lies on the table, u32[] each."""
 
     queue: jax.Array  # five fields of five bits
@@ -34,7 +34,7 @@ class Table:
 class Game:
     """A position. The deck of each seat is a u32 of eight fields of four bits, strength - 1, the top one lowest."""
 
-    table: Table
+    table: Zones
     hands: jax.Array  # u32[], set of cards
     deck0: jax.Array  # u32[]
     deck1: jax.Array  # u32[]
@@ -60,7 +60,7 @@ class Play(NamedTuple):
 # ---- actions, section 8 ---------------------------------------------------------------------------------------------
 
 
-def legal_word(table: Table, hand: jax.Array) -> jax.Array:
+def legal_word(table: Zones, hand: jax.Array) -> jax.Array:
     """The legal actions as one word, u32[], bit = action id.
 
     Args:
@@ -113,7 +113,7 @@ def decode(queue: jax.Array, action: jax.Array) -> Play:
 # ---- a turn, sections 3 to 6 ----------------------------------------------------------------------------------------
 
 
-def play_turn(table: Table, seat: jax.Array, play: Play) -> Table:
+def play_turn(table: Zones, seat: jax.Array, play: Play) -> Zones:
     """The table after one complete turn (without the draw) of `seat`, i32[]."""
     card = play.strength + c.SPECIES * seat  # token
     before = c.cards_in(table.queue, PLACES - 1) | (jnp.uint32(1) << (card - 1).astype(jnp.uint32))
@@ -123,7 +123,7 @@ def play_turn(table: Table, seat: jax.Array, play: Play) -> Table:
     enters = _if(field(queue, 4) != 0, c.cards_in(queue, 2))
     queue = jnp.where(field(queue, 4) != 0, (queue >> 2 * FIELD) & ((1 << 2 * FIELD) - 1), queue)
     thrown = before & ~enters & ~c.cards_in(queue, PLACES - 1)
-    return Table(queue=queue, bar=table.bar | enters, out=table.out | thrown)
+    return Zones(queue=queue, bar=table.bar | enters, out=table.out | thrown)
 
 
 def _own_action(queue: jax.Array, card: jax.Array, play: Play) -> tuple[jax.Array, jax.Array]:
@@ -254,12 +254,12 @@ def step(game: Game, action: jax.Array) -> Game:
     )
 
 
-def is_over(table: Table) -> jax.Array:
+def is_over(table: Zones) -> jax.Array:
     """bool[]: fewer than five cards are outside bar and THAT'S IT (section 6)."""
     return lax.population_count(table.bar | table.out) >= END_CARDS
 
 
-def scores(table: Table) -> jax.Array:
+def scores(table: Zones) -> jax.Array:
     """i32[2]: the points of each seat's cards in the bar."""
     return jnp.stack([c.species_points(c.of_seat(table.bar, jnp.int32(seat))) for seat in range(2)])
 

@@ -25,7 +25,7 @@ PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
 FORM = "shapes_and_dtypes"  # a game that fails it cannot be played
 
 
-class Result(NamedTuple):
+class CheckResult(NamedTuple):
     """The outcome of one check."""
 
     name: str
@@ -34,11 +34,11 @@ class Result(NamedTuple):
     seconds: float
 
 
-class Report(NamedTuple):
+class CheckReport(NamedTuple):
     """The outcome of all checks; ``str(report)`` is a table."""
 
     env: str
-    results: tuple[Result, ...]
+    results: tuple[CheckResult, ...]
 
     @property
     def ok(self) -> bool:
@@ -66,8 +66,8 @@ def check(
     seed: int = 0,
     max_steps: int = 5000,
     only: Iterable[str] = (),
-    on_result: Callable[[Result], None] | None = None,
-) -> Report:
+    on_result: Callable[[CheckResult], None] | None = None,
+) -> CheckReport:
     """Runs the conformance suite.
 
     Args:
@@ -83,16 +83,18 @@ def check(
         if name not in CHECKS:
             raise UserError(f"there is no check {name!r}: {nearest(name, CHECKS)}")
     probe = Probe(env, games=games, seed=seed, max_steps=max_steps)
-    results: list[Result] = []
+    results: list[CheckResult] = []
     for name in only or CHECKS:
         formless = any(result.name == FORM and result.status == FAIL for result in results)
-        results.append(Result(name, SKIP, f"not tried: {FORM} comes first", 0.0) if formless else _run(name, probe))
+        results.append(
+            CheckResult(name, SKIP, f"not tried: {FORM} comes first", 0.0) if formless else _run(name, probe)
+        )
         if on_result is not None:
             on_result(results[-1])
-    return Report(f"{env.id} {env.version}" if isinstance(env, Env) else repr(env), tuple(results))
+    return CheckReport(f"{env.id} {env.version}" if isinstance(env, Env) else repr(env), tuple(results))
 
 
-def _run(name: str, probe: Probe) -> Result:
+def _run(name: str, probe: Probe) -> CheckResult:
     start = time.perf_counter()
     try:
         status, note = PASS, CHECKS[name](probe) or ""
@@ -104,7 +106,7 @@ def _run(name: str, probe: Probe) -> Result:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         first_line = (str(error).strip() or "no message").splitlines()[0]
         status, note = FAIL, f"raised {type(error).__name__}: {first_line} ({frame.filename}:{frame.lineno})"
-    return Result(name, status, note, time.perf_counter() - start)
+    return CheckResult(name, status, note, time.perf_counter() - start)
 
 
 # ---- command line ---------------------------------------------------------------------------------------------------
@@ -127,7 +129,7 @@ def main(args: argparse.Namespace) -> int:
     env = registry.make(args.env, **parse_options(args.options))
     width = max(map(len, CHECKS))
 
-    def show(result: Result) -> None:
+    def show(result: CheckResult) -> None:
         line = f"{result.status}  {result.name:<{width}}  {result.seconds:5.1f} s  {result.note}"
         print(line.rstrip(), flush=True)
 

@@ -16,7 +16,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from envs.forge.find import SOURCE, Forge, Java
+from envs.forge.find import SOURCE, ForgeRelease, Java
 
 LOG = logging.getLogger("jaxrl.forge")
 MAIN = "ForgeDaemon"
@@ -24,7 +24,7 @@ SECONDS = 120.0
 _ONE = threading.Lock()  # several daemons start at the same time, one of them compiles
 
 
-def compiled(java: Java, forge: Forge) -> Path | None:
+def compiled(java: Java, forge: ForgeRelease) -> Path | None:
     """The folder of the daemon's classes, or None: Java has to compile the source at the start."""
     with _ONE:
         try:
@@ -41,13 +41,13 @@ def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "jaxrl" / "forge"
 
 
-def _key(java: Java, forge: Forge) -> str:
+def _key(java: Java, forge: ForgeRelease) -> str:
     """Of everything that the classes depend on."""
     jars = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in forge.jars]
     return hashlib.sha256(SOURCE.read_bytes() + repr((java, jars)).encode()).hexdigest()[:20]
 
 
-def _compile(java: Java, forge: Forge, folder: Path) -> None:
+def _compile(java: Java, forge: ForgeRelease, folder: Path) -> None:
     """Compiles into a new folder, which then takes its name, so that nobody finds half of it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".compiling-", dir=folder.parent))

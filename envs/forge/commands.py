@@ -9,6 +9,7 @@ import types
 
 from envs.errors import UserError, nearest
 
+HELP = "record, read and replay games of Forge (Magic)"
 COMMANDS = {
     "record": "envs.forge.watch",
     "story": "envs.forge.story",

@@ -25,6 +25,11 @@ DECK = "aggro"
 GAME_SECONDS = 600.0
 
 
+def diagnose(**settings: Any) -> bool:
+    """Prints a diagnosis of a deployment with these settings; whether games can be played."""
+    return Diagnosis(Deployment(**settings)).run()
+
+
 class Diagnosis:
     """One look; `problems` has a sentence for everything that is in the way, `advice` for what could be better."""
 

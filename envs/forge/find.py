@@ -23,7 +23,7 @@ _MAIN = "forge/ai/PlayerControllerAi.class"  # a class path without it is not Fo
 _PATIENCE = 60.0  # seconds for `java -version`
 
 
-class Forge(NamedTuple):
+class ForgeRelease(NamedTuple):
     """A Forge release on disk."""
 
     home: Path
@@ -47,7 +47,7 @@ class Java(NamedTuple):
 # ---- Forge ----------------------------------------------------------------------------------------------------------
 
 
-def find_forge(home: str = "") -> Forge:
+def find_forge(home: str = "") -> ForgeRelease:
     """The release in the folder `home`, or in FORGE_HOME.
 
     Raises:
@@ -74,7 +74,7 @@ def find_forge(home: str = "") -> Forge:
         raise UserError(
             f"{name} is {where!r}, but {part}/ is missing there; unpack the Forge release again ({RELEASES})."
         )
-    return Forge(folder, tuple(jars), folder / "res", version)
+    return ForgeRelease(folder, tuple(jars), folder / "res", version)
 
 
 def _jars(folder: Path) -> tuple[list[Path], str]:

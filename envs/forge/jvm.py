@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs.forge.classes import MAIN, compiled
 from envs.forge.daemon import FREE, SUSPECT, Daemon
-from envs.forge.find import SOURCE, Forge, Java
+from envs.forge.find import SOURCE, ForgeRelease, Java
 from envs.forge.profiles import java_flags
 from envs.forge.settings import LOCAL_HOST
 from envs.forge.wire import Link, LinkError
@@ -37,7 +37,7 @@ class Launch(NamedTuple):
     """What the JVMs of a deployment have in common."""
 
     java: Java
-    forge: Forge
+    forge: ForgeRelease
     profile: str
     heap_mb: int
     decks: Path

@@ -29,7 +29,7 @@ from typing import Any
 from envs.errors import UserError
 from envs.forge import recording
 from envs.forge.recording import Conversation, NewGame
-from envs.forge.replay_faults import Fault, Mischief
+from envs.forge.replay_faults import Mischief, ReplayFault
 from envs.forge.replay_server import Core, Slices
 
 PROTOCOL = 1
@@ -99,7 +99,9 @@ class Server:
     decisions and bytes the whole server has sent.
     """
 
-    def __init__(self, conversations: Sequence[Conversation], *, strict: bool = False, faults: Iterable[Fault] = ()):
+    def __init__(
+        self, conversations: Sequence[Conversation], *, strict: bool = False, faults: Iterable[ReplayFault] = ()
+    ):
         self.tapes = [Tape(each) for each in conversations]
         self.core = Core(self, [tape.slices for tape in self.tapes], strict)
         self.forge = next((each.meta.get("forge") for each in conversations if each.meta.get("forge")), "") or "replay"
@@ -249,7 +251,7 @@ class ReplayServer:
         *,
         daemons: int = 1,
         strict: bool = False,
-        faults: Sequence[Fault] = (),
+        faults: Sequence[ReplayFault] = (),
     ):
         """Starts it.
 
@@ -307,7 +309,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Serves until it is stopped; one line on stdout says that it is ready, in the words of the real daemon."""
-    faults = [Fault(**each) for each in json.loads(args.faults)]
+    faults = [ReplayFault(**each) for each in json.loads(args.faults)]
     server = Server(recording.read_all(args.paths), strict=args.strict, faults=faults)
     for i in range(args.daemons):
         server.listen(args.port + i if args.port else 0)

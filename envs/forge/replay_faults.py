@@ -38,7 +38,7 @@ KINDS = {
 
 
 @dataclasses.dataclass
-class Fault:
+class ReplayFault:
     """One thing that goes wrong.
 
     Attributes:
@@ -69,7 +69,7 @@ class Fault:
 class Mischief:
     """The faults of a server, and what was done of them."""
 
-    def __init__(self, server: Server, faults: list[Fault], seed: int = 0):
+    def __init__(self, server: Server, faults: list[ReplayFault], seed: int = 0):
         self.server, self.faults = server, faults
         self.left = [each.times or -1 for each in faults]
         self.draw = random.Random(seed)
@@ -92,7 +92,7 @@ class Mischief:
         self.armed[connection] = chosen
         return first
 
-    def _place(self, number: int, fault: Fault, decisions: int) -> int:
+    def _place(self, number: int, fault: ReplayFault, decisions: int) -> int:
         if not self.left[number]:
             return -1
         if fault.rate:
@@ -115,10 +115,10 @@ class Mischief:
 
     # ---- one method for each kind -----------------------------------------------------------------------------------
 
-    def _die(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _die(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def _vanish(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _vanish(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         core, daemon = self.server.core, self.server.core.daemon_of(connection)
         core.refuse(daemon)
         self.server.waiting[daemon].clear()
@@ -127,26 +127,26 @@ class Mischief:
             back = lambda: core.reopen(daemon, self.server.ports[daemon])  # noqa: E731
             self.server.later.append((time.monotonic() + fault.seconds, back))
 
-    def _close(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _close(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self.server.core.drop(connection)
 
-    def _half(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _half(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self.server.core.say(connection, text[: len(text) // 2])
         self.server.core.drop(connection)
 
-    def _stall(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _stall(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self.server.core.say(connection, text[: len(text) // 2])
         self.server.core.silence(connection)
 
-    def _silent(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _silent(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self.server.core.silence(connection)
 
-    def _hang(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _hang(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         daemon = self.server.core.daemon_of(connection)
         self.server.deaf.add(daemon)
         self.server.core.silence_all(daemon)
 
-    def _slow(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _slow(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         serial = self.server.core.serial(connection)
 
         def go_on() -> None:
@@ -155,32 +155,32 @@ class Mischief:
 
         self.server.later.append((time.monotonic() + fault.seconds, go_on))
 
-    def _long(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _long(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self._instead(connection, b'DECISION:{"decision_type":"' + b"x" * LONG_LINE + b'"}\n')
 
-    def _utf8(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _utf8(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self._instead(connection, text.replace(b'"player":"', b'"player":"\xc3\x28\xff', 1))
 
-    def _garbage(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _garbage(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self._instead(connection, b'DECISION:{"decision_type":"choose_action","actions":[}\n')
 
-    def _unknown(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _unknown(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self._instead(connection, re.sub(rb'"decision_type":"\w+"', b'"decision_type":"choose_wisely"', text))
 
-    def _other(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _other(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self.server.core.resume(connection, (game + 1) % len(self.server.tapes))
 
-    def _chatter(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _chatter(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self.server.core.say(connection, b'INFO:{"info_type":"weather","sun":true}\nINFO:{"info_type":"reveal"}\n')
         self.server.core.resume(connection, game)
 
-    def _refuse(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _refuse(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         raise AssertionError("refused games are not begun")
 
-    def _timeout(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _timeout(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self._end(connection, b"GAME_TIMEOUT: the limit of 120 s is over\n")
 
-    def _error(self, connection: int, game: int, text: bytes, fault: Fault) -> None:
+    def _error(self, connection: int, game: int, text: bytes, fault: ReplayFault) -> None:
         self._end(connection, b"GAME_ERROR: NullPointerException\n")
 
     def _instead(self, connection: int, text: bytes) -> None:

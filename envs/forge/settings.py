@@ -8,10 +8,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import typing
 from collections.abc import Sequence
 
-from envs.errors import UserError, nearest
+from envs.errors import UserError
 from envs.forge.profiles import PROFILES
+from envs.values import Place, convert, limits_of, option
 
 AUTO = "auto"
 LOCAL_HOST = "127.0.0.1"
@@ -21,49 +23,38 @@ _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:\[\]]+):([0-9]{1,5})")
 
 @dataclasses.dataclass(frozen=True)
 class Deployment:
-    """One way to run Forge.
+    """The daemons of Forge, the engine of Magic. They decide no game: the same seed is the same game on any of them."""
 
-    Attributes:
-      home: folder of a Forge release; empty: the environment variable FORGE_HOME.
-      java: the `java` of a JDK, or its folder; empty: JAVA_HOME, then PATH.
-      daemons: JVMs on this machine, "auto" for one less than there are cores (and no more than fit into memory); or
-        addresses ("host:port") of daemons that somebody else started and looks after.
-      profile: serial, parallel or g1, the JVM flags of `envs.forge.profiles`.
-      heap_mb: heap of a JVM, fixed.
-      port: the first daemon listens there, the next ones behind it.
-      decks: folder of your own decks, which games then name by their files; empty: the decks that come along.
-      decision_timeout: seconds that a daemon may take for its next line before it counts as hanging.
-      start_timeout: seconds that a daemon may take to get ready.
-      stock: without the short cuts of our daemons, which save computing and change no game.
-      record: folder that every conversation is written into; empty: none is.
-      log_dir: folder of the daemons' logs; empty: a temporary one.
-    """
-
-    home: str = ""
-    java: str = ""
-    daemons: str | int | tuple[str, ...] = AUTO
-    profile: str = "serial"
-    heap_mb: int = 1024
-    port: int = 17171
-    decks: str = ""
-    decision_timeout: float = 120.0
-    start_timeout: float = 120.0
-    stock: bool = False
-    record: str = ""
-    log_dir: str = ""
+    home: str = option("", "folder of a Forge release; empty: the environment variable FORGE_HOME")
+    java: str = option("", "the `java` of a JDK of version 17 or newer, or its folder; empty: JAVA_HOME, then PATH")
+    daemons: int | str | tuple[str, ...] = option(
+        AUTO,
+        "JVMs on this machine, auto: one less than there are cores; or a list of addresses of daemons elsewhere, "
+        "which are never restarted",
+        parse=lambda value: _daemons(value),
+        words="auto, a number of at least 1, or host:port (or a list of these)",
+    )
+    profile: str = option(
+        "serial",
+        "flags of the JVMs; `python -m scripts.benchmark forge --sweep` finds the best ones",
+        choices=tuple(PROFILES),
+    )
+    heap_mb: int = option(1024, "heap of a JVM in MiB, all of it from the start", minimum=256, maximum=1 << 20)
+    port: int = option(17171, "the first JVM listens there, the next ones behind it", minimum=1, maximum=65535)
+    decks: str = option("", "folder of your own decks, named by their files; empty: only those that come along")
+    decision_timeout: float = option(
+        120.0, "seconds after which a daemon that says nothing is restarted and its game played on elsewhere", above=0.0
+    )
+    start_timeout: float = option(120.0, "seconds that a JVM may take to start", above=0.0)
+    stock: bool = option(False, "without the daemons' short cuts, which save computing and change no game")
+    record: str = option("", "folder that every conversation with a daemon is written into; empty: none is")
+    log_dir: str = option("", "folder of the daemons' logs; empty: the directory of the run, else a temporary one")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "daemons", _daemons(self.daemons))
-        if self.profile not in PROFILES:
-            raise UserError(f"forge.profile: there is no profile {self.profile!r}; {nearest(self.profile, PROFILES)}")
-        for name, least, most in (("heap_mb", 256, 1 << 20), ("port", 1, 65535)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-                raise UserError(f"forge.{name} must be a whole number from {least} to {most}, got {value!r}.")
-        for name in ("decision_timeout", "start_timeout"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-                raise UserError(f"forge.{name} must be a number of seconds above 0, got {value!r}.")
+        for field in dataclasses.fields(self):
+            value, place = getattr(self, field.name), Place(path=f"forge.{field.name}")
+            checked = convert(value, typing.get_type_hints(type(self))[field.name], limits_of(field), place)
+            object.__setattr__(self, field.name, checked)
 
     @property
     def remote(self) -> bool:
@@ -121,8 +112,8 @@ def available_mb() -> int | None:
     return None
 
 
-def _daemons(value: object) -> str | int | tuple[str, ...]:
-    """`daemons` in its one form."""
+def _daemons(value: object) -> str | int | tuple[str, ...] | None:
+    """`daemons` in its one form; None if it has none."""
     if value == AUTO:
         return AUTO
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
@@ -133,4 +124,4 @@ def _daemons(value: object) -> str | int | tuple[str, ...]:
         for text in value:
             parse_address(text)
         return tuple(value)
-    raise UserError(f"forge.daemons must be auto, a number of at least 1 or a list of host:port, got {value!r}.")
+    return None

@@ -48,7 +48,7 @@ class Job(NamedTuple):
         return f"{self.seed:06d} {' vs '.join(names)}{recording.SUFFIXES[1]}".replace(" ", "_")
 
 
-class Tally:
+class Watched:
     """What was recorded so far; threads add to it."""
 
     def __init__(self, games: int):
@@ -147,7 +147,7 @@ def save(path: Path, conversation: Conversation) -> int:
     return path.stat().st_size
 
 
-def record(fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = False) -> Iterator[Tally]:
+def record(fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = False) -> Iterator[Watched]:
     """Plays and writes all games that are not there yet; yields how far it is, now and then and at the end.
 
     Raises:
@@ -157,7 +157,7 @@ def record(fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = Fal
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot record in {folder}: {error.strerror}; choose another folder.") from error
-    tally = Tally(len(wanted))
+    tally = Watched(len(wanted))
     left: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for job in wanted:
         if (folder / job.file).exists():

@@ -39,12 +39,14 @@ cdef struct Worker:
     long long observe_ns
     long long observed
     float* scratch  # f32[P]
+    int* chosen  # i32[P], actions of bots
     char padding[64]  # workers write side by side: each its own cache line
 
 
 cdef class Core:
     cdef readonly Engine engine
     cdef readonly Py_ssize_t num_games, groups, group_size, threads
+    cdef readonly Py_ssize_t asked, features  # S, the seats asked at a time, and S * F
     cdef readonly bint timed, asynchronous
     cdef public bint follow  # whether a game that ends is followed by the next one; set before the first game
     # Guarded by the mutex. The entries of a game in the arrays below belong to whoever has it: the caller or a thread.
@@ -62,7 +64,7 @@ cdef class Core:
     # One entry for each game or group.
     cdef char* status  # [N], IDLE or BUSY
     cdef char* command  # [N]
-    cdef int* actions  # [N]
+    cdef int* actions  # [N], or [N, P] if the game is simultaneous
     cdef int* length  # [N], decisions of the running game
     cdef signed char* controllers  # [N, P]
     cdef signed char* next_controllers  # [N, P]

@@ -21,12 +21,13 @@ import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libc.math cimport isfinite
 from libc.string cimport memcpy, memset
 
-from envs.host.engine cimport Engine
+from envs.host.engine cimport Engine, all_finite, mask_asked, num_asked, observe_asked
 
 from envs.errors import UserError
-from envs.host.core import Buffers, EngineError, HungEngine, IllegalAction, shapes
+from envs.host.core import FINITE, Buffers, EngineError, HungEngine, IllegalAction, shapes
 
 
 cdef extern from "<pthread.h>" nogil:
@@ -69,19 +70,20 @@ cdef class Core:
         cdef Py_ssize_t n = engine.num_games, seats = engine.num_players, i
         self.engine, self.num_games, self.threads, self.groups = engine, n, threads, groups
         self.group_size, self.asynchronous, self.timed, self.keep = n // groups, asynchronous, timed, [None] * groups
-        self.follow = True
+        self.follow, self.asked, self.features = True, num_asked(engine), num_asked(engine) * engine.num_features
         self.queue = <int*>allocate(n * sizeof(int))
         self.ready = <int*>allocate(n * sizeof(int))
         self.left = <Py_ssize_t*>allocate(groups * sizeof(Py_ssize_t))
         self.status = <char*>allocate(n)
         self.command = <char*>allocate(n)
-        self.actions = <int*>allocate(n * sizeof(int))
+        self.actions = <int*>allocate(n * self.asked * sizeof(int))
         self.outs = <Out*>allocate(groups * sizeof(Out))
         self.base = <Py_ssize_t*>allocate(groups * sizeof(Py_ssize_t))
         self.workers = <Worker*>allocate(threads * sizeof(Worker))
         for i in range(threads):
             self.workers[i].game = -1
             self.workers[i].scratch = <float*>allocate(seats * sizeof(float))
+            self.workers[i].chosen = <int*>allocate(seats * sizeof(int))
         pthread_mutex_init(&self.mutex, NULL)
         pthread_condattr_init(&monotonic)
         pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC)
@@ -94,6 +96,7 @@ cdef class Core:
         if self.workers != NULL:
             for i in range(self.threads):
                 PyMem_Free(self.workers[i].scratch)
+                PyMem_Free(self.workers[i].chosen)
         for memory in (<size_t>self.queue, <size_t>self.ready, <size_t>self.left, <size_t>self.status,
                        <size_t>self.command, <size_t>self.actions, <size_t>self.outs, <size_t>self.base,
                        <size_t>self.workers):
@@ -182,11 +185,11 @@ cdef class Bound:
 
     cdef Out out
     cdef readonly Py_ssize_t rows
-    cdef readonly tuple form  # P, A, F, K, I
-    cdef readonly list keep
+    cdef readonly tuple form  # P, A, F, K, I, whether all seats are asked at once
+    cdef readonly dict arrays
 
     def __init__(self, into, Engine engine, Py_ssize_t rows):
-        self.rows, self.form, self.keep = rows, form_of(engine), []
+        self.rows, self.form, self.arrays = rows, form_of(engine), {}
         for name, (shape, dtype) in shapes(engine, rows).items():
             array = getattr(into, name)
             if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
@@ -194,7 +197,7 @@ cdef class Bound:
                 raise ValueError(f"buffers: {name} is {found}, not {np.dtype(dtype)}{list(shape)}")
             if not (array.flags.c_contiguous and array.flags.writeable and array.flags.aligned):
                 raise ValueError(f"buffers: {name} must be contiguous, aligned and writable")
-            self.keep.append(array)
+            self.arrays[name] = array
         self.out.current_player = <int*>address(into.current_player)
         self.out.observation = <float*>address(into.observation)
         self.out.legal_action_mask = <unsigned char*>address(into.legal_action_mask)
@@ -212,7 +215,8 @@ cdef class Bound:
 
 
 cdef tuple form_of(Engine engine):
-    return (engine.num_players, engine.num_actions, engine.num_features, engine.num_stats, engine.num_info)
+    sizes = (engine.num_players, engine.num_actions, engine.num_features, engine.num_stats, engine.num_info)
+    return (*sizes, engine.simultaneous)
 
 
 cdef Bound bind(into, Engine engine, Py_ssize_t rows):

@@ -41,11 +41,12 @@ class HungEngine(EngineError):
 
 
 class IllegalAction(ValueError):
-    """An action sent is not legal; nothing was stepped."""
+    """An action sent is not legal; nothing was stepped. `seat` is whose it is, None unless all seats were asked."""
 
-    def __init__(self, game: int, action: int):
-        super().__init__(f"game {game}: action {action} is not legal")
-        self.game, self.action = game, action
+    def __init__(self, game: int, action: int, seat: int | None = None):
+        whose = "" if seat is None else f" of seat {seat}"
+        super().__init__(f"game {game}: action {action}{whose} is not legal")
+        self.game, self.action, self.seat = game, action, seat
 
 
 class Demonstrations(NamedTuple):
@@ -66,6 +67,7 @@ class HostGame(abc.ABC):
       version: changes whenever a rule, the action numbering or the observation changes.
       num_players, num_actions, num_features: P, A and F (observations are f32[F]).
       state_bytes: S, the size of a saved state.
+      simultaneous: every step asks all P seats at once, see `Buffers`.
       bots: names of the scripted players; the number of a name is its place, and ``bots[0]`` is "random".
       stat_names: of the K figures of a finished game.
       info_names: of the I numbers of a running one.
@@ -87,6 +89,7 @@ class HostGame(abc.ABC):
     num_actions: int
     num_features: int
     state_bytes: int
+    simultaneous: bool = False
     bots: tuple[str, ...] = ("random",)
     stat_names: tuple[str, ...] = ()
     info_names: tuple[str, ...] = ()
@@ -114,10 +117,15 @@ class HostGame(abc.ABC):
         """A short human-readable name of an action."""
         return str(action)
 
-    def event(self, before: np.ndarray, action: int, after: np.ndarray, seat: int | None = None) -> str:
-        """What happened between two saved states, in short sentences for people: what `seat` was told of it."""
+    def event(self, before: np.ndarray, action: Any, after: np.ndarray, seat: int | None = None) -> str:
+        """What happened between two saved states, in short sentences for people: what `seat` was told of it.
+
+        `action` is an int, or i32[P] of a simultaneous game.
+        """
         del before, after, seat
-        return self.action_name(action)
+        if not self.simultaneous:
+            return self.action_name(action)
+        return ", ".join(f"seat {each}: {self.action_name(int(chosen))}" for each, chosen in enumerate(action))
 
     def deploy(self, **options: Any) -> None:
         """Told before the first engine is made where engines of another process run: section `forge` of a
@@ -158,24 +166,28 @@ class Buffers:
     end of the game if it came. If the game ended, the next one has begun and `current_player`, `observation` and
     `legal_action_mask` are those of its first question to an outside seat.
 
+    A simultaneous game asks all seats at once: the fields marked [P] gain that axis, and the row describes a step of
+    all seats. Those held by bots are asked too, but what is answered for them is not looked at.
+
     Arrays are C-contiguous. They belong to the engine threads from `send` to `recv`. On the CPU, jax may take an
     aligned array over without a copy: hand it a copy of whatever is still read when the next step is written.
 
     Attributes:
-      current_player: i32[N], the outside seat asked now.
-      observation: f32[N, F], what it may see.
-      legal_action_mask: bool[N, A].
-      action: i32[N], the action taken, also if the engine drew it itself (`RANDOM`).
+      current_player: i32[N] [P], the outside seat asked now; arange(P) in a simultaneous game.
+      observation: f32[N, F] [P], what it may see.
+      legal_action_mask: bool[N, A] [P].
+      action: i32[N] [P], the action taken, also if the engine drew it itself (`RANDOM`) or a bot chose it.
       rewards: f32[N, P], what each seat earned in the game of the action.
       opening: f32[N, P], what each seat has earned in the present game before its first question; 0 unless the game
         began in this step. It follows from no decision: count it in the result of the game, credit it to nobody.
       terminated, truncated: bool[N], the game of the action ended.
-      final_player: i32[N], -1 unless the game ended: after a cut the seat that would have been asked (if the engine
-        says so), else the one that decided last.
-      final_observation: f32[N, F], of the ended game for that seat; written where a game ended.
+      final_player: i32[N] [P], -1 unless the game ended: after a cut the seat that would have been asked (if the
+        engine says so), else the one that decided last; arange(P) in a simultaneous game.
+      final_observation: f32[N, F] [P], of the ended game for that seat; written where a game ended.
       stats: f32[N, P, K], of the ended game; written where a game ended.
       info: i32[N, I], of the ended game, else of the running one.
-      length: i32[N], decisions by all seats of the ended game, else of the running one.
+      length: i32[N], decisions by all seats of the ended game, else of the running one (one decision a step in a
+        simultaneous game).
       controllers: i8[N, P], who held the seats in the game of the action.
     """
 
@@ -212,25 +224,27 @@ class Buffers:
         return Buffers(*(np.array(array) for array in self.arrays().values()))
 
 
+FINITE = ("observation", "rewards", "opening", "final_observation")  # else the game's engine has failed
 FIELDS: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Buffers) if field.init)
 
 
 def shapes(game: HostGame | Engine, num_games: int) -> dict[str, tuple[tuple[int, ...], type]]:
     """Shape and dtype of every array of `Buffers` by name, for a game or an engine."""
     n, seats = num_games, game.num_players
+    asked = (n, seats) if game.simultaneous else (n,)
     num_stats = len(game.stat_names) if isinstance(game, HostGame) else game.num_stats
     num_info = len(game.info_names) if isinstance(game, HostGame) else game.num_info
     return {
-        "current_player": ((n,), np.int32),
-        "observation": ((n, game.num_features), np.float32),
-        "legal_action_mask": ((n, game.num_actions), np.bool_),
-        "action": ((n,), np.int32),
+        "current_player": (asked, np.int32),
+        "observation": ((*asked, game.num_features), np.float32),
+        "legal_action_mask": ((*asked, game.num_actions), np.bool_),
+        "action": (asked, np.int32),
         "rewards": ((n, seats), np.float32),
         "opening": ((n, seats), np.float32),
         "terminated": ((n,), np.bool_),
         "truncated": ((n,), np.bool_),
-        "final_player": ((n,), np.int32),
-        "final_observation": ((n, game.num_features), np.float32),
+        "final_player": (asked, np.int32),
+        "final_observation": ((*asked, game.num_features), np.float32),
         "stats": ((n, seats, num_stats), np.float32),
         "info": ((n, num_info), np.int32),
         "length": ((n,), np.int32),

@@ -8,10 +8,16 @@
 Two threads never work on the same game at the same time, but on different games of one engine they do: whatever the
 games share must not be written after the engine was made.
 
+A game asks one seat at a time, unless it is `simultaneous`: then it asks all seats at once and has the four methods that
+name a seat (`step_all`, `seat_bot`, `seat_legal`, `seat_mask`) in the place of `step`, `bot`, `legal`, `mask`; nobody calls
+its `player`.
+
 Randomness. Every game has its own counter-based streams: their key comes from (seed, slot, episode) only, slot =
 first_slot + number of the game. So results depend neither on threads, nor on the batch, nor on the order of arrival.
 `mix`, `game_key`, `stream_word` and `below` are the generator that all our engines use.
 """
+
+from libc.math cimport isfinite
 
 ctypedef unsigned long long u64
 
@@ -21,6 +27,7 @@ cdef class Engine:
     cdef readonly Py_ssize_t num_stats, num_info  # K figures of a finished game for each seat, I numbers of any game
     cdef readonly Py_ssize_t state_bytes
     cdef readonly Py_ssize_t num_bots  # scripted players; 0: not known, `bot` itself refuses wrong numbers
+    cdef readonly bint simultaneous
 
     # Next episode of this slot: the first call makes episode 0. Runs to the first question. 0, or an error code > 0.
     cdef int start(self, Py_ssize_t game) noexcept nogil
@@ -32,6 +39,11 @@ cdef class Engine:
     cdef int player(self, Py_ssize_t game) noexcept nogil
     # Whether a number, any number, is a legal action now.
     cdef bint legal(self, Py_ssize_t game, int action) noexcept nogil
+    # `step`, `bot`, `legal` and `mask` of a simultaneous game: a legal action of every seat, i32[P]; and of one seat.
+    cdef int step_all(self, Py_ssize_t game, const int* actions) noexcept nogil
+    cdef int seat_bot(self, Py_ssize_t game, int seat, int number) noexcept nogil
+    cdef bint seat_legal(self, Py_ssize_t game, int seat, int action) noexcept nogil
+    cdef void seat_mask(self, Py_ssize_t game, int seat, unsigned char* out) noexcept nogil
     # f32[P], what each seat earned by the last `start` or `step`.
     cdef void rewards(self, Py_ssize_t game, float* out) noexcept nogil
     # 0 running, 1 terminated, 2 truncated.
@@ -56,6 +68,34 @@ cdef class Engine:
     cdef int fault(self, Py_ssize_t game) noexcept nogil
 
 
+cdef inline Py_ssize_t num_asked(Engine engine) noexcept nogil:
+    """How many seats are asked at a time."""
+    return engine.num_players if engine.simultaneous else 1
+
+
+cdef inline void observe_asked(
+    Engine engine, Py_ssize_t game, int seat, int* players, float* observation
+) noexcept nogil:
+    """Who is asked and what they see: `seat`, or in a simultaneous game all seats, i32[P] and f32[P, F]."""
+    if not engine.simultaneous:
+        players[0] = seat
+        engine.observe(game, seat, observation)
+        return
+    for seat in range(<int>engine.num_players):
+        players[seat] = seat
+        engine.observe(game, seat, observation + seat * engine.num_features)
+
+
+cdef inline void mask_asked(Engine engine, Py_ssize_t game, unsigned char* mask) noexcept nogil:
+    """What is legal for the seat asked, u8[A], or in a simultaneous game for all seats, u8[P, A]."""
+    cdef int seat
+    if not engine.simultaneous:
+        engine.mask(game, mask)
+        return
+    for seat in range(<int>engine.num_players):
+        engine.seat_mask(game, seat, mask + seat * engine.num_actions)
+
+
 cdef inline u64 mix(u64 z) noexcept nogil:
     """A bijection whose output bits each depend on every input bit."""
     z ^= z >> 30
@@ -74,6 +114,30 @@ cdef inline u64 game_key(u64 seed, u64 slot, u64 episode) noexcept nogil:
 cdef inline u64 stream_word(u64 stream, u64 counter) noexcept nogil:
     """Word number `counter` (from 0) of a stream."""
     return mix(stream + (counter + 1) * <u64>0x9E3779B97F4A7C15)
+
+
+cdef inline bint all_finite(const float* values, Py_ssize_t count) noexcept nogil:
+    """Whether none of the numbers is infinite or not a number: what is learnt from must be."""
+    cdef float sums[16]  # side by side, for vector instructions; what is not finite stays so in a sum
+    cdef float total = 0.0
+    cdef Py_ssize_t i, k
+    for k in range(16):
+        sums[k] = 0.0
+    for i in range(0, count - 15, 16):
+        for k in range(16):
+            sums[k] += values[i + k]
+    for k in range(8):
+        sums[k] += sums[k + 8]
+    for k in range(8):
+        total += sums[k]
+    for i in range(count - count % 16, count):
+        total += values[i]
+    if isfinite(total):
+        return True
+    for i in range(count):  # else great numbers added up to more than a float holds
+        if not isfinite(values[i]):
+            return False
+    return True
 
 
 cdef inline int below(u64 word, int n) noexcept nogil:

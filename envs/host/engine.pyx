@@ -23,6 +23,18 @@ cdef class Engine:
     cdef bint legal(self, Py_ssize_t game, int action) noexcept nogil:
         return False
 
+    cdef int step_all(self, Py_ssize_t game, const int* actions) noexcept nogil:
+        return 1
+
+    cdef int seat_bot(self, Py_ssize_t game, int seat, int number) noexcept nogil:
+        return -2
+
+    cdef bint seat_legal(self, Py_ssize_t game, int seat, int action) noexcept nogil:
+        return False
+
+    cdef void seat_mask(self, Py_ssize_t game, int seat, unsigned char* out) noexcept nogil:
+        memset(out, 1, self.num_actions)
+
     cdef void rewards(self, Py_ssize_t game, float* out) noexcept nogil:
         memset(out, 0, self.num_players * sizeof(float))
 
@@ -63,7 +75,8 @@ cdef class Engine:
 
 
 cdef class NoopEngine(Engine):
-    """Games in which nothing happens: the seats take turns, every action is legal, a game lasts `length` steps.
+    """Games in which nothing happens: two seats take turns, or are both asked in every step; every action is legal, a
+    game lasts `length` steps.
 
     What a step through the bridge costs, and nothing else, is what it measures.
 
@@ -71,17 +84,18 @@ cdef class NoopEngine(Engine):
       num_games: N.
       length: decisions in a game.
       num_features, num_actions: of an observation and of the mask; both are written in full at every step.
+      simultaneous: both seats are asked at once.
     """
 
     cdef readonly int length
     cdef int[:, ::1] _time  # [N, 2]: steps of this game, episodes begun
 
-    def __init__(self, num_games, *, length=100, num_features=16, num_actions=8):
+    def __init__(self, num_games, *, length=100, num_features=16, num_actions=8, simultaneous=False):
         import numpy as np
 
         self.num_games, self.num_players, self.num_actions, self.num_features = num_games, 2, num_actions, num_features
         self.num_stats, self.num_info, self.state_bytes, self.num_bots = 0, 1, 8, 1
-        self.length = length
+        self.length, self.simultaneous = length, simultaneous
         self._time = np.zeros((num_games, 2), np.int32)
 
     cdef int start(self, Py_ssize_t game) noexcept nogil:
@@ -93,14 +107,23 @@ cdef class NoopEngine(Engine):
         self._time[game, 0] += 1
         return 0
 
+    cdef int step_all(self, Py_ssize_t game, const int* actions) noexcept nogil:
+        return self.step(game, actions[0])
+
     cdef int bot(self, Py_ssize_t game, int number) noexcept nogil:
         return 0 if number == 0 else -2
+
+    cdef int seat_bot(self, Py_ssize_t game, int seat, int number) noexcept nogil:
+        return self.bot(game, number)
 
     cdef int player(self, Py_ssize_t game) noexcept nogil:
         return -1 if self._time[game, 0] >= self.length else self._time[game, 0] & 1
 
     cdef bint legal(self, Py_ssize_t game, int action) noexcept nogil:
         return 0 <= action < self.num_actions
+
+    cdef bint seat_legal(self, Py_ssize_t game, int seat, int action) noexcept nogil:
+        return self.legal(game, action)
 
     cdef int ended(self, Py_ssize_t game) noexcept nogil:
         return self._time[game, 0] >= self.length
@@ -122,25 +145,36 @@ cdef class NoopEngine(Engine):
 cdef class PythonEngine(Engine):
     """Games written in plain Python, one object for each; slow (the GIL), but the whole contract.
 
-    An object has the methods of `envs.host.python_game.PythonGame`. An exception in one of them is kept and reaches
-    the caller of the pool with the number of the game.
+    An object has the methods of `envs.host.python_game.PythonGame`, or of `SimultaneousPythonGame` there. An exception
+    in one of them is kept and reaches the caller of the pool with the number of the game.
 
     Args:
       games: N objects.
-      num_players, num_actions, num_features, num_stats, num_info, state_bytes, num_bots: as of every engine.
+      num_players, num_actions, num_features, num_stats, num_info, state_bytes, num_bots, simultaneous: as of every
+        engine.
     """
 
     cdef readonly list games
     cdef list _errors  # exception or None for each game
 
     def __init__(
-        self, games, *, num_players, num_actions, num_features, state_bytes, num_stats=0, num_info=0, num_bots=0
+        self,
+        games,
+        *,
+        num_players,
+        num_actions,
+        num_features,
+        state_bytes,
+        num_stats=0,
+        num_info=0,
+        num_bots=0,
+        simultaneous=False,
     ):
         self.games = list(games)
         self._errors = [None] * len(self.games)
         self.num_games, self.num_players, self.num_actions = len(self.games), num_players, num_actions
         self.num_features, self.num_stats, self.num_info = num_features, num_stats, num_info
-        self.state_bytes, self.num_bots = state_bytes, num_bots
+        self.state_bytes, self.num_bots, self.simultaneous = state_bytes, num_bots, simultaneous
 
     cdef int start(self, Py_ssize_t game) noexcept nogil:
         with gil:
@@ -152,22 +186,19 @@ cdef class PythonEngine(Engine):
 
     cdef int step(self, Py_ssize_t game, int action) noexcept nogil:
         with gil:
-            try:
-                self.games[game].step(action)
-                return 0
-            except BaseException as error:
-                return self._keep(game, error)
+            return self._step(game, action)
+
+    cdef int step_all(self, Py_ssize_t game, const int* actions) noexcept nogil:
+        with gil:
+            return self._step(game, [actions[seat] for seat in range(self.num_players)])
 
     cdef int bot(self, Py_ssize_t game, int number) noexcept nogil:
-        cdef int action
         with gil:
-            try:
-                action = self.games[game].bot(number)
-                if action < 0:
-                    raise ValueError(f"bot {number} chose {action}")
-                return action
-            except BaseException as error:
-                return -1 - self._keep(game, error)
+            return self._choice(game, (), number)
+
+    cdef int seat_bot(self, Py_ssize_t game, int seat, int number) noexcept nogil:
+        with gil:
+            return self._choice(game, (seat,), number)
 
     cdef int player(self, Py_ssize_t game) noexcept nogil:
         cdef int seat
@@ -183,11 +214,11 @@ cdef class PythonEngine(Engine):
 
     cdef bint legal(self, Py_ssize_t game, int action) noexcept nogil:
         with gil:
-            try:
-                return 0 <= action < self.num_actions and bool(self.games[game].legal(action))
-            except BaseException as error:
-                self._keep(game, error)
-                return False
+            return 0 <= action < self.num_actions and self._allows(game, (action,))
+
+    cdef bint seat_legal(self, Py_ssize_t game, int seat, int action) noexcept nogil:
+        with gil:
+            return 0 <= action < self.num_actions and self._allows(game, (seat, action))
 
     cdef int ended(self, Py_ssize_t game) noexcept nogil:
         cdef int how
@@ -215,6 +246,10 @@ cdef class PythonEngine(Engine):
     cdef void mask(self, Py_ssize_t game, unsigned char* out) noexcept nogil:
         with gil:
             self._bytes(game, "mask", (), (self.num_actions,), "bool", out)
+
+    cdef void seat_mask(self, Py_ssize_t game, int seat, unsigned char* out) noexcept nogil:
+        with gil:
+            self._bytes(game, "mask", (seat,), (self.num_actions,), "bool", out)
 
     cdef void info(self, Py_ssize_t game, int* out) noexcept nogil:
         if self.num_info:
@@ -267,6 +302,31 @@ cdef class PythonEngine(Engine):
         if self._errors[game] is None:
             self._errors[game] = error
         return 1
+
+    cdef int _step(self, Py_ssize_t game, action) noexcept:
+        try:
+            self.games[game].step(action)
+            return 0
+        except BaseException as error:
+            return self._keep(game, error)
+
+    cdef int _choice(self, Py_ssize_t game, tuple seat, int number) noexcept:
+        """What a bot answers, or -1 - error code."""
+        cdef int action
+        try:
+            action = self.games[game].bot(*seat, number)
+            if action < 0:
+                raise ValueError(f"bot {number} chose {action}")
+            return action
+        except BaseException as error:
+            return -1 - self._keep(game, error)
+
+    cdef bint _allows(self, Py_ssize_t game, tuple arguments) noexcept:
+        try:
+            return bool(self.games[game].legal(*arguments))
+        except BaseException as error:
+            self._keep(game, error)
+            return False
 
     cdef void _floats(self, Py_ssize_t game, str method, tuple arguments, tuple shape, float* out) noexcept:
         self._bytes(game, method, arguments, shape, "float32", <unsigned char*>out)

@@ -36,7 +36,7 @@ _OPEN_SEED = 0  # of engines that are reseeded before they draw anything
 
 
 @struct.dataclass
-class HostState(State):
+class SavedState(State):
     """The public leaves, and the game itself as the engine saves it."""
 
     blob: jax.Array  # u8[S]
@@ -55,24 +55,23 @@ class HostEnv(Env):
     id = "host"
     version = "1"
     host: ClassVar[bool] = True
-    package: ClassVar[str]  # where the game's other modules are (`envs.registry.game_module`), if not beside its class
 
     def __init__(self, game: HostGame):
         """The game as a pure function."""
         self.game = game
         self.id, self.version = game.id, game.version  # type: ignore[misc]
         self.num_players, self.num_actions = game.num_players, game.num_actions
-        self.delegated = game.delegated
+        self.simultaneous, self.delegated = game.simultaneous, game.delegated
         self.may_truncate, self.public_actions = game.may_truncate, game.public_actions  # type: ignore[misc]
         self._play, self._deal = _Engines(game, 1), _Engines(game, game.varieties)
 
     # ---- rules ------------------------------------------------------------------------------------------------------
 
-    def _init(self, key: Key) -> HostState:
+    def _init(self, key: Key) -> SavedState:
         return self._dealt(_call(self._host_init, self._outputs(), _seeds(key)))
 
-    def _step(self, state: State, action: jax.Array, key: Key) -> HostState:
-        assert isinstance(state, HostState)
+    def _step(self, state: State, action: jax.Array, key: Key) -> SavedState:
+        assert isinstance(state, SavedState)
         action = jnp.asarray(action, jnp.int32)
         blob, *fields = _call(self._host_step, self._outputs(), state.blob, action, _seeds(key))
         player, observation, mask, rewards, terminated, truncated, stats, info = fields
@@ -91,12 +90,12 @@ class HostEnv(Env):
 
     def reset(self, state: State, key: Key) -> State:
         """The next episode of a finished game; the engine is asked for finished games only, whatever the batch."""
-        assert isinstance(state, HostState)
+        assert isinstance(state, SavedState)
         return self._dealt(_call(self._host_reset, self._outputs(), state.blob, is_over(state), _seeds(key)))
 
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
         """f32[F]."""
-        assert isinstance(state, HostState)
+        assert isinstance(state, SavedState)
         form = jax.ShapeDtypeStruct((self.game.num_features,), jnp.float32)
         return _call(self._host_observe, (form,), state.blob, jnp.asarray(seat, jnp.int32))[0]
 
@@ -113,7 +112,7 @@ class HostEnv(Env):
         return super().is_legal(state, action) | handed_over
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
-        assert isinstance(state, HostState)
+        assert isinstance(state, SavedState)
         return {name: state.stats[:, k] for k, name in enumerate(self.game.stat_names)}
 
     # ---- what a seat cannot see -------------------------------------------------------------------------------------
@@ -145,9 +144,10 @@ class HostEnv(Env):
         return play
 
     def _ask(self, number: jax.Array | int, state: State, key: Key) -> jax.Array:
-        assert isinstance(state, HostState)
-        form = jax.ShapeDtypeStruct((), jnp.int32)
-        return _call(self._host_bot, (form,), state.blob, jnp.asarray(number, jnp.int32), _seeds(key))[0]
+        assert isinstance(state, SavedState)
+        form = jax.ShapeDtypeStruct(self._asked, jnp.int32)
+        numbers = jnp.broadcast_to(jnp.asarray(number, jnp.int32), self._asked)
+        return _call(self._host_bot, (form,), state.blob, numbers, _seeds(key))[0]
 
     # ---- people -----------------------------------------------------------------------------------------------------
 
@@ -163,7 +163,8 @@ class HostEnv(Env):
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
         if bool(after.illegal_action):
             return "an illegal action ends the game"
-        return self.game.event(_bytes(before), int(action), _bytes(after), seat)
+        action = np.asarray(action) if self.simultaneous else int(action)
+        return self.game.event(_bytes(before), action, _bytes(after), seat)
 
     # ---- on the host ------------------------------------------------------------------------------------------------
 
@@ -187,14 +188,19 @@ class HostEnv(Env):
         with self._play.lend() as (engine, _):
             ask_bots(engine, blobs, numbers, seeds, outputs[0])
 
+    @property
+    def _asked(self) -> tuple[int, ...]:
+        """The leading axis of what is about the seats asked."""
+        return (self.num_players,) if self.simultaneous else ()
+
     def _outputs(self) -> tuple[jax.ShapeDtypeStruct, ...]:
         """What an engine writes for one state, in the order of `Rows` in pure.pyx."""
         game, seats = self.game, self.num_players
         return (
             jax.ShapeDtypeStruct((game.state_bytes,), jnp.uint8),
-            jax.ShapeDtypeStruct((), jnp.int32),
-            jax.ShapeDtypeStruct((game.num_features,), jnp.float32),
-            jax.ShapeDtypeStruct((game.num_actions,), jnp.bool_),
+            jax.ShapeDtypeStruct(self._asked, jnp.int32),
+            jax.ShapeDtypeStruct((*self._asked, game.num_features), jnp.float32),
+            jax.ShapeDtypeStruct((*self._asked, game.num_actions), jnp.bool_),
             jax.ShapeDtypeStruct((seats,), jnp.float32),
             jax.ShapeDtypeStruct((), jnp.bool_),
             jax.ShapeDtypeStruct((), jnp.bool_),
@@ -202,9 +208,9 @@ class HostEnv(Env):
             jax.ShapeDtypeStruct((len(game.info_names),), jnp.int32),
         )
 
-    def _dealt(self, fields: Sequence[jax.Array]) -> HostState:
+    def _dealt(self, fields: Sequence[jax.Array]) -> SavedState:
         blob, player, observation, mask, rewards, terminated, truncated, stats, info = fields
-        return HostState(
+        return SavedState(
             current_player=player,
             observation=observation,
             legal_action_mask=mask,
@@ -241,6 +247,8 @@ class _Engines:
         engine = game.engine(self._num_games, _OPEN_SEED)
         said = (game.num_players, game.num_actions, game.num_features, game.state_bytes)
         sizes = (*said, len(game.stat_names), len(game.info_names))
+        if game.simultaneous != engine.simultaneous:
+            raise ValueError(f"{game.id}: the game and its engine do not agree whether all seats are asked at once")
         known = (engine.num_players, engine.num_actions, engine.num_features, engine.state_bytes)
         found = (*known, engine.num_stats, engine.num_info)
         if sizes != found:
@@ -312,5 +320,5 @@ def _seeds(key: Key) -> jax.Array:
 
 
 def _bytes(state: State) -> np.ndarray:
-    assert isinstance(state, HostState)
+    assert isinstance(state, SavedState)
     return np.asarray(state.blob)

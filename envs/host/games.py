@@ -19,11 +19,10 @@ ALIVE, ROW, COLUMN, DECIDES, SUBJECT = 0, 5, 6, 55, 56  # features of a unit
 FIRST_OBJECTIVE, OBJECTIVE_FEATURES = 41, 6  # among the globals: present, row, column, ...
 
 
-class Battle(HostEnv):
+class BattleEnv(HostEnv):
     """A tabletop battle of two sides; the rules are in `envs/battle`."""
 
     id, version = BattleGame.id, BattleGame.version
-    package = "envs.battle"
 
     @functools.wraps(BattleGame.__init__)  # type: ignore[misc]
     def __init__(self, **options: Any) -> None:
@@ -47,11 +46,10 @@ class Battle(HostEnv):
         return jnp.concatenate([observation, deciding, subject, to_units.ravel(), to_marks.ravel()])
 
 
-class Forge(HostEnv):
+class ForgeEnv(HostEnv):
     """Magic: The Gathering with two constructed decks; Forge keeps the rules, `envs/forge` talks to it."""
 
     id, version = ForgeGame.id, ForgeGame.version
-    package = "envs.forge"
     vocabulary = forge_layout.VOCABULARY
     game: ForgeGame
 

@@ -1,6 +1,27 @@
 # Part of bridge.pyx: orders to the threads, as the methods of the pool give them.
 
 
+cdef inline int first_illegal(Core core, Engine engine, Py_ssize_t game, const int* actions) noexcept nogil:
+    """The first place of i32[1] or i32[P] whose action cannot be the answer of its seat; -1 if there is none.
+
+    What is said for seats that bots hold in a simultaneous game is not looked at.
+    """
+    cdef int seat
+    cdef bint legal
+    for seat in range(<int>core.asked):
+        if engine.simultaneous and core.controllers[game * engine.num_players + seat] >= 0:
+            continue
+        if actions[seat] < 0:
+            legal = engine.num_bots == 0 or bot_of(actions[seat]) < engine.num_bots
+        elif engine.simultaneous:
+            legal = engine.seat_legal(game, seat, actions[seat])
+        else:
+            legal = engine.legal(game, actions[seat])
+        if not legal:
+            return seat
+    return -1
+
+
 cdef class PoolOrders:
     """What a pool is made of, and the checks and waits that its methods share."""
 
@@ -57,24 +78,34 @@ cdef class PoolOrders:
         self.core.base[group] = base
         self.core.keep[group] = bound
 
-    cdef Py_ssize_t _first_illegal(self, const int[::1] actions, const int[::1] games) except -2:
-        """The place of the first action that is not legal, -1 if all are."""
-        cdef Py_ssize_t i, found = -1, bots = self.core.engine.num_bots
-        cdef int code = 0
-        cdef bint legal
+    cdef _flat(self, actions):
+        """i32[n], or i32[n * P] of a simultaneous game: actions as `send` was given them."""
+        cdef Engine engine = self.core.engine
+        array = np.ascontiguousarray(actions, np.int32)
+        if array.shape[1:] == (engine.num_players,) and engine.simultaneous or array.size == 0:
+            return array.reshape(-1)
+        if engine.simultaneous or array.ndim != 1:
+            wanted = f"[n, {engine.num_players}]: one for each seat" if engine.simultaneous else "[n]"
+            raise ValueError(f"actions are {list(array.shape)}, not {wanted}")
+        return array
+
+    cdef _require_legal(self, const int[::1] actions, const int[::1] games):
+        """Raises unless these can be the answers of the seats asked in these games, i32[n] or i32[n * P]."""
+        cdef Core core = self.core
+        cdef Engine engine = core.engine
+        cdef Py_ssize_t asked = core.asked, i
+        cdef int game = 0, seat = -1, code = 0
         with nogil:
-            for i in range(actions.shape[0]):
-                if actions[i] < 0:
-                    legal = bots == 0 or -2 - actions[i] < bots
-                else:
-                    legal = self.core.engine.legal(games[i], actions[i])
-                if not legal:
-                    found = i
-                    code = self.core.engine.fault(games[i])
+            for i in range(games.shape[0]):
+                game = games[i]
+                seat = first_illegal(core, engine, game, &actions[i * asked])
+                if seat >= 0:
+                    code = engine.fault(game)
                     break
         if code != 0:
-            raise self._fail(games[found], code)
-        return found
+            raise self._fail(game, code)
+        if seat >= 0:
+            raise IllegalAction(game, actions[i * asked + seat], seat if engine.simultaneous else None)
 
     cdef _settle(self, games, into, char command):
         """Starts games, or only writes the rows of loaded ones, and waits for them."""
@@ -132,9 +163,21 @@ cdef class PoolOrders:
             message = f"{UNASKED_LIMIT} games in a row asked no outside seat: a controller must be -1"
         elif code == NO_SUCH_SEAT:
             message = f"asks seat {self.core.engine.player(game)}, which does not exist"
+        elif code == NOT_FINITE:
+            message = self._not_finite(game)
         else:
             message, cause = self.core.engine.error(game, code), self.core.engine.cause(game)
         self._stop()
         self.failure = EngineError(game, message)
         self.failure.__cause__ = cause
         return self.failure
+
+    cdef str _not_finite(self, Py_ssize_t game):
+        """What the row of a game holds that nobody can learn from."""
+        cdef Py_ssize_t group = game // self.core.group_size
+        cdef Bound bound = self.core.keep[group]
+        for name in FINITE:
+            row = bound.arrays[name][game - self.core.base[group]]
+            for place in np.argwhere(~np.isfinite(row)).tolist():
+                return f"{name}{place} is {row[tuple(place)]}: an engine must give finite numbers"
+        return "an engine must give finite numbers"

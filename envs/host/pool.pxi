@@ -14,6 +14,9 @@ cdef class HostPool(PoolOrders):
 
     An action is a legal number; -1: the engine draws a legal one; -2 - b: scripted player b chooses.
 
+    A simultaneous game asks all its P seats in every step and takes one action of each; those of seats that scripted
+    players hold are not looked at.
+
     After an error (an engine that fails or hangs) the pool takes no more actions; `close` always works. It waits for
     its threads for at most two seconds: a thread inside an engine that does not return cannot be ended, so `close`
     then says so in a RuntimeWarning and leaves it behind; it ends with its game, at the latest with the process.
@@ -173,7 +176,7 @@ cdef class HostPool(PoolOrders):
         """Steps games, and returns at once.
 
         Args:
-          actions: i32[n]; they may be overwritten when this returns.
+          actions: i32[n], or i32[n, P] of a simultaneous game; they may be overwritten when this returns.
           into: synchronous mode: `Buffers` of the group's rows, written until `recv`. Asynchronous mode: the games.
           group: synchronous mode: which one.
           games: asynchronous mode: i32[n], distinct, none of them in play.
@@ -182,9 +185,9 @@ cdef class HostPool(PoolOrders):
           IllegalAction: one of the actions is; nothing was stepped.
           EngineError: an engine failed before.
         """
-        cdef const int[::1] chosen = np.ascontiguousarray(actions, np.int32)
+        cdef const int[::1] chosen = self._flat(actions)
         cdef const int[::1] numbers
-        cdef Py_ssize_t n = chosen.shape[0], i
+        cdef Py_ssize_t asked = self.core.asked, n = chosen.shape[0] // asked, i, seat
         cdef Bound bound = None
         if self.core.asynchronous:
             numbers = np.ascontiguousarray(into if games is None else games, np.int32)
@@ -201,14 +204,13 @@ cdef class HostPool(PoolOrders):
             for i in range(n):
                 if self.core.engine.ended(numbers[i]) != 0:
                     raise ValueError(f"game {numbers[i]} is over: begin it again")
-        i = self._first_illegal(chosen, numbers)
-        if i >= 0:
-            raise IllegalAction(numbers[i], chosen[i])
+        self._require_legal(chosen, numbers)
         if bound is not None:
             self._aim(group, bound, group * self.core.group_size)
             self.sent.add(group)
         for i in range(n):
-            self.core.actions[numbers[i]] = chosen[i]
+            for seat in range(asked):
+                self.core.actions[numbers[i] * asked + seat] = chosen[i * asked + seat]
         with nogil:
             self.core.push(&numbers[0], n, STEP)
 

@@ -6,11 +6,11 @@ Shape letters as in `envs.host.core`; B states, S bytes of one.
 
 from libc.string cimport memcpy, memset
 
-from envs.host.engine cimport Engine, u64
+from envs.host.engine cimport Engine, all_finite, mask_asked, num_asked, observe_asked, u64
 
 from envs.host.core import EngineError
 
-cdef struct Rows:  # the first row of every output of a new state
+cdef struct Rows:  # the first row of every output of a new state; shapes are those of `Buffers`
     unsigned char* blob
     int* current_player
     float* observation
@@ -24,6 +24,7 @@ cdef struct Rows:  # the first row of every output of a new state
 
 cdef enum:
     ENDLESS = -1  # an error code of this module; those of engines are positive
+    NOT_FINITE = -2
     SKIPPED_LIMIT = 1000  # so many games in a row that end before anybody is asked are an error
 
 
@@ -47,14 +48,15 @@ cdef inline u64 seed_of(const unsigned int* seeds, Py_ssize_t i) noexcept nogil:
 
 cdef int write(Engine engine, Py_ssize_t game, Rows* out, Py_ssize_t i, int last) noexcept nogil:
     """Row i from a game; `last`: the seat that acted last, for an end after which nobody is asked."""
+    cdef int code
     cdef Py_ssize_t seats = engine.num_players, stats = engine.num_players * engine.num_stats
-    cdef int how = engine.ended(game), seat = engine.player(game)
+    cdef Py_ssize_t asked = num_asked(engine), features = asked * engine.num_features
+    cdef int how = engine.ended(game), seat = -1 if engine.simultaneous else engine.player(game)
     seat = last if seat < 0 else seat
-    out.current_player[i] = seat
     out.terminated[i] = how == 1
     out.truncated[i] = how == 2
-    engine.observe(game, seat, out.observation + i * engine.num_features)
-    engine.mask(game, out.legal_action_mask + i * engine.num_actions)
+    observe_asked(engine, game, seat, out.current_player + i * asked, out.observation + i * features)
+    mask_asked(engine, game, out.legal_action_mask + i * asked * engine.num_actions)
     engine.rewards(game, out.rewards + i * seats)
     if engine.num_stats and how:
         engine.stats(game, out.stats + i * stats)
@@ -63,18 +65,25 @@ cdef int write(Engine engine, Py_ssize_t game, Rows* out, Py_ssize_t i, int last
     if engine.num_info:
         engine.info(game, out.info + i * engine.num_info)
     engine.save(game, out.blob + i * engine.state_bytes)
-    return engine.fault(game)
+    code = engine.fault(game)
+    if code == 0 and not (
+        all_finite(out.observation + i * features, features) and all_finite(out.rewards + i * seats, seats)
+    ):
+        code = NOT_FINITE
+    return code
 
 
 cdef void skip(Engine engine, const unsigned char* blob, Rows* out, Py_ssize_t i) noexcept nogil:
     """Row i of a state that nothing is done with: the same state, and zeros for what its caller keeps."""
-    cdef Py_ssize_t seats = engine.num_players
+    cdef Py_ssize_t seats = engine.num_players, asked = num_asked(engine)
+    cdef int seat
     memcpy(out.blob + i * engine.state_bytes, blob, engine.state_bytes)
-    out.current_player[i] = 0
+    for seat in range(<int>asked):
+        out.current_player[i * asked + seat] = seat
     out.terminated[i] = 0
     out.truncated[i] = 0
-    memset(out.observation + i * engine.num_features, 0, engine.num_features * sizeof(float))
-    memset(out.legal_action_mask + i * engine.num_actions, 1, engine.num_actions)
+    memset(out.observation + i * asked * engine.num_features, 0, asked * engine.num_features * sizeof(float))
+    memset(out.legal_action_mask + i * asked * engine.num_actions, 1, asked * engine.num_actions)
     memset(out.rewards + i * seats, 0, seats * sizeof(float))
     memset(out.stats + i * seats * engine.num_stats, 0, seats * engine.num_stats * sizeof(float))
     memset(out.info + i * engine.num_info, 0, engine.num_info * sizeof(int))
@@ -95,6 +104,8 @@ cdef int deal(Engine engine, Py_ssize_t game, Rows* out, Py_ssize_t i) noexcept 
 cdef fail(Engine engine, Py_ssize_t game, int code, Py_ssize_t state):
     if code == ENDLESS:
         raise EngineError(state, f"{SKIPPED_LIMIT} games in a row ended before anybody was asked")
+    if code == NOT_FINITE:
+        raise EngineError(state, "an observation or a reward is not finite: an engine must give finite numbers")
     raise EngineError(state, engine.error(game, code)) from engine.cause(game)
 
 
@@ -156,13 +167,32 @@ def reset_states(Engine engine, blobs, over, seeds, outputs):
         fail(engine, 0, code, i)
 
 
+cdef bint legal(Engine engine, const int* action) noexcept nogil:
+    """Whether game 0 may go on with this action, i32[P] of a simultaneous game."""
+    cdef int seat
+    if not engine.simultaneous:
+        return engine.legal(0, action[0])
+    for seat in range(<int>engine.num_players):
+        if not engine.seat_legal(0, seat, action[seat]):
+            return False
+    return True
+
+
+cdef int step(Engine engine, const int* action, u64 seed, Rows* out, Py_ssize_t i) noexcept nogil:
+    """Game 0 goes on; row i says how. 0 or an error code."""
+    cdef int code, seat = 0 if engine.simultaneous else engine.player(0)
+    engine.reseed(0, seed)
+    code = engine.step_all(0, action) if engine.simultaneous else engine.step(0, action[0])
+    return write(engine, 0, out, i, seat) if code == 0 else code
+
+
 def step_states(Engine engine, blobs, actions, seeds, outputs):
-    """One decision in every state; where it is illegal or the game is over, the outputs mean nothing.
+    """One step in every state; where an action is illegal or the game is over, the outputs mean nothing.
 
     Args:
       engine: plays in its game 0.
       blobs: u8[B, S].
-      actions: i32[B].
+      actions: i32[B], or i32[B, P] of a simultaneous game.
       seeds: u32[B, 2], all the randomness of the step.
       outputs: of each state; see `Rows`.
     """
@@ -170,22 +200,18 @@ def step_states(Engine engine, blobs, actions, seeds, outputs):
     cdef const unsigned char* blob = <const unsigned char*>at(blobs)
     cdef const int* action = <const int*>at(actions)
     cdef const unsigned int* seed = <const unsigned int*>at(seeds)
-    cdef Py_ssize_t i, count = actions.shape[0]
-    cdef int code = 0, seat
+    cdef Py_ssize_t i, count = actions.shape[0], asked = num_asked(engine)
+    cdef int code = 0
     with nogil:
         for i in range(count):
             code = engine.load(0, blob + i * engine.state_bytes)
             if code != 0:
                 break
-            if engine.ended(0) != 0 or not engine.legal(0, action[i]):
+            if engine.ended(0) != 0 or not legal(engine, action + i * asked):
                 skip(engine, blob + i * engine.state_bytes, &out, i)
                 code = engine.fault(0)
             else:
-                seat = engine.player(0)
-                engine.reseed(0, seed_of(seed, i))
-                code = engine.step(0, action[i])
-                if code == 0:
-                    code = write(engine, 0, &out, i, seat)
+                code = step(engine, action + i * asked, seed_of(seed, i), &out, i)
             if code != 0:
                 break
     if code != 0:
@@ -211,23 +237,33 @@ def observe_states(Engine engine, blobs, seats, output):
         fail(engine, 0, code, i)
 
 
+cdef int ask(Engine engine, const int* number, int* out) noexcept nogil:
+    """What scripted players choose in game 0, for the seat asked or for all seats. 0 or an error code."""
+    cdef int seat
+    for seat in range(<int>num_asked(engine)):
+        out[seat] = engine.seat_bot(0, seat, number[seat]) if engine.simultaneous else engine.bot(0, number[0])
+        if out[seat] < 0:
+            return -1 - out[seat]
+    return engine.fault(0)
+
+
 def ask_bots(Engine engine, blobs, numbers, seeds, output):
-    """i32[B]: what scripted players (i32[B]) choose in states (u8[B, S]), 0 in a finished game."""
+    """i32[B]: what scripted players (i32[B]) choose in states (u8[B, S]), 0 in a finished game; all i32[B, P] if the
+    game is simultaneous."""
     cdef const unsigned char* blob = <const unsigned char*>at(blobs)
     cdef const int* number = <const int*>at(numbers)
     cdef const unsigned int* seed = <const unsigned int*>at(seeds)
     cdef int* out = <int*>at(output)
-    cdef Py_ssize_t i, count = numbers.shape[0]
+    cdef Py_ssize_t i, count = numbers.shape[0], asked = num_asked(engine)
     cdef int code = 0
     with nogil:
         for i in range(count):
             code = engine.load(0, blob + i * engine.state_bytes)
             if code == 0 and engine.ended(0) == 0:
                 engine.reseed(0, seed_of(seed, i))
-                out[i] = engine.bot(0, number[i])
-                code = engine.fault(0) if out[i] >= 0 else -1 - out[i]
+                code = ask(engine, number + i * asked, out + i * asked)
             elif code == 0:
-                out[i] = 0
+                memset(out + i * asked, 0, asked * sizeof(int))
             if code != 0:
                 break
     if code != 0:

@@ -7,14 +7,14 @@ engine = PythonEngine([Nim(seed, slot) for slot in range(64)], num_players=2, ..
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from envs.host.engine import random_below, random_word
 
 
-class PythonGame(abc.ABC):
-    """One game, the Python side of `envs.host.engine.PythonEngine`; its methods are those of `engine.pxd`.
+class _Episodes(abc.ABC):
+    """What every game has, whether it asks one seat or all of them.
 
     Attributes:
       seed, slot, episode: what the game's random numbers come from; `draw` counts in `drawn`. A subclass saves all of
@@ -41,18 +41,6 @@ class PythonGame(abc.ABC):
         self.seed, self.drawn = seed, 0
 
     @abc.abstractmethod
-    def step(self, action: int) -> None:
-        """Applies a legal action of the seat asked and runs to the next question or the end."""
-
-    @abc.abstractmethod
-    def player(self) -> int:
-        """The seat asked. When the game is over: -1, or after a cut the seat that would have been asked."""
-
-    @abc.abstractmethod
-    def legal(self, action: int) -> bool:
-        """Whether 0 <= action < A is legal now."""
-
-    @abc.abstractmethod
     def ended(self) -> int:
         """0 running, 1 terminated, 2 truncated."""
 
@@ -65,23 +53,12 @@ class PythonGame(abc.ABC):
         """f32[F], what `seat` may see; also asked of a finished game."""
 
     @abc.abstractmethod
-    def mask(self) -> Any:
-        """bool[A]; all True when the game is over."""
-
-    @abc.abstractmethod
     def save(self) -> bytes:
         """At most state_bytes bytes: the position, `seed`, `slot`, `episode`, `drawn`; equal states, equal bytes."""
 
     @abc.abstractmethod
     def load(self, data: bytes) -> None:
         """Continues from what `save` gave, filled up with zeros to state_bytes."""
-
-    def bot(self, number: int) -> int:
-        """The action of scripted player `number` for the seat asked; 0 is random."""
-        if number != 0:
-            raise ValueError(f"there is no bot {number}")
-        choices = [action for action, legal in enumerate(self.mask()) if legal]
-        return choices[self.draw(len(choices))]
 
     def stats(self) -> Any:
         """f32[P, K] of a finished game."""
@@ -90,3 +67,56 @@ class PythonGame(abc.ABC):
     def info(self) -> Any:
         """i32[I] of a running or finished game."""
         return ()
+
+    def _random(self, mask: Iterable[bool], bot: int) -> int:
+        """The action of bot 0, the only one that every game has."""
+        if bot != 0:
+            raise ValueError(f"there is no bot {bot}")
+        choices = [action for action, legal in enumerate(mask) if legal]
+        return choices[self.draw(len(choices))]
+
+
+class PythonGame(_Episodes):
+    """One game that asks one seat at a time, the Python side of `envs.host.engine.PythonEngine`; its methods are those
+    of `engine.pxd`."""
+
+    @abc.abstractmethod
+    def step(self, action: int) -> None:
+        """Applies a legal action of the seat asked and runs to the next question or the end."""
+
+    @abc.abstractmethod
+    def player(self) -> int:
+        """The seat asked. When the game is over: -1, or after a cut the seat that would have been asked."""
+
+    @abc.abstractmethod
+    def legal(self, action: int) -> bool:
+        """Whether 0 <= action < A is legal now."""
+
+    @abc.abstractmethod
+    def mask(self) -> Any:
+        """bool[A]; all True when the game is over."""
+
+    def bot(self, number: int) -> int:
+        """The action of scripted player `number` for the seat asked; 0 is random."""
+        return self._random(self.mask(), number)
+
+
+class SimultaneousPythonGame(_Episodes):
+    """One game that asks all seats at once: `PythonGame` with a seat in its questions. Its engine is made with
+    ``simultaneous=True``."""
+
+    @abc.abstractmethod
+    def step(self, actions: Sequence[int]) -> None:
+        """Applies a legal action of every seat (P of them) and runs to the next question or the end."""
+
+    @abc.abstractmethod
+    def legal(self, seat: int, action: int) -> bool:
+        """Whether 0 <= action < A is legal for `seat` now."""
+
+    @abc.abstractmethod
+    def mask(self, seat: int) -> Any:
+        """bool[A] of `seat`; all True when the game is over."""
+
+    def bot(self, seat: int, number: int) -> int:
+        """The action of scripted player `number` for `seat`; 0 is random."""
+        return self._random(self.mask(seat), number)

@@ -9,6 +9,7 @@ cdef enum:
     UNASKED_LIMIT = 1000  # so many games in a row without a question to an outside seat are an error
     NEVER_ASKED = -1  # error codes of the bridge itself; those of engines are positive
     NO_SUCH_SEAT = -2
+    NOT_FINITE = -3
     DONE = 0
     WAITING = 1
     FAILED = 2
@@ -23,10 +24,12 @@ cdef long long now_ns() noexcept nogil:
     return <long long>now.tv_sec * 1000000000 + now.tv_nsec
 
 
-cdef int move(Core core, Engine engine, Py_ssize_t game, int action, Worker* worker, float* earned) noexcept nogil:
-    """One decision; what it pays is added to `earned`, f32[P]."""
+cdef inline int move(
+    Core core, Engine engine, Py_ssize_t game, const int* action, Worker* worker, float* earned
+) noexcept nogil:
+    """One decision, of all seats in a simultaneous game; what it pays is added to `earned`, f32[P]."""
     cdef Py_ssize_t seat
-    cdef int code = engine.step(game, action)
+    cdef int code = engine.step_all(game, action) if engine.simultaneous else engine.step(game, action[0])
     if code != 0:
         return code
     core.length[game] += 1
@@ -34,6 +37,49 @@ cdef int move(Core core, Engine engine, Py_ssize_t game, int action, Worker* wor
     for seat in range(engine.num_players):
         earned[seat] += worker.scratch[seat]
     return 0
+
+
+cdef inline int bot_of(int action) noexcept nogil:
+    """The scripted player that a negative action asks for: -1 for number 0, which is "random", -2 - b for b."""
+    return 0 if action == -1 else -2 - action
+
+
+cdef int choose(Core core, Engine engine, Py_ssize_t game, const int* given, int* chosen) noexcept nogil:
+    """Actions of all seats of a simultaneous game, i32[P]: bots answer for theirs, `given` says the others'. 0 or an
+    error code."""
+    cdef signed char* held = core.controllers + game * engine.num_players
+    cdef int seat, number
+    for seat in range(<int>engine.num_players):
+        number = held[seat]
+        if number < 0 and given[seat] >= 0:
+            chosen[seat] = given[seat]
+            continue
+        chosen[seat] = engine.seat_bot(game, seat, number if number >= 0 else bot_of(given[seat]))
+        if chosen[seat] < 0:
+            return -1 - chosen[seat]
+    return 0
+
+
+cdef inline bint outside_asked(Core core, Engine engine, Py_ssize_t game, int seat) noexcept nogil:
+    """Whether the seat asked, or in a simultaneous game any seat, is held by nobody in the engine."""
+    cdef signed char* held = core.controllers + game * engine.num_players
+    if not engine.simultaneous:
+        return held[seat] < 0
+    for seat in range(<int>engine.num_players):
+        if held[seat] < 0:
+            return True
+    return False
+
+
+cdef int move_bots(Core core, Engine engine, Py_ssize_t game, int seat, Worker* worker, float* earned) noexcept nogil:
+    """One decision of the bot that holds `seat`, or of the bots that hold all seats of a simultaneous game."""
+    cdef int code
+    if engine.simultaneous:
+        code = choose(core, engine, game, NULL, worker.chosen)
+    else:
+        worker.chosen[0] = engine.bot(game, core.controllers[game * engine.num_players + seat])
+        code = -1 - worker.chosen[0] if worker.chosen[0] < 0 else 0
+    return code if code != 0 else move(core, engine, game, worker.chosen, worker, earned)
 
 
 cdef int begin(Core core, Engine engine, Py_ssize_t game, float* opening, bint renew) noexcept nogil:
@@ -53,13 +99,13 @@ cdef void finish(
     Core core, Engine engine, Py_ssize_t game, Py_ssize_t row, Out* out, int how, int last
 ) noexcept nogil:
     """Writes what an ended game leaves behind."""
-    cdef int seat = engine.player(game)
+    cdef int seat = -1 if engine.simultaneous else engine.player(game)
+    cdef Py_ssize_t asked = core.asked, features = core.features
     if seat < 0:
         seat = last if last >= 0 else 0
     out.terminated[row] = how == 1
     out.truncated[row] = how == 2
-    out.final_player[row] = seat
-    engine.observe(game, seat, out.final_observation + row * engine.num_features)
+    observe_asked(engine, game, seat, out.final_player + row * asked, out.final_observation + row * features)
     if engine.num_stats:
         engine.stats(game, out.stats + row * engine.num_players * engine.num_stats)
     if engine.num_info:
@@ -67,25 +113,25 @@ cdef void finish(
     out.length[row] = core.length[game]
 
 
-cdef void show_end(Engine engine, Py_ssize_t game, Py_ssize_t row, Out* out) noexcept nogil:
-    """Where no game follows, the row of an ended one shows it as its last seat sees it."""
-    cdef Py_ssize_t features = engine.num_features
-    out.current_player[row] = out.final_player[row]
+cdef void show_end(Core core, Engine engine, Py_ssize_t game, Py_ssize_t row, Out* out) noexcept nogil:
+    """Where no game follows, the row of an ended one shows it as its last seat (or every seat) sees it."""
+    cdef Py_ssize_t asked = core.asked, features = core.features
+    memcpy(out.current_player + row * asked, out.final_player + row * asked, asked * sizeof(int))
     memcpy(out.observation + row * features, out.final_observation + row * features, features * sizeof(float))
-    engine.mask(game, out.legal_action_mask + row * engine.num_actions)
+    mask_asked(engine, game, out.legal_action_mask + row * asked * engine.num_actions)
 
 
 cdef int settle(
     Core core, Engine engine, Py_ssize_t game, Py_ssize_t row, Out* out, Worker* worker, bint asked, int last
 ) noexcept nogil:
-    """Plays bots' seats and ended games on until an outside seat is asked.
+    """Plays bots' moves and ended games on until an outside seat is asked.
 
     `asked`: the row's action was taken in the present game, by seat `last`; else the game is new to its row.
     Returns 0 or an error code; then rows of the buffers are undefined.
     """
     cdef Py_ssize_t seats = engine.num_players
     cdef float* opening = out.opening + row * seats
-    cdef int code, how, seat, number, action, unasked = 0
+    cdef int code, how, seat, unasked = 0
     cdef bint over = False  # the row tells of an ended game
     cdef long long since = 0
     while True:
@@ -95,7 +141,7 @@ cdef int settle(
                 since = now_ns()
             if not core.follow:
                 finish(core, engine, game, row, out, how, last)
-                show_end(engine, game, row, out)
+                show_end(core, engine, game, row, out)
                 return 0
             if asked:
                 finish(core, engine, game, row, out, how, last)
@@ -111,19 +157,15 @@ cdef int settle(
             if code != 0:
                 return code
             continue
-        seat = engine.player(game)
+        seat = 0 if engine.simultaneous else engine.player(game)
         if not 0 <= seat < seats:
             return NO_SUCH_SEAT
-        number = core.controllers[game * seats + seat]
-        if number < 0:
+        if outside_asked(core, engine, game, seat):
             break
         if core.timed:
             since = now_ns()
-        action = engine.bot(game, number)
-        code = -1 - action if action < 0 else 0
-        if code == 0:
-            code = move(core, engine, game, action, worker, (out.rewards + row * seats) if asked else opening)
-            last = seat
+        code = move_bots(core, engine, game, seat, worker, out.rewards + row * seats if asked else opening)
+        last = seat
         if core.timed:
             worker.bots_ns += now_ns() - since
             worker.bots += 1
@@ -131,9 +173,8 @@ cdef int settle(
             return code
     if core.timed:
         since = now_ns()
-    out.current_player[row] = seat
-    engine.observe(game, seat, out.observation + row * engine.num_features)
-    engine.mask(game, out.legal_action_mask + row * engine.num_actions)
+    observe_asked(engine, game, seat, out.current_player + row * core.asked, out.observation + row * core.features)
+    mask_asked(engine, game, out.legal_action_mask + row * core.asked * engine.num_actions)
     if not over:
         out.length[row] = core.length[game]
         if engine.num_info:
@@ -144,40 +185,61 @@ cdef int settle(
     return 0
 
 
+cdef bint is_finite(Core core, Engine engine, Py_ssize_t row, Out* out) noexcept nogil:
+    """Whether a row can be learnt from."""
+    cdef Py_ssize_t seats = engine.num_players, features = core.features, seat
+    cdef float earned = 0.0
+    for seat in range(row * seats, (row + 1) * seats):
+        earned += out.rewards[seat] + out.opening[seat]
+    return (
+        isfinite(earned)
+        and all_finite(out.observation + row * features, features)
+        and (out.final_player[row * core.asked] < 0 or all_finite(out.final_observation + row * features, features))
+    )
+
+
 cdef int play(Core core, Engine engine, Py_ssize_t game, Worker* worker) noexcept nogil:
     """What a queued game waits for, up to its next question to an outside seat. 0 or an error code."""
     cdef Py_ssize_t group = game // core.group_size
     cdef Py_ssize_t row = game - core.base[group]
     cdef Py_ssize_t seats = engine.num_players
     cdef Out* out = &core.outs[group]
-    cdef int code = 0, action = core.actions[game], seat = -1
+    cdef int* action = out.action + row * core.asked
+    cdef int code = 0, fault, seat = -1
     cdef bint asked = core.command[game] == STEP
     cdef long long since = 0
     memset(out.rewards + row * seats, 0, seats * sizeof(float))
     memset(out.opening + row * seats, 0, seats * sizeof(float))
     out.terminated[row] = 0
     out.truncated[row] = 0
-    out.final_player[row] = -1
-    out.action[row] = -1
+    memset(out.final_player + row * core.asked, 0xFF, core.asked * sizeof(int))  # -1 each
+    memset(action, 0xFF, core.asked * sizeof(int))
     if core.timed:
         since = now_ns()
     if core.command[game] == START or core.command[game] == RESTART or core.command[game] == BEGIN:
         code = begin(core, engine, game, out.opening + row * seats, core.command[game] != START)
     memcpy(out.controllers + row * seats, core.controllers + game * seats, seats)
-    if asked:
+    if asked and engine.simultaneous:
+        code = choose(core, engine, game, core.actions + game * core.asked, action)
+    elif asked:
         seat = engine.player(game)
-        if action < 0:
-            action = engine.bot(game, 0 if action == -1 else -2 - action)
-            if action < 0:
-                return -1 - action
-        out.action[row] = action
+        action[0] = core.actions[game]
+        if action[0] < 0:
+            action[0] = engine.bot(game, bot_of(action[0]))
+            code = -1 - action[0] if action[0] < 0 else 0
+    if asked and code == 0:
         code = move(core, engine, game, action, worker, out.rewards + row * seats)
     if core.timed:
         worker.step_ns += now_ns() - since
         worker.steps += 1
     if code == 0:
         code = settle(core, engine, game, row, out, worker, asked, seat)
-    return code if code != 0 else engine.fault(game)
+    if code == 0 and not is_finite(core, engine, row, out):
+        code = NOT_FINITE
+    if code > 0:
+        return code
+    fault = engine.fault(game)  # it says why the bridge found something wrong
+    return fault if fault != 0 else code
 
 
 cdef void work(Core core, Engine engine, Worker* worker) noexcept nogil:

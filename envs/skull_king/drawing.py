@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
+from envs import svg
 from envs.skull_king import cards as c
 from envs.skull_king import rules
 from envs.skull_king.emblems import style_of
@@ -13,8 +15,8 @@ WIDTH, HEIGHT = 1000, 740
 CENTRE = (500, 318)
 CARD = (66, 94)
 PANEL = (168, 84)
-FONT = "Georgia, 'DejaVu Serif', serif"
 GOLD, PALE, DIM = "#f0c24b", "#f4ead2", "#b9c7c9"
+_text = partial(svg.text, fixed=True)
 
 
 def draw(table: Table) -> str:
@@ -30,28 +32,21 @@ def draw(table: Table) -> str:
         tilt = 7 * math.sin(2.4 * number + table.tricks)
         parts.append(_card(play, x, y, tilt=tilt, glow=number == table.winner))
     parts += [_middle(table), _hand(table, first)]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="{FONT}" '
-        f'text-anchor="middle">{"".join(parts)}</svg>'
-    )
+    return svg.document(WIDTH, HEIGHT, parts)
 
 
 def _on_ellipse(angle: float, rx: float, ry: float) -> tuple[float, float]:
     return CENTRE[0] + rx * math.cos(angle), CENTRE[1] + ry * math.sin(angle)
 
 
-def _text(x: float, y: float, text: str, size: float, fill: str, extra: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}" {extra}>{text}</text>'
-
-
 def _background() -> str:
     x, y = CENTRE
     return (
-        '<defs><radialGradient id="felt"><stop offset="0" stop-color="#2f7478"/><stop offset="1" stop-color="#174347"/>'
-        '</radialGradient><linearGradient id="wood" x2="0" y2="1"><stop offset="0" stop-color="#8a5a2e"/>'
-        '<stop offset="1" stop-color="#4c2d14"/></linearGradient>'
-        '<linearGradient id="night" x2="0" y2="1"><stop offset="0" stop-color="#16212e"/>'
-        '<stop offset="1" stop-color="#0c131c"/></linearGradient></defs>'
+        "<defs>"
+        + svg.gradient("felt", "#2f7478", "#174347", radial=True)
+        + svg.gradient("wood", "#8a5a2e", "#4c2d14")
+        + svg.gradient("night", "#16212e", "#0c131c")
+        + "</defs>"
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="url(#night)"/>'
         f'<ellipse cx="{x}" cy="{y + 8}" rx="392" ry="252" fill="#000" opacity="0.35"/>'
         f'<ellipse cx="{x}" cy="{y}" rx="386" ry="244" fill="url(#wood)"/>'

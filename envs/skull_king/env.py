@@ -262,7 +262,7 @@ class SkullKing(Env):
             game=game, legal=legal, current_player=game.actor, legal_action_mask=observe.expand_legal(legal)
         )
 
-    def _rewards(self, game: Game, result: rules.Result, ended: jax.Array) -> jax.Array:
+    def _rewards(self, game: Game, result: rules.RoundResult, ended: jax.Array) -> jax.Array:
         """f32[P], specification section 9."""
         points = result.points if self.setup.single_round else game.scores
         own = points.astype(jnp.float32) / 100

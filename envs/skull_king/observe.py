@@ -7,7 +7,6 @@ Seats are relative: entry 0 is the observing seat, entry 1 the next one, and so 
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -33,7 +32,7 @@ for _play in range(56, c.NUM_PLAYS):
         _CLASSES[_play + 1, {c.KING: 2, 68: 3, 69: 3, c.KRAKEN: 4, c.WHALE: 5}[_play]] = 1
 
 
-class View(NamedTuple):
+class Unpacked(NamedTuple):
     """An unpacked observation; i32[] unless noted. Seats are relative, -1 = nobody."""
 
     hand: jax.Array  # u32[3], own cards by slot
@@ -120,7 +119,7 @@ def pack(game: Game, seat: jax.Array, setup: Setup) -> jax.Array:
     return jnp.stack(words)
 
 
-def unpack(observation: jax.Array, setup: Setup) -> View:
+def unpack(observation: jax.Array, setup: Setup) -> Unpacked:
     """The inverse of `pack`."""
     w, n = observation, setup.players
     seats = np.arange(n)
@@ -142,7 +141,7 @@ def unpack(observation: jax.Array, setup: Setup) -> View:
         for name, bits, offset in fields:
             small[name] = ((word >> shift) & ((1 << bits) - 1)).astype(jnp.int32) - offset
             shift += bits
-    return View(
+    return Unpacked(
         hand=w[0:3], winners=w[3:6], seen=w[6:9], out=w[9:12], plays=per_byte(12), bids=per_seat(w[14]),
         bid_known=per_seat(w[15]) > 0, won=per_seat(w[16]), captured=per_byte(17), wagers=per_seat(w[19]),
         voids=per_seat(w[20]), allies=per_seat(w[21]), score_gap=gaps, **small,
@@ -208,18 +207,15 @@ def _pack_small(values: dict[str, jax.Array], fields) -> jax.Array:
 # ---- expanding ------------------------------------------------------------------------------------------------------
 
 
-@cache
-def _action_bits() -> np.ndarray:
-    """u32[4, 100], the bit of each action in each word of `rules.legal_words`; a constant of the traced program."""
-    with jax.ensure_compile_time_eval():
-        bit = np.asarray(rules.bit_of_action(jnp.arange(rules.NUM_ACTIONS)))
-    return np.where(np.arange(4)[:, None] == bit >> 5, np.uint32(1) << (bit & 31).astype(np.uint32), np.uint32(0))
+# u32[4, 100], the bit of each action in each word of `rules.legal_words`
+_WORD, _BIT = rules.BITS >> 5, (rules.BITS & 31).astype(np.uint32)
+_ACTION_BITS = np.where(np.arange(4)[:, None] == _WORD, np.uint32(1) << _BIT, np.uint32(0))
 
 
 def expand_legal(legal: tuple[jax.Array, ...]) -> jax.Array:
     """bool[100]: the legal actions from `rules.legal_words`."""
     hit = jnp.uint32(0)
-    for word, bits in zip(legal, _action_bits(), strict=True):  # elementwise over the actions: three times faster
+    for word, bits in zip(legal, _ACTION_BITS, strict=True):  # elementwise over the actions: three times faster
         hit = hit | (word & bits)  # than shifting out bits and joining them (measured on CPU)
     return hit != 0
 
@@ -242,7 +238,7 @@ def features(observation: jax.Array, setup: Setup) -> jax.Array:
     return jnp.concatenate([cards, _context(v, setup)])
 
 
-def _context(v: View, setup: Setup) -> jax.Array:
+def _context(v: Unpacked, setup: Setup) -> jax.Array:
     """Everything that is not a card set, f32[58 + 41 * P]."""
     n = setup.players
     hand_size = cards_dealt(v.number, setup)

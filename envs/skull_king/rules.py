@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from envs.cards import CardSet, Hands, add_field, get_field, small_mod
@@ -76,7 +77,7 @@ class Game:
     fixed: Deal | None  # all ten deals with a leading axis 10, when the decks are given
 
 
-class Result(NamedTuple):
+class RoundResult(NamedTuple):
     """What a step settled."""
 
     scored: jax.Array  # bool[]: a round was scored
@@ -175,10 +176,18 @@ def bit_of_action(action: jax.Array) -> jax.Array:
     return jnp.where(card, c.slot(action - FIRST_PLAY), other)
 
 
+# i32[100], `bit_of_action` of every action: a table in NumPy, because jnp would start a backend where none is needed.
+BITS = np.array([
+    *(action + 111 for action in range(FIRST_PLAY)),
+    *(c.slot_of(card) for card in range(c.NUM_CARDS)),
+    *(action - PLAY_TIGRESS_PIRATE + 96 for action in range(PLAY_TIGRESS_PIRATE, NUM_ACTIONS)),
+], np.int32)  # fmt: skip
+
+
 # ---- one step -------------------------------------------------------------------------------------------------------
 
 
-def step(game: Game, action: jax.Array, bits: jax.Array, setup: Setup) -> tuple[Game, Result]:
+def step(game: Game, action: jax.Array, bits: jax.Array, setup: Setup) -> tuple[Game, RoundResult]:
     """Executes a legal action.
 
     Args:
@@ -335,7 +344,7 @@ def score_round(r: Round, number: jax.Array, setup: Setup) -> tuple[jax.Array, j
     return points, exact
 
 
-def _finish_round(game: Game, done: jax.Array, setup: Setup) -> tuple[Game, Result]:
+def _finish_round(game: Game, done: jax.Array, setup: Setup) -> tuple[Game, RoundResult]:
     """Scores a finished round and deals the next one, or ends the game."""
     points, exact = score_round(game.round, game.number, setup)
     points = jnp.where(done, points, 0)
@@ -343,7 +352,7 @@ def _finish_round(game: Game, done: jax.Array, setup: Setup) -> tuple[Game, Resu
     onward = done & ~ends
     exact_bits = jnp.sum(exact.astype(jnp.uint32) << (4 * jnp.arange(setup.players, dtype=jnp.uint32)))
     scored = game.replace(scores=game.scores + points, exact=game.exact + jnp.where(done, exact_bits, jnp.uint32(0)))
-    result = Result(scored=done, points=points)
+    result = RoundResult(scored=done, points=points)
     ended = scored.replace(phase=jnp.where(ends, END, game.phase))
     if setup.single_round:
         return ended, result

@@ -1,12 +1,19 @@
-"""Values that change over a run, as traced numbers: changing one never compiles anything anew."""
+"""Values that change over a run, and all other numbers of a section of the configuration, as traced numbers: changing
+one never compiles anything anew."""
 
 from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
+from jaxrl.config import schema
+
 KINDS = ("constant", "linear", "cosine")
+Section = TypeVar("Section")
 
 
 @struct.dataclass
@@ -31,3 +38,39 @@ def value_at(schedule: Schedule, progress: jax.Array) -> jax.Array:
     cosine = 0.5 * (1.0 - jnp.cos(jnp.pi * progress))
     done = jnp.where(schedule.kind == 0, 0.0, jnp.where(schedule.kind == 1, progress, cosine))
     return schedule.start + done * (schedule.end - schedule.start)
+
+
+@struct.dataclass
+class Hyper:
+    """The numbers and schedules of a section of the configuration, traced, by key."""
+
+    numbers: dict[str, jax.Array]  # f32[]
+    schedules: dict[str, Schedule]
+    first_update: jax.Array  # f32[], the number of the first update: schedules begin with it
+    total_updates: jax.Array  # f32[], the number of the last update + 1: they end with it
+
+    def progress(self, update: jax.Array) -> jax.Array:
+        """f32[]: 0 at the first update, 1 at the last."""
+        return (update - self.first_update) / jnp.maximum(self.total_updates - 1.0 - self.first_update, 1.0)
+
+    def at(self, section: Section, update: jax.Array) -> Section:
+        """The section with the traced numbers of the update with this number (i32[]) in place of its own; what is no
+        number stays what it is."""
+        now: dict[str, Any] = dict(self.numbers)
+        now |= {key: value_at(schedule, self.progress(update)) for key, schedule in self.schedules.items()}
+        return dataclasses.replace(section, **now)  # type: ignore[type-var]
+
+
+def make_hyper(section: Any, total_updates: int, first_update: int = 0) -> Hyper:
+    """The numbers (floats) and schedules of a section for the updates `first_update` .. `total_updates` - 1."""
+    fields = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+    return Hyper(
+        numbers={key: jnp.float32(value) for key, value in fields.items() if isinstance(value, float)},
+        schedules={
+            key: make_schedule(value.kind, value.start, value.end, value.until)
+            for key, value in fields.items()
+            if isinstance(value, schema.Schedule)
+        },
+        first_update=jnp.float32(first_update),
+        total_updates=jnp.float32(total_updates),
+    )

@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs import files
+from envs import files, registry
 from envs.errors import UserError
-from jaxrl.benchmark.table import count, table
 from jaxrl.matches.intervals import Interval, difference, gain_interval, mean_interval, median_interval
 from jaxrl.matches.outcomes import wilson
+from jaxrl.measure.tables import count, table
 from jaxrl.runs.directory import RunDirectory, find_run
 from jaxrl.runs.metrics import read_rows
 from jaxrl.training.sebulba.counters import PREFIX as COUNTERS
@@ -37,7 +37,6 @@ from jaxrl.training.sebulba.counters import PREFIX as COUNTERS
 MIN_GAIN, MAX_DROP = 10.0, 3.0  # per cent of throughput, points of win rate
 LAST_SHARE = 0.2  # of the log lines: where the mean reward in training is taken
 EVALUATED = ("policy", "seed", "search")  # what two evaluations must share to be of one kind
-END_REASONS = ("wiped_enemy", "wiped_out", "round_limit")  # figures of a game that are shares of games
 
 
 class Side(NamedTuple):
@@ -225,10 +224,9 @@ def comparison(before: Side, after: Side) -> list[Line]:
     lines.append(wins("win rate", opponents))
     lines += [wins(f"win rate against {name}", [name]) for name in opponents if len(opponents) > 1]
     lines.append(_means("reward in evaluation", figure("return")))
-    lines.append(_means("VP difference", figure("vp_difference")))
-    lines += [_means(f"end: {reason.replace('_', ' ')}", figure(reason), "percent") for reason in END_REASONS]
-    known = {"return", "vp_difference", *END_REASONS}
-    others = [name for name in _figures(before) if name not in known and name in _figures(after)]
+    told = titles(before.config["env"]["id"])
+    lines += [_means(title, figure(name), unit) for name, (title, unit) in told.items()]
+    others = [name for name in _figures(before) if name not in {"return", *told} and name in _figures(after)]
     lines += [_means(name.replace("_", " "), figure(name)) for name in others]
     for name in [name for name in before.counters if name in after.counters]:
         left, right = (Interval(side.counters[name], math.nan, math.nan) for side in (before, after))
@@ -239,6 +237,15 @@ def comparison(before: Side, after: Side) -> list[Line]:
 def _means(name: str, values: Both, unit: str = "number") -> Line:
     left, right = values
     return Line(name, left, right, difference(left, right), unit)
+
+
+def titles(game: str) -> dict[str, tuple[str, str]]:
+    """Name -> (title, unit of a `Line`) of the figures that a game says something about (its module `figures`)."""
+    try:
+        told = registry.find_module(game, "figures")
+    except UserError:  # runs can be compared without the game
+        return {}
+    return told.FIGURES if told is not None else {}
 
 
 def _figures(side: Side) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from envs import registry
 from envs.values import default_of, limits_of, to_tree, type_name
 from jaxrl.config import Config, Schedule, load, to_dict
 
@@ -49,17 +50,14 @@ def _rows(default: Any, path: str) -> list[tuple[str, str, str]]:
 
 
 def _default(value: Any) -> str:
-    return (
-        yaml.safe_dump(to_tree(value), default_flow_style=True, sort_keys=False, width=1000)
-        .replace("\n...", "")
-        .strip()
-    )
+    text = yaml.safe_dump(to_tree(value), default_flow_style=True, sort_keys=False, width=1000)
+    return text.replace("\n...", "").strip()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `jaxrl config`."""
     parser.add_argument("--config", help="print this configuration, complete and checked, instead of the key table")
-    parser.add_argument("--env", metavar="ID", help="print the options of this game instead")
+    parser.add_argument("--env", metavar="ID", help="print the options and settings of this game instead")
     parser.add_argument("overrides", nargs="*", metavar="key.key=value", help="overrides of --config")
 
 
@@ -68,10 +66,10 @@ def main(args: argparse.Namespace) -> int:
     from jaxrl.runs.games import make_games  # here, because it imports jax
 
     if args.env:
-        from envs import registry
-
         for name, (kind, default, doc) in registry.options_of(args.env).items():
             print(f"env.options.{name}  {type_name(kind)} = {_default(default)}\n    {doc}")
+        if (section := registry.section_of(args.env)) is not None:
+            print("\n" + "\n".join(f"{key}  {text}\n    {doc}" for key, text, doc in _rows(section(), args.env)))
     elif args.config or args.overrides:
         config = load(args.config, args.overrides)
         make_games(config)  # says what does not fit the game

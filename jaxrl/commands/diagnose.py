@@ -1,35 +1,26 @@
 """`jaxrl diagnose`: where the time and the memory of a configuration go on this machine; two saved reports compared.
 
 Everything is measured in this process with the programs that training uses, after one untimed call each. For figures
-to publish, with peers and several batch sizes, use `jaxrl benchmark`.
+to publish, with peers and several batch sizes, there is `python -m scripts.benchmark` in a checkout.
 """
 
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from envs import registry
 from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.benchmark import hardware
-from jaxrl.benchmark.table import machine, table
-from jaxrl.benchmark.timing import percentile, race, safe_ratio
-from jaxrl.commands import diagnose_host
 from jaxrl.config import Config
+from jaxrl.measure import hardware
+from jaxrl.measure.diagnosis import FORMAT, PERCENTILES, diagnose
+from jaxrl.measure.tables import machine, table
+from jaxrl.measure.timing import safe_ratio
 from jaxrl.runs.games import deployment
-
-if TYPE_CHECKING:
-    from envs.core import Env
-
-PERCENTILES = (50, 95, 99)
-FORMAT = 1  # of the saved report
-ENGINES = ("forge",)  # games whose engine is another program: diagnosed by themselves
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         nargs="?",
         metavar="RUN",
-        help="diagnose the configuration of this run; forge: what games of Magic need, tried out",
+        help="diagnose the configuration of this run, or what a game needs whose engine is another program: "
+        f"{', '.join(registry.games_with('diagnosis'))}",
     )
     parser.add_argument("overrides", nargs="*", metavar="a.b=value", help="changes to the configuration")
     parser.add_argument("--config", metavar="FILE", help="diagnose this configuration (default: the defaults)")
@@ -56,7 +48,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"--save {args.save!r}: its folder does not exist.")
     if args.seconds <= 0:
         raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
-    if args.run in ENGINES:
+    if args.run in registry.games_with("diagnosis"):
         return diagnose_engine(args)
     config = _configuration(args)
     xla.prepare_training(config)
@@ -69,12 +61,9 @@ def main(args: argparse.Namespace) -> int:
 
 def diagnose_engine(args: argparse.Namespace) -> int:
     """Whether games whose engine is another program can be played; 2 if not."""
-    from envs import registry
-
-    config = configs.load(args.config, args.overrides)
-    look: Any = registry.game_module(args.run, "diagnosis")
+    config = configs.load(args.config, [f"env.id={args.run}", *args.overrides])
     print(machine(hardware.describe()))
-    return 0 if look.Diagnosis(look.Deployment(**deployment(config))).run() else 2
+    return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
 
 
 def _configuration(args: argparse.Namespace) -> Config:
@@ -89,122 +78,6 @@ def _configuration(args: argparse.Namespace) -> Config:
     from jaxrl.runs.directory import find_run
 
     return configs.load(find_run(run).config_file, overrides)
-
-
-# ---- measuring ----------------------------------------------------------------------------------------------------
-
-
-def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
-    """The whole report, JSON-ready.
-
-    Args:
-      config: what would be trained.
-      seconds: how long each measurement takes at least.
-    """
-    from jaxrl.benchmark.training import comparable
-    from jaxrl.runs.directory import enable_compilation_cache
-    from jaxrl.runs.games import make_games
-    from jaxrl.training.program import on_host
-
-    enable_compilation_cache(config.run.cache_dir)
-    before = cache_state(config.run.cache_dir)
-    env = make_games(config).training
-    config = comparable(config)
-    if on_host(env):
-        measured = diagnose_host.measure(config, env, seconds, latency, _gpus_during)
-    else:
-        measured = _measure(config, env, seconds)
-    report = {"format": FORMAT, "hardware": hardware.describe(), "config": configs.to_dict(config)}
-    report |= measured | {"memory": hardware.memory()}
-    return report | {"cache": _cache_report(before, cache_state(config.run.cache_dir))}
-
-
-def _measure(config: Config, env: Env, seconds: float) -> dict[str, Any]:
-    """What a report says about a compiled game, beside machine and cache."""
-    import jax
-
-    from jaxrl.benchmark import environment, training
-    from jaxrl.training.anakin import make_anakin
-
-    anakin = make_anakin(config, env)
-    train, devices = config.train, anakin.mesh.size
-    contestants = [
-        training.whole(anakin),
-        training.playing(anakin),
-        environment.contestant(env, batch=train.num_envs, steps=train.num_steps, view="observed", devices=devices),
-    ]
-    whole, playing, game = race(contestants, rounds=3, seconds=seconds / 3)
-    per_update = 1e3 * config.batch_size
-    params = jax.block_until_ready(anakin.init(0).params)
-    return {
-        "environment": {"steps_per_second": game.rate, "share": safe_ratio(whole.rate, game.rate)},
-        "training": {
-            "steps_per_second": whole.rate,
-            "iteration_ms": per_update / whole.rate,
-            "rollout_ms": per_update / playing.rate,
-            "update_ms": max(0.0, per_update / whole.rate - per_update / playing.rate),
-        },
-        "inference_ms": {
-            str(batch): latency(_inference(anakin, params, batch), seconds) for batch in sorted({1, train.num_envs})
-        },
-        "first_call_seconds": {"training": whole.first_seconds, "environment": game.first_seconds},
-        "utilisation": {
-            "cpu_cores_busy": safe_ratio(whole.rate, whole.cpu_rate),
-            "gpus": _gpus_during(contestants[0].block),
-        },
-    }
-
-
-def _inference(anakin: Any, params: Any, batch: int) -> Callable[[], Any]:
-    """Decisions of `batch` games from their states, as a player or a server would ask for them."""
-    import jax
-
-    keys = jax.random.split(jax.random.key(0), batch)
-    states = jax.block_until_ready(jax.jit(jax.vmap(anakin.actor.env.init))(keys))
-
-    def act(params: Any, states: Any, keys: Any) -> Any:
-        return jax.vmap(lambda state, key: anakin.policy(params, state, key, False))(states, keys)
-
-    program = jax.jit(act)
-    return lambda: jax.block_until_ready(program(params, states, keys))
-
-
-def latency(call: Callable[[], Any], seconds: float, fewest: int = 20) -> dict[str, float]:
-    """Percentiles of the time of one call in ms, after two untimed ones."""
-    call(), call()
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < fewest or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(1e3 * (time.perf_counter() - start))
-    return {f"p{percent}": percentile(times, percent) for percent in PERCENTILES} | {"calls": float(len(times))}
-
-
-def _gpus_during(block: Callable[[], Any]) -> list[dict[str, str]]:
-    """What the GPUs report while training runs; empty without one."""
-    if not hardware.gpus():
-        return []
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        block()  # the device is busy when the question is asked
-        answer = pool.submit(hardware.gpus)
-        while not answer.done():
-            block()
-    return answer.result()
-
-
-def cache_state(directory: str) -> dict[str, Any]:
-    """The compiled programs on disk: where, how many, how large."""
-    if not directory:
-        return {"directory": "", "programs": 0, "mib": 0.0}
-    path = Path(directory).expanduser()
-    sizes = [file.stat().st_size for file in path.glob("*-cache")] if path.is_dir() else []
-    return {"directory": str(path), "programs": len(sizes), "mib": sum(sizes) / 2**20}
-
-
-def _cache_report(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The state now, and how many programs this diagnosis had to add: 0 means that everything was found there."""
-    return after | {"added": after["programs"] - before["programs"]}
 
 
 # ---- reports ------------------------------------------------------------------------------------------------------
@@ -240,7 +113,7 @@ def figures(report: dict[str, Any]) -> dict[str, tuple[float | None, bool]]:
         for percent in PERCENTILES:
             found[f"inference of {batch}, p{percent} ms"] = (times[f"p{percent}"], False)
     if "host" in report:
-        found |= diagnose_host.figures(report["host"])
+        found |= _host_figures(report["host"])
     found["first training call s"] = (report["first_call_seconds"]["training"], False)
     found["peak memory MiB"] = (memory["peak_rss_mib"], False)
     found["peak device memory MiB"] = (memory["peak_device_mib"], False)
@@ -259,7 +132,7 @@ def describe(report: dict[str, Any]) -> str:
         f"CPU: {busy['cpu_cores_busy']:.2f} of {facts['cores']} cores busy while training",
     ]
     if "host" in report:
-        lines.append(diagnose_host.describe(report["host"]))
+        lines.append(_describe_host(report["host"]))
     for gpu in busy["gpus"]:
         lines.append("GPU: " + ", ".join(f"{key} {value}" for key, value in gpu.items()))
     where = cache["directory"] or "off (run.cache_dir is empty)"
@@ -268,6 +141,28 @@ def describe(report: dict[str, Any]) -> str:
         f"{cache['added']} of them compiled just now"
     )
     return "\n".join(lines)
+
+
+def _host_figures(facts: dict[str, Any]) -> dict[str, tuple[float | None, bool]]:
+    """Name -> (figure, whether more is better), of the part "host" of a report."""
+    found: dict[str, tuple[float | None, bool]] = {}
+    for name, value in facts["counters"].items():
+        found[f"{name.replace('_', ' ')}, ms per 1,000 steps"] = (value, False)
+    for name, value in facts["figures"].items():
+        found[name.replace("_", " ")] = (value, name == "engine_busy")
+    found["threads"] = (float(sum(facts["threads"].values())), False)
+    found["buffers MiB"] = (facts["buffer_mib"], False)
+    return found
+
+
+def _describe_host(facts: dict[str, Any]) -> str:
+    """What `_host_figures` has no room for."""
+    threads = ", ".join(f"{number} {name}" for name, number in sorted(facts["threads"].items()))
+    return (
+        f"{facts['algorithm']} with {facts['actors']} actor(s), {facts['num_envs']} games in "
+        f"{facts['actors'] * facts['groups']} block(s), lag {facts['lag']}; threads: {threads}\n"
+        "counters are sums over threads, which overlap; they were on while all this was measured"
+    )
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> str:

@@ -27,6 +27,7 @@ from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.algorithms import optimizer
+from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.commands.search import (
     SELF,
     Searcher,
@@ -235,7 +236,7 @@ class Teaching(NamedTuple):
 def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
     """What the options ask for. Raises UserError for unknown opponents or models, and settings out of range."""
     env, config = source.env, source.config
-    if config.train.algorithm == "dqn":
+    if find_algorithm(config.train.algorithm).by_value:
         raise UserError(f"run {source.name!r} is a Q network, which has no probabilities to teach: distil a PPO run.")
     names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
     if SELF in names and len(names) > 1:
@@ -279,9 +280,9 @@ def _save(target: RunDirectory, config: Config, snapshot: checkpoint.Snapshot, p
 
     What the host remembers of the source (its best evaluation, its time) stays there: it is not of these parameters.
     """
-    arrays, leaves = checkpoint.pack({"params": params})
+    arrays, leaves = checkpoint.pack({"learner": {"params": params}})
     meta = snapshot.meta | {
-        "params_hash": checkpoint.hash_arrays(arrays),
+        "params_hash": checkpoint.params_hash(params),
         "leaves": snapshot.meta["leaves"] | leaves,
         "config_digest": make_stamp(config, make_env(config)).config_digest,
         "host": dataclasses.asdict(HostState(best_by=config.evaluate.best_by)),

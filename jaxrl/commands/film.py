@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from envs import registry
 from envs.core import Env, State, is_over
 from envs.errors import UserError
 from jaxrl.matches.evaluate import bot_players, find_candidate
@@ -16,7 +17,6 @@ from jaxrl.matches.match import Player
 from jaxrl.runs.directory import enable_compilation_cache
 
 SLOWEST, FASTEST = 0.1, 20.0  # pace
-FILMED = "battle"  # the game whose films we know of, for the error message
 
 
 def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[State], list[int]]:
@@ -62,7 +62,8 @@ def main(args: argparse.Namespace) -> int:
     env = candidate.env
     draw = getattr(getattr(env, "game", None), "film", None)
     if draw is None:
-        raise UserError(f"{candidate.config.env.id} has no films: choose a game that has, e.g. env.id={FILMED}.")
+        filmed = ", ".join(f"env.id={id}" for id in registry.games_with("film"))
+        raise UserError(f"{candidate.config.env.id} has no films: choose a game that has, e.g. {filmed}.")
     if not 0 <= args.seat < env.num_players:
         raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")
     if not SLOWEST <= args.pace <= FASTEST:

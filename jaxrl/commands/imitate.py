@@ -26,7 +26,7 @@ from envs.errors import UserError
 from envs.host.core import HostGame
 from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
-from jaxrl.algorithms.ppo.state import Counter
+from jaxrl.algorithms.registry import find_algorithm, make_algorithm
 from jaxrl.config import Config
 from jaxrl.matches.match import Estimate
 from jaxrl.matches.tables import align
@@ -39,6 +39,7 @@ from jaxrl.runs.metrics import MetricsLogger
 from jaxrl.training import demonstrations
 from jaxrl.training.constant_policies import Prediction, all_constant, over_games
 from jaxrl.training.demonstrations import Batch, Examples
+from jaxrl.training.state import Counter
 from jaxrl.training.supervised import Lessons, make_step
 
 CHECKED_AT_A_TIME = 256
@@ -87,7 +88,8 @@ def make_check(network: Network) -> Callable[[PyTree, Examples], Checked]:
 
     @jax.jit
     def predict(params: PyTree, observation: Any, mask: Any, action: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
+        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
+        _, logits, value = evaluate(params, network.memory(()), observation, mask)
         return jnp.argmax(logits, axis=-1) == action, -log_prob(logits, action), value
 
     def check(params: PyTree, examples: Examples) -> Checked:
@@ -243,8 +245,7 @@ def save(run: RunDirectory, config: Config, env: Env, params: PyTree) -> str:
     It holds what `train.from_run` takes over, and no games in progress: there are none.
     """
     state = {
-        "params": params,
-        "opt_state": optimizer.init(params),
+        "learner": make_algorithm(config, env).init(jax.random.key(config.run.seed)).replace(params=params),
         "key": jax.random.key(config.run.seed),
         "update": jnp.int32(0),
         "env_steps": Counter.zero(),
@@ -324,7 +325,7 @@ def _checked(args: argparse.Namespace) -> Config:
     keys = [text for text in args.data if "=" in text and not Path(text).exists()]
     args.data = [text for text in args.data if text not in keys]
     config = configs.load(args.config, [*args.overrides, *keys])
-    if config.train.algorithm == "dqn":
+    if find_algorithm(config.train.algorithm).by_value:
         raise UserError("a Q network has no probabilities to learn: imitate with train.algorithm ppo.")
     name = args.name or f"{config.run.name or Path(args.config).stem}-imitated"
     return configs.named(config, name)

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 
 from envs.core import Env, PyTree
 from envs.errors import UserError, nearest
+from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
 from jaxrl.matches.match import BOT_PREFIX, Matchup, Player
 from jaxrl.matches.tables import Row
-from jaxrl.networks.factory import network_of
 from jaxrl.runs.directory import make_env, make_evaluation_env
 from jaxrl.search.player import Search, make_search
 from jaxrl.search.policies import (
@@ -122,7 +122,7 @@ def own_policy(config: Config, env: Env, settings: SearchSettings, bot: str | No
       UserError: a tree is to be grown without a network.
     """
     if bot is None:
-        network = network_of(config, env)
+        network = make_algorithm(config, env).network
         return network_policy(network, greedy=settings.greedy), network_guide(network)
     if settings.planner == "tree" or settings.depth:
         raise UserError("a tree and a limited depth need a network's values: search with a run, or play to the end.")

@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from envs import registry
 from envs.errors import UserError
 from envs.values import UnknownKey, build, to_tree
 from jaxrl.config import presets
@@ -26,7 +27,6 @@ from jaxrl.config.schema import (
     EnvConfig,
     EvaluateConfig,
     ExploitConfig,
-    ForgeConfig,
     LeagueConfig,
     MetricsConfig,
     NetworkConfig,
@@ -37,6 +37,7 @@ from jaxrl.config.schema import (
     SebulbaConfig,
     TrainConfig,
     TransformerConfig,
+    config_of,
 )
 
 __all__ = [
@@ -47,7 +48,6 @@ __all__ = [
     "EnvConfig",
     "EvaluateConfig",
     "ExploitConfig",
-    "ForgeConfig",
     "LeagueConfig",
     "MetricsConfig",
     "NetworkConfig",
@@ -91,8 +91,13 @@ def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
     Raises:
       UserError: naming the first key that is wrong.
     """
+    env = tree.get("env")
+    game = str(env.get("id", EnvConfig.id) if isinstance(env, dict) else EnvConfig.id)
+    for key in tree:
+        if key != game and registry.section_of(key) is not None:
+            raise UserError(f"the section {key!r} in the {label} is for the game {key}, but env.id is {game}.")
     try:
-        config = build(Config(), tree)
+        config = build(config_of(game), tree)  # an id that is none is found when the game is made
     except UnknownKey as error:
         raise UserError(f"{label}: {error} (`jaxrl config` lists every key)") from None
     check_numbers(config)

@@ -7,8 +7,10 @@ is a valid way to build one in code, `jaxrl.config.load` reads one from YAML.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
+from envs import registry
 from envs.values import option
 
 EVALUATION_SEED = 20250101  # of the deals of evaluations; never used in training
@@ -83,10 +85,22 @@ class CandidatesConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class RecurrentConfig:
+    """The network with a memory (`network.kind: recurrent`): a torso, recurrent layers, heads."""
+
+    torso: str = option(
+        "mlp", "what reads an observation; configured as the network of that kind", choices=("mlp", "transformer")
+    )
+    cell: str = option("lstm", "kind of the recurrent layers", choices=("lstm", "gru"))
+    width: int = option(256, "numbers that each layer remembers for each seat (an LSTM: twice as many)", minimum=1)
+    layers: int = option(1, "recurrent layers", minimum=1)
+
+
+@dataclasses.dataclass(frozen=True)
 class NetworkConfig:
     """The policy and value network."""
 
-    kind: str = option("mlp", "encoder of the observation", choices=("mlp", "transformer", "candidates"))
+    kind: str = option("mlp", "encoder of the observation", choices=("mlp", "transformer", "candidates", "recurrent"))
     hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
     activation: str = option(
         "relu",
@@ -97,8 +111,12 @@ class NetworkConfig:
         "float32", "precision of the torso; heads and loss are float32", choices=("float32", "bfloat16")
     )
     layer_norm: bool = option(False, "mlp: layer normalisation after each dense layer, where learning is unstable")
+    normalize: bool = option(
+        False, "mean and variance of every feature are learnt while playing and taken out, e.g. for physical quantities"
+    )
     transformer: TransformerConfig = option(TransformerConfig(), "the transformer over cards")
     candidates: CandidatesConfig = option(CandidatesConfig(), "the network that scores options one by one")
+    recurrent: RecurrentConfig = option(RecurrentConfig(), "the network with a memory")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +135,11 @@ class PPOConfig:
 
     epochs: int = option(2, "passes over the collected data per update", minimum=1)
     minibatches: int = option(8, "optimizer steps per pass", minimum=1)
+    sequence: int = option(
+        16,
+        "with a memory: steps through which a gradient flows back; chunks of so many are shuffled",
+        minimum=1,
+    )
     accumulate: int = option(
         1,
         "portions whose gradients are summed for one optimizer step; more if a minibatch does not fit into memory",
@@ -324,37 +347,6 @@ class MetricsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class ForgeConfig:
-    """Daemons of Forge, the engine of Magic. They decide no game: the same seed is the same game on any of them."""
-
-    home: str = option("", "folder of a Forge release; empty: the environment variable FORGE_HOME")
-    java: str = option("", "the `java` of a JDK of version 17 or newer, or its folder; empty: JAVA_HOME, then PATH")
-    daemons: int | str | tuple[str, ...] = option(
-        "auto",
-        "JVMs on this machine, auto: one less than there are cores; or a list of addresses of daemons elsewhere, "
-        "which are never restarted",
-        minimum=1,
-        pattern=r"auto|\[[0-9a-fA-F:.]+\]:[0-9]+|[^\s:\[\]]+:[0-9]+",
-        words="auto, a number, or host:port (or a list of these)",
-    )
-    profile: str = option(
-        "serial",
-        "flags of the JVMs; `jaxrl benchmark forge --sweep` finds the best ones",
-        choices=("serial", "parallel", "g1"),
-    )
-    heap_mb: int = option(1024, "heap of a JVM in MiB, all of it from the start", minimum=256, maximum=1 << 20)
-    port: int = option(17171, "the first JVM listens there, the next ones behind it", minimum=1, maximum=65535)
-    decks: str = option("", "folder of your own decks, named by their files; empty: only those that come along")
-    decision_timeout: float = option(
-        120.0, "seconds after which a daemon that says nothing is restarted and its game played on elsewhere", above=0.0
-    )
-    start_timeout: float = option(120.0, "seconds that a JVM may take to start", above=0.0)
-    stock: bool = option(False, "without the daemons' short cuts, which save computing and change no game")
-    record: str = option("", "folder that every conversation with a daemon is written into; empty: none is")
-    log_dir: str = option("", "folder of the daemons' logs; empty: the directory of the run, else a temporary one")
-
-
-@dataclasses.dataclass(frozen=True)
 class Config:
     """A complete configuration."""
 
@@ -369,7 +361,6 @@ class Config:
     train: TrainConfig = option(TrainConfig(), "length of the run")
     evaluate: EvaluateConfig = option(EvaluateConfig(), "evaluation")
     exploit: ExploitConfig = option(ExploitConfig(), "approximate exploitability")
-    forge: ForgeConfig = option(ForgeConfig(), "the daemons of Forge, for Magic")
     algorithm: dict[str, Any] = option({}, "settings of an algorithm of your own, see train.algorithm")
     metrics: MetricsConfig = option(MetricsConfig(), "figures for other programs")
 
@@ -392,3 +383,15 @@ class Config:
     def num_updates(self) -> int:
         """Updates in the whole run: `train.total_steps` rounded up to whole calls."""
         return self.num_calls * self.train.updates_per_call
+
+
+def config_of(game: str) -> Config:
+    """The defaults of a configuration for `game`: `Config`, and the section of the game's own if it has one."""
+    section = registry.section_of(game)
+    return Config() if section is None else _with_section(game, section)()
+
+
+@functools.cache
+def _with_section(name: str, section: type) -> type[Config]:
+    field = (name, section, option(section(), (section.__doc__ or "").partition("\n")[0]))
+    return dataclasses.make_dataclass(f"ConfigOf_{name}", [field], bases=(Config,), frozen=True)

@@ -36,8 +36,10 @@ import numpy as np
 from flax import struct
 
 from envs.core import Env, Key
+from jaxrl import figures
 from jaxrl.config.schema import Config, LeagueConfig
 from jaxrl.config.seats_checks import SELF, SNAPSHOTS, league_bots
+from jaxrl.figures import Figures
 from jaxrl.league.rating import elo_update
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
 from jaxrl.matches.outcomes import compare
@@ -290,16 +292,20 @@ class League(Seats):
         due = number % self.config.league.snapshot_every == 0
         return jax.lax.cond(due, add_snapshot, lambda pool, *_: pool, pool, params, number)
 
-    def metrics(self, pool: PoolState, results: Results) -> dict[str, jax.Array]:
-        """Tags -> f32[]; an opponent that is not there, or was never met, has no win rate (NaN)."""
+    def figures(self, pool: PoolState, results: Results) -> Figures:
+        """By opponent; one that is not there, or was never met, has no win rate (NaN)."""
         share, rate = self.shares(pool), win_rates(pool)
-        found = {"league/redealt": results.redealt, "league/elo/self": pool.elo[LEARNER]}
+        found = {
+            "league/redealt": figures.total(results.redealt),
+            "league/elo/self": figures.last(pool.elo[LEARNER]),
+        }
         for number, name in enumerate(self.names):
-            found |= {f"league/share/{name}": share[number], f"league/games/{name}": results.games[number]}
+            found[f"league/share/{name}"] = figures.last(share[number])
+            found[f"league/games/{name}"] = figures.total(results.games[number])
             if number != LEARNER:
                 known = pool.games[number] > 0.0
-                found[f"league/win_rate/{name}"] = jnp.where(known, rate[number], jnp.nan)
-                found[f"league/elo/{name}"] = pool.elo[number]
+                found[f"league/win_rate/{name}"] = figures.last(jnp.where(known, rate[number], jnp.nan))
+                found[f"league/elo/{name}"] = figures.last(pool.elo[number])
         return found
 
 

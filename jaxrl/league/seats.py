@@ -17,6 +17,7 @@ import numpy as np
 
 from envs.core import Env, Key, State
 from jaxrl.config.schema import SeatMix
+from jaxrl.figures import Figures
 
 LEARNER = 0
 Switch = Callable[[State, jax.Array, Key], jax.Array]
@@ -76,8 +77,8 @@ class Seats:
         del params, number
         return pool
 
-    def metrics(self, pool: Any, results: Any) -> dict[str, jax.Array]:
-        """TensorBoard tags -> f32[]."""
+    def figures(self, pool: Any, results: Any) -> Figures:
+        """What there is to say of the opponents, in TensorBoard's names."""
         del pool, results
         return {}
 

@@ -15,7 +15,6 @@ from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.matches.evaluate import bot_players, game_of
 from jaxrl.matches.match import BOT_PREFIX, Act
-from jaxrl.networks.factory import kind_of
 from jaxrl.runs.directory import TrainedRun, find_run, load_run, make_act, seed_names
 from jaxrl.runs.games import make_games
 
@@ -78,7 +77,10 @@ def find_entrants(texts: Sequence[str], config: str | None = None, *, sampled: b
             entrants += [Entrant(player.name) for player in bot_players(env, [name.removeprefix(BOT_PREFIX)])]
     for run in runs:
         greedy = run.config.evaluate.greedy and not sampled
-        act = acts.setdefault((kind_of(run.config), greedy), make_act(run.config, run.env, greedy=greedy))
+        act = acts.setdefault(
+            (run.config.network, run.config.train.algorithm, run.config.dqn, greedy),
+            make_act(run.config, run.env, greedy=greedy),
+        )
         names_of_run = seed_names(f"{run.name}@{run.update}", len(run.params))
         entrants += [Entrant(name, act, params) for name, params in zip(names_of_run, run.params, strict=True)]
     known: dict[str, Entrant] = {}

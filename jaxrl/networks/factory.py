@@ -4,114 +4,93 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from envs.core import Env
-from jaxrl.config.schema import Config, DQNConfig, NetworkConfig
-from jaxrl.networks import distributions
+from envs.errors import UserError
+from jaxrl.config.schema import NetworkConfig
+from jaxrl.networks import distributions, normaliser, recurrent
+from jaxrl.networks.base import Memory, Network, Params
 from jaxrl.networks.candidates import CandidateScorer
 from jaxrl.networks.mlp import MLP, Heads
-from jaxrl.networks.q_heads import NOISE, QHeads, combine
+from jaxrl.networks.normaliser import Normaliser, Statistics
+from jaxrl.networks.recurrent import Recurrent, Torso
 from jaxrl.networks.transformer import Transformer
 
-Params = Any
+NOISE = "noise"  # the stream of random numbers that noisy layers read; without it they compute with their means
 
 
-class Apply(Protocol):
-    """The signature of `Network.apply`."""
+class HeadKind(NamedTuple):
+    """How a network ends."""
 
-    def __call__(
-        self, params: Params, encoded: Any, mask: jax.Array, dropout_key: jax.Array | None = None
-    ) -> tuple[jax.Array, jax.Array]:
-        """(params, encoded observation, mask bool[A]) -> masked logits f32[A], value f32[]."""
-
-
-class Network(NamedTuple):
-    """What decides: a policy and value network, or a Q network whose "logits" are the masked values of the actions and
-    whose "value" is the largest of them. vmap its functions over decisions, or over stacked parameters."""
-
-    num_actions: int
-    encode: Callable[[Any], Any]  # packed observation -> features f32[F], Tokens or Candidates
-    init: Callable[[jax.Array], Params]  # key -> parameters
-    apply: Apply
-    dropout: float = 0.0  # the rate at which a dropout key acts; 0 = a key changes nothing, so none need be made
-    noisy: bool = False  # whether that key draws the noise of a Q network's layers
-
-    def evaluate(
-        self, params: Params, observation: Any, mask: jax.Array, dropout_key: jax.Array | None = None
-    ) -> tuple[jax.Array, jax.Array]:
-        """One packed observation and its mask bool[A] -> masked logits f32[A], value f32[].
-
-        Args:
-          params: of this network.
-          observation: as `Env.observe` gives it.
-          mask: bool[A].
-          dropout_key: typed; only the loss gives one, and DQN while it explores with noisy layers. Without it nothing
-            is dropped and noise has its mean: so are games played, policies evaluated and exported.
-        """
-        return self.apply(params, self.encode(observation), mask, dropout_key)
+    make: Callable[..., nn.Module]  # the module
+    finish: Callable[[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
+    """(its logits f32[A], its value f32[], mask bool[A]) -> masked logits, value"""
+    noisy: bool = False
 
 
-def network_of(config: Config, env: Env) -> Network:
-    """The network that a configuration trains, for `env`: a Q network with `train.algorithm: dqn`."""
-    return make_network(config.network, env, config.dqn if config.train.algorithm == "dqn" else None)
+def _masked(logits: jax.Array, value: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return distributions.mask_logits(logits, mask), value
 
 
-def kind_of(config: Config) -> tuple[Any, ...]:
-    """Equal for configurations whose networks differ in their parameters only; to be used as a key."""
-    dqn = config.dqn
-    heads = (dqn.exploration,) if config.train.algorithm == "dqn" else ()
-    return (config.network, *heads)
+POLICY = HeadKind(Heads, _masked)
 
 
-def make_network(config: NetworkConfig, env: Env, dqn: DQNConfig | None = None) -> Network:
+class _Module(NamedTuple):
+    """A network before it is a plain function."""
+
+    module: nn.Module
+    encode: Callable[[Any], Any]
+    dropout: float = 0.0
+    memory: Callable[[tuple[int, ...]], Memory] | None = None
+
+
+def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> Network:
     """The network of a `NetworkConfig` for the observations and actions of `env`.
 
     Args:
-      config: the torso.
+      config: the torso, the memory.
       env: the game.
-      dqn: the heads of a Q network; None: those of a policy and value network.
+      heads: what it ends in; by default a policy and a value.
+
+    Raises:
+      UserError: `normalize` of a network that reads no plain features.
     """
-    heads: Callable[..., nn.Module] = Heads
-    noisy = dqn is not None and dqn.exploration == "noisy"
-    if dqn is not None:
-        heads = functools.partial(QHeads, noisy=noisy)
-    module, encode, dropout = _module(config, env, heads)
+    built = _build(config.kind, config, env, heads.make)
+    module, encode = built.module, built.encode
+    memory = built.memory or (lambda batch: ())
 
     @jax.jit  # one program instead of one for every operation of every layer
     def init(key: jax.Array) -> Params:
         example = jax.eval_shape(encode, env.observation_spec)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), example)
-        return module.init(key, zeros)["params"]
+        return module.init(key, *((memory(()), zeros) if built.memory else (zeros,)))["params"]
 
     def apply(
-        params: Params, encoded: Any, mask: jax.Array, dropout_key: jax.Array | None = None
-    ) -> tuple[jax.Array, jax.Array]:
-        if noisy and dropout_key is not None:
-            output = module.apply({"params": params}, encoded, rngs={NOISE: dropout_key})
-        elif dropout and dropout_key is not None:
-            output = module.apply({"params": params}, encoded, deterministic=False, rngs={"dropout": dropout_key})
-        else:
-            output = module.apply({"params": params}, encoded)
-        logits, value = cast(tuple[jax.Array, jax.Array], output)
-        if dqn is None:
-            return distributions.mask_logits(logits, mask), value
-        q = distributions.mask_logits(combine(logits, value, mask), mask)
-        return q, jnp.max(q, axis=-1)
+        params: Params, memory: Memory, encoded: Any, mask: jax.Array, key: jax.Array | None = None
+    ) -> tuple[Memory, jax.Array, jax.Array]:
+        arguments = (memory, encoded) if built.memory else (encoded,)
+        settings: dict[str, Any] = {}
+        if heads.noisy and key is not None:
+            settings = {"rngs": {NOISE: key}}
+        elif built.dropout and key is not None:
+            settings = {"deterministic": False, "rngs": {"dropout": key}}
+        found: Any = module.apply({"params": params}, *arguments, **settings)
+        memory, output = found if built.memory else (memory, found)
+        return memory, *heads.finish(*output, mask)
 
-    return Network(env.num_actions, encode, init, apply, dropout=dropout, noisy=noisy)
+    network = Network(env.num_actions, encode, init, apply, memory, dropout=built.dropout, noisy=heads.noisy)
+    return _normalising(network, env) if config.normalize else network
 
 
-def _module(
-    config: NetworkConfig, env: Env, heads: Callable[..., nn.Module]
-) -> tuple[nn.Module, Callable[[Any], Any], float]:
-    """The flax module, the encoding of observations that it reads, and its dropout rate."""
+def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.Module]) -> _Module:
+    """The flax module of a kind, and what it reads and remembers."""
     actions, dtype = env.num_actions, config.compute_dtype
-    if config.kind == "mlp":
+    if kind == "mlp":
         mlp = MLP(
             actions,
             tuple(config.hidden),
@@ -120,8 +99,8 @@ def _module(
             compute_dtype=dtype,
             make_heads=heads,
         )
-        return mlp, env.features, 0.0
-    if config.kind == "transformer":
+        return _Module(mlp, env.features)
+    if kind == "transformer":
         size = config.transformer
         transformer = Transformer(
             actions,
@@ -134,8 +113,8 @@ def _module(
             compute_dtype=dtype,
             make_heads=heads,
         )
-        return transformer, env.tokens, size.dropout
-    if config.kind == "candidates":
+        return _Module(transformer, env.tokens, size.dropout)
+    if kind == "candidates":
         part = config.candidates
         scorer = CandidateScorer(
             actions,
@@ -146,5 +125,43 @@ def _module(
             compute_dtype=dtype,
             make_heads=heads,
         )
-        return scorer, env.candidates, 0.0
-    raise ValueError(f"unknown network kind {config.kind!r}")
+        return _Module(scorer, env.candidates)
+    if kind == "recurrent":
+        part_of = config.recurrent
+        torso = _build(part_of.torso, config, env, Torso)
+        cells = (part_of.cell, part_of.width, part_of.layers)
+        module = Recurrent(actions, torso.module, *cells, heads)
+        return _Module(module, torso.encode, torso.dropout, functools.partial(recurrent.empty_memory, *cells))
+    raise ValueError(f"unknown network kind {kind!r}")
+
+
+# ---- with a normaliser --------------------------------------------------------------------------------------------
+
+INNER, STATISTICS = "network", "normaliser"
+
+
+def _normalising(network: Network, env: Env) -> Network:
+    """The network behind a running normaliser of its features, which becomes a part of the parameters."""
+    spec = jax.eval_shape(network.encode, env.observation_spec)
+    if not isinstance(spec, jax.ShapeDtypeStruct):
+        raise UserError("network.normalize is for networks that read plain features (mlp): set it to false.")
+    features = spec.shape[0]
+
+    def init(key: jax.Array) -> Params:
+        return {INNER: network.init(key), STATISTICS: normaliser.fresh(features)._asdict()}
+
+    def statistics(params: Params) -> Statistics:
+        return Statistics(**params[STATISTICS])
+
+    def apply(
+        params: Params, memory: Memory, encoded: Any, mask: jax.Array, key: jax.Array | None = None
+    ) -> tuple[Memory, jax.Array, jax.Array]:
+        return network.apply(params[INNER], memory, normaliser.normalised(statistics(params), encoded), mask, key)
+
+    def moments(params: Params, observations: Any, weight: jax.Array) -> normaliser.Moments:
+        return normaliser.moments_of(statistics(params), network.encode, observations, weight)
+
+    def absorb(params: Params, moments: normaliser.Moments) -> Params:
+        return params | {STATISTICS: normaliser.absorbed(statistics(params), moments)._asdict()}
+
+    return network._replace(init=init, apply=apply, normaliser=Normaliser(moments, absorb))

@@ -34,6 +34,8 @@ PyTree = Any
 Arrays = dict[str, np.ndarray]
 
 FORMAT = 1
+LEARNER = "learner."
+PARAMS = f"{LEARNER}params."  # where a training state has its parameters
 _STATE, _META = "state", "meta"
 _log = logging.getLogger("jaxrl")
 
@@ -72,12 +74,12 @@ def take(step: int, state: PyTree, stamp: Stamp, host: dict[str, Any] | None = N
 
     Args:
       step: the update counter.
-      state: the training state; an attribute `params` is hashed for the record.
+      state: the training state, whose `learner.params` are hashed for the record.
       stamp: the game and config it belongs to.
       host: JSON-able counters kept by the host loop (best score, wall-clock time so far).
     """
     arrays, leaves = pack(state)
-    params = {name: array for name, array in arrays.items() if name.startswith("params.")}
+    params = {name.removeprefix(LEARNER): array for name, array in arrays.items() if name.startswith(PARAMS)}
     meta = {
         "format": FORMAT,
         "step": step,
@@ -133,27 +135,28 @@ def unpack(arrays: Arrays, leaves: dict[str, dict[str, Any]], template: PyTree) 
 
 
 def unpack_parts(snapshot: Snapshot, template: dict[str, PyTree]) -> dict[str, PyTree]:
-    """`unpack` of some parts of a training state, {"params": ...}, whatever else was stored.
+    """`unpack` of some parts of a training state, {"learner": ..., "update": ...}, whatever else was stored.
 
     Raises:
       UserError: as `unpack`.
     """
-    names = [name for name in snapshot.arrays if name.split(".")[0] in template]
+    wanted = {_name(path).split(".")[0] for path, _ in jax.tree_util.tree_flatten_with_path(template)[0]}
+    names = [name for name in snapshot.arrays if name.split(".")[0] in wanted]
     leaves = snapshot.meta["leaves"]
     return unpack({name: snapshot.arrays[name] for name in names}, {name: leaves[name] for name in names}, template)
 
 
-def subtree(arrays: Arrays, prefix: str) -> PyTree:
-    """The nested dict stored under `prefix` ("params"), for readers that do not need the rest of the state."""
+def params_of(arrays: Arrays) -> PyTree:
+    """The parameters in a training state as a nested dict, for readers that do not need the rest of it."""
     tree: dict[str, Any] = {}
     for name, array in arrays.items():
-        head, *parts = name.split(".")
-        if head != prefix:
+        if not name.startswith(PARAMS):
             continue
+        *parts, leaf = name.removeprefix(PARAMS).split(".")
         node = tree
-        for part in parts[:-1]:
+        for part in parts:
             node = node.setdefault(part, {})
-        node[parts[-1]] = array
+        node[leaf] = array
     return tree
 
 

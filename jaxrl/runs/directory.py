@@ -24,10 +24,10 @@ import jax
 from envs.core import Env, Key, PyTree, State
 from envs.errors import UserError, nearest
 from jaxrl import config as configs
+from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
 from jaxrl.networks import distributions
-from jaxrl.networks.factory import network_of
-from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, subtree
+from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_of
 from jaxrl.runs.games import make_env as make_env
 from jaxrl.runs.games import make_evaluation_env
 
@@ -169,14 +169,14 @@ def make_act(config: Config, env: Env, *, greedy: bool) -> Callable[[PyTree, Sta
       greedy: the most probable action instead of a sampled one. A Q network has no probabilities: it always plays
         the action of the highest value.
     """
-    network = network_of(config, env)
-    greedy = greedy or config.train.algorithm == "dqn"
+    algorithm = make_algorithm(config, env)
+    network, greedy = algorithm.network, greedy or algorithm.by_value
 
     def act(params: PyTree, state: State, key: Key) -> jax.Array:
         evaluate = network.evaluate
         if env.simultaneous:
-            evaluate = jax.vmap(evaluate, in_axes=(None, 0, 0))
-        logits, _ = evaluate(params, state.observation, state.legal_action_mask)
+            evaluate = jax.vmap(evaluate, in_axes=(None, None, 0, 0))
+        _, logits, _ = evaluate(params, (), state.observation, state.legal_action_mask)
         if greedy:
             return distributions.greedy(logits)
         return distributions.sample(logits, jax.random.uniform(key, logits.shape[:-1]))
@@ -229,7 +229,7 @@ def load_run(name: str | os.PathLike, checkpoint: str = "newest") -> TrainedRun:
     env = make_evaluation_env(config)
     snapshot = read_checkpoint(run, checkpoint)
     check_stamp(snapshot.meta, make_stamp(config, env))
-    stacked = subtree(snapshot.arrays, "params")
+    stacked = params_of(snapshot.arrays)
     params = each_seed(stacked, config.run.seeds)
     return TrainedRun(run.name, config, env, snapshot.step, params, snapshot.meta["params_hash"])
 

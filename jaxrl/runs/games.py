@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from envs import registry
 from envs.errors import UserError
 from jaxrl import xla
 from jaxrl.config import check_game
@@ -51,8 +52,6 @@ def make_evaluation_env(config: Config) -> Env:
 
 
 def _make(config: Config, options: dict[str, Any]) -> Env:
-    from envs import registry  # here, because it imports jax
-
     xla.prepare_game(config.env.id)
     env = registry.make(config.env.id, **options)
     if hasattr(env, "deploy"):
@@ -61,20 +60,11 @@ def _make(config: Config, options: dict[str, Any]) -> Env:
 
 
 def deployment(config: Config) -> dict[str, Any]:
-    """The arguments of a game's `deploy`: section `forge`, with logs in the directory of the run if there is one."""
-    forge, run = config.forge, Path(config.run.directory).expanduser() / config.run.name
-    logs = str(run.absolute()) if config.run.name and run.is_dir() else ""
-    return {
-        "home": forge.home,
-        "java": forge.java,
-        "daemons": forge.daemons,
-        "profile": forge.profile,
-        "heap_mb": forge.heap_mb,
-        "port": forge.port,
-        "decks": forge.decks,
-        "decision_timeout": forge.decision_timeout,
-        "start_timeout": forge.start_timeout,
-        "stock": forge.stock,
-        "record": forge.record,
-        "log_dir": forge.log_dir or logs,
-    }
+    """The arguments of a game's `deploy`: its section of the configuration; without a folder for logs (`log_dir`) they
+    are kept in the directory of the run, if there is one."""
+    game, run = config.env.id, Path(config.run.directory).expanduser() / config.run.name
+    section = registry.section_of(game)
+    settings = dict(vars(getattr(config, game, None) or section())) if section is not None else {}
+    if settings.get("log_dir") == "" and config.run.name and run.is_dir():
+        settings["log_dir"] = str(run.absolute())
+    return settings

@@ -16,11 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+import jax
 import numpy as np
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
 
+from jaxrl.figures import Figure, join
 from jaxrl.runs.logs import LOG
 
 
@@ -53,54 +55,31 @@ def flatten_each(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 class Window:
-    """The figures of the calls since the last line in the logs; a line speaks of all of them.
+    """The figures of the calls since the last line in the logs; a line speaks of all of them."""
 
-    Counts add up, running figures (schedules, the league) are as they were last, means over games weigh calls by their
-    games and everything else is the mean of the calls (of the updates, where calls say how many they made).
-    """
-
-    COUNTS = ("rollout/games", "rollout/illegal", "league/games/", "league/redealt", "train/updates")
-    LAST = ("train/learning_rate", "train/entropy_coef", "train/temperature", "league/")
-
-    def __init__(self, calls: list[dict[str, Any]] | None = None, seconds: float = 0.0):
+    def __init__(self, figures: Mapping[str, Any] | None = None, seconds: float = 0.0, updates: int = 0):
         """An empty window, or one from the `record` of a checkpoint."""
-        self._calls = [{tag: np.asarray(value) for tag, value in call.items()} for call in calls or []]
-        self.seconds = seconds
+        self.figures = {
+            tag: Figure(np.asarray(amount), np.asarray(weight), kind)
+            for tag, (amount, weight, kind) in (figures or {}).items()
+        }
+        self.seconds, self.updates = seconds, updates
 
-    def __len__(self) -> int:
-        return len(self._calls)
-
-    def add(self, values: Mapping[str, Any], seconds: float) -> None:
-        """The figures of one call, [] or [S] each, and how long it took."""
-        self._calls.append({tag: np.asarray(value) for tag, value in values.items()})
+    def add(self, figures: Mapping[str, Figure], seconds: float, updates: int) -> None:
+        """The figures of one call, [] or [S] each on the host, how long it took and how many updates it made."""
+        # In double precision: a window may be long.
+        exact = {tag: jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), each) for tag, each in figures.items()}
+        self.figures = join(self.figures, exact)
         self.seconds += seconds
-
-    def figures(self) -> dict[str, np.ndarray]:
-        """One figure for each tag, [] or [S]."""
-        if len(self._calls) == 1:
-            return self._calls[0]
-        return {tag: self._figure(tag) for tag in self._calls[-1]}
+        self.updates += updates
 
     def record(self) -> dict[str, Any]:
         """For a checkpoint between two lines: `Window(**record)` goes on where this one stood."""
-        return {"calls": [{t: v.tolist() for t, v in call.items()} for call in self._calls], "seconds": self.seconds}
-
-    def _figure(self, tag: str) -> np.ndarray:
-        # A call may lack a figure, which then does not count: a counter not used yet, a setting changed at a resume.
-        missing = np.full(np.shape(self._calls[-1][tag]), np.nan)
-        values = np.stack([call.get(tag, missing) for call in self._calls]).astype(np.float64)  # f64[calls, ...]
-        if tag.startswith(self.COUNTS):
-            return np.nansum(values, axis=0)
-        if tag.startswith(self.LAST):
-            return values[-1]
-        updates = np.stack([call.get("train/updates", np.float64(1.0)) for call in self._calls])  # f64[calls, ...]
-        weight = np.broadcast_to(updates.reshape(updates.shape + (1,) * (values.ndim - updates.ndim)), values.shape)
-        if tag.startswith("rollout/"):
-            weight = np.stack([call["rollout/games"] for call in self._calls]).astype(np.float64)
-        weight = np.where(np.isnan(values), 0.0, weight)  # a mean over no games does not count
-        total = weight.sum(axis=0)
-        mean = np.nansum(values * weight, axis=0) / np.maximum(total, 1e-9)
-        return np.where(total > 0, mean, np.nan)
+        figures = {
+            tag: (np.asarray(each.amount).tolist(), np.asarray(each.weight).tolist(), each.kind)
+            for tag, each in self.figures.items()
+        }
+        return {"figures": figures, "seconds": self.seconds, "updates": self.updates}
 
 
 class MetricsLogger:
@@ -177,6 +156,7 @@ class Progress:
         total_steps: int,
         *,
         done_steps: int = 0,
+        headline: Mapping[str, str] | None = None,
         stream: TextIO | None = None,
         interval: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
@@ -185,11 +165,12 @@ class Progress:
 
         Args:
           total_steps, done_steps: environment steps over all seeds.
+          headline: figures that tell whether it learns, label -> tag.
           stream: where it goes; standard error if None.
           interval: seconds between lines where `stream` is not a terminal; a terminal is redrawn on every call.
           clock: seconds, for tests.
         """
-        self._total, self._first = total_steps, done_steps
+        self._total, self._first, self._headline = total_steps, done_steps, dict(headline or {})
         self._stream = stream if stream is not None else sys.stderr
         self._live = self._stream.isatty()
         self._interval = interval
@@ -225,20 +206,10 @@ class Progress:
             f"{human(metrics.get('time/fps', speed))} steps/s",
             f"{human(metrics.get('time/games_per_s', math.nan))} games/s",
             f"return {_figure(metrics.get('rollout/ep_rew_mean'))}",
-            *self._learning(metrics),
+            *(f"{label} {_figure(metrics.get(tag))}" for label, tag in self._headline.items()),
             f"ETA {duration(left / speed) if speed > 0 else '-'}",
         ]
         return " | ".join(parts)
-
-    @staticmethod
-    def _learning(metrics: Mapping[str, float]) -> list[str]:
-        """What tells at a glance whether the algorithm learns."""
-        if "train/td_error" in metrics:
-            return [f"TD {_figure(metrics['train/td_error'])}", f"epsilon {_figure(metrics.get('train/epsilon'))}"]
-        return [
-            f"KL {_figure(metrics.get('train/approx_kl'))}",
-            f"EV {_figure(metrics.get('train/explained_variance'))}",
-        ]
 
     def message(self, text: str) -> None:
         """Prints a line of its own, above the bar, and logs it."""

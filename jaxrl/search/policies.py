@@ -64,7 +64,7 @@ def network_policy(network: Network, *, greedy: bool = False) -> Policy:
     """A network's policy; `greedy` concerns its moves, while its likelihood is always that of the whole policy."""
 
     def logits_of(params: PyTree, state: State) -> jax.Array:
-        return network.evaluate(params, state.observation, state.legal_action_mask)[0]
+        return network.evaluate(params, network.memory(()), state.observation, state.legal_action_mask)[1]
 
     def act(params: PyTree, state: State, key: Key) -> jax.Array:
         logits = logits_of(params, state)
@@ -79,7 +79,9 @@ def network_policy(network: Network, *, greedy: bool = False) -> Policy:
 
 def network_guide(network: Network) -> Guide:
     """The network's own policy and value."""
-    return lambda params, state: network.evaluate(params, state.observation, state.legal_action_mask)
+    return lambda params, state: network.evaluate(
+        params, network.memory(()), state.observation, state.legal_action_mask
+    )[1:]
 
 
 def no_guide(params: PyTree, state: State) -> tuple[jax.Array, jax.Array]:

@@ -1,7 +1,7 @@
 """`train.from_run`: a new run that goes on where a checkpoint of another one stands.
 
-Taken over are the parameters, the optimizer state, the key and the counters (updates, environment steps, games). Games
-in progress are always dealt anew, because opponents and number of games may differ between the two runs; the pool
+Taken over are the learner (parameters, optimizer state), the key and the counters (updates, environment steps, games).
+Games in progress are always dealt anew, because opponents and number of games may differ between the two runs; the pool
 begins with the other checkpoints of the earlier run. Hyper-parameters are those of the new configuration.
 """
 
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from envs.errors import UserError
-from jaxrl.algorithms.ppo.state import TrainState
 from jaxrl.config import Config
 from jaxrl.runs import checkpoint
 from jaxrl.runs.directory import RunDirectory, find_run, read_checkpoint
 from jaxrl.training.insert import insert_snapshot
 from jaxrl.training.program import Program
+from jaxrl.training.state import TrainState
 
-TAKEN_OVER = ("params", "opt_state", "key", "update", "env_steps", "games")
+TAKEN_OVER = ("learner", "key", "update", "env_steps", "games")
 
 _log = logging.getLogger("jaxrl")
 
@@ -92,13 +92,13 @@ def first_state(program: Program, origin: Origin) -> TrainState:
         taken = checkpoint.unpack_parts(origin.snapshot, wanted)
     except UserError as error:
         raise UserError(f"train.from_run: {origin.run.name!r} after {origin.update} updates: {error}") from error
-    state = dataclasses.replace(fresh, **taken)
-    for step, params in _earlier(origin, wanted["params"], program.config.league.snapshots):
+    state = program.restored(program.with_hyper(dataclasses.replace(fresh, **taken)))
+    for step, params in _earlier(origin, program.config.league.snapshots):
         state = insert_snapshot(program, state, params, step)
     return program.begin(state)
 
 
-def _earlier(origin: Origin, template: Any, count: int) -> list[tuple[int, Any]]:
+def _earlier(origin: Origin, count: int) -> list[tuple[int, Any]]:
     """The newest `count` checkpoints before `origin`, oldest first: updates and parameters, without damaged ones."""
     found: list[tuple[int, Any]] = []
     store = origin.run.checkpoints()
@@ -112,7 +112,7 @@ def _earlier(origin: Origin, template: Any, count: int) -> list[tuple[int, Any]]
                 "checkpoint %s is damaged (%s): it is left out of the pool.", store.directory / str(step), error
             )
             continue
-        found.insert(0, (step, checkpoint.unpack_parts(snapshot, {"params": template})["params"]))
+        found.insert(0, (step, checkpoint.params_of(snapshot.arrays)))
     return found
 
 

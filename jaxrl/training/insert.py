@@ -8,10 +8,10 @@ import jax
 import numpy as np
 
 from envs.core import PyTree
-from jaxrl.algorithms.ppo.state import TrainState
 from jaxrl.league.pool import add_snapshot
 from jaxrl.runs.directory import each_seed
 from jaxrl.training.program import Program
+from jaxrl.training.state import TrainState
 
 
 def insert_snapshot(program: Program, state: TrainState, params: PyTree, born: int) -> TrainState:

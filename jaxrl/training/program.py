@@ -1,22 +1,22 @@
-"""What the trainer asks of a way to train: one protocol for Anakin, Sebulba and DQN, and the choice between them.
+"""What the trainer asks of a loop: one protocol for Anakin and Sebulba.
 
-A program advances a training state. The state is a pytree with at least these attributes: `params`, `opt_state`, `key`,
-`hyper` (traced hyper-parameters), `update` (i32[], updates done), `env_steps` and `games` (`ppo.state.Counter`) and
-`pool` (`league.pool.PoolState`, None without a league). Saving and restoring it is resuming exactly, so nothing that
-matters may live outside of it.
+A program advances a `TrainState`. Saving and restoring it is resuming exactly, so nothing that matters may live outside
+of it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
 
 import jax
 import numpy as np
 
-from envs.core import Env
-from jaxrl.algorithms.ppo.state import make_hyper
+from jaxrl.algorithms.base import Algorithm
 from jaxrl.config.schema import Config
+from jaxrl.figures import Figures
+from jaxrl.training.playing import Actor
 from jaxrl.training.sebulba.counters import Timers
+from jaxrl.training.state import TrainState
 
 
 class Interrupted(Exception):
@@ -34,20 +34,26 @@ class Program:
     """A training program for one configuration and one game; see the module."""
 
     config: Config
+    actor: Actor
     timers: Timers = Timers(False)  # counters of the run (`sebulba.profile`); the trainer adds what its log takes
 
-    def init(self, seed: int) -> Any:
+    @property
+    def algorithm(self) -> Algorithm:
+        """What learns."""
+        return self.actor.algorithm
+
+    def init(self, seed: int) -> TrainState:
         """The state before the first update."""
         raise NotImplementedError
 
-    def run(self, state: Any) -> tuple[Any, dict[str, Any]]:
+    def run(self, state: TrainState) -> tuple[TrainState, Figures, int]:
         """Runs on to the next multiple of `train.updates_per_call` updates.
 
         Args:
           state: donated; do not use it afterwards.
 
         Returns:
-          The state afterwards and metrics by tag, [] or [S] each. The state is some updates short of the multiple if
+          The state afterwards, figures ([] or [S] each) and the number of updates. That is short of the multiple if
           `request_stop` was called meanwhile, or if playing failed; then the next call raises what happened.
 
         Raises:
@@ -56,21 +62,19 @@ class Program:
         raise NotImplementedError
 
     @property
-    def abstract_state(self) -> Any:
-        """Shapes, dtypes and shardings of the state without computing it; a checkpoint restores to them."""
+    def abstract_state(self) -> TrainState:
+        """Shapes, dtypes and shardings of `saved` states without computing one; a checkpoint restores to them."""
         raise NotImplementedError
 
-    @property
-    def shardings(self) -> Any:
-        """Where the device arrays of the state live, as a tree like it."""
-        raise NotImplementedError
+    def saved(self, state: TrainState) -> TrainState:
+        """The part of a state that checkpoints hold."""
+        return state
 
-    def fresh_hyper(self, template: Any) -> Any:
-        """The traced hyper-parameters of the configuration, placed like those of `template` (`abstract_state`)."""
-        hyper = make_hyper(self.config.ppo, self.config.num_updates, self.config.train.from_update)
-        return placed_like(hyper, template.hyper)
+    def restored(self, state: TrainState) -> TrainState:
+        """A state to run on from, from what `saved` has left of it."""
+        return state
 
-    def begin(self, state: Any) -> Any:
+    def begin(self, state: TrainState) -> TrainState:
         """A state that was put together by hand, made fit for `run`: other parameters or another pool than those of
         `init`."""
         return state
@@ -81,33 +85,19 @@ class Program:
     def close(self) -> None:
         """Ends all threads; a later `run` would start them again."""
 
+    # ---- states put together by hand ----------------------------------------------------------------------------
 
-def placed_like(tree: Any, like: Any) -> Any:
-    """`tree`, broadcast to the shapes of `like` and put where its leaves live."""
-    return jax.tree.map(
-        lambda value, leaf: jax.device_put(np.broadcast_to(np.asarray(value), leaf.shape), leaf.sharding), tree, like
-    )
+    @property
+    def shardings(self) -> TrainState:
+        """Where the device arrays of the state live, as a tree like `abstract_state`; None for arrays of the host."""
+        return jax.tree.map(lambda leaf: leaf.sharding, self.abstract_state)
 
-
-def on_host(env: Env) -> bool:
-    """Whether a game is played by an engine on the host."""
-    return bool(getattr(env, "host", False))
-
-
-def make_program(config: Config, env: Env) -> Program:
-    """The training program of a configuration for `env`.
-
-    Raises:
-      UserError: something in the configuration does not fit the game or this machine.
-    """
-    if config.train.algorithm == "dqn":
-        from jaxrl.algorithms.dqn.program import make_dqn
-
-        return make_dqn(config, env)
-    if on_host(env):
-        from jaxrl.training.sebulba.program import make_sebulba
-
-        return make_sebulba(config, env)
-    from jaxrl.training.anakin import make_anakin
-
-    return make_anakin(config, env)
+    def with_hyper(self, state: TrainState) -> TrainState:
+        """The state with the hyper-parameters of the configuration: it may have been changed on purpose."""
+        template = state.learner.hyper
+        hyper = jax.tree.map(
+            lambda value, leaf: jax.device_put(np.broadcast_to(np.asarray(value), leaf.shape), leaf.sharding),
+            self.algorithm.hyper(),
+            template,
+        )
+        return dataclasses.replace(state, learner=state.learner.replace(hyper=hyper))

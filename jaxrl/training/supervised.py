@@ -35,7 +35,8 @@ def make_loss(network: Network, value_coef: float) -> Callable[[PyTree, Lessons]
     """The function (params, lessons) -> loss f32[], its parts."""
 
     def loss_of(params: PyTree, lessons: Lessons) -> tuple[jax.Array, Losses]:
-        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, lessons.observation, lessons.mask)
+        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
+        _, logits, value = evaluate(params, network.memory(()), lessons.observation, lessons.mask)
         log_policy = jax.nn.log_softmax(mask_logits(logits, lessons.mask))
         target = jnp.where(lessons.mask, lessons.policy, 0.0)
         known = jnp.where(target > 0, jnp.log(jnp.maximum(target, 1e-30)), 0.0)

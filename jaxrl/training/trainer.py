@@ -19,8 +19,7 @@ import numpy as np
 
 from envs.errors import UserError
 from jaxrl import config as configs
-from jaxrl import xla
-from jaxrl.algorithms.ppo.state import Counter, TrainState
+from jaxrl import figures, xla
 from jaxrl.config import EVALUATION_SEED, Config
 from jaxrl.league.pool import controller_names, entry_names, with_results
 from jaxrl.matches.evaluate import (
@@ -53,7 +52,9 @@ from jaxrl.training import continuation
 from jaxrl.training.evaluation import TrainingEvaluation
 from jaxrl.training.exploit import Exploit, Exploiter
 from jaxrl.training.insert import insert_snapshot
-from jaxrl.training.program import Failed, Interrupted, make_program
+from jaxrl.training.make import make_program
+from jaxrl.training.program import Failed, Interrupted
+from jaxrl.training.state import Counter, TrainState
 from jaxrl.training.stopping import StopRequest
 
 
@@ -112,10 +113,16 @@ class Trainer:
         self.logger = metrics.MetricsLogger(run.path, resume=(self.update, self.steps) if again else None)
         self.window = metrics.Window(**self.host.window)
         total = self._steps_before + config.num_updates * config.batch_size
-        self.progress = metrics.Progress(total * config.run.seeds, done_steps=self.steps * config.run.seeds)
+        seeds, headline = config.run.seeds, self.program.algorithm.headline
+        self.progress = metrics.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
         self._act = make_act(config, self.evaluation_env, greedy=config.evaluate.greedy)
         self._evaluation = TrainingEvaluation(config, self.evaluation_env, self._act, self._opponents())
         self._exploiter = Exploiter(config, self.env, self.evaluation_env) if config.exploit.every else None
+
+    @property
+    def params(self) -> Any:
+        """Of the current policies, with a leading axis [S] if there are several seeds."""
+        return self.state.learner.params
 
     @property
     def steps(self) -> int:
@@ -126,7 +133,7 @@ class Trainer:
 
     def train(self) -> bool:
         """Trains to the end or until asked to stop; returns whether it reached the end. The last state is saved."""
-        self.progress.message(f"run {self.run.path}: parameters {checkpoint.params_hash(self.state.params)}")
+        self.progress.message(f"run {self.run.path}: parameters {checkpoint.params_hash(self.params)}")
         source = self.config.train.from_name
         if source and self.update == self.config.train.from_update:
             self.progress.message(f"continuing {source!r} from its update {self.update}; games are dealt anew")
@@ -166,17 +173,17 @@ class Trainer:
         """One compiled call and what is due after it."""
         train, before = self.config.train, self.update
         start = time.monotonic()
-        self.state, values = self.program.run(self.state)
-        values = jax.device_get(values)  # waits for the call
+        self.state, found, updates = self.program.run(self.state)
+        found = jax.device_get(found)  # waits for the call
         seconds = time.monotonic() - start
         self.update = _first(self.state.update)
         self.host.seconds += seconds
-        row = self._row(values, seconds)
-        self._check_finite(row)
+        self._check_finite(found)
+        row = self._row(found, seconds, updates)
         LOG.debug("update %d: %.3f s in the call", self.update, seconds)
-        self.window.add(values, seconds)
+        self.window.add(found, seconds, updates)
         if _due(before, self.update, train.updates_per_call):
-            self._log(self._row(self.window.figures(), self.window.seconds, len(self.window)))
+            self._log(self._row(self.window.figures, self.window.seconds, self.window.updates))
             self.window = metrics.Window()
         self.progress.show(self.steps * self.config.run.seeds, row)
         if self._exporter is not None:
@@ -195,11 +202,12 @@ class Trainer:
         with self.program.timers.log:
             self.logger.write(self.update, self.steps, row)
 
-    def _row(self, values: dict[str, Any], seconds: float, calls: int = 1) -> dict[str, float]:
-        """The metrics of some calls; `values` are the learner's, [] or [S] each."""
-        updates = values.get("train/updates", calls * self.config.train.updates_per_call)  # a call may be cut short
-        steps = self.config.batch_size * int(updates) * self.config.run.seeds
+    def _row(self, found: figures.Figures, seconds: float, updates: int) -> dict[str, float]:
+        """The metrics of so many updates."""
+        steps = self.config.batch_size * updates * self.config.run.seeds
+        values = figures.values(found)
         return metrics.flatten_seeds(values) | {
+            "train/updates": updates,
             "time/fps": metrics.rate(steps, seconds),
             "time/games_per_s": metrics.rate(float(np.sum(values["rollout/games"])), seconds),
             "time/iterations": self.update,
@@ -207,28 +215,29 @@ class Trainer:
             "time/time_elapsed": self.host.seconds,
         }
 
-    def _check_finite(self, row: dict[str, float]) -> None:
+    def _check_finite(self, found: figures.Figures) -> None:
         """Stops before a diverged state is saved over good ones."""
-        bad = [tag for tag in ("train/loss", "train/grad_norm") if not np.isfinite(row[tag])]
+        watched = (tag for tag in ("train/loss", "train/grad_norm") if tag in found)
+        bad = [tag for tag in watched if not np.isfinite(found[tag].amount).all()]
         if bad:
             steps = self.store.steps()
             saved = f"checkpoint {steps[-1]} is intact" if steps else "nothing was saved yet"
             raise UserError(
-                f"training diverged: {bad[0]} is {row[bad[0]]} after update {self.update}; {saved}: "
-                "lower ppo.learning_rate.start and resume or start again."
+                f"training diverged: {bad[0]} is {np.mean(found[bad[0]].amount)} after update {self.update}; {saved}: "
+                "lower the learning rate (learning_rate.start of its algorithm) and resume or start again."
             )
 
     # ---- checkpoints ----
 
     def _snapshot(self) -> checkpoint.Snapshot:
         self.host.controllers = self._controllers
-        self.host.window = self.window.record() if len(self.window) else {}
-        return checkpoint.take(self.update, self.state, self.stamp, dataclasses.asdict(self.host))
+        self.host.window = self.window.record() if self.window.updates else {}
+        return checkpoint.take(self.update, self.program.saved(self.state), self.stamp, dataclasses.asdict(self.host))
 
     def _restore(self, snapshot: checkpoint.Snapshot) -> TrainState:
         template = self.program.abstract_state
         state: TrainState = checkpoint.unpack(snapshot.arrays, snapshot.meta["leaves"], template)
-        loaded = checkpoint.params_hash(state.params)
+        loaded = checkpoint.params_hash(state.learner.params)
         if loaded != snapshot.meta["params_hash"]:
             raise RuntimeError(f"loaded parameters {loaded} are not those saved, {snapshot.meta['params_hash']}")
         self.host, self.update = HostState(**snapshot.meta["host"]), snapshot.step
@@ -243,14 +252,14 @@ class Trainer:
             if step > self.update:
                 self.best.quarantine(step)
         # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
-        return dataclasses.replace(state, hyper=self.program.fresh_hyper(template))
+        return self.program.restored(self.program.with_hyper(state))
 
     # ---- evaluation ----
 
     def players(self) -> list[Player]:
         """The current policy of each seed."""
         seeds = self.config.run.seeds
-        each = zip(seed_names(self.run.name, seeds), each_seed(self.state.params, seeds), strict=True)
+        each = zip(seed_names(self.run.name, seeds), each_seed(self.params, seeds), strict=True)
         return [Player(name, self._act, params) for name, params in each]
 
     def _opponents(self) -> list[Player]:
@@ -299,7 +308,7 @@ class Trainer:
         )
         print(format_table(rows, self.env.num_players))
         trained = TrainedRun(
-            self.run.name, self.config, self.evaluation_env, self.update, [], checkpoint.params_hash(self.state.params)
+            self.run.name, self.config, self.evaluation_env, self.update, [], checkpoint.params_hash(self.params)
         )
         policy = "greedy" if settings.greedy else "sampled"
         append_json(self.run.evaluation_file, evaluation_record(trained, rows, policy=policy, seed=EVALUATION_SEED))

@@ -19,15 +19,18 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxrl.algorithms.dqn.loss import Batch
-from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, Played, Sequel, Waiting, link, n_step
+from envs.core import Env
+from jaxrl.algorithms.base import Transition
+from jaxrl.algorithms.dqn.loss import Transitions
+from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Recorded, Sequel, Waiting, link, n_step
+from jaxrl.config.schema import DQNConfig
 from jaxrl.networks import distributions
 
 MANY = 2**30  # records are counted up to here
 
 
 @struct.dataclass
-class Memory:
+class ReplayMemory:
     """Records of decisions. `priority` is padded to whole rows; a record of priority 0 is never drawn.
 
     A record is one row of bytes, and its link one row of words: XLA's CPU backend aborts the process while it compiles
@@ -49,22 +52,6 @@ class Content(NamedTuple):
     observation: Any  # packed
     mask: Any  # u32[W]
     action: Any  # i32[]
-
-
-class Decisions(NamedTuple):
-    """What a rollout adds; leading axes [T, B]."""
-
-    observation: Any  # [S, ...]
-    mask: jax.Array  # u32[S, W]
-    action: jax.Array  # i32[S]
-    seat: jax.Array  # i32[S]
-    own: jax.Array  # bool[S], the learner's decision
-    rewards: jax.Array  # f32[P]
-    terminated: jax.Array  # bool[]
-    truncated: jax.Array  # bool[]
-    final_observation: Any  # [S, ...]; None in games that are never truncated
-    final_seat: jax.Array  # i32[S]
-    final_own: jax.Array  # bool[S], the learner is asked in it
 
 
 class RecordFormat:
@@ -120,10 +107,10 @@ def _kept_as(dtype: Any, storage: str) -> np.dtype:
     return np.dtype(np.uint8) if jnp.issubdtype(dtype, jnp.bool_) else np.dtype(dtype)
 
 
-def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> Memory:
+def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> ReplayMemory:
     """A memory of `capacity` records, without any yet, for so many lanes (B) and seats (P)."""
     width = 1 << max(0, (capacity - 1).bit_length() // 2)
-    return Memory(
+    return ReplayMemory(
         content=jnp.zeros((capacity, form.bytes), jnp.uint8),
         links=jnp.full((capacity, 2), LOST, jnp.int32),
         priority=jnp.zeros((-(-capacity // width), width), jnp.float32),
@@ -134,7 +121,7 @@ def empty(form: RecordFormat, capacity: int, lanes: int, seats: int) -> Memory:
     )
 
 
-def sequel_of(memory: Memory, records: jax.Array) -> Sequel:
+def sequel_of(memory: ReplayMemory, records: jax.Array) -> Sequel:
     """What follows some records i32[...]."""
     link = memory.links[records]
     return Sequel(link[..., 0], jax.lax.bitcast_convert_type(link[..., 1], jnp.float32))
@@ -148,7 +135,7 @@ def _as_links(sequel: Sequel) -> jax.Array:
 # ---- writing ------------------------------------------------------------------------------------------------------
 
 
-def append(memory: Memory, decisions: Decisions, form: RecordFormat) -> Memory:
+def append(memory: ReplayMemory, decisions: Transition, form: RecordFormat) -> ReplayMemory:
     """Adds the learner's decisions of a rollout and closes those that waited for it.
 
     Args:
@@ -156,11 +143,11 @@ def append(memory: Memory, decisions: Decisions, form: RecordFormat) -> Memory:
       decisions: [T, B, ...].
       form: of the records.
     """
-    capacity, own, seats = memory.links.shape[0], decisions.own, memory.waiting.record.shape[1]
+    capacity, seats = memory.links.shape[0], memory.waiting.record.shape[1]
     content, cut = Content(decisions.observation, decisions.mask, decisions.action), None
-    keep = own
+    keep = own = decisions.weight > 0.0
     if decisions.final_observation is not None:
-        cut = decisions.final_own & (decisions.truncated & ~decisions.terminated)[..., None]
+        cut = (decisions.final_weight > 0.0) & (decisions.truncated & ~decisions.terminated)[..., None]
         keep = jnp.concatenate([own, cut], axis=-1)  # bool[T, B, 2S]
         # A finished game has no legal actions any more, so all of them count as legal.
         anything = jnp.broadcast_to(distributions.pack_mask(jnp.ones(form.num_actions, bool)), decisions.mask.shape)
@@ -174,7 +161,7 @@ def append(memory: Memory, decisions: Decisions, form: RecordFormat) -> Memory:
     final = jnp.full_like(at_seat, NONE)
     if cut is not None:
         final = _by_seat(record[..., asked:], decisions.final_seat, seats)
-    played = Played(at_seat, decisions.rewards, decisions.terminated, decisions.truncated, final)
+    played = Recorded(at_seat, decisions.rewards, decisions.terminated, decisions.truncated, final)
     waiting = _without_overwritten(memory.waiting, memory.head, count, capacity)
     links = link(played, waiting)
     sequel = jax.tree.map(lambda leaf: jnp.take_along_axis(leaf, decisions.seat, axis=-1), links.rollout)
@@ -198,7 +185,7 @@ def _without_overwritten(waiting: Waiting, head: jax.Array, count: jax.Array, ca
     return Waiting(jnp.where(gone, NONE, waiting.record), jnp.where(gone, 0.0, waiting.reward))
 
 
-def _write(memory: Memory, record: jax.Array, content: jax.Array, sequel: Sequel) -> Memory:
+def _write(memory: ReplayMemory, record: jax.Array, content: jax.Array, sequel: Sequel) -> ReplayMemory:
     """Writes whole records i32[T, B, S]; those with the number NONE are left out."""
     # Out of range is dropped by a scatter.
     index = jnp.where(record >= 0, record, memory.links.shape[0]).reshape(-1)
@@ -209,7 +196,7 @@ def _write(memory: Memory, record: jax.Array, content: jax.Array, sequel: Sequel
     return _drawable(memory, record, (record >= 0) & (sequel.following >= END), also_others=True)
 
 
-def _close(memory: Memory, record: jax.Array, sequel: Sequel) -> Memory:
+def _close(memory: ReplayMemory, record: jax.Array, sequel: Sequel) -> ReplayMemory:
     """Writes what follows earlier records i32[B, P], where that is known now."""
     known = (record >= 0) & (sequel.following != OPEN)
     index = jnp.where(known, record, memory.links.shape[0])
@@ -217,7 +204,7 @@ def _close(memory: Memory, record: jax.Array, sequel: Sequel) -> Memory:
     return _drawable(memory, record, known & (sequel.following >= END), also_others=False)
 
 
-def _drawable(memory: Memory, record: jax.Array, known: jax.Array, *, also_others: bool) -> Memory:
+def _drawable(memory: ReplayMemory, record: jax.Array, known: jax.Array, *, also_others: bool) -> ReplayMemory:
     """Gives transitions whose end is known the highest priority; `also_others` takes it from the rest."""
     index = jnp.where((record >= 0) if also_others else known, record, memory.priority.size)
     fresh = jnp.where(known, memory.highest, 0.0)
@@ -257,41 +244,61 @@ def _first_beyond(ends: jax.Array, part: jax.Array, at: jax.Array) -> jax.Array:
     return jnp.minimum(first, last)
 
 
-def sample(
-    memory: Memory, key: jax.Array, count: int, gamma: jax.Array, steps: int, form: RecordFormat
-) -> tuple[jax.Array, Batch]:
-    """Draws transitions.
+class DeviceReplay:
+    """The memory of one training; every method is pure, also under `vmap` for several seeds."""
 
-    Args:
-      memory: with at least one that can be drawn.
-      key: a fast key.
-      count: n.
-      gamma: f32[].
-      steps: of the returns.
-      form: of the records.
+    def __init__(self, env: Env, dqn: DQNConfig, lanes: int):
+        """A memory for `lanes` games of `env` side by side."""
+        self._env, self._dqn, self._lanes = env, dqn, lanes
 
-    Returns:
-      i32[n], their records, and the transitions.
-    """
-    record = draw(memory.priority, jax.random.uniform(key, (count,)))
-    found = n_step(jnp, functools.partial(sequel_of, memory), record, gamma, steps)
-    now, then = form.unpack(memory.content[record]), form.unpack(memory.content[found.last])
-    batch = Batch(
-        observation=now.observation,
-        mask=distributions.unpack_mask(now.mask, form.num_actions),
-        action=now.action,
-        reward=found.reward,
-        discount=found.discount,
-        next_observation=then.observation,
-        next_mask=distributions.unpack_mask(then.mask, form.num_actions),
-        priority=memory.priority.reshape(-1)[record],
-    )
-    return record, batch
+    @functools.cached_property
+    def form(self) -> RecordFormat:
+        """Of its records."""
+        return RecordFormat(self._env.observation_spec, self._env.num_actions, STORAGE)
 
+    def empty(self) -> ReplayMemory:
+        """A memory without any record."""
+        return empty(self.form, self._dqn.capacity, self._lanes, self._env.num_players)
 
-def reprioritise(memory: Memory, record: jax.Array, priority: jax.Array) -> Memory:
-    """New priorities f32[n] of records i32[n]; of a record that comes twice the larger one counts, on any device."""
-    flat = memory.priority.reshape(-1).at[record].set(0.0).at[record].max(priority)
-    return memory.replace(
-        priority=flat.reshape(memory.priority.shape), highest=jnp.maximum(memory.highest, jnp.max(priority))
-    )
+    def push(self, memory: ReplayMemory, steps: Transition) -> ReplayMemory:
+        """`append` of a rollout [T, B, ...]."""
+        return append(memory, steps, self.form)
+
+    def ready(self, memory: ReplayMemory) -> jax.Array:
+        """bool[]: enough has been seen to learn from, and there is something to draw."""
+        return (memory.written >= self._dqn.learning_starts) & jnp.any(memory.priority > 0.0)
+
+    def sample(self, memory: ReplayMemory, key: jax.Array, gamma: Any) -> tuple[jax.Array, Transitions]:
+        """Draws a batch.
+
+        Args:
+          memory: with at least one transition that can be drawn.
+          key: a fast key.
+          gamma: f32[].
+
+        Returns:
+          i32[n], their records, and the transitions.
+        """
+        form = self.form
+        record = draw(memory.priority, jax.random.uniform(key, (self._dqn.batch,)))
+        found = n_step(jnp, functools.partial(sequel_of, memory), record, gamma, self._dqn.n_step)
+        now, then = form.unpack(memory.content[record]), form.unpack(memory.content[found.last])
+        batch = Transitions(
+            observation=now.observation,
+            mask=distributions.unpack_mask(now.mask, form.num_actions),
+            action=now.action,
+            reward=found.reward,
+            discount=found.discount,
+            next_observation=then.observation,
+            next_mask=distributions.unpack_mask(then.mask, form.num_actions),
+            priority=memory.priority.reshape(-1)[record],
+        )
+        return record, batch
+
+    @staticmethod
+    def reprioritise(memory: ReplayMemory, record: jax.Array, priority: jax.Array) -> ReplayMemory:
+        """New priorities f32[n] of records i32[n]; of one that comes twice the larger one counts, on any device."""
+        flat = memory.priority.reshape(-1).at[record].set(0.0).at[record].max(priority)
+        return memory.replace(
+            priority=flat.reshape(memory.priority.shape), highest=jnp.maximum(memory.highest, jnp.max(priority))
+        )

@@ -11,13 +11,12 @@ import jax
 import numpy as np
 from flax import struct
 
-from envs.host.core import OUTSIDE, HostGame, aligned
-from jaxrl.algorithms.dqn.loss import Batch
-from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, Played, Sequel, Waiting, link_on_host, n_step
-from jaxrl.algorithms.dqn.state import STORAGE
+from envs.host.core import HostGame, aligned
+from jaxrl.algorithms.base import Transition
+from jaxrl.algorithms.dqn.loss import Transitions
+from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Recorded, Sequel, Waiting, link_on_host, n_step
 from jaxrl.algorithms.dqn.sumtree import SumTree
 from jaxrl.config.schema import DQNConfig
-from jaxrl.training.sebulba.storage import Storage
 
 MANY = 2**30  # records are counted up to here
 
@@ -41,7 +40,7 @@ class Drawn(NamedTuple):
     """Room for one batch."""
 
     records: np.ndarray  # i32[n]
-    batch: Batch
+    batch: Transitions
 
 
 def memory_shapes(game: HostGame, dqn: DQNConfig, lanes: int) -> HostMemory:
@@ -111,9 +110,10 @@ class HostReplay:
         self._head, self._written = (int(count) for count in memory.counts)
         self._highest = np.float32(memory.highest)
 
-    def use_key(self, key: int) -> None:
-        """The stream of random numbers that draws come from, below 2^64."""
-        self._key = key
+    def use_key(self, key: jax.Array) -> None:
+        """The stream of random numbers that draws come from: a typed key of two words."""
+        hi, lo = np.asarray(jax.random.key_data(key)).astype(np.uint64)
+        self._key = int(hi) << 32 | int(lo)
 
     @property
     def ready(self) -> bool:
@@ -127,46 +127,35 @@ class HostReplay:
 
     # ---- writing ------------------------------------------------------------------------------------------------
 
-    def push(self, storage: Storage) -> None:
-        """Adds the decisions of a rollout and closes those that waited for it."""
-        rows, steps = storage.buffers, storage.steps
-        seat, lanes = rows.current_player[:steps], rows.current_player.shape[1]
-        terminated, truncated = rows.terminated[1:], rows.truncated[1:]
-        cut, asked = self._cuts(storage)
-        fresh, count = steps * lanes, steps * lanes + int(np.count_nonzero(cut))
-        seats = np.arange(self._waiting.record.shape[1], dtype=np.int32)
-        record = ((self._head + np.arange(fresh)) % self._dqn.capacity).astype(np.int32).reshape(steps, lanes, 1)
-        final = np.full((steps, lanes, 1), NONE, np.int32)
-        final[cut, 0] = (self._head + np.arange(fresh, count)) % self._dqn.capacity
-        played = Played(
-            record=np.where(seat[..., None] == seats, record, NONE).astype(np.int32),
-            rewards=rows.rewards[1:],
-            terminated=terminated,
-            truncated=truncated,
-            final_record=np.where(asked[..., None] == seats, final, NONE).astype(np.int32),
-        )
+    def push(self, steps: Transition) -> None:
+        """Adds the learner's decisions of a rollout [T, B, ...] of host arrays and closes those that waited for it."""
+        keep = own = steps.weight > 0.0
+        asked, seats = own.shape[-1], np.arange(self._waiting.record.shape[1], dtype=np.int32)
+        observation, mask, action, cut = steps.observation, steps.mask, steps.action, None
+        if steps.final_observation is not None:
+            cut = (steps.final_weight > 0.0) & (steps.truncated & ~steps.terminated)[..., None]
+            keep = np.concatenate([own, cut], axis=-1)  # bool[T, B, 2S]
+        count = int(np.count_nonzero(keep))
+        place = np.cumsum(keep.reshape(-1), dtype=np.int32).reshape(keep.shape) - 1
+        record = np.where(keep, (self._head + place) % self._dqn.capacity, NONE).astype(np.int32)
+        at_seat = _by_seat(record[..., :asked], steps.seat, seats)
+        final = np.full_like(at_seat, NONE)
+        if cut is not None:
+            final = _by_seat(record[..., asked:], steps.final_seat, seats)
         waiting = self._without_overwritten(count)
-        links = link_on_host(played, waiting)
-        mine = Sequel(*[np.take_along_axis(leaf, seat[..., None], axis=-1).ravel() for leaf in links.rollout])
-        ends = Sequel(np.full(count - fresh, LOST, np.int32), np.zeros(count - fresh, np.float32))
-        sequel = Sequel(*[np.concatenate(both) for both in zip(mine, ends, strict=True)])
-        self._write(rows.observation[:steps], rows.legal_action_mask[:steps], rows.action[1:], fresh)
-        self._write_finals(rows.final_observation[1:][cut], fresh)
-        everything = ((self._head + np.arange(count)) % self._dqn.capacity).astype(np.int32)
-        self._link(everything, sequel)
+        links = link_on_host(Recorded(at_seat, steps.rewards, steps.terminated, steps.truncated, final), waiting)
+        sequel = Sequel(*[np.take_along_axis(leaf, steps.seat, axis=-1) for leaf in links.rollout])
+        self._write(record[..., :asked], observation, mask, action)
+        self._link(record[..., :asked][own], Sequel(*[leaf[own] for leaf in sequel]))
+        if cut is not None and cut.any():
+            # A finished game has no legal actions any more, so all of them count as legal; nothing follows.
+            last = record[..., asked:]
+            self._write(last, steps.final_observation, np.ones_like(mask), np.zeros_like(action))
+            lost = int(np.count_nonzero(cut))
+            self._link(last[cut], Sequel(np.full(lost, LOST, np.int32), np.zeros(lost, np.float32)))
         known = (waiting.record >= 0) & (links.waited.following != OPEN)
         self._link(waiting.record[known], Sequel(*[leaf[known] for leaf in links.waited]))
         self._waiting, self._head = links.waiting, (self._head + count) % self._dqn.capacity
-
-    def _cuts(self, storage: Storage) -> tuple[np.ndarray, np.ndarray]:
-        """bool[T, B]: games that were cut off while a seat of ours was asked, and i32[T, B], which one."""
-        rows = storage.buffers
-        asked = rows.final_player[1:]
-        cut = rows.truncated[1:] & ~rows.terminated[1:] & (asked >= 0)
-        if cut.any():
-            holder = np.take_along_axis(rows.controllers[1:], np.maximum(asked, 0)[..., None], axis=-1)[..., 0]
-            cut &= holder == OUTSIDE
-        return cut, asked
 
     def _without_overwritten(self, count: int) -> Waiting:
         """The decisions that wait, without those that `count` new records are about to overwrite."""
@@ -174,24 +163,20 @@ class HostReplay:
         gone = (record >= 0) & ((record - self._head) % self._dqn.capacity < count)
         return Waiting(np.where(gone, NONE, record).astype(np.int32), np.where(gone, np.float32(0.0), reward))
 
-    def _write(self, observation: np.ndarray, mask: np.ndarray, action: np.ndarray, count: int) -> None:
-        """Writes `count` decisions [T, B, ...] from the head on."""
-        self._ring(self._observation, observation.reshape(count, -1), 0)
-        self._ring(self._mask, mask.reshape(count, -1), 0)
-        self._ring(self._action, action.reshape(count), 0)
+    def _write(self, record: np.ndarray, observation: np.ndarray, mask: np.ndarray, action: np.ndarray) -> None:
+        """Writes decisions [T, B, S, ...] to their records i32[T, B, S]; those with the number NONE are left out."""
+        keep = record >= 0
+        if keep.all() and record.size and (record.flat[-1] - record.flat[0]) == record.size - 1:
+            self._range(int(record.flat[0]), record.size, observation, mask, action)  # one piece: no index, no copy
+            return
+        index = record[keep]
+        self._observation[index], self._mask[index], self._action[index] = observation[keep], mask[keep], action[keep]
 
-    def _write_finals(self, observation: np.ndarray, offset: int) -> None:
-        """Writes final observations f32[M, F] behind the decisions; a finished game has no illegal actions any more."""
-        self._ring(self._observation, observation, offset)
-        self._ring(self._mask, np.ones((len(observation), self._mask.shape[1]), bool), offset)
-        self._ring(self._action, np.zeros(len(observation), np.int32), offset)
-
-    def _ring(self, array: np.ndarray, rows: np.ndarray, offset: int) -> None:
-        """Copies rows to the places from the head + `offset` on, around the end."""
-        first = (self._head + offset) % len(array)
-        before = min(len(rows), len(array) - first)
-        array[first : first + before] = rows[:before]
-        array[: len(rows) - before] = rows[before:]
+    def _range(self, first: int, count: int, observation: np.ndarray, mask: np.ndarray, action: np.ndarray) -> None:
+        """Writes all decisions to consecutive records."""
+        here = slice(first, first + count)
+        self._observation[here] = observation.reshape(count, -1)
+        self._mask[here], self._action[here] = mask.reshape(count, -1), action.reshape(count)
 
     def _link(self, records: np.ndarray, sequel: Sequel) -> None:
         """Writes what follows some records; those whose end is known can be drawn from now on."""
@@ -206,7 +191,7 @@ class HostReplay:
         """Memory for one batch, to be used again and again."""
         n, features, actions = self._dqn.batch, self._observation.shape[1], self._mask.shape[1]
         observation, mask = ((n, features), self._observation.dtype), ((n, actions), np.bool_)
-        batch = Batch(
+        batch = Transitions(
             observation=aligned(*observation),
             mask=aligned(*mask),
             action=aligned((n,), np.int32),
@@ -238,3 +223,8 @@ class HostReplay:
         """New priorities f32[n] of records i32[n]; of a record that comes twice the later one counts."""
         self._tree.set(records, priority)
         self._highest = max(self._highest, priority.max())
+
+
+def _by_seat(record: np.ndarray, seat: np.ndarray, seats: np.ndarray) -> np.ndarray:
+    """Records i32[..., S] of the seats i32[..., S] -> one column for each seat, i32[..., P]."""
+    return np.where(seat[..., None] == seats, record[..., None], NONE).max(axis=-2).astype(np.int32)

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxrl.networks.factory import Network
+from jaxrl.networks.base import Network
 
 
-class Batch(NamedTuple):
+class Transitions(NamedTuple):
     """Transitions to learn from, arrays of the device or of the host; every leaf has the leading axis N."""
 
     observation: Any  # packed
@@ -47,7 +47,7 @@ def new_priority(error: jax.Array, alpha: jax.Array, eps: jax.Array) -> jax.Arra
 def targets(
     params: Any,
     target_params: Any,
-    batch: Batch,
+    batch: Transitions,
     network: Network,
     keys: tuple[jax.Array, jax.Array] | None = None,
 ) -> jax.Array:
@@ -62,9 +62,9 @@ def targets(
       keys: typed keys [N] of the noise of either network; None: no noise.
     """
     chooser, judge = keys if keys is not None else (None, None)
-    evaluate = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0 if keys is not None else None))
-    judged, _ = evaluate(target_params, batch.next_observation, batch.next_mask, judge)
-    chosen, _ = evaluate(params, batch.next_observation, batch.next_mask, chooser)
+    evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0 if keys is not None else None))
+    _, judged, _ = evaluate(target_params, (), batch.next_observation, batch.next_mask, judge)
+    _, chosen, _ = evaluate(params, (), batch.next_observation, batch.next_mask, chooser)
     best = jnp.take_along_axis(judged, jnp.argmax(chosen, axis=-1)[:, None], axis=-1)[:, 0]
     return jax.lax.stop_gradient(batch.reward + batch.discount * best)
 
@@ -72,7 +72,7 @@ def targets(
 def dqn_loss(
     params: Any,
     target_params: Any,
-    batch: Batch,
+    batch: Transitions,
     weight: jax.Array,
     network: Network,
     keys: jax.Array | None = None,
@@ -88,8 +88,8 @@ def dqn_loss(
     Returns:
       f32[] and its parts.
     """
-    evaluate = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0 if keys is not None else None))
-    values, _ = evaluate(params, batch.observation, batch.mask, None if keys is None else keys[0])
+    evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0 if keys is not None else None))
+    _, values, _ = evaluate(params, (), batch.observation, batch.mask, None if keys is None else keys[0])
     q = jnp.take_along_axis(values, batch.action[:, None], axis=-1)[:, 0]
     wanted = targets(params, target_params, batch, network, None if keys is None else (keys[1], keys[2]))
     loss = jnp.mean(weight * optax.losses.huber_loss(q, wanted, delta=1.0))

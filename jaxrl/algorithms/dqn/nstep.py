@@ -36,10 +36,11 @@ import numpy as np
 
 NONE = -1  # no record
 END, OPEN, LOST = -1, -2, -3  # what follows a record, where it is no record
+STORAGE = "float16"  # of stored float observations: half the memory, and their values are small
 Array = Any  # np.ndarray or jax.Array
 
 
-class Played(NamedTuple):
+class Recorded(NamedTuple):
     """What the links need to know of a rollout; leading axes [T, B], one column per seat."""
 
     record: (
@@ -73,7 +74,7 @@ class Links(NamedTuple):
     waiting: Waiting  # the decisions that wait now
 
 
-def before(xp: Any, after: Sequel, now: Played) -> tuple[Sequel, Sequel]:
+def before(xp: Any, after: Sequel, now: Recorded) -> tuple[Sequel, Sequel]:
     """One step back in time: what follows it -> what follows the step before it, and what follows its decisions.
 
     Args:
@@ -97,7 +98,7 @@ def _nothing_follows(xp: Any, waiting: Waiting) -> Sequel:
     return Sequel(xp.full_like(waiting.record, OPEN), xp.zeros_like(waiting.reward))
 
 
-def _links(xp: Any, played: Played, sequel: Sequel, first: Sequel, waiting: Waiting) -> Links:
+def _links(xp: Any, played: Recorded, sequel: Sequel, first: Sequel, waiting: Waiting) -> Links:
     """Puts together what was found; `first` is what follows the decisions made before the rollout."""
     is_open = (played.record >= 0) & (sequel.following == OPEN)  # of each seat the last decision at most
     some = xp.any(is_open, axis=0)
@@ -111,7 +112,7 @@ def _links(xp: Any, played: Played, sequel: Sequel, first: Sequel, waiting: Wait
     return Links(sequel, waited, Waiting(record, reward))
 
 
-def link(played: Played, waiting: Waiting) -> Links:
+def link(played: Recorded, waiting: Waiting) -> Links:
     """The links of a rollout, inside of a compiled program.
 
     Args:
@@ -124,12 +125,12 @@ def link(played: Played, waiting: Waiting) -> Links:
     return _links(jnp, played, sequel, first, waiting)
 
 
-def link_on_host(played: Played, waiting: Waiting) -> Links:
+def link_on_host(played: Recorded, waiting: Waiting) -> Links:
     """`link` of NumPy arrays."""
     steps = played.record.shape[0]
     after, found = _nothing_follows(np, waiting), []
     for t in reversed(range(steps)):
-        after, sequel = before(np, after, Played(*[field[t] for field in played]))
+        after, sequel = before(np, after, Recorded(*[field[t] for field in played]))
         found.append(sequel)
     following, reward = (np.stack([getattr(each, name) for each in found[::-1]]) for name in Sequel._fields)
     return _links(np, played, Sequel(following, reward), after, waiting)

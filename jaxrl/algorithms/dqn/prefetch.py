@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxrl.algorithms.base import Transition
 from jaxrl.algorithms.dqn.host_replay import Drawn, HostReplay
-from jaxrl.algorithms.dqn.loss import Batch
-from jaxrl.training.sebulba.counters import Timers
-from jaxrl.training.sebulba.storage import Storage
+from jaxrl.algorithms.dqn.loss import Transitions
 
 AHEAD = 2  # batches that are asked for before the first is learnt from
 
@@ -29,7 +28,7 @@ AHEAD = 2  # batches that are asked for before the first is learnt from
 class Prefetcher:
     """The thread; `close` ends it."""
 
-    def __init__(self, replay: HostReplay, timers: Timers):
+    def __init__(self, replay: HostReplay, timers: Any):
         """Starts at the first use.
 
         Args:
@@ -40,15 +39,15 @@ class Prefetcher:
         self._rooms = [replay.room() for _ in range(AHEAD)]
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="replay")
 
-    def push(self, storage: Storage) -> bool:
+    def push(self, steps: Transition) -> bool:
         """Adds a rollout; returns whether there is enough to learn from."""
-        return self._thread.submit(self._push, storage).result()
+        return self._thread.submit(self._push, steps).result()
 
-    def _push(self, storage: Storage) -> bool:
-        self.replay.push(storage)
+    def _push(self, steps: Transition) -> bool:
+        self.replay.push(steps)
         return self.replay.ready
 
-    def learn(self, first: int, count: int, learn: Callable[[int, Batch], Any]) -> None:
+    def learn(self, first: int, count: int, learn: Callable[[int, Transitions], Any]) -> None:
         """Learns from `count` batches.
 
         Args:

@@ -7,12 +7,22 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxrl.algorithms.base import memory_of, remember
+from jaxrl.config.schema import PPOConfig
 from jaxrl.networks import distributions
-from jaxrl.networks.factory import Network
+from jaxrl.networks.base import Memory, Network
+
+
+class Played(NamedTuple):
+    """What a network with a memory needs to go through N chunks of q steps again. P seats, S decisions per step."""
+
+    memory: Memory  # [N, P, ...], at the beginning of each chunk
+    seat: jax.Array  # i32[N, q, S], asked
+    over: jax.Array  # bool[N, q], the step ended the game
 
 
 class Batch(NamedTuple):
-    """Decisions to learn from; every leaf has the leading axis N."""
+    """Decisions to learn from; every leaf has the leading axis N, or the axes [N, q, S] of chunks."""
 
     observation: Any  # packed
     mask: jax.Array  # u32[N, W]
@@ -22,6 +32,7 @@ class Batch(NamedTuple):
     advantage: jax.Array  # f32[N]
     target: jax.Array  # f32[N], the return that the value should predict
     weight: jax.Array  # f32[N], 1 = the learner's decision with a known return, 0 = not to be learnt from
+    played: Played | None = None  # of chunks
 
 
 class LossSums(NamedTuple):
@@ -35,18 +46,8 @@ class LossSums(NamedTuple):
     weight: jax.Array
 
 
-class LossCoefs(NamedTuple):
-    """Traced coefficients, f32[]."""
-
-    clip: jax.Array
-    value_clip: jax.Array
-    value_coef: jax.Array
-    entropy_coef: jax.Array
-    temperature: jax.Array | float = 1.0  # at which the actions were drawn
-
-
 def ppo_loss(
-    params: Any, batch: Batch, network: Network, coefs: LossCoefs, dropout_keys: jax.Array | None = None
+    params: Any, batch: Batch, network: Network, coefs: PPOConfig, dropout_keys: jax.Array | None = None
 ) -> tuple[jax.Array, LossSums]:
     """The *sum* of the loss over a batch; callers divide by the total weight of all portions of a minibatch.
 
@@ -54,18 +55,21 @@ def ppo_loss(
       params: of `network`.
       batch: see `Batch`.
       network: applied to the expanded observations.
-      coefs: see `LossCoefs`; a value clip of 0 switches that clip off.
-      dropout_keys: typed keys [N]; None = nothing is dropped. With dropout the ratio of unchanged parameters is not 1,
-        because decisions are made without.
+      coefs: numbers and schedules as they are now, f32[] each; a value clip of 0 switches that clip off.
+      dropout_keys: typed keys [N] (or [N, q, S]); None = nothing is dropped. With dropout the ratio of unchanged
+        parameters is not 1, because decisions are made without.
 
     Returns:
       f32[] and the parts of it.
     """
     mask = distributions.unpack_mask(batch.mask, network.num_actions)
-    evaluate = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0))
-    logits, value = evaluate(params, batch.observation, mask, dropout_keys)
+    if batch.played is None:
+        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0))
+        _, logits, value = evaluate(params, (), batch.observation, mask, dropout_keys)
+    else:
+        logits, value = _again(params, batch, batch.played, mask, network, dropout_keys)
     # The ratio is between the distributions that actions are drawn from, and the bonus is for the entropy of that one.
-    logits = distributions.temper(logits, coefs.temperature)
+    logits = distributions.temper(logits, coefs.temperature)  # type: ignore[arg-type]  # a number by now
     log_prob, entropy = distributions.log_prob_and_entropy(logits, batch.action)
 
     # A bot's action may be all but impossible for the network; with weight 0 its ratio must not become 0 * inf.
@@ -93,6 +97,26 @@ def ppo_loss(
     return combine(sums, coefs), sums
 
 
-def combine(sums: LossSums, coefs: LossCoefs) -> jax.Array:
+def combine(sums: LossSums, coefs: PPOConfig) -> jax.Array:
     """The loss from its parts (sums or means alike)."""
-    return sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy
+    return sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy  # type: ignore[operator]
+
+
+def _again(
+    params: Any, batch: Batch, played: Played, mask: jax.Array, network: Network, keys: jax.Array | None
+) -> tuple[jax.Array, jax.Array]:
+    """Logits f32[N, q, S, A] and values f32[N, q, S] of chunks, step by step from the memory at their beginning:
+    gradients flow back through the memory to the first step of the chunk and no further."""
+
+    def chunk(memory: Memory, seat: jax.Array, over: jax.Array, observation: Any, mask: jax.Array, keys: Any) -> Any:
+        def step(memory: Memory, now: Any) -> tuple[Memory, tuple[jax.Array, jax.Array]]:
+            seat, over, observation, mask, keys = now
+            held = memory_of(memory, seat)
+            new, logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0, 0))(
+                params, held, observation, mask, keys
+            )
+            return remember(memory, seat, new, over), (logits, value)
+
+        return jax.lax.scan(step, memory, (seat, over, observation, mask, keys))[1]
+
+    return jax.vmap(chunk)(played.memory, played.seat, played.over, batch.observation, mask, keys)

@@ -11,12 +11,13 @@ import numpy as np
 
 from envs.host.bridge import HostPool
 from envs.host.core import EngineError
+from jaxrl.algorithms.base import Asked
 from jaxrl.training.sebulba.counters import Timers
 from jaxrl.training.sebulba.faults import explained
 from jaxrl.training.sebulba.pipeline import Closed, Pipeline
-from jaxrl.training.sebulba.policy import Plan, Policy, read
-from jaxrl.training.sebulba.state import Acting, HostLanes
+from jaxrl.training.sebulba.policy import ActorPrograms, Seating
 from jaxrl.training.sebulba.storage import Storage
+from jaxrl.training.state import Acting, HostLanes
 
 Place = Callable[[Any], Any]
 """Brings a tree of arrays to the actor's device."""
@@ -30,7 +31,7 @@ class ActorThread(threading.Thread):
         self,
         number: int,
         pool: HostPool,
-        policy: Policy,
+        programs: ActorPrograms,
         pipeline: Pipeline,
         *,
         lanes: HostLanes,
@@ -45,18 +46,18 @@ class ActorThread(threading.Thread):
         Args:
           number: of the actor, from 0.
           pool: its games, with one group for each block; closed when the thread ends.
-          policy: the compiled functions.
+          programs: the compiled functions.
           pipeline: where rollouts go.
           lanes: of all actors, before rollout `first`; copied.
           share: lanes of each actor.
           first: number of the first rollout.
           numbers: i8[1 + E], `policy.host_numbers`.
-          place: brings what was published, (Acting, key of the training, Hyper), to its device.
+          place: brings what was published, (Acting, key of the training), to its device.
           timers: counters of the run.
         """
         super().__init__(name=f"actor {number}", daemon=True)
         self.number, self.pool = number, pool
-        self._policy, self._pipeline, self._place, self._timers = policy, pipeline, place, timers
+        self._programs, self._pipeline, self._place, self._timers = programs, pipeline, place, timers
         self._numbers, self._first = numbers, first
         groups, self._lanes = pool.groups, slice(number * share, (number + 1) * share)
         size = share // groups
@@ -69,6 +70,8 @@ class ActorThread(threading.Thread):
         self._controllers = np.array(lanes.controllers[self._lanes])  # i8[share, P], of the running games
         self._following = self._controllers.copy()  # of the games after them, drawn anew in every step
         self._episode = np.array(lanes.episode[self._lanes])
+        self._fresh = np.zeros(share, bool)  # games that have begun since their lane's last answer
+        self._memory = [jax.tree.map(lambda leaf, s=s: leaf[s], lanes.memory) for s in self._global]  # of each block
 
     def run(self) -> None:
         """Plays until the pipeline is closed; whatever else happens is told to it."""
@@ -94,27 +97,24 @@ class ActorThread(threading.Thread):
                 self.pool.load(self._blobs, held, storage.whole[self.number], self._length)
             else:
                 storage.copy_questions(last, self._blocks)
-            acting, key, hyper = self._place(published)
-            plans = [self._plan(acting, key, hyper, np.int32(rollout), ids) for ids in self._ids]
-            self._deal_anew(storage, acting, plans)
-            self._fill(storage, acting, plans)
+            acting, key = self._place(published)
+            pool = acting.pool.replace(snapshots=None) if acting.pool is not None else None
+            seatings = [self._programs.seating(key, np.int32(rollout), pool, ids) for ids in self._ids]
+            self._deal_anew(storage, acting, seatings)
+            self._fill(storage, acting, seatings)
             self._save(storage)
             self._pipeline.deliver(self.number, rollout)
             rollout, last = rollout + 1, storage
 
-    def _plan(self, acting: Acting, key: jax.Array, hyper: Any, rollout: np.int32, ids: np.ndarray) -> Plan:
-        pool = acting.pool.replace(snapshots=None) if acting.pool is not None else None
-        return self._policy.plan(key, hyper, rollout, pool, ids)
-
-    def _deal_anew(self, storage: Storage, acting: Acting, plans: Sequence[Plan]) -> None:
+    def _deal_anew(self, storage: Storage, acting: Acting, seatings: Sequence[Seating]) -> None:
         """New games in place of those against a snapshot that is not in the pool any more."""
         if acting.pool is None or not acting.pool.born.shape[0]:
             return
         stop = np.asarray(acting.pool.stale)[self._controllers.max(axis=1)]
         if not stop.any():
             return
-        for block, plan in zip(self._local, plans, strict=True):
-            self._following[block] = np.asarray(self._policy.deal(plan, self._episode[block] + 1))
+        for block, seating in zip(self._local, seatings, strict=True):
+            self._following[block] = np.asarray(self._programs.deal(seating, self._episode[block] + 1))
         self.pool.next_controllers[:] = self._numbers[self._following]
         self._pipeline.waits_for_engine(self.number)
         self.pool.restart(np.flatnonzero(stop).astype(np.int32), storage.whole[self.number])
@@ -122,7 +122,7 @@ class ActorThread(threading.Thread):
         self._next_games(stop, slice(None))
         storage.restarted[self._lanes] = stop
 
-    def _fill(self, storage: Storage, acting: Acting, plans: Sequence[Plan]) -> None:
+    def _fill(self, storage: Storage, acting: Acting, seatings: Sequence[Seating]) -> None:
         """T steps of every block."""
         groups = range(len(self._local))
         snapshots = None
@@ -133,7 +133,7 @@ class ActorThread(threading.Thread):
             for group in groups:
                 if t:
                     self._receive(storage, t, group)
-                self._answer(storage, step, group, acting.params, snapshots, plans[group])
+                self._answer(storage, step, group, acting.policy, snapshots, seatings[group])
         for group in groups:
             self._receive(storage, storage.steps, group)
 
@@ -144,7 +144,7 @@ class ActorThread(threading.Thread):
         self._pipeline.waits_for_engine(self.number)
         self.pool.recv(group)
         self._pipeline.beat(self.number)
-        if self._policy.varied:
+        if self._programs.varied or self._programs.remembers:
             row = storage.rows[t][self._blocks[group]]
             self._next_games(row.terminated | row.truncated, self._local[group])
 
@@ -152,36 +152,51 @@ class ActorThread(threading.Thread):
         """The engine has begun new games where the old ones are over, with the controllers that waited for them."""
         np.copyto(self._controllers[lanes], self._following[lanes], where=over[:, None])
         self._episode[lanes] += over
+        self._fresh[lanes] |= over
 
-    def _answer(self, storage: Storage, step: np.uint32, group: int, params: Any, snapshots: Any, plan: Plan) -> None:
+    def _answer(
+        self, storage: Storage, step: np.uint32, group: int, policy: Any, snapshots: Any, seating: Seating
+    ) -> None:
         """The device chooses for a block; the engine steps it into the next row."""
         local, lanes, block = self._local[group], self._global[group], self._blocks[group]
-        row = storage.rows[int(step)][block]
+        row, programs = storage.rows[int(step)][block], self._programs
         controllers = self._controllers[local]
+        self._keep_memory(storage, int(step), group)
+        asked = Asked(row.observation, row.legal_action_mask, row.current_player)
         with self._timers.action:
-            packed = self._policy.answers(
-                params,
-                snapshots,
-                plan,
-                step,
-                row.observation,
-                row.legal_action_mask,
-                row.current_player,
-                controllers,
-                self._episode[local],
+            packed, self._memory[group] = programs.answers(
+                policy, snapshots, seating, step, asked, controllers, self._episode[local], self._memory[group]
             )
-            answer = read(packed)
-        if self._policy.varied:
+            answer = programs.read(packed)
+        if programs.varied:
             storage.controllers[step, lanes] = controllers
-            self._following[local] = answer.following.T
+            self._following[local] = answer.following
             self.pool.next_controllers[local] = self._numbers[self._following[local]]
-        self.pool.send(answer.action, storage.rows[int(step) + 1][block], group)
+        action = answer.action if storage.simultaneous else answer.action[:, 0]
+        self.pool.send(np.ascontiguousarray(action), storage.rows[int(step) + 1][block], group)
         storage.log_prob[step, lanes] = answer.log_prob
         storage.value[step, lanes] = answer.value
+
+    def _keep_memory(self, storage: Storage, step: int, group: int) -> None:
+        """Clears the memory of games that have begun, and writes it down where a chunk begins or the rollout ends."""
+        if not self._programs.remembers:
+            return
+        fresh = self._fresh[self._local[group]].copy()  # jax may read it later
+        if fresh.any():
+            self._memory[group] = self._programs.cleared(self._memory[group], fresh)
+            self._fresh[self._local[group]] = False
+        chunk, rest = divmod(step, self._programs.actor.algorithm.sequence)
+        if not rest:
+            for kept, memory in zip(jax.tree.leaves(storage.memory), jax.tree.leaves(self._memory[group]), strict=True):
+                kept[chunk, self._global[group]] = np.asarray(memory)
 
     def _save(self, storage: Storage) -> None:
         """The games as they stand after the last step."""
         after = storage.after
+        for group in range(len(self._local)):
+            self._keep_memory(storage, storage.steps, group)
+        for kept, memory in zip(jax.tree.leaves(after.memory), jax.tree.leaves(storage.memory), strict=True):
+            kept[self._lanes] = memory[-1, self._lanes]
         self.pool.save(after.blobs[self._lanes])
         after.controllers[self._lanes] = self._controllers
         after.episode[self._lanes] = self._episode

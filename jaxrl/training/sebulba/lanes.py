@@ -9,15 +9,15 @@ import numpy as np
 
 from envs.host.core import RANDOM, Buffers, EngineError, make_buffers
 from jaxrl.training.sebulba.faults import explained
-from jaxrl.training.sebulba.policy import Plan
-from jaxrl.training.sebulba.state import HostLanes, SebulbaState
+from jaxrl.training.sebulba.policy import Seating
+from jaxrl.training.state import HostLanes, TrainState
 
 if TYPE_CHECKING:
     from envs.host.bridge import HostPool
     from jaxrl.training.sebulba.program import Sebulba
 
 
-def first_lanes(program: Sebulba, state: SebulbaState, seed: int) -> HostLanes:
+def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
     """All games before the first rollout, dealt and staggered.
 
     Args:
@@ -31,27 +31,29 @@ def first_lanes(program: Sebulba, state: SebulbaState, seed: int) -> HostLanes:
     lanes, actors = program.config.train.num_envs, program.config.sebulba.actors
     pool_state = state.pool.replace(snapshots=None) if state.pool is not None else None
     ids = np.arange(lanes, dtype=np.uint32)
-    plan = program.policy.plan(state.key, state.hyper, np.int32(0), pool_state, ids)
+    seating = program.programs.seating(state.key, np.int32(0), pool_state, ids)
     parts = []
     for actor in range(actors):
         share = slice(actor * program.share, (actor + 1) * program.share)
-        # The lanes' share of the plan; without a pool there are no odds.
-        mine = jax.tree.map(lambda leaf, s=share: leaf[s], (plan.odds, plan.lane_ids))
+        # Without a pool there are no odds.
+        odds, numbers = jax.tree.map(lambda leaf, s=share: leaf[s], (seating.odds, seating.lane_ids))
         with program.make_pool(actor, seed, groups=1) as pool:
             try:
-                parts.append(_Beginning(program, pool, plan._replace(odds=mine[0], lane_ids=mine[1])).play())
+                parts.append(_Beginning(program, pool, seating._replace(odds=odds, lane_ids=numbers)).play())
             except EngineError as error:
                 raise explained(error, share.start) from error
     blobs, controllers, episode, length, returns = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
-    return HostLanes(blobs, controllers, episode, length, jax.device_put(returns, program.by_lane))
+    seats = program.game.num_players
+    memory = jax.tree.map(np.asarray, program.algorithm.network.memory((lanes, seats)))
+    return HostLanes(blobs, controllers, memory, episode, length, jax.device_put(returns, program.replicated))
 
 
 class _Beginning:
     """The games of one actor until the first rollout."""
 
-    def __init__(self, program: Sebulba, pool: HostPool, plan: Plan):
-        self._program, self._pool, self._plan = program, pool, plan
-        self._varied, self._numbers = program.policy.varied, program.numbers
+    def __init__(self, program: Sebulba, pool: HostPool, seating: Seating):
+        self._program, self._pool, self._seating = program, pool, seating
+        self._varied, self._numbers = program.programs.varied, program.numbers
         count = program.share
         self._episode = np.zeros(count, np.uint32)
         self._controllers = self._dealt(0)
@@ -62,13 +64,13 @@ class _Beginning:
     def play(self) -> tuple[np.ndarray, ...]:
         """The fields of `HostLanes`: lane i of B has played ``i * train.stagger / B`` random decisions."""
         pool, train = self._pool, self._program.config.train
-        lanes = np.asarray(self._plan.lane_ids).astype(np.int64)
+        lanes = np.asarray(self._seating.lane_ids).astype(np.int64)
         pause = lanes * train.stagger // train.num_envs
         pool.controllers[:] = self._numbers[self._controllers]
         pool.next_controllers[:] = pool.controllers  # for a game that ends before anybody is asked
         pool.start(self._rows)
         self._returns[:] = self._rows.opening
-        random = np.full(len(lanes), RANDOM, np.int32)
+        random = np.full(self._rows.action.shape, RANDOM, np.int32)
         for t in range(train.stagger):
             if t:
                 self._restart(pause == train.stagger - t)
@@ -100,4 +102,4 @@ class _Beginning:
         """i8[B, P]: the controllers of the games, or of those `later`."""
         if not self._varied:
             return np.zeros((len(self._episode), self._program.game.num_players), np.int8)
-        return np.array(self._program.policy.deal(self._plan, self._episode + np.uint32(later)))
+        return np.array(self._program.programs.deal(self._seating, self._episode + np.uint32(later)))

@@ -9,115 +9,90 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import prng
-from jaxrl.algorithms.ppo.state import Hyper
+from jaxrl.algorithms.base import Asked, cleared, remember
 from jaxrl.league.seats import Seats
-from jaxrl.networks import distributions
-from jaxrl.training import rollout
-from jaxrl.training.rollout import Actor
-
-DEALS = np.uint32(0xFFFFFFFF)  # folded into the key of the training for the seats; no update has this number
+from jaxrl.networks.base import Memory
+from jaxrl.training.playing import Actor, decide
+from jaxrl.training.state import deal_key, lane_keys, update_keys
 
 
-class Plan(NamedTuple):
+class Seating(NamedTuple):
     """What stays the same in all steps of a rollout, for one block of lanes; on the device."""
 
     play_key: jax.Array  # typed, of this rollout
     deal_key: jax.Array  # typed, of the whole training
-    temperature: jax.Array  # f32[]
     odds: Any  # [B, ...], of `Seats.odds`
     lane_ids: jax.Array  # u32[B], global numbers
 
 
-class Answer(NamedTuple):
-    """A block's answers on the host; B lanes, P seats."""
+class BlockAnswer(NamedTuple):
+    """A block's answers on the host; B lanes, S seats asked, P seats."""
 
-    action: np.ndarray  # i32[B]
-    log_prob: np.ndarray  # f32[B], of the learner's policy
-    value: np.ndarray  # f32[B]
-    following: np.ndarray  # i32[P, B], controllers of the next game; P = 0 if all seats are always the learner's
-
-
-def update_keys(key: jax.Array, update: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The keys of one update: for playing its rollout, for shuffling it."""
-    play_key, shuffle_key = jax.random.split(prng.from_key(jax.random.fold_in(key, update)))
-    return play_key, shuffle_key
+    action: np.ndarray  # i32[B, S]
+    log_prob: np.ndarray  # f32[B, S], of the learner's policy
+    value: np.ndarray  # f32[B, S]
+    following: np.ndarray  # i32[B, P], controllers of the next game; P = 0 if all seats are always the learner's
 
 
-def deal_key(key: jax.Array) -> jax.Array:
-    """The key of the seats, the same in all updates of a training."""
-    return prng.from_key(jax.random.fold_in(key, DEALS))
+class ActorPrograms:
+    """The compiled functions; B is the number of lanes of a block."""
+
+    def __init__(self, actor: Actor):
+        """Compiles at the first calls. `actor` holds the algorithm and the seats; its game is not played."""
+        self.actor = actor
+        self.varied, self.remembers = actor.seats.varied, actor.algorithm.network.remembers
+        self.seating = jax.jit(self._seating)
+        """(key, rollout i32[], pool without snapshots, lane_ids u32[B]) -> Seating"""
+        self.answers = jax.jit(self._answers)
+        """(policy, snapshots, seating, step u32[], asked [B, ...], controllers i8[B, P], episode u32[B], memory) ->
+        i32[B, 3 S + P] for `read`, memory"""
+        self.deal = jax.jit(self._deal)
+        """(seating, episode u32[B]) -> i8[B, P], the controllers of the game with this number in each lane"""
+        self.cleared = jax.jit(cleared)
+        """(memory [B, P, ...], bool[B]) -> memory, cleared where a game begins"""
+
+    def _seating(self, key: jax.Array, rollout: jax.Array, pool: Any, lane_ids: jax.Array) -> Seating:
+        odds = self.actor.seats.odds(pool, lane_ids)
+        return Seating(update_keys(key, rollout)[0], deal_key(key), odds, lane_ids)
+
+    def _answers(
+        self,
+        policy: Any,
+        snapshots: Any,
+        seating: Seating,
+        step: jax.Array,
+        asked: Asked,
+        controllers: jax.Array,
+        episode: jax.Array,
+        memory: Memory,
+    ) -> tuple[jax.Array, Memory]:
+        if not self.actor.env.simultaneous:
+            asked = jax.tree.map(lambda leaf: leaf[:, None], asked)  # S = 1
+        controller = jnp.take_along_axis(controllers, asked.seat, axis=1)  # i8[B, S]
+        keys = lane_keys(seating.play_key, step, seating.lane_ids)
+        decision = decide(self.actor, policy, snapshots, asked, controller, memory, keys)
+        memory = jax.vmap(remember)(memory, asked.seat, decision.memory)
+        bits = (jax.lax.bitcast_convert_type(x, jnp.int32) for x in (decision.log_prob, decision.value))
+        parts = [decision.action, *bits]  # one array crosses to the host
+        if self.varied:
+            parts.append(self._deal(seating, episode + 1).astype(jnp.int32))
+        return jnp.concatenate(parts, axis=1), memory
+
+    def _deal(self, seating: Seating, episode: jax.Array) -> jax.Array:
+        return deal_seats(self.actor.seats, seating.deal_key, seating.lane_ids, episode, seating.odds)
+
+    def read(self, packed: jax.Array) -> BlockAnswer:
+        """Waits for the answers and takes them apart."""
+        rows = np.asarray(packed)
+        seats = self.actor.env.num_players if self.actor.env.simultaneous else 1
+        action, log_prob, value = (np.ascontiguousarray(rows[:, i * seats : (i + 1) * seats]) for i in range(3))
+        return BlockAnswer(action, log_prob.view(np.float32), value.view(np.float32), rows[:, 3 * seats :])
 
 
 def deal_seats(seats: Seats, key: jax.Array, lane_ids: jax.Array, episode: jax.Array, odds: Any) -> jax.Array:
     """i8[B, P]: who holds the seats of the game with this number (u32[B]) in each lane (u32[B])."""
     of_lane = jax.vmap(functools.partial(jax.random.fold_in, key))(lane_ids)
     return jax.vmap(seats.deal)(jax.vmap(jax.random.fold_in)(of_lane, episode), odds)
-
-
-class Policy:
-    """The compiled functions; B is the number of lanes of a block."""
-
-    def __init__(self, actor: Actor):
-        """Compiles at the first calls. `actor` holds the network and the seats; its game is not played."""
-        self.actor = actor
-        self.varied = actor.seats.varied
-        self.plan = jax.jit(self._plan)
-        """(key, hyper, update i32[], pool without snapshots, lane_ids u32[B]) -> Plan"""
-        self.answers = jax.jit(self._answers)
-        """(params, snapshots, plan, step u32[], observation f32[B, F], mask bool[B, A], seat i32[B],
-        controllers i8[B, P], episode u32[B]) -> i32[3 + P, B] for `read`"""
-        self.deal = jax.jit(self._deal)
-        """(plan, episode u32[B]) -> i8[B, P], the controllers of the game with this number in each lane"""
-
-    def _plan(self, key: jax.Array, hyper: Hyper, update: jax.Array, pool: Any, lane_ids: jax.Array) -> Plan:
-        return Plan(
-            play_key=update_keys(key, update)[0],
-            deal_key=deal_key(key),
-            temperature=hyper.temperature_at(update),
-            odds=self.actor.seats.odds(pool, lane_ids),
-            lane_ids=lane_ids,
-        )
-
-    def _answers(
-        self,
-        params: Any,
-        snapshots: Any,
-        plan: Plan,
-        step: jax.Array,
-        observation: jax.Array,
-        mask: jax.Array,
-        seat: jax.Array,
-        controllers: jax.Array,
-        episode: jax.Array,
-    ) -> jax.Array:
-        actor = self.actor
-        observation, mask = observation[:, None], mask[:, None]  # S = 1
-        logits, value = jax.vmap(actor.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
-        logits = drawn_from = distributions.temper(logits, plan.temperature)
-        if snapshots is not None:
-            theirs = rollout.snapshot_logits(actor, snapshots, plan.temperature, observation, mask)
-            held_by = jnp.take_along_axis(controllers, seat[:, None], axis=1)  # i8[B, 1]
-            drawn_from = jnp.where((held_by > len(actor.seats.bots))[..., None], theirs, logits)
-        keys = rollout.lane_keys(plan.play_key, step, plan.lane_ids)
-        uniform = jax.vmap(lambda key: jax.random.uniform(key, (1,)))(keys)
-        action = distributions.sample(drawn_from, uniform)
-        log_prob = distributions.log_prob(logits, action)
-        rows = [action, *(jax.lax.bitcast_convert_type(x, jnp.int32) for x in (log_prob, value))]
-        packed = jnp.concatenate(rows, axis=1).T  # one array crosses to the host
-        if self.varied:
-            following = self._deal(plan, episode + 1).astype(jnp.int32)
-            packed = jnp.concatenate([packed, following.T])
-        return packed
-
-    def _deal(self, plan: Plan, episode: jax.Array) -> jax.Array:
-        return deal_seats(self.actor.seats, plan.deal_key, plan.lane_ids, episode, plan.odds)
-
-
-def read(packed: jax.Array) -> Answer:
-    """Waits for the answers and takes them apart."""
-    rows = np.asarray(packed)
-    return Answer(rows[0], rows[1].view(np.float32), rows[2].view(np.float32), rows[3:])
 
 
 def host_numbers(seats: Any, names: tuple[str, ...], slots: int) -> np.ndarray:

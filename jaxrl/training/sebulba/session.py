@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from jaxrl.figures import Figures, measured
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.pipeline import Pipeline
-from jaxrl.training.sebulba.state import SebulbaState
 from jaxrl.training.sebulba.storage import Storage
+from jaxrl.training.state import TrainState
 
 if TYPE_CHECKING:
     from jaxrl.training.sebulba.program import Sebulba
@@ -32,7 +33,7 @@ class Session:
       pipeline: between actors and learner.
     """
 
-    def __init__(self, program: Sebulba, storages: list[Storage], state: SebulbaState):
+    def __init__(self, program: Sebulba, storages: list[Storage], state: TrainState):
         """Starts all threads.
 
         Args:
@@ -55,12 +56,12 @@ class Session:
             raise
         self.pipeline.watch(lambda: all(thread.is_alive() for thread in self._threads))
         for i, acting in enumerate(state.acting):
-            self.pipeline.publish(first + i, (acting, state.key, state.hyper))
+            self.pipeline.publish(first + i, (acting, state.key))
         for thread in self._threads:
             thread.start()
         LOG.debug("%d actors play on from update %d", config.actors, first)
 
-    def _actor(self, program: Sebulba, number: int, state: SebulbaState, first: int) -> ActorThread:
+    def _actor(self, program: Sebulba, number: int, state: TrainState, first: int) -> ActorThread:
         devices = program.mesh.devices.ravel()
         device = devices[number % devices.size]
 
@@ -70,7 +71,7 @@ class Session:
         return ActorThread(
             number,
             program.make_pool(number, ENGINE_SEED, self._config.groups),
-            program.policy,
+            program.programs,
             self.pipeline,
             lanes=state.lanes,
             share=program.share,
@@ -80,13 +81,13 @@ class Session:
             timers=self._timers,
         )
 
-    def figures(self) -> Callable[[int], dict[str, float]]:
+    def figures(self) -> Callable[[int], Figures]:
         """Begins to measure; the result gives the figures of so many updates since then."""
         start, before = time.monotonic(), self._work()
         pipeline = self.pipeline
         waits = np.array([pipeline.waited_actors, pipeline.waited_learner, pipeline.depths])
 
-        def figures(updates: int) -> dict[str, float]:
+        def figures(updates: int) -> Figures:
             seconds = max(time.monotonic() - start, 1e-9)
             busy, parts = (now - then for now, then in zip(self._work(), before, strict=True))
             for name, nanoseconds in zip(("env_step", "opponent_turn"), parts, strict=True):
@@ -94,10 +95,10 @@ class Session:
             waited = np.array([pipeline.waited_actors, pipeline.waited_learner, pipeline.depths]) - waits
             threads = sum(len(thread.pool.threads) for thread in self._threads)
             return {
-                "time/engine_busy": float(busy) / 1e9 / seconds / threads,
-                "time/actor_wait": float(waited[0]) / seconds / len(self._threads),
-                "time/learner_wait": float(waited[1]) / seconds,
-                "time/queue_depth": float(waited[2]) / updates,
+                "time/engine_busy": measured(busy / 1e9 / threads / seconds, seconds),
+                "time/actor_wait": measured(waited[0] / len(self._threads) / seconds, seconds),
+                "time/learner_wait": measured(waited[1] / seconds, seconds),
+                "time/queue_depth": measured(waited[2] / updates, updates),
             }
 
         return figures

@@ -14,28 +14,29 @@ import jax
 import jax.numpy as jnp
 
 from envs.core import Env
-from jaxrl.networks.factory import Network
+from jaxrl.algorithms.base import Algorithm
 
 MOST = 4096  # decisions in the measured pass at most
 REPEATS = 15
 
 
-def forward_share(network: Network, env: Env, count: int, forwards: int = 1) -> float:
+def forward_share(algorithm: Algorithm, env: Env, count: int) -> float:
     """The share of an update's time that its forward passes take, between 0 and 1.
 
     Args:
-      network: that learns.
+      algorithm: whose network learns, with so many forward passes for each backward pass.
       env: its game.
-      count: decisions in a minibatch.
-      forwards: forward passes for each backward pass: 1 in PPO; in DQN more, for the next states.
+      count: decisions in an update.
     """
-    count = min(count, MOST)
+    network, forwards, count = algorithm.network, algorithm.forwards, min(count, MOST)
+    memory = network.memory(())
     params = network.init(jax.random.key(0))
     observation = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), env.observation_spec)
     mask = jnp.ones((count, env.num_actions), bool)
 
     def loss(params: Any, observation: Any, mask: jax.Array) -> jax.Array:
-        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
+        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
+        _, logits, value = evaluate(params, memory, observation, mask)
         return jnp.sum(jnp.square(logits)) + jnp.sum(
             jnp.square(value)
         )  # squares: a sum could be taken before the product

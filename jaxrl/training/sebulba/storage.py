@@ -11,39 +11,26 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from envs.host.core import Buffers, HostGame, aligned, make_buffers
-from jaxrl.training.sebulba.state import HostLanes
+from jaxrl.algorithms.base import Algorithm, Asked, Rollout, Transition
+from jaxrl.league.seats import LEARNER
+from jaxrl.training.state import HostLanes
 
 
-class Played(NamedTuple):
-    """A rollout as the learner reads it. T steps, B lanes, P seats, F features, A actions, K statistics."""
+class Progress(NamedTuple):
+    """What the accounting of games reads of a rollout. T steps, B lanes, P seats, K statistics."""
 
-    observation: Any  # f32[T, B, F]
-    mask: Any  # bool[T, B, A]
-    seat: Any  # i32[T, B], asked
-    action: Any  # i32[T, B]
-    log_prob: Any  # f32[T, B], of the learner's policy
-    value: Any  # f32[T, B]
     rewards: Any  # f32[T, B, P], up to the lane's next question
     opening: Any  # f32[T, B, P], of a game that began in this step
-    terminated: Any  # bool[T, B]
-    truncated: Any  # bool[T, B]
-    final_seat: Any  # i32[T, B], asked in the final observation
-    final_observation: Any  # f32[T, B, F]; None if games are never cut off
+    over: Any  # bool[T, B]
     stats: Any  # f32[T, B, P, K], of an ended game
     length: Any  # i32[T, B], of an ended game
-    controllers: Any  # i8[T, B, P], of the game that the action was taken in; None if all seats are the learner's
-
-
-class Ends(NamedTuple):
-    """The two ends of a rollout."""
-
-    observation: Any  # f32[B, F], asked after the last step
-    seat: Any  # i32[B]
-    restarted: Any  # bool[B], games that were dealt anew before the first step; None without snapshots
-    opening: Any  # f32[B, P], of those
+    controllers: Any  # i8[T, B, P], of the game that the action was taken in
+    restarted: Any  # bool[B], games that were dealt anew before the first step
+    first: Any  # f32[B, P], what the seats of those had earned before the first question
 
 
 @dataclasses.dataclass
@@ -55,8 +42,9 @@ class Storage:
       buffers: T + 1 rows.
       rows: [T + 1][block], views of `buffers`: a block of lanes is what is sent and received at a time.
       whole: row 0 by actor, all of its lanes.
-      log_prob, value: f32[T, B], of the learner's policy.
+      log_prob, value: f32[T, B, S], of the learner's policy.
       controllers: i8[T, B, P].
+      memory: [C + 1, B, P, ...], at the beginning of every chunk and after the last step.
       restarted: bool[B].
       after: the lanes after the last step; arrays of their own in every rollout.
     """
@@ -68,14 +56,15 @@ class Storage:
     log_prob: np.ndarray
     value: np.ndarray
     controllers: np.ndarray
+    memory: Any
     restarted: np.ndarray
     after: HostLanes
+    simultaneous: bool
 
     def renew(self) -> None:
         """Leaves the lanes of the last rollout to whoever holds them now."""
         old = self.after
-        blobs, controllers, episode, length = map(np.empty_like, (old.blobs, old.controllers, old.episode, old.length))
-        self.after = HostLanes(blobs, controllers, episode, length, episode_return=None)
+        self.after = jax.tree.map(np.empty_like, old)
         self.restarted[:] = False
 
     def copy_questions(self, last: Storage, blocks: Sequence[int]) -> None:
@@ -86,50 +75,75 @@ class Storage:
             target.observation[:] = source.observation
             target.legal_action_mask[:] = source.legal_action_mask
 
-    def played(self, *, may_truncate: bool, varied: bool) -> tuple[Played, Ends]:
-        """Views for the learner.
+    def rollout(self, policy: Any, *, may_truncate: bool) -> Rollout:
+        """The rollout as an algorithm reads it; views and small arrays of the host.
 
         Args:
+          policy: that played.
           may_truncate: games may be cut off.
-          varied: seats may be held by others than the learner.
         """
         rows, steps = self.buffers, self.steps
-        played = Played(
-            observation=rows.observation[:steps],
-            mask=rows.legal_action_mask[:steps],
-            seat=rows.current_player[:steps],
-            action=rows.action[1:],
+        final_seat, final_observation = self._asked(rows.final_player[1:]), None
+        if may_truncate:
+            final_observation = self._asked(rows.final_observation[1:])
+        seat = self._asked(rows.current_player)
+        memory = jax.tree.map(lambda leaf: leaf[:-1], self.memory)
+        asked = Asked(self._asked(rows.observation), self._asked(rows.legal_action_mask), seat)
+        transition = Transition(
+            observation=asked.observation[:steps],
+            mask=asked.mask[:steps],
+            action=self._asked(rows.action[1:]),
             log_prob=self.log_prob,
             value=self.value,
+            seat=seat[:steps],
+            weight=self._own(seat[:steps]),
             rewards=rows.rewards[1:],
-            opening=rows.opening[1:],
             terminated=rows.terminated[1:],
             truncated=rows.truncated[1:],
-            final_seat=rows.final_player[1:],
-            final_observation=rows.final_observation[1:] if may_truncate else None,
+            final_observation=final_observation,
+            final_seat=final_seat,
+            final_weight=self._own(final_seat),
+        )
+        last = jax.tree.map(lambda leaf: leaf[steps], asked)
+        return Rollout(transition, memory, last, jax.tree.map(lambda leaf: leaf[-1], self.memory), policy)
+
+    def _asked(self, rows: np.ndarray) -> np.ndarray:
+        """[T, B, ...] -> [T, B, S, ...]."""
+        return rows if self.simultaneous else rows[:, :, None]
+
+    def _own(self, seat: np.ndarray) -> np.ndarray:
+        """f32[T, B, S]: 1 where the learner holds the seat i32[T, B, S]; -1 is nobody."""
+        holder = np.take_along_axis(self.controllers, np.maximum(seat, 0), axis=-1)
+        return ((holder == LEARNER) & (seat >= 0)).astype(np.float32)
+
+    def progress(self) -> Progress:
+        """What the accounting of games reads; views."""
+        rows = self.buffers
+        return Progress(
+            rewards=rows.rewards[1:],
+            opening=rows.opening[1:],
+            over=rows.terminated[1:] | rows.truncated[1:],
             stats=rows.stats[1:],
             length=rows.length[1:],
-            controllers=self.controllers if varied else None,
-        )
-        ends = Ends(
-            observation=rows.observation[steps],
-            seat=rows.current_player[steps],
+            controllers=self.controllers,
             restarted=self.restarted,
-            opening=rows.opening[0],
+            first=rows.opening[0],
         )
-        return played, ends
 
 
-def make_storage(game: HostGame, steps: int, lanes: int, actors: int, groups: int) -> Storage:
+def make_storage(game: HostGame, algorithm: Algorithm, steps: int, lanes: int, actors: int, groups: int) -> Storage:
     """Empty storage for `steps` steps of `lanes` games, shared evenly by actors and their groups."""
     buffers = make_buffers(game, lanes, steps=steps + 1)
-    size, seats = lanes // (actors * groups), game.num_players
+    size, seats, share = lanes // (actors * groups), game.num_players, lanes // actors
     blocks = [slice(i * size, (i + 1) * size) for i in range(actors * groups)]
     at = [buffers.at(t) for t in range(steps + 1)]
-    share = lanes // actors
+    simultaneous = bool(getattr(game, "simultaneous", False))
+    asked = seats if simultaneous else 1
+    memory = jax.tree.map(np.asarray, algorithm.network.memory((steps // algorithm.sequence + 1, lanes, seats)))
     after = HostLanes(
         blobs=np.empty((lanes, game.state_bytes), np.uint8),
         controllers=np.empty((lanes, seats), np.int8),
+        memory=jax.tree.map(lambda leaf: np.empty_like(leaf[0]), memory),
         episode=np.empty(lanes, np.uint32),
         length=np.empty(lanes, np.int32),
         episode_return=None,  # the learner's to know
@@ -139,9 +153,11 @@ def make_storage(game: HostGame, steps: int, lanes: int, actors: int, groups: in
         buffers=buffers,
         rows=[[row.rows(block) for block in blocks] for row in at],
         whole=[at[0].rows(slice(i * share, (i + 1) * share)) for i in range(actors)],
-        log_prob=aligned((steps, lanes), np.float32),
-        value=aligned((steps, lanes), np.float32),
+        log_prob=aligned((steps, lanes, asked), np.float32),
+        value=aligned((steps, lanes, asked), np.float32),
         controllers=aligned((steps, lanes, seats), np.int8),
+        memory=jax.tree.map(np.array, memory),
         restarted=np.zeros(lanes, bool),
         after=after,
+        simultaneous=simultaneous,
     )

@@ -1,0 +1,10 @@
+"""How figures of finished battles are called where runs are compared."""
+
+from __future__ import annotations
+
+FIGURES = {  # name -> (title, unit: percent for shares of battles)
+    "vp_difference": ("VP difference", "number"),
+    "wiped_enemy": ("end: wiped enemy", "percent"),
+    "wiped_out": ("end: wiped out", "percent"),
+    "round_limit": ("end: round limit", "percent"),
+}

@@ -1,0 +1,274 @@
+"""The protocol between an algorithm and the two loops, and what passes between them.
+
+A loop plays games with `Algorithm.act`, puts what happened into a `Rollout` and hands that to `Algorithm.learn`. It
+knows no algorithm; an algorithm knows nothing of loops, threads or devices, but that its `learn` runs inside a mesh
+whose axis `AXIS` spreads the lanes: what is summed over decisions is summed over it too (`across_devices`).
+
+Shape letters: T steps, B lanes (of one device inside the mesh), P seats, S decisions per step (1 in a turn-based game,
+P in a simultaneous one), A actions, W mask words, C chunks of `Algorithm.sequence` steps.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from envs import values
+from envs.core import Env
+from envs.errors import UserError
+from jaxrl.config.schema import Config
+from jaxrl.figures import Figures
+from jaxrl.networks.base import Memory, Network
+
+AXIS = "env"
+Array = Any  # of jax, or of NumPy while a rollout is on the host
+
+
+class Asked(NamedTuple):
+    """What a seat is asked; with leading axes for several."""
+
+    observation: Any  # packed
+    mask: Array  # bool[A]
+    seat: Array  # i32[]
+
+
+class Decision(NamedTuple):
+    """What it answers."""
+
+    action: Array  # i32[]
+    log_prob: Array  # f32[], of the distribution that the action was drawn from; 0 if the algorithm reads none
+    value: Array  # f32[], likewise
+    memory: Memory  # of the seat, from now on
+
+
+class Transition(NamedTuple):
+    """One step of one lane; a rollout adds the leading axes [T, B]."""
+
+    observation: Any  # [S, ...], packed, of the seats asked
+    mask: Array  # u32[S, W]; bool[S, A] while the rollout is still on the host
+    action: Array  # i32[S]
+    log_prob: Array  # f32[S]
+    value: Array  # f32[S]
+    seat: Array  # i32[S]
+    weight: Array  # f32[S], 1 = the learner's decision, 0 = an opponent's
+    rewards: Array  # f32[P], up to the lane's next question
+    terminated: Array  # bool[]
+    truncated: Array  # bool[]
+    final_observation: Any  # [S, ...], of the state that the step led to, if that was the last; None: never truncated
+    final_seat: Array  # i32[S], asked in it
+    final_weight: Array  # f32[S], 1 = the learner is asked in it
+
+    @property
+    def over(self) -> jax.Array:
+        """bool[]: the step ended the game."""
+        return self.terminated | self.truncated
+
+
+class Rollout(NamedTuple):
+    """What was played."""
+
+    steps: Transition  # [T, B, ...]
+    memory: Memory  # [C, B, P, ...], of the seats at the beginning of every chunk
+    last: Asked  # [B, S, ...], asked after the last step
+    last_memory: Memory  # [B, P, ...], then
+    policy: Any  # that played, see `Algorithm.policy`
+
+
+@struct.dataclass
+class Learner:
+    """What learns. An algorithm adds leaves of its own; loops read these two and carry the rest."""
+
+    params: Any  # of the network: all that a player needs
+    hyper: Any  # traced hyper-parameters; a resumed run takes them from its configuration
+
+
+@struct.dataclass
+class Policy:
+    """What acting reads of a learner; an algorithm may add leaves."""
+
+    params: Any
+
+
+class HostLearning(abc.ABC):
+    """`Algorithm.learn` for rollouts that stay on the host, with a part of the learner that lives there too."""
+
+    @abc.abstractmethod
+    def begun(self, learner: Any) -> Any:
+        """A first learner, or the shapes of one, with the host's part as it begins."""
+
+    @abc.abstractmethod
+    def light(self, learner: Any) -> Any:
+        """A learner without the host's part."""
+
+    @abc.abstractmethod
+    def load(self, learner: Any, key: jax.Array) -> None:
+        """Takes over the host's part of a learner; `key` is the training's, typed."""
+
+    @abc.abstractmethod
+    def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Figures]:
+        """As `Algorithm.learn`, of a light learner; the rollout's arrays are NumPy's, and good for this call only."""
+
+    @abc.abstractmethod
+    def save(self, learner: Any) -> Any:
+        """A light learner with the host's part as it is now."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Ends all threads."""
+
+
+class Algorithm(abc.ABC):
+    """One way to learn, for one configuration and one game.
+
+    Attributes:
+      network: what decides.
+      sequence: steps of a chunk: rollouts keep the memory of all seats at the beginning of each.
+      by_value: the network's "logits" are the values of actions: a player takes the best and never draws.
+      headline: what the progress line shows of the figures, label -> tag.
+      many_devices: whether `learn` may run on more than one.
+      forwards: forward passes of the network for each backward pass, for the counters of `sebulba.profile`.
+    """
+
+    by_value: ClassVar[bool] = False
+    many_devices: ClassVar[bool] = True
+    headline: ClassVar[Mapping[str, str]] = {}
+    network: Network
+    sequence: int = 1
+    forwards: int = 1
+
+    def __init__(self, config: Config, env: Env):
+        """Compiles nothing. Subclasses make the network.
+
+        Raises:
+          UserError: something in the configuration does not fit the algorithm or the game.
+        """
+        self.config, self.env = config, env
+
+    def own_section(self, default: Any) -> Any:
+        """The settings of an algorithm that is not one of ours: a dataclass like `default` from the configuration's
+        section `algorithm`.
+
+        Raises:
+          UserError: a key that it has not, or a value that does not fit.
+        """
+        return values.build(default, self.config.algorithm, values.Place("algorithm"))
+
+    # ---- what an algorithm supplies -----------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def init(self, key: jax.Array) -> Any:
+        """A `Learner` before the first update, from a typed key; pure."""
+
+    @abc.abstractmethod
+    def hyper(self) -> Any:
+        """The traced hyper-parameters of the configuration, as `init` puts them into the learner."""
+
+    def policy(self, learner: Any, number: jax.Array) -> Any:
+        """What rollout `number` (i32[]) is played with, a `Policy`; pure."""
+        del number
+        return Policy(params=learner.params)
+
+    @abc.abstractmethod
+    def act(self, policy: Any, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
+        """The answer of one seat; pure, vmap it. A frozen opponent acts by it too, with other `params`.
+
+        Args:
+          policy: from `policy`.
+          asked: one question.
+          memory: of the seat.
+          key: typed, of this decision.
+        """
+
+    @abc.abstractmethod
+    def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Figures]:
+        """One update; pure, inside the mesh.
+
+        Args:
+          learner: replicated over the devices.
+          rollout: this device's share of the lanes.
+          key: a fast key (`envs.prng`) of this update, the same on all devices.
+          number: i32[], of this update.
+
+        Returns:
+          The learner afterwards and the figures, both equal on all devices.
+        """
+
+    # ---- what it may refine -------------------------------------------------------------------------------------
+
+    def host_learning(self, timers: Any) -> HostLearning | None:
+        """How it learns from games on the host, where `learn` in one compiled program is not the way.
+
+        Args:
+          timers: counters of the run (`jaxrl.training.sebulba.counters.Timers`).
+        """
+        del timers
+        return None
+
+    def saved(self, learner: Any) -> Any:
+        """The part of a learner that checkpoints hold; pure, also of shapes."""
+        return learner
+
+    def restored(self, learner: Any) -> Any:
+        """A learner to train on with, from what `saved` has left of it."""
+        return learner
+
+    def best_response(self, config: Config) -> Config:
+        """The configuration with which `jaxrl exploit` trains against a frozen policy of `config`.
+
+        Raises:
+          UserError: the algorithm cannot.
+        """
+        raise UserError(f"best responses cannot be trained with train.algorithm {config.train.algorithm}.")
+
+
+def across_devices(tree: Any) -> Any:
+    """The sum of `tree` over the devices; inside the mesh."""
+    return jax.lax.psum(tree, AXIS)
+
+
+def with_normaliser(network: Network, params: Any, steps: Transition, total: Callable[[Any], Any]) -> Any:
+    """The parameters after their normaliser, if they have one, has seen the learner's decisions of a rollout.
+
+    Args:
+      network, params: that have learnt from it.
+      steps: [T, B, ...].
+      total: sums over all devices: `across_devices`, or the identity outside of the mesh.
+    """
+    if network.normaliser is None:
+        return params
+    moments = network.normaliser.moments(params, steps.observation, steps.weight)
+    return network.normaliser.absorb(params, total(moments))
+
+
+def local_numbers(count: int) -> jax.Array:
+    """Global numbers u32[count / devices] of this device's share of `count` things; inside the mesh."""
+    share = count // jax.lax.axis_size(AXIS)
+    return (jax.lax.axis_index(AXIS) * share + jnp.arange(share)).astype(jnp.uint32)
+
+
+def memory_of(memory: Memory, seat: jax.Array) -> Memory:
+    """The memories [S, ...] of the seats asked (i32[S]), from those of all seats [P, ...]."""
+    return jax.tree.map(lambda leaf: leaf[seat], memory)
+
+
+def remember(memory: Memory, seat: jax.Array, new: Memory, over: jax.Array | None = None) -> Memory:
+    """The memories [P, ...] of a lane after its seats asked (i32[S]) have new ones [S, ...]; all of them are cleared
+    where the game is over (bool[])."""
+
+    def put(leaf: jax.Array, fresh: jax.Array) -> jax.Array:
+        here = seat[:, None] == jnp.arange(leaf.shape[0])  # bool[S, P]
+        spread = here.reshape(*here.shape, *[1] * (leaf.ndim - 1))
+        leaf = jnp.where(jnp.any(spread, axis=0), jnp.sum(jnp.where(spread, fresh[:, None], 0), axis=0), leaf)
+        return leaf if over is None else jnp.where(over, 0, leaf)
+
+    return jax.tree.map(lambda leaf, fresh: put(leaf, fresh).astype(leaf.dtype), memory, new)
+
+
+def cleared(memory: Memory, over: jax.Array) -> Memory:
+    """The memories with those of lanes [B, ...] cleared where a game begins (bool[B])."""
+    return jax.tree.map(lambda leaf: jnp.where(over.reshape(-1, *[1] * (leaf.ndim - 1)), 0, leaf), memory)

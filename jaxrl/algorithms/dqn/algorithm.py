@@ -1,0 +1,188 @@
+"""Deep Q-learning as an `Algorithm`: what it keeps, how it explores, and one update from rollout to figures.
+
+One update is a round: the decisions of a rollout go into the replay memory, and `dqn.updates` optimizer steps follow as
+soon as the memory has enough to learn from. For compiled games the memory is a part of the compiled program
+(`device_replay`), for games on the host it stays there (`host_learning`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from envs.core import Env
+from jaxrl import figures
+from jaxrl.algorithms import optimizer
+from jaxrl.algorithms.base import (
+    Algorithm,
+    Asked,
+    Decision,
+    HostLearning,
+    Policy,
+    Rollout,
+    across_devices,
+    with_normaliser,
+)
+from jaxrl.algorithms.dqn import q_heads
+from jaxrl.algorithms.dqn.device_replay import DeviceReplay
+from jaxrl.algorithms.dqn.host_learning import DQNHostLearning
+from jaxrl.algorithms.dqn.optimise import CompleteDQN, DQNLearner, LearnSums, no_sums, optimise
+from jaxrl.algorithms.schedule import Hyper, make_hyper, value_at
+from jaxrl.config.schema import Config, DQNConfig, Schedule
+from jaxrl.figures import Figures
+from jaxrl.networks.base import Memory
+from jaxrl.networks.factory import make_network
+
+
+@struct.dataclass
+class ExploringPolicy(Policy):
+    """A policy and the share f32[] of its actions that are random."""
+
+    epsilon: jax.Array
+
+
+class DQN(Algorithm):
+    """Double, dueling, n-step DQN with prioritised replay, by epsilon or noisy layers; seat-wise returns."""
+
+    by_value = True
+    many_devices = False
+    headline = {"TD": "train/td_error", "epsilon": "train/epsilon"}
+
+    def __init__(self, config: Config, env: Env):
+        """Compiles nothing."""
+        super().__init__(config, env)
+        self.section = _complete(config.dqn)
+        self.network = make_network(config.network, env, q_heads.heads_of(config.dqn))
+        self.forwards = 3  # the network looks at every transition once, and at its next state twice
+        self.replay = DeviceReplay(env, config.dqn, config.train.num_envs)
+
+    def init(self, key: jax.Array) -> DQNLearner:
+        """New parameters from a typed key, and an empty memory unless that is on the host."""
+        params = self.network.init(key)
+        return DQNLearner(
+            params=params,
+            hyper=self.hyper(),
+            target=jax.tree.map(jnp.copy, params),
+            opt_state=optimizer.init(params),
+            steps=jnp.int32(0),
+            ready=jnp.bool_(False),
+            replay=None if self.env.host else self.replay.empty(),
+        )
+
+    def hyper(self) -> Hyper:
+        """The numbers of the section `dqn`."""
+        return make_hyper(self.section, self.config.num_updates)
+
+    def policy(self, learner: DQNLearner, number: jax.Array) -> ExploringPolicy:
+        """The parameters as they are, exploring as this update does; at random until there is enough to learn from."""
+        hyper = learner.hyper
+        epsilon = value_at(hyper.schedules["epsilon"], hyper.progress(number))
+        epsilon = jnp.where(learner.ready, epsilon, 1.0)
+        return ExploringPolicy(params=learner.params, epsilon=epsilon)
+
+    def act(self, policy: ExploringPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
+        """Epsilon-greedy: the best legal action, or any of them."""
+        noise_key, act_key = jax.random.split(key) if self.network.noisy else (None, key)
+        memory, values, best = self.network.evaluate(policy.params, memory, asked.observation, asked.mask, noise_key)
+        action = exploring(values, asked.mask, policy.epsilon, jax.random.uniform(act_key, (2,)))
+        return Decision(action, jnp.float32(0.0), best, memory)
+
+    def learn(
+        self, learner: DQNLearner, rollout: Rollout, key: jax.Array, number: jax.Array
+    ) -> tuple[DQNLearner, Figures]:
+        """Remembers the rollout and learns from what is remembered."""
+        memory = self.replay.push(learner.replay, rollout.steps)
+        learner = learner.replace(replay=memory, ready=self.replay.ready(memory))
+        coefs = learner.hyper.at(self.section, number)
+        # With several seeds both sides are computed and selected: learning is then never skipped, only not kept.
+        step = functools.partial(self._optimise, coefs, key)
+        learner, sums = jax.lax.cond(learner.ready, step, lambda learner: (learner, no_sums()), learner)
+        params = with_normaliser(self.network, learner.params, rollout.steps, across_devices)
+        learner = learner.replace(params=params)
+        drawable = jnp.sum(learner.replay.priority > 0.0)
+        return learner, self.figures_of(sums, coefs, rollout.policy.epsilon, drawable)
+
+    def _optimise(self, coefs: CompleteDQN, key: jax.Array, learner: DQNLearner) -> tuple[DQNLearner, LearnSums]:
+        """K optimizer steps."""
+
+        def step(carry: Any, k: jax.Array) -> tuple[Any, None]:
+            learner, sums = carry
+            draw_key, noise_key = jax.random.split(jax.random.fold_in(key, k))
+            record, batch = self.replay.sample(learner.replay, draw_key, coefs.gamma)
+            learner, priority, now = optimise(self.network, coefs, learner, batch, noise_key)
+            learner = learner.replace(replay=self.replay.reprioritise(learner.replay, record, priority))
+            return (learner, jax.tree.map(jnp.add, sums, now)), None
+
+        steps = jnp.arange(coefs.updates, dtype=jnp.uint32)
+        return jax.lax.scan(step, (learner, no_sums()), steps)[0]
+
+    def figures_of(self, sums: LearnSums, coefs: CompleteDQN, epsilon: Any, drawable: Any) -> Figures:
+        """The figures of one update, in TensorBoard's names; means are missing where nothing was learnt yet.
+
+        Args:
+          sums: over its optimizer steps.
+          coefs: the section with its numbers as they were.
+          epsilon: f32[], share of random actions in the rollout.
+          drawable: i32[], transitions that can be drawn.
+        """
+        steps = sums.steps
+        return {
+            "train/loss": figures.mean(sums.loss, steps),
+            "train/td_error": figures.mean(sums.td_error, steps),
+            "train/q_mean": figures.mean(sums.q, steps),
+            "train/grad_norm": figures.mean(sums.grad_norm, steps),
+            "train/grad_norm_clipped": figures.mean(sums.grad_norm_clipped, steps),
+            "train/learning_rate": figures.last(coefs.learning_rate),
+            "train/beta": figures.last(coefs.beta),
+            "train/epsilon": figures.last(epsilon),
+            "train/update_ratio": figures.mean(steps * coefs.batch, self.config.batch_size),
+            "train/replay": figures.last(drawable),
+        }
+
+    # ---- where the memory is ------------------------------------------------------------------------------------
+
+    def host_learning(self, timers: Any) -> HostLearning:
+        """With the memory on the host."""
+        return DQNHostLearning(self, timers)
+
+    def saved(self, learner: DQNLearner) -> DQNLearner:
+        """With or without the memory, as `dqn.save_replay` says."""
+        return learner if self.config.dqn.save_replay else learner.replace(replay=None)
+
+    def restored(self, learner: DQNLearner) -> DQNLearner:
+        """With an empty memory if it was not saved."""
+        if self.config.dqn.save_replay:
+            return learner
+        return learner.replace(replay=self.replay.empty(), ready=jnp.zeros_like(learner.ready))
+
+
+def _complete(dqn: DQNConfig) -> CompleteDQN:
+    """The section with what the code decides, and the numbers that other choices in it set."""
+    found = CompleteDQN(**{field.name: getattr(dqn, field.name) for field in dataclasses.fields(dqn)})
+    if not found.alpha:  # all priorities are 1
+        found = dataclasses.replace(found, beta=Schedule("constant", 0.0, 0.0))
+    if found.exploration == "noisy":
+        found = dataclasses.replace(found, epsilon=Schedule("constant", 0.0, 0.0))
+    return found
+
+
+def exploring(logits: jax.Array, mask: jax.Array, epsilon: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Epsilon-greedy actions i32[...]: the best legal one, or with probability `epsilon` any legal one.
+
+    Args:
+      logits: f32[..., A], masked action values.
+      mask: bool[..., A].
+      epsilon: f32[].
+      uniform: f32[..., 2] in [0, 1).
+    """
+    # The place of a uniformly drawn legal action among the legal ones.
+    count = jnp.sum(mask, axis=-1)
+    place = jnp.minimum((uniform[..., 1] * count).astype(jnp.int32), count - 1)
+    rank = jnp.cumsum(mask, axis=-1, dtype=jnp.int32) - 1
+    anything = jnp.argmax(mask & (rank == place[..., None]), axis=-1)
+    return jnp.where(uniform[..., 0] < epsilon, anything, jnp.argmax(logits, axis=-1)).astype(jnp.int32)

@@ -1,0 +1,193 @@
+"""Proximal policy optimisation as an `Algorithm`: what it keeps, how it acts, one update from rollout to figures."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct
+
+from envs.core import Env
+from jaxrl import figures
+from jaxrl.algorithms import advantage, optimizer
+from jaxrl.algorithms.base import (
+    AXIS,
+    Algorithm,
+    Asked,
+    Decision,
+    Learner,
+    Policy,
+    Rollout,
+    across_devices,
+    local_numbers,
+    with_normaliser,
+)
+from jaxrl.algorithms.ppo.loss import Batch, Played
+from jaxrl.algorithms.ppo.update import UpdateSums, update
+from jaxrl.algorithms.schedule import Hyper, make_hyper
+from jaxrl.algorithms.trajectory import of_decisions, replay, to_seats, trajectory_of, values_of
+from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
+from jaxrl.figures import Figures
+from jaxrl.networks import distributions
+from jaxrl.networks.base import Memory
+from jaxrl.networks.factory import make_network
+
+RHO_CLIP = 1.0  # V-trace: the largest importance weight, as in its paper; more would trade bias for variance
+
+
+@struct.dataclass
+class PPOLearner(Learner):
+    """Parameters, hyper-parameters (`Hyper`) and the moments of Adam."""
+
+    opt_state: optax.OptState
+
+
+@struct.dataclass
+class TemperedPolicy(Policy):
+    """A policy and the temperature f32[] at which it is drawn from."""
+
+    temperature: jax.Array
+
+
+class PPO(Algorithm):
+    """Masked PPO over any number of seats; with V-trace where rollouts are old, with a memory where the network has."""
+
+    headline = {"KL": "train/approx_kl", "EV": "train/explained_variance"}
+
+    def __init__(self, config: Config, env: Env):
+        """Compiles nothing."""
+        super().__init__(config, env)
+        self.network = make_network(config.network, env)
+        self.sequence = config.ppo.sequence if self.network.remembers else 1
+        self._corrects = env.host and config.sebulba.lag > 1
+
+    def init(self, key: jax.Array) -> PPOLearner:
+        """New parameters from a typed key."""
+        params = self.network.init(key)
+        return PPOLearner(params=params, hyper=self.hyper(), opt_state=optimizer.init(params))
+
+    def hyper(self) -> Hyper:
+        """The numbers of the section `ppo`."""
+        return make_hyper(self.config.ppo, self.config.num_updates, self.config.train.from_update)
+
+    def policy(self, learner: PPOLearner, number: jax.Array) -> TemperedPolicy:
+        """The parameters as they are, at the temperature of this update."""
+        coefs: Any = learner.hyper.at(self.config.ppo, number)
+        return TemperedPolicy(params=learner.params, temperature=coefs.temperature)
+
+    def act(self, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
+        """Draws an action from the tempered distribution."""
+        memory, logits, value = self.network.evaluate(policy.params, memory, asked.observation, asked.mask)
+        logits = distributions.temper(logits, policy.temperature)
+        action = distributions.sample(logits, jax.random.uniform(key))
+        return Decision(action, distributions.log_prob(logits, action), value, memory)
+
+    def learn(
+        self, learner: PPOLearner, rollout: Rollout, key: jax.Array, number: jax.Array
+    ) -> tuple[PPOLearner, Figures]:
+        """Estimates advantages, then epochs x minibatches of the clipped loss."""
+        coefs = learner.hyper.at(self.config.ppo, number)
+        batch = self._batch(rollout, self._estimate(learner.params, rollout, coefs))
+        groups = shuffle_groups(self.config.train.num_envs, jax.lax.axis_size(AXIS))
+        group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(groups))
+        params, opt_state, sums = update(
+            self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence
+        )
+        params = with_normaliser(self.network, params, rollout.steps, across_devices)
+        return learner.replace(params=params, opt_state=opt_state), figures_of(sums, batch, coefs)
+
+    def best_response(self, config: Config) -> Config:
+        """PPO as in `config`, at temperature 1, with a learning rate and an entropy bonus that fall to 0."""
+        ppo = config.ppo
+        entropy = max(ppo.entropy_coef.start, ppo.entropy_coef.end)
+        ppo = dataclasses.replace(
+            ppo,
+            learning_rate=Schedule("linear", config.exploit.learning_rate, 0.0),
+            entropy_coef=Schedule("linear", entropy, 0.0),
+            temperature=Schedule("constant", 1.0),
+        )
+        return dataclasses.replace(config, ppo=ppo)
+
+    # ---- from a rollout to what is learnt from ------------------------------------------------------------------
+
+    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOConfig) -> Estimate:
+        """Advantages and targets of all decisions."""
+        steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
+        gamma, gae_lambda = jnp.asarray(coefs.gamma), jnp.asarray(coefs.gae_lambda)
+        if not self._corrects:
+            values = values_of(self.network, rollout)
+            per_seat, known = advantage.gae(trajectory_of(rollout, values), gamma, gae_lambda)
+            found = of_decisions(per_seat, steps.seat)
+            return Estimate(steps.value, found, found, of_decisions(known, steps.seat))
+        temperature: Any = coefs.temperature
+        log_prob, values = replay(self.network, params, rollout, temperature)
+        ratio = jnp.exp(jnp.where(steps.weight > 0.0, log_prob - steps.log_prob, 0.0))  # opponents' have ratio 1
+        trajectory = trajectory_of(rollout, values)
+        weights = jnp.where(trajectory.steps.acting, to_seats(ratio, steps.seat, seats), 1.0)
+        per_seat, beyond, known = advantage.vtrace(trajectory, weights, RHO_CLIP, gamma, gae_lambda)
+        found, correction = of_decisions(per_seat, steps.seat), of_decisions(beyond, steps.seat)
+        return Estimate(values.value, found, correction, of_decisions(known, steps.seat))
+
+    def _batch(self, rollout: Rollout, estimate: Estimate) -> Batch:
+        """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]."""
+        steps = rollout.steps
+        batch = Batch(
+            observation=steps.observation,
+            mask=steps.mask,
+            action=steps.action,
+            log_prob=steps.log_prob,
+            value=estimate.value,
+            advantage=estimate.advantage,
+            target=estimate.correction + estimate.value,
+            weight=steps.weight * estimate.known,
+        )
+        if self.network.remembers:
+            return batch._replace(played=Played(rollout.memory, steps.seat, steps.over))
+        return jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:]), batch)
+
+
+class Estimate(NamedTuple):
+    """What is known of all decisions afterwards, [T, B, S] each."""
+
+    value: jax.Array  # f32, expected when they were made
+    advantage: jax.Array  # f32
+    correction: jax.Array  # f32; value + correction is what the value function should predict
+    known: jax.Array  # 1 where what follows is known, else 0
+
+
+# ---- figures ------------------------------------------------------------------------------------------------------
+
+
+def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
+    """The figures of one update, in TensorBoard's names."""
+    steps, parts = sums.steps, sums.parts
+    return {
+        "train/loss": figures.mean(sums.loss, steps),
+        "train/policy_gradient_loss": figures.mean(parts.policy, steps),
+        "train/value_loss": figures.mean(parts.value, steps),
+        "train/entropy_loss": figures.mean(-parts.entropy, steps),
+        "train/approx_kl": figures.mean(parts.approx_kl, steps),
+        "train/clip_fraction": figures.mean(parts.clip_fraction, steps),
+        "train/explained_variance": figures.mean(explained_variance(batch)),
+        "train/learning_rate": figures.last(coefs.learning_rate),
+        "train/entropy_coef": figures.last(coefs.entropy_coef),
+        "train/temperature": figures.last(coefs.temperature),
+        "train/grad_norm": figures.mean(sums.grad_norm, steps),
+        "train/grad_norm_clipped": figures.mean(sums.grad_norm_clipped, steps),
+        "train/epochs_done": figures.mean(steps, coefs.minibatches),
+    }
+
+
+def explained_variance(batch: Batch) -> jax.Array:
+    """f32[]: the share of the variance of the returns that the value function explains; 0 if they do not vary."""
+    weight, target, error = batch.weight, batch.target, batch.target - batch.value
+    moments = (jnp.ones_like(weight), target, jnp.square(target), error, jnp.square(error))
+    sums = across_devices(tuple(jnp.sum(weight * moment) for moment in moments))
+    count, target, target2, error, error2 = sums
+    count = jnp.maximum(count, 1.0)
+    total = target2 / count - jnp.square(target / count)
+    left = error2 / count - jnp.square(error / count)
+    return jnp.where(total > 1e-8, 1.0 - left / jnp.maximum(total, 1e-8), 0.0)

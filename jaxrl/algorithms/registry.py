@@ -1,0 +1,46 @@
+"""The algorithms by name: the one list to add a new one to."""
+
+from __future__ import annotations
+
+import importlib
+
+from envs.core import Env
+from envs.errors import UserError, nearest
+from jaxrl.algorithms.base import Algorithm
+from jaxrl.config.schema import Config
+
+ALGORITHMS = {
+    "ppo": "jaxrl.algorithms.ppo.algorithm:PPO",
+    "dqn": "jaxrl.algorithms.dqn.algorithm:DQN",
+}
+
+
+def find_algorithm(name: str) -> type[Algorithm]:
+    """The class of an algorithm: of the list, or one of a user's own as "package.module:Class".
+
+    Raises:
+      UserError: there is no such algorithm, or it is none.
+    """
+    place = ALGORITHMS.get(name, name)
+    module, separator, cls = place.partition(":")
+    if not separator:
+        raise UserError(
+            f"train.algorithm: there is no algorithm {name!r}: {nearest(name, ALGORITHMS)} One of your own is given as "
+            "package.module:Class."
+        )
+    try:
+        found = getattr(importlib.import_module(module), cls)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"train.algorithm: cannot import {name!r} ({error}).") from error
+    if not (isinstance(found, type) and issubclass(found, Algorithm)):
+        raise UserError(f"train.algorithm: {name!r} is no subclass of jaxrl.algorithms.base.Algorithm.")
+    return found
+
+
+def make_algorithm(config: Config, env: Env) -> Algorithm:
+    """What `train.algorithm` names, for a configuration and its game; compiles nothing.
+
+    Raises:
+      UserError: there is no such algorithm, or something in the configuration does not fit it or the game.
+    """
+    return find_algorithm(config.train.algorithm)(config, env)

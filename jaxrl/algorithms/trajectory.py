@@ -1,0 +1,128 @@
+"""A rollout as the estimators of `advantage` read it, and the values they need beside those that were acted with.
+
+Shape letters as in `base`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.algorithms.advantage import Steps, Trajectory
+from jaxrl.algorithms.base import Rollout, Transition, cleared, memory_of, remember
+from jaxrl.networks import distributions
+from jaxrl.networks.base import Memory, Network, Params
+
+
+class Values(NamedTuple):
+    """What a network expects along a rollout."""
+
+    value: jax.Array  # f32[T, B, S], of the decisions
+    final: jax.Array  # f32[T, B, S], of final observations of games that were cut off; 0 elsewhere
+    last: jax.Array  # f32[B, S], of what is asked after the last step
+
+
+def values_of(network: Network, rollout: Rollout) -> Values:
+    """The values that the decisions were made with, and those of the same parameters where the rollout is cut.
+
+    A network with a memory looks at the rollout once more if games may be cut off within: memories are not kept there.
+    """
+    params, steps = rollout.policy.params, rollout.steps
+    if steps.final_observation is not None and network.remembers:
+        return replay(network, params, rollout, 1.0)[1]
+    final = jnp.zeros_like(steps.value)
+    if steps.final_observation is not None:
+        batch = steps.terminated.shape[1:]
+        nothing = network.memory((*batch, rollout.steps.rewards.shape[-1]))
+        final = jax.lax.map(lambda now: _finals(network, params, nothing, now), steps)
+    return Values(steps.value, final, _last(network, params, rollout, rollout.last_memory))
+
+
+def replay(
+    network: Network, params: Params, rollout: Rollout, temperature: jax.Array | float
+) -> tuple[jax.Array, Values]:
+    """What other parameters make of a rollout, from the memory at its beginning on.
+
+    Returns:
+      f32[T, B, S], the log-probabilities of the actions at this temperature; and the values.
+    """
+
+    def step(memory: Memory, now: Transition) -> tuple[Memory, tuple[jax.Array, jax.Array, jax.Array]]:
+        mask = distributions.unpack_mask(now.mask, network.num_actions)
+        held = jax.vmap(memory_of)(memory, now.seat)
+        new, logits, value = _each(network)(params, held, now.observation, mask)
+        after = jax.vmap(remember)(memory, now.seat, new)
+        log_prob = distributions.log_prob(distributions.temper(logits, temperature), now.action)
+        final = jnp.zeros_like(value) if now.final_observation is None else _finals(network, params, after, now)
+        return cleared(after, now.over), (log_prob, value, final)
+
+    begin = jax.tree.map(lambda leaf: leaf[0], rollout.memory)
+    memory, (log_prob, value, final) = jax.lax.scan(step, begin, rollout.steps)
+    return log_prob, Values(value, final, _last(network, params, rollout, memory))
+
+
+def _each(network: Network) -> Any:
+    """`Network.evaluate` over lanes and the seats asked in each, [B, S, ...]."""
+    return jax.vmap(jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0)), in_axes=(None, 0, 0, 0))
+
+
+def _valued(network: Network, params: Params, memory: Memory, seat: jax.Array, observation: Any) -> jax.Array:
+    """f32[B, S]: values of observations [B, S, ...]; a value does not depend on the mask."""
+    mask = jnp.ones((*seat.shape, network.num_actions), bool)
+    return _each(network)(params, jax.vmap(memory_of)(memory, seat), observation, mask)[2]
+
+
+def _last(network: Network, params: Params, rollout: Rollout, memory: Memory) -> jax.Array:
+    last = rollout.last
+    return _valued(network, params, memory, last.seat, last.observation)
+
+
+def _finals(network: Network, params: Params, memory: Memory, now: Transition) -> jax.Array:
+    """f32[B, S]: values of the final observations of one step, evaluated only if a game was cut off in it."""
+
+    def evaluate(now: Transition) -> jax.Array:
+        return _valued(network, params, memory, now.final_seat, now.final_observation)
+
+    values = jax.lax.cond(jnp.any(now.truncated), evaluate, lambda now: jnp.zeros_like(now.value), now)
+    return jnp.where(now.truncated[:, None], values, 0.0)
+
+
+def trajectory_of(rollout: Rollout, values: Values) -> Trajectory:
+    """The estimator's view, one column per seat."""
+    transitions, num_players = rollout.steps, rollout.steps.rewards.shape[-1]
+
+    def acting(seat: jax.Array) -> jax.Array:
+        return jnp.any(_one_hot(seat, num_players), axis=-2)
+
+    def spread(value: jax.Array, seat: jax.Array) -> jax.Array:
+        return to_seats(value, seat, num_players)
+
+    steps = Steps(
+        acting=acting(transitions.seat),
+        value=spread(values.value, transitions.seat),
+        rewards=transitions.rewards,
+        terminated=transitions.terminated,
+        truncated=transitions.truncated,
+        final_acting=acting(transitions.final_seat),
+        final_value=spread(values.final, transitions.final_seat),
+    )
+    last = rollout.last.seat
+    return Trajectory(steps=steps, last_acting=acting(last), last_value=spread(values.last, last))
+
+
+def of_decisions(per_seat: jax.Array, seat: jax.Array) -> jax.Array:
+    """Columns per seat [T, B, P] -> the values of the seats that acted (i32[T, B, S]), [T, B, S]."""
+    picked = jnp.where(_one_hot(seat, per_seat.shape[-1]), per_seat[..., None, :], 0)
+    return jnp.sum(picked, axis=-1, dtype=per_seat.dtype if per_seat.dtype != bool else jnp.int32)
+
+
+def to_seats(per_decision: jax.Array, seat: jax.Array, num_players: int) -> jax.Array:
+    """The values of the seats that acted [T, B, S] (i32[T, B, S]) -> columns per seat [T, B, P]; 0 where none did."""
+    return jnp.sum(jnp.where(_one_hot(seat, num_players), per_decision[..., None], 0.0), axis=-2)
+
+
+def _one_hot(seat: jax.Array, num_players: int) -> jax.Array:
+    """i32[..., S] -> bool[..., S, P]."""
+    return seat[..., None] == jnp.arange(num_players)

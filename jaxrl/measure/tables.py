@@ -1,0 +1,44 @@
+"""Figures as text: aligned columns, short rates, the machine in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns: the first one left-aligned, the others right-aligned."""
+    lines = [list(header), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    text = []
+    for line in lines:
+        others = [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        text.append("  ".join([line[0].ljust(widths[0]), *others]).rstrip())
+    return "\n".join([text[0], "  ".join("-" * width for width in widths), *text[1:]])
+
+
+def count(value: float) -> str:
+    """A rate in a few characters: 12.3 M, 456 k, 78.9."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.3g} {unit}"
+    return f"{value:.3g}"
+
+
+def machine(facts: dict[str, Any]) -> str:
+    """The hardware in a line or two."""
+    known = [
+        facts.get("cpu"),
+        f"{facts.get('cores')} cores",
+        f"{facts.get('memory_gib')} GiB",
+        f"device: {facts['devices']} x {facts['device_kind']}" if "device_kind" in facts else None,
+        f"jax {facts.get('jax')}",
+        f"Python {facts.get('python')}",
+    ]
+    line = " · ".join(str(part) for part in known if part)
+    load, cores = facts.get("load_average"), facts.get("cores") or 1
+    if load is not None and load > cores:
+        line += (
+            f"\nThe machine is busy (load average {load}): absolute figures are too low, ratios of one run still hold."
+        )
+    return line

@@ -1,0 +1,99 @@
+"""Timing that can be trusted on a shared machine: contestants take turns, and what is compared ran side by side.
+
+A figure of one contestant alone says as much about the machine's other users as about the contestant. `race` therefore
+runs all of them in turn, A B C A B C ..., after one untimed run each (compilation, caches), and compares medians.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+
+class Contestant(NamedTuple):
+    """Something whose speed is measured."""
+
+    name: str
+    units: float  # what one call of `block` gets through, e.g. decisions
+    block: Callable[[], Any]  # does the work and returns only when it is done
+    info: dict[str, Any] = {}
+
+
+class Speed(NamedTuple):
+    """What a contestant achieved."""
+
+    name: str
+    rate: float  # units per second, the median over the rounds
+    low: float  # the slowest round
+    high: float  # the fastest round
+    cpu_rate: float  # units per second of processor time (of all threads), the median: deaf to other processes
+    seconds: float  # the median time of one block
+    first_seconds: float  # the untimed first run, compilation included
+    info: dict[str, Any]
+
+
+def safe_ratio(numerator: float, denominator: float) -> float:
+    """The quotient, 0 where the denominator is 0: a speed meter must not bring down what it measures."""
+    return numerator / denominator if denominator else 0.0
+
+
+Runner = Callable[[int], tuple[float, float]]
+"""repeats -> (seconds by the clock, seconds of processor time) that so many blocks take."""
+
+
+def runner(block: Callable[[], Any]) -> Runner:
+    """Times `block` in this process; both figures are above 0."""
+
+    def run(repeats: int) -> tuple[float, float]:
+        cpu, start = time.process_time(), time.perf_counter()
+        for _ in range(repeats):
+            block()
+        return max(time.perf_counter() - start, 1e-9), max(time.process_time() - cpu, 1e-9)
+
+    return run
+
+
+def race(contestants: Sequence[Contestant], *, rounds: int = 5, seconds: float = 0.5) -> list[Speed]:
+    """Times contestants of this process in turn; see `race_runners`."""
+    return race_runners(contestants, [runner(each.block) for each in contestants], rounds=rounds, seconds=seconds)
+
+
+def race_runners(
+    contestants: Sequence[Contestant], runners: Sequence[Runner], *, rounds: int, seconds: float
+) -> list[Speed]:
+    """Times all contestants in turn.
+
+    Args:
+      contestants: blocks that do not disturb each other's state.
+      runners: how to run each of them, here or in another process.
+      rounds: timed rounds; every contestant runs once in each.
+      seconds: how long one contestant runs per round at least, by repeating its block.
+
+    Returns:
+      One speed per contestant, in the order given.
+    """
+    first = [run(1)[0] for run in runners]
+    repeats = [max(1, round(seconds / run(1)[0])) for run in runners]
+    times: list[list[tuple[float, float]]] = [[] for _ in runners]
+    for _ in range(rounds):
+        for run, count, record in zip(runners, repeats, times, strict=True):
+            clock, cpu = run(count)
+            record.append((clock / count, cpu / count))
+    return [_speed(*of_one) for of_one in zip(contestants, times, first, strict=True)]
+
+
+def _speed(contestant: Contestant, times: list[tuple[float, float]], first: float) -> Speed:
+    clock = [pair[0] for pair in times]
+    median = statistics.median(clock)
+    return Speed(
+        name=contestant.name,
+        rate=contestant.units / median,
+        low=contestant.units / max(clock),
+        high=contestant.units / min(clock),
+        cpu_rate=contestant.units / statistics.median(pair[1] for pair in times),
+        seconds=median,
+        first_seconds=first,
+        info=dict(contestant.info),
+    )

@@ -1,0 +1,1 @@
+"""Programs of a checkout; they are not installed."""

@@ -1,0 +1,380 @@
+"""What games of Magic cost: CPU of the JVMs and of everything else, profile by profile; lines and decisions a second.
+
+CPU is what is measured, not the clock: a JVM's is read from /proc before and after a block of games, ours is that of
+this process. What is compared takes turns on the same JVMs, which have warmed up, with the same decks.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from envs.errors import UserError
+from envs.forge import recording
+from envs.forge.fleet import Fleet
+from envs.forge.game import ForgeGame
+from envs.forge.jvm import process_figures
+from envs.forge.profiles import PROFILES
+from envs.forge.replay import ReplayServer
+from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
+from envs.forge.wire import Link, measure_parse
+from envs.host.bridge import HostPool
+from envs.host.core import RANDOM, Buffers, make_buffers
+
+DECKS = ("aggro", "counterspells", "xcosts", "walkers")
+HEAPS = (512, 1024)
+WARM_UP = 0.2  # of the time that is measured
+PARSING_ROUNDS = 5
+GAME_SECONDS = 900.0  # for one game, on a busy machine
+GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "forge"  # in a checkout
+
+
+class Block(NamedTuple):
+    """Some games, and what they cost."""
+
+    games: int
+    decisions: int  # that our side was asked
+    jvm_seconds: float  # of CPU
+    own_seconds: float  # of CPU, of this process
+    clock_seconds: float
+
+    @property
+    def ms_per_game(self) -> float:
+        """CPU of the JVM."""
+        return 1e3 * self.jvm_seconds / self.games
+
+
+class Bench:
+    """The daemons of one deployment with a game that is played on them; a context manager.
+
+    Args:
+      deployment: of daemons on this machine.
+      decks: each is played against itself, in turn.
+    """
+
+    def __init__(self, deployment: Deployment, decks: Sequence[str] = DECKS):
+        self.game = ForgeGame(decks=tuple(decks), pairings="mirror")
+        self.game.deploy(dataclasses.replace(deployment, record=""))
+        self.fleet: Fleet = self.game.fleet()
+        self._seed = 0
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.fleet.close()
+
+    def against_itself(self, games: int) -> Block:
+        """Forge's AI in both seats: nobody is asked."""
+        return self._measured(lambda: self._watched(games))
+
+    def random_play(self, games: int) -> Block:
+        """Both seats are ours and choose at random, through engine and pool as in a training."""
+        return self._measured(lambda: self._played(games))
+
+    def memory_mib(self) -> float:
+        """Resident, of the largest JVM."""
+        return max(each.get("rss_mib", 0.0) for each in self.fleet.counters()["daemons"])
+
+    def _measured(self, run: Callable[[], tuple[int, int]]) -> Block:
+        self.fleet.release(self.fleet.lease(), finished=False)  # a start is not a part of it
+        before = self._jvm_seconds(), time.process_time(), time.perf_counter()
+        games, decisions = run()
+        jvm = self._jvm_seconds() - before[0]
+        return Block(games, decisions, jvm, time.process_time() - before[1], time.perf_counter() - before[2])
+
+    def _jvm_seconds(self) -> float:
+        return sum(each["cpu_seconds"] for each in self.fleet.counters()["daemons"])
+
+    def _watched(self, games: int) -> tuple[int, int]:
+        pairs, _ = self.game._located()
+        lease = self.fleet.lease()
+        for number in range(games):
+            one, other = (recording.quoted(deck) for deck in pairs[number % len(pairs)])
+            self._seed += 1
+            lease.link.send_line(f"NEWGAME {one} {other} -q -s {self._seed}")
+            line = b""
+            while not line.startswith(b"GAME_RESULT"):
+                line = lease.link.receive_line(GAME_SECONDS)
+                if line.startswith((b"ERROR", b"GAME_ERROR")):
+                    raise UserError(f"Forge does not play a game of its own: {line.decode()}")
+        self.fleet.release(lease)
+        return games, 0
+
+    def _played(self, games: int) -> tuple[int, int]:
+        self._seed += 1
+        engine = self.game.engine(1, self._seed)
+        buffers, done, decisions = make_buffers(self.game, 1), 0, 0
+        slots, choice = np.zeros(1, np.int32), np.full(1, RANDOM, np.int32)
+        with HostPool(engine, threads=1, mode="async", timeout=GAME_SECONDS, follow=False) as pool:
+            while done < games:  # each begins when the one before it is over: no half of another is in the figures
+                pool.begin(slots, buffers)
+                pool.recv(count=1)
+                while not (buffers.terminated[0] or buffers.truncated[0]):
+                    pool.send(choice, games=slots)
+                    pool.recv(count=1)
+                    decisions += 1
+                done += 1
+        return done, decisions
+
+
+def compared(bench: Bench, *, warm_up: int, rounds: int, games: int) -> Iterator[tuple[Block, Block]]:
+    """Rounds of (the AI against itself, random play) in turn on the same JVM."""
+    bench.against_itself(warm_up)
+    bench.random_play(warm_up)
+    for _ in range(rounds):
+        yield bench.against_itself(games), bench.random_play(games)
+
+
+def summary(rounds: Sequence[tuple[Block, Block]]) -> dict[str, Any]:
+    """Medians over rounds, JSON-ready."""
+    ai, ours = ([each[side] for each in rounds] for side in (0, 1))
+    own, all_of_it = (sum(f(each) for each in ours) for f in (lambda b: b.own_seconds, _everything))
+    found = {
+        "games": sum(each.games for each in ours),
+        "ai_ms_per_game": statistics.median(each.ms_per_game for each in ai),
+        "random_ms_per_game": statistics.median(each.ms_per_game for each in ours),
+        "decisions_per_game": sum(each.decisions for each in ours) / sum(each.games for each in ours),
+        "own_ms_per_game": 1e3 * own / sum(each.games for each in ours),
+        "outside_the_jvm": own / all_of_it,
+        "games_per_clock_second": sum(each.games for each in ours) / sum(each.clock_seconds for each in ours),
+    }
+    # Ours pays for client and encoder too: the AI's games need none.
+    found["random_games_per_cpu_second"] = sum(each.games for each in ours) / all_of_it
+    found["ai_games_per_cpu_second"] = sum(each.games for each in ai) / sum(each.jvm_seconds for each in ai)
+    found["ratio"] = found["random_games_per_cpu_second"] / found["ai_games_per_cpu_second"]
+    return found
+
+
+def _everything(block: Block) -> float:
+    return block.jvm_seconds + block.own_seconds
+
+
+# ---- short cuts -----------------------------------------------------------------------------------------------------
+
+
+def short_cuts(
+    deployment: Deployment, decks: Sequence[str], *, warm_up: int, rounds: int, games: int, say: Callable[[str], Any]
+) -> list[dict[str, Any]]:
+    """The same games on a daemon with its short cuts and on one without, in turn, deck by deck.
+
+    Args:
+      deployment: what else is the same for both.
+      decks: each is played against itself.
+      warm_up: games of each kind, deck and daemon before anything counts.
+      rounds: of all, in turn.
+      games: of each kind, deck and daemon in a round.
+      say: told how far it is.
+
+    Returns:
+      Of each deck: deck, decisions_per_game, and CPU of the JVM in ms a game, medians over rounds: ai and random (both
+      seats), ai_stock and random_stock (without short cuts).
+    """
+    places = [dataclasses.replace(deployment, daemons=1, stock=i == 1, port=deployment.port + i) for i in (0, 1)]
+    benches = [[Bench(place, [deck]) for place in places] for deck in decks]
+    found: list[dict[str, Any]] = [{"deck": deck, "times": collections.defaultdict(list)} for deck in decks]
+    try:
+        for number in range(rounds + 1):
+            say(f"round {number} of {rounds}" if number else "warming up")
+            for (ours, stock), facts in zip(benches, found, strict=True):
+                count = games if number else warm_up
+                blocks = {"ai": ours.against_itself(count), "ai_stock": stock.against_itself(count)}
+                blocks |= {"random": ours.random_play(count), "random_stock": stock.random_play(count)}
+                if blocks["random"].decisions != blocks["random_stock"].decisions:
+                    raise RuntimeError(f"{facts['deck']}: with short cuts other games were played: {blocks}")
+                if number == 0:
+                    continue
+                facts["decisions_per_game"] = blocks["random"].decisions / count
+                for kind, block in blocks.items():
+                    facts["times"][kind].append(block.ms_per_game)
+        for facts in found:
+            facts |= {kind: statistics.median(times) for kind, times in facts["times"].items()}
+        return found
+    finally:
+        for each in benches[0]:
+            each.fleet.close()
+
+
+# ---- profiles -------------------------------------------------------------------------------------------------------
+
+
+class ProfileTrial(NamedTuple):
+    """A profile and a heap, and what it has cost so far."""
+
+    profile: str
+    heap_mb: int
+    bench: Bench
+    blocks: list[Block]
+
+    @property
+    def ms_per_game(self) -> float:
+        """The median over rounds."""
+        return statistics.median(each.ms_per_game for each in self.blocks)
+
+
+def heaps_that_fit(deployment: Deployment) -> tuple[int, ...]:
+    """Heaps to try: all JVMs are there at the same time, so that they can take turns."""
+    heaps = tuple(sorted({*HEAPS, deployment.heap_mb}))
+    memory = available_mb()
+    wanted = len(PROFILES) * sum(heap + OVERHEAD_MB for heap in heaps)
+    return heaps if memory is None or wanted < 0.9 * memory else (deployment.heap_mb,)
+
+
+def sweep(
+    deployment: Deployment, decks: Sequence[str], *, warm_up: int, rounds: int, games: int, say: Callable[[str], Any]
+) -> list[dict[str, Any]]:
+    """Random play with every profile and heap, in turn; the cheapest first.
+
+    Args:
+      deployment: what else is the same for all.
+      decks: to play with.
+      warm_up: games of each before anything counts.
+      rounds: of all, in turn.
+      games: of each in a round.
+      say: told how far it is.
+    """
+    found: list[ProfileTrial] = []
+    one = dataclasses.replace(deployment, daemons=1)
+    try:
+        for heap in heaps_that_fit(deployment):
+            for profile in PROFILES:
+                place = dataclasses.replace(one, profile=profile, heap_mb=heap, port=deployment.port + len(found))
+                found.append(ProfileTrial(profile, heap, Bench(place, decks), []))
+                say(f"warming up {profile}, {heap} MiB")
+                found[-1].bench.random_play(warm_up)
+        for number in range(rounds):
+            say(f"round {number + 1} of {rounds}")
+            for each in found:
+                each.blocks.append(each.bench.random_play(games))
+        return [_of_trial(each) for each in sorted(found, key=lambda each: each.ms_per_game)]
+    finally:
+        for each in found:
+            each.bench.fleet.close()
+
+
+def _of_trial(each: ProfileTrial) -> dict[str, Any]:
+    times = [block.ms_per_game for block in each.blocks]
+    return {
+        "profile": each.profile,
+        "heap_mb": each.heap_mb,
+        "ms_per_game": each.ms_per_game,
+        "lowest": min(times),
+        "highest": max(times),
+        "rss_mib": each.bench.memory_mib(),
+    }
+
+
+# ---- without Forge --------------------------------------------------------------------------------------------------
+
+
+def recordings(places: Iterable[str]) -> list[Path]:
+    """Files with recorded conversations: at these places, or those of a checkout.
+
+    Raises:
+      UserError: there are none.
+    """
+    places = list(places) or ([str(GOLDEN)] if GOLDEN.is_dir() else [])
+    if not places:
+        raise UserError(
+            "no recorded games are known here: name some with --recordings (`jaxrl forge record` makes them)."
+        )
+    return recording.find(places)
+
+
+def parsing(paths: Iterable[Path], seconds: float) -> dict[str, float]:
+    """MB a second and core, with the check of UTF-8, of all JSON that daemons sent in recorded conversations.
+
+    In turn with Python's own parser, which makes objects of it (`python_mb_per_second`); the best round of each.
+    """
+    lines = [
+        line.partition(b":")[2]
+        for path in paths
+        for each in recording.read(path)
+        for line in each.lines
+        if line.startswith((b"< DECISION:", b"< INFO:"))
+    ]
+    size = sum(map(len, lines))
+    ours = python = 0.0
+    for _ in range(PARSING_ROUNDS):
+        ours = max(ours, measure_parse(lines, seconds / PARSING_ROUNDS))
+        begin = time.thread_time()
+        for line in lines:
+            json.loads(line)
+        python = max(python, size / 1e6 / (time.thread_time() - begin))
+    speeds = {"mb_per_second": ours, "python_mb_per_second": python}
+    return {"lines": len(lines), "mean_bytes": size / len(lines)} | speeds
+
+
+def decisions(paths: Iterable[str | Path], seconds: float, daemons: int = 4) -> dict[str, float]:
+    """What goes through everything outside the JVM with a server that replays games: socket, parser, encoder, pool.
+
+    A process of its own plays the daemons, random legal actions the seats.
+
+    Args:
+      paths: recordings in which the client holds both seats.
+      seconds: to measure, after a warm-up.
+      daemons: each has a game. One thread for each core steps them: games with real daemons need threads of their own,
+        which wait most of the time; here nobody waits.
+
+    Returns:
+      daemons; decisions_per_second (of the daemons, answered), questions_per_second (actions of the pool) and
+      mb_per_second (received); own_us and server_us, the CPU that a decision costs this process and the server.
+    """
+    with ReplayServer(paths, daemons=daemons) as server:
+        game = ForgeGame()
+        game.deploy(Deployment(daemons=server.addresses))
+        link = Link("127.0.0.1", server.ports[0])
+        try:
+            with HostPool(game.engine(daemons, 0)) as pool:
+                buffers, actions = make_buffers(game, daemons), np.full(daemons, RANDOM, np.int32)
+                pool.start(buffers)
+                _stepped(pool, buffers, actions, WARM_UP * seconds)
+                before = _figures(link, server.process.pid)
+                questions = _stepped(pool, buffers, actions, seconds)
+                after = _figures(link, server.process.pid)
+        finally:
+            link.close()
+            game.fleet().close()
+    spent = {name: after[name] - before[name] for name in after}
+    return {
+        "daemons": daemons,
+        "decisions_per_second": spent["decisions"] / spent["clock"],
+        "questions_per_second": questions / spent["clock"],
+        "mb_per_second": spent["bytes"] / spent["clock"] / 1e6,
+        "own_us": 1e6 * spent["own"] / max(1, spent["decisions"]),
+        "server_us": 1e6 * spent["server"] / max(1, spent["decisions"]),
+    }
+
+
+def _stepped(pool: HostPool, buffers: Buffers, actions: np.ndarray, seconds: float) -> int:
+    """Steps all games for a while; returns how many actions it was."""
+    end, count = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end:
+        pool.send(actions, buffers)
+        pool.recv()
+        count += len(actions)
+    return count
+
+
+def _figures(link: Link, pid: int) -> dict[str, float]:
+    """What the server has sent so far, and the times."""
+    link.send_line("STATUS\nPING")
+    found = {}
+    while (line := link.receive_line(10.0).decode()) != "PONG":
+        name, _, value = line.strip().partition(": ")
+        found[name] = value
+    return {
+        "decisions": float(found["Decisions"]),
+        "bytes": float(found["Bytes"]),
+        "clock": time.perf_counter(),
+        "own": time.process_time(),
+        "server": process_figures(pid)[0],
+    }

@@ -1,0 +1,52 @@
+"""MaskablePPO of sb3-contrib on one of our games through our own vector environment, with the settings of a config.
+
+One learner seat against random bots: every decision that it counts is one that it learns from, as in our self-play.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from envs.core import Env
+from jaxrl.measure.timing import Contestant
+
+
+def contestant(config: Any, env: Env) -> Contestant:
+    """One update of `config.ppo`'s shape per block; a unit is one decision learnt from."""
+    import torch
+    from sb3_contrib import MaskablePPO
+
+    from envs.adapters.sb3 import SeatVecEnv
+
+    ppo, train, network = config.ppo, config.train, config.network
+    activations = {
+        "relu": torch.nn.ReLU,
+        "tanh": torch.nn.Tanh,
+        "gelu": torch.nn.GELU,
+        "silu": torch.nn.SiLU,
+    }
+    layers = list(network.hidden)
+    model = MaskablePPO(
+        "MlpPolicy",
+        SeatVecEnv(env, train.num_envs),
+        n_steps=train.num_steps,
+        batch_size=config.batch_size // ppo.minibatches,
+        n_epochs=ppo.epochs,
+        learning_rate=ppo.learning_rate.start,
+        ent_coef=ppo.entropy_coef.start,
+        gamma=ppo.gamma,
+        gae_lambda=ppo.gae_lambda,
+        clip_range=ppo.clip,
+        max_grad_norm=ppo.max_grad_norm,
+        policy_kwargs={
+            "net_arch": {"pi": layers, "vf": layers},
+            "activation_fn": activations[network.activation],
+        },
+        device="cpu",
+        verbose=0,
+    )
+
+    def block() -> None:
+        model.learn(config.batch_size, reset_num_timesteps=False)
+
+    return Contestant("SB3 MaskablePPO", float(config.batch_size), block, {"threads": torch.get_num_threads()})
