@@ -59,6 +59,7 @@ __all__ = [
     "TrainConfig",
     "TransformerConfig",
     "check_game",
+    "config_of",
     "device_count",
     "from_dict",
     "load",
