@@ -156,7 +156,7 @@ def test_ratios_take_our_fastest():
 
 
 def test_the_peer_and_ours_have_equal_settings():
-    config = configs.from_dict(compiled._cartpole(1), check_env=False)
+    config = configs.from_dict(compiled._cartpole(1))
     given = compiled.CARTPOLE
     assert (config.train.num_envs, config.train.num_steps) == (given["num_envs"], given["num_steps"])
     assert (config.ppo.epochs, config.ppo.minibatches) == (given["epochs"], given["minibatches"])

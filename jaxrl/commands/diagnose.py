@@ -14,6 +14,7 @@ from typing import Any
 from envs import registry
 from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.measure import hardware
 from jaxrl.measure.diagnosis import FORMAT, PERCENTILES, diagnose
@@ -49,7 +50,9 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
     if args.run in registry.games_with("diagnosis"):
         return diagnose_engine(args)
-    report = diagnose(_configuration(args), seconds=args.seconds)
+    config = _configuration(args)
+    xla.prepare_training(config)
+    report = diagnose(config, seconds=args.seconds)
     print(describe(report))
     if args.save:
         Path(args.save).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
@@ -58,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
 
 def diagnose_engine(args: argparse.Namespace) -> int:
     """Whether games whose engine is another program can be played; 2 if not."""
-    config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], check_env=False)
+    config = configs.load(args.config, [f"env.id={args.run}", *args.overrides])
     print(machine(hardware.describe()))
     return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
 

@@ -20,7 +20,7 @@ from jaxrl.measure import hardware, play
 from jaxrl.measure.timing import Contestant, race, safe_ratio
 from jaxrl.measure.training import Training, answering, comparable, playing
 from jaxrl.runs.directory import enable_compilation_cache
-from jaxrl.runs.games import make_env
+from jaxrl.runs.games import make_games
 
 FORMAT = 1  # of a report
 PERCENTILES = (50, 95, 99)
@@ -37,9 +37,10 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
     """
     enable_compilation_cache(config.run.cache_dir)
     before = cache_state(config.run.cache_dir)
+    env = make_games(config).training
     config = comparable(config)
     report = {"format": FORMAT, "hardware": hardware.describe(), "config": configs.to_dict(config)}
-    report |= _measured(config, make_env(config), seconds) | {"memory": hardware.memory()}
+    report |= _measured(config, env, seconds) | {"memory": hardware.memory()}
     after = cache_state(config.run.cache_dir)
     # How many programs this diagnosis had to add: 0 means that everything was found there.
     return report | {"cache": after | {"added": after["programs"] - before["programs"]}}

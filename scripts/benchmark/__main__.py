@@ -12,6 +12,7 @@ from pathlib import Path
 from envs.errors import UserError
 from jaxrl import cli, xla
 from jaxrl import config as configs
+from jaxrl.runs.games import make_games
 from scripts.benchmark import compiled, forge, host
 from scripts.benchmark.report import Effort, measure
 
@@ -55,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
     overrides += [f"env.id={args.env}"] if args.env and not games else []
     overrides += [f"run.devices={args.devices}"] if args.devices is not None else []
     overrides += ["run.deterministic=true"] if args.deterministic else []
-    config = configs.load(args.config, overrides, check_env=False)
-    xla.set_flags(compiled.device_count(config), config.run.deterministic)
+    config = configs.load(args.config, overrides)
+    xla.set_devices(compiled.device_count(config), config.run.deterministic)
     batches = compiled.batches()
     effort = Effort(3, 0.2, batches[1:2]) if args.quick else Effort(7, 0.5, batches)
     tree = configs.to_dict(config)
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.sweep:
         raise UserError(f"--sweep is about JVMs: `{PROGRAM} forge --sweep`.")
     else:
-        configs.validate(config)
+        make_games(config)  # what does not fit is said before anything is measured
         kind = host if host.on_host(config) else compiled
         report = measure(kind.plan(config, effort, args.only, args.peer), tree, say)
     if target is not None:

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from envs import files
 from envs.errors import UserError
 from envs.forge.settings import Deployment
-from jaxrl.config import Config, files
+from jaxrl.config import Config
 from jaxrl.measure.tables import count, table
 from jaxrl.runs.games import deployment
 from scripts.benchmark import daemons
@@ -208,7 +209,7 @@ def edited(text: str, section: str, values: dict[str, Any]) -> str | None:
 
     None: it is written in a way that is not to be edited line by line.
     """
-    before = files.parse_yaml(text, "the configuration") or {}
+    before = files.parse(text, "the configuration") or {}
     lines = text.split("\n")
     [start] = [i for i, line in enumerate(lines) if re.match(rf"{section}\s*:", line)] or [len(lines)]
     if start == len(lines):
@@ -232,6 +233,6 @@ def edited(text: str, section: str, values: dict[str, Any]) -> str | None:
     after = "\n".join(lines)
     wanted = before | {section: {**(before.get(section) or {}), **values}}
     try:
-        return after if files.parse_yaml(after, "the configuration") == wanted else None
+        return after if files.parse(after, "the configuration") == wanted else None
     except UserError:
         return None

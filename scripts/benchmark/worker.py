@@ -164,7 +164,8 @@ def main(task_text: str) -> int:
         from jaxrl import xla
 
         # Adds what is missing; the number of devices is there already. jax reads the flags when it first computes.
-        xla.set_flags(1, False, fusion=_asks_for_fusion(task["job"]))
+        xla.set_devices(1)
+        xla.prepare_game(_game_of(task["job"]))
     from scripts.benchmark import jobs
 
     team = jobs.JOBS[task["kind"]](**task["job"])
@@ -182,12 +183,9 @@ def main(task_text: str) -> int:
     return 0
 
 
-def _asks_for_fusion(job: dict[str, Any]) -> bool:
-    """Whether the game of a job wants XLA's multi-output fusion."""
-    from envs import registry
-
-    game = job["env"] if "env" in job else job["config"]["env"]["id"]
-    return bool(getattr(registry.game_class(game), "multi_output_fusion", False))
+def _game_of(job: dict[str, Any]) -> str:
+    """The id of the game of a job."""
+    return job["env"] if "env" in job else job["config"]["env"]["id"]
 
 
 def _send(answers: IO[str], message: dict[str, Any]) -> None:

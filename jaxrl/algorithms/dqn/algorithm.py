@@ -31,9 +31,8 @@ from jaxrl.algorithms.base import (
 from jaxrl.algorithms.dqn import q_heads
 from jaxrl.algorithms.dqn.device_replay import DeviceReplay
 from jaxrl.algorithms.dqn.host_learning import DQNHostLearning
-from jaxrl.algorithms.dqn.optimise import DQNLearner, LearnSums, no_sums, optimise
+from jaxrl.algorithms.dqn.optimise import CompleteDQN, DQNLearner, LearnSums, no_sums, optimise
 from jaxrl.algorithms.schedule import Hyper, make_hyper, value_at
-from jaxrl.config.dqn_checks import check_dqn, check_dqn_game
 from jaxrl.config.schema import Config, DQNConfig, Schedule
 from jaxrl.figures import Figures
 from jaxrl.networks.base import Memory
@@ -55,18 +54,11 @@ class DQN(Algorithm):
     headline = {"TD": "train/td_error", "epsilon": "train/epsilon"}
 
     def __init__(self, config: Config, env: Env):
-        """Compiles nothing.
-
-        Raises:
-          UserError: something in the configuration does not fit DQN or the game.
-        """
+        """Compiles nothing."""
         super().__init__(config, env)
-        check_dqn(config)
-        check_dqn_game(config, env)
-        self.section = _as_configured(config.dqn)
+        self.section = _complete(config.dqn)
         self.network = make_network(config.network, env, q_heads.heads_of(config.dqn))
-        # The network looks at every transition once, and at its next state twice (once without `double`).
-        self.forwards = 3 if config.dqn.double else 2
+        self.forwards = 3  # the network looks at every transition once, and at its next state twice
         self.replay = DeviceReplay(env, config.dqn, config.train.num_envs)
 
     def init(self, key: jax.Array) -> DQNLearner:
@@ -89,8 +81,8 @@ class DQN(Algorithm):
     def policy(self, learner: DQNLearner, number: jax.Array) -> ExploringPolicy:
         """The parameters as they are, exploring as this update does; at random until there is enough to learn from."""
         hyper = learner.hyper
-        progress = hyper.progress(number) / hyper.numbers["epsilon_share"]
-        epsilon = jnp.where(learner.ready, value_at(hyper.schedules["epsilon"], progress), 1.0)
+        epsilon = value_at(hyper.schedules["epsilon"], hyper.progress(number))
+        epsilon = jnp.where(learner.ready, epsilon, 1.0)
         return ExploringPolicy(params=learner.params, epsilon=epsilon)
 
     def act(self, policy: ExploringPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
@@ -115,7 +107,7 @@ class DQN(Algorithm):
         drawable = jnp.sum(learner.replay.priority > 0.0)
         return learner, self.figures_of(sums, coefs, rollout.policy.epsilon, drawable)
 
-    def _optimise(self, coefs: DQNConfig, key: jax.Array, learner: DQNLearner) -> tuple[DQNLearner, LearnSums]:
+    def _optimise(self, coefs: CompleteDQN, key: jax.Array, learner: DQNLearner) -> tuple[DQNLearner, LearnSums]:
         """K optimizer steps."""
 
         def step(carry: Any, k: jax.Array) -> tuple[Any, None]:
@@ -129,7 +121,7 @@ class DQN(Algorithm):
         steps = jnp.arange(coefs.updates, dtype=jnp.uint32)
         return jax.lax.scan(step, (learner, no_sums()), steps)[0]
 
-    def figures_of(self, sums: LearnSums, coefs: DQNConfig, epsilon: Any, drawable: Any) -> Figures:
+    def figures_of(self, sums: LearnSums, coefs: CompleteDQN, epsilon: Any, drawable: Any) -> Figures:
         """The figures of one update, in TensorBoard's names; means are missing where nothing was learnt yet.
 
         Args:
@@ -169,13 +161,14 @@ class DQN(Algorithm):
         return learner.replace(replay=self.replay.empty(), ready=jnp.zeros_like(learner.ready))
 
 
-def _as_configured(dqn: DQNConfig) -> DQNConfig:
-    """The section with the numbers that other choices in it set."""
-    if dqn.replay == "uniform":  # all priorities are 1
-        dqn = dataclasses.replace(dqn, alpha=0.0, beta=Schedule("constant", 0.0, 0.0))
-    if dqn.exploration == "noisy":
-        dqn = dataclasses.replace(dqn, epsilon=Schedule("constant", 0.0, 0.0))
-    return dqn
+def _complete(dqn: DQNConfig) -> CompleteDQN:
+    """The section with what the code decides, and the numbers that other choices in it set."""
+    found = CompleteDQN(**{field.name: getattr(dqn, field.name) for field in dataclasses.fields(dqn)})
+    if not found.alpha:  # all priorities are 1
+        found = dataclasses.replace(found, beta=Schedule("constant", 0.0, 0.0))
+    if found.exploration == "noisy":
+        found = dataclasses.replace(found, epsilon=Schedule("constant", 0.0, 0.0))
+    return found
 
 
 def exploring(logits: jax.Array, mask: jax.Array, epsilon: jax.Array, uniform: jax.Array) -> jax.Array:

@@ -22,7 +22,7 @@ from flax import struct
 from envs.core import Env
 from jaxrl.algorithms.base import Transition
 from jaxrl.algorithms.dqn.loss import Transitions
-from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, Recorded, Sequel, Waiting, link, n_step
+from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Recorded, Sequel, Waiting, link, n_step
 from jaxrl.config.schema import DQNConfig
 from jaxrl.networks import distributions
 
@@ -254,7 +254,7 @@ class DeviceReplay:
     @functools.cached_property
     def form(self) -> RecordFormat:
         """Of its records."""
-        return RecordFormat(self._env.observation_spec, self._env.num_actions, self._dqn.storage)
+        return RecordFormat(self._env.observation_spec, self._env.num_actions, STORAGE)
 
     def empty(self) -> ReplayMemory:
         """A memory without any record."""

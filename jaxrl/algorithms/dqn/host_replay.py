@@ -14,7 +14,7 @@ from flax import struct
 from envs.host.core import HostGame, aligned
 from jaxrl.algorithms.base import Transition
 from jaxrl.algorithms.dqn.loss import Transitions
-from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, Recorded, Sequel, Waiting, link_on_host, n_step
+from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Recorded, Sequel, Waiting, link_on_host, n_step
 from jaxrl.algorithms.dqn.sumtree import SumTree
 from jaxrl.config.schema import DQNConfig
 
@@ -48,7 +48,7 @@ def memory_shapes(game: HostGame, dqn: DQNConfig, lanes: int) -> HostMemory:
     n, form = dqn.capacity, jax.ShapeDtypeStruct
     waiting = (lanes, game.num_players)
     return HostMemory(
-        observation=form((n, game.num_features), np.dtype(dqn.storage)),
+        observation=form((n, game.num_features), np.dtype(STORAGE)),
         mask=form((n, game.num_actions), np.bool_),
         action=form((n,), np.int32),
         reward=form((n,), np.float32),

@@ -36,6 +36,7 @@ import numpy as np
 
 NONE = -1  # no record
 END, OPEN, LOST = -1, -2, -3  # what follows a record, where it is no record
+STORAGE = "float16"  # of stored float observations: half the memory, and their values are small
 Array = Any  # np.ndarray or jax.Array
 
 

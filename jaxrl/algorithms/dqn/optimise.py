@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -13,8 +14,18 @@ from envs.core import select
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import Learner
 from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights, new_priority
-from jaxrl.config.schema import DQNConfig
+from jaxrl.config.schema import DQNConfig, Schedule
 from jaxrl.networks.base import Network
+
+
+@dataclasses.dataclass(frozen=True)
+class CompleteDQN(DQNConfig):
+    """The section and the numbers of Rainbow (https://arxiv.org/abs/1710.02298) that nobody gains by changing."""
+
+    beta: Schedule = Schedule("linear", 0.4, 1.0)  # exponent of the importance weights: unbiased at the end
+    priority_eps: float = 1e-3  # added to every absolute error: nobody's priority is 0
+    max_grad_norm: float = 10.0
+    adam_eps: float = 1.5e-4
 
 
 @struct.dataclass
@@ -45,7 +56,7 @@ def no_sums() -> LearnSums:
 
 
 def optimise(
-    network: Network, coefs: DQNConfig, learner: DQNLearner, batch: Transitions, key: jax.Array
+    network: Network, coefs: CompleteDQN, learner: DQNLearner, batch: Transitions, key: jax.Array
 ) -> tuple[DQNLearner, jax.Array, LearnSums]:
     """One step on one batch.
 
@@ -64,7 +75,7 @@ def optimise(
     beta: Any = coefs.beta
     weight = importance_weights(batch.priority, beta)
     (loss, parts), gradient = jax.value_and_grad(dqn_loss, has_aux=True)(
-        learner.params, learner.target, batch, weight, network, coefs.double, keys
+        learner.params, learner.target, batch, weight, network, keys
     )
     rate: Any = coefs.learning_rate
     gradient, norms = optimizer.clip_by_global_norm(gradient, jnp.asarray(coefs.max_grad_norm))

@@ -14,6 +14,7 @@ from envs.core import Env
 from jaxrl import figures
 from jaxrl.algorithms import advantage, optimizer
 from jaxrl.algorithms.base import (
+    AXIS,
     Algorithm,
     Asked,
     Decision,
@@ -28,11 +29,13 @@ from jaxrl.algorithms.ppo.loss import Batch, Played
 from jaxrl.algorithms.ppo.update import UpdateSums, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.algorithms.trajectory import of_decisions, replay, to_seats, trajectory_of, values_of
-from jaxrl.config.schema import Config, PPOConfig, Schedule
+from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
 from jaxrl.figures import Figures
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
+
+RHO_CLIP = 1.0  # V-trace: the largest importance weight, as in its paper; more would trade bias for variance
 
 
 @struct.dataclass
@@ -59,8 +62,7 @@ class PPO(Algorithm):
         super().__init__(config, env)
         self.network = make_network(config.network, env)
         self.sequence = config.ppo.sequence if self.network.remembers else 1
-        lag, vtrace = config.sebulba.lag, config.sebulba.vtrace
-        self._corrects = env.host and (vtrace == "on" or (vtrace == "auto" and lag > 1))
+        self._corrects = env.host and config.sebulba.lag > 1
 
     def init(self, key: jax.Array) -> PPOLearner:
         """New parameters from a typed key."""
@@ -89,7 +91,8 @@ class PPO(Algorithm):
         """Estimates advantages, then epochs x minibatches of the clipped loss."""
         coefs = learner.hyper.at(self.config.ppo, number)
         batch = self._batch(rollout, self._estimate(learner.params, rollout, coefs))
-        group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(coefs.shuffle_groups))
+        groups = shuffle_groups(self.config.train.num_envs, jax.lax.axis_size(AXIS))
+        group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(groups))
         params, opt_state, sums = update(
             self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence
         )
@@ -124,8 +127,7 @@ class PPO(Algorithm):
         ratio = jnp.exp(jnp.where(steps.weight > 0.0, log_prob - steps.log_prob, 0.0))  # opponents' have ratio 1
         trajectory = trajectory_of(rollout, values)
         weights = jnp.where(trajectory.steps.acting, to_seats(ratio, steps.seat, seats), 1.0)
-        rho = self.config.sebulba.rho_clip
-        per_seat, beyond, known = advantage.vtrace(trajectory, weights, rho, gamma, gae_lambda)
+        per_seat, beyond, known = advantage.vtrace(trajectory, weights, RHO_CLIP, gamma, gae_lambda)
         found, correction = of_decisions(per_seat, steps.seat), of_decisions(beyond, steps.seat)
         return Estimate(values.value, found, correction, of_decisions(known, steps.seat))
 

@@ -22,6 +22,7 @@ from jaxrl.algorithms.ppo.loss import Batch, LossSums, combine, ppo_loss
 from jaxrl.config.schema import PPOConfig
 from jaxrl.networks.base import Network
 
+ADAM_EPS = 1e-5  # as in the reference implementations of PPO; Adam's own 1e-8 makes the first steps wild
 KL_MARGIN = 1.5  # as in Stable-Baselines3: the passes stop beyond 1.5 x target_kl
 
 
@@ -73,8 +74,7 @@ def update(
     Returns:
       New parameters, new optimizer state, sums over the minibatches.
     """
-    if coefs.normalize_advantage:
-        batch = batch._replace(advantage=normalize(batch.advantage, batch.weight))
+    batch = batch._replace(advantage=normalize(batch.advantage, batch.weight))
     steps, lanes = batch.weight.shape[:2]
     shape = Shuffle(coefs.epochs, coefs.minibatches * coefs.accumulate, group_keys.shape[0], steps // sequence, lanes)
     indices = shuffled_indices(group_keys, shape).reshape(coefs.epochs * coefs.minibatches, coefs.accumulate, -1)
@@ -195,7 +195,7 @@ def _minibatch(network, coefs, pick, indices, keys_of, carry: _Carry) -> _Carry:
     limit = jnp.where(coefs.target_kl > 0.0, KL_MARGIN * coefs.target_kl, jnp.inf)
     # Numbers that are none stop too; the metrics show them and the trainer ends the run.
     stopped = ~(parts.approx_kl <= limit) | ~jnp.isfinite(norms.raw)
-    learnt = optimizer.apply(carry.params, carry.opt_state, gradient, coefs.learning_rate, coefs.adam_eps)
+    learnt = optimizer.apply(carry.params, carry.opt_state, gradient, coefs.learning_rate, jnp.float32(ADAM_EPS))
     # Selected, not branched: the step is as cheap as the question whether to take it.
     params, opt_state = select(stopped, (carry.params, carry.opt_state), learnt)
     sums = UpdateSums(combine(parts, coefs), parts, norms.raw, norms.clipped, jnp.float32(1.0))

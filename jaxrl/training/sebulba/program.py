@@ -23,7 +23,6 @@ from envs.host.core import HostGame
 from jaxrl import figures
 from jaxrl.algorithms.base import Rollout
 from jaxrl.config.schema import Config
-from jaxrl.config.sebulba_checks import check_sebulba
 from jaxrl.figures import Figures
 from jaxrl.league.pool import add_snapshot
 from jaxrl.training.playing import Actor
@@ -40,6 +39,7 @@ from jaxrl.training.sebulba.storage import Storage, make_storage
 from jaxrl.training.state import Acting, Counter, HostLanes, TrainState, first_keys
 
 LOG = logging.getLogger("jaxrl")
+QUEUE = 2  # rollouts that may wait for the learner: more would only be older when they are learnt from
 
 
 class Sebulba(Program):
@@ -54,9 +54,8 @@ class Sebulba(Program):
           mesh: of the learner; actors use its devices in turn.
 
         Raises:
-          UserError: several seeds, games that do not divide, or more games than there is room for.
+          UserError: there are more games than there is room for.
         """
-        check_sebulba(config)
         self.config, self.actor, self.mesh = config, actor, mesh
         self.game: HostGame = actor.env.game  # type: ignore[attr-defined]  # an envs.host.env.HostEnv
         check_room(config.sebulba, self.game, config.train.num_envs, "train.num_envs")
@@ -212,7 +211,7 @@ class Sebulba(Program):
     def storages(self) -> list[Storage]:
         """As many rollouts as can be learnt from, wait and be played at a time."""
         config, train = self.config.sebulba, self.config.train
-        count = 1 + min(config.lag, config.queue)
+        count = 1 + min(config.lag, QUEUE)
         shape = (train.num_steps, train.num_envs, config.actors, config.groups)
         return [make_storage(self.game, self.algorithm, *shape) for _ in range(count)]
 
