@@ -12,7 +12,6 @@ else a registered game offers (recorded games, commands, a section of configurat
 
 from __future__ import annotations
 
-import collections.abc
 import importlib
 import importlib.util
 import inspect
@@ -21,8 +20,9 @@ import re
 import sys
 import types
 import typing
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from envs import values
 from envs.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -212,47 +212,7 @@ def _checked(id: str, known: dict[str, Option], options: dict[str, Any]) -> dict
             raise UserError(f"{id!r} has no option {name!r}: {nearest(name, known)}")
     for name, option in known.items():
         if option.default is inspect.Parameter.empty and name not in options:
-            raise UserError(f"{id!r} needs the option {name!r} ({option.doc or type_name(option.type)})")
-    return {name: converted(f"{id!r} option {name!r}", known[name].type, value) for name, value in options.items()}
-
-
-def type_name(annotation: Any) -> str:
-    """A readable name of an option's type."""
-    if typing.get_origin(annotation) is Literal:
-        return "one of " + ", ".join(repr(value) for value in typing.get_args(annotation))
-    if typing.get_origin(annotation) is not None:
-        return str(annotation)
-    return getattr(annotation, "__name__", str(annotation))
-
-
-def converted(what: str, annotation: Any, value: Any) -> Any:
-    """`value` as the annotated type: a whole number is a float, a YAML list is a tuple; nothing else is guessed.
-
-    Raises:
-      UserError: `value`, described by `what`, is of another type.
-    """
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (typing.Union, types.UnionType):
-        for choice in arguments:
-            try:
-                return converted(what, choice, value)
-            except UserError:
-                continue
-    elif origin is Literal:
-        if any(type(value) is type(choice) and value == choice for choice in arguments):
-            return value
-    elif (origin or annotation) in (tuple, list, collections.abc.Sequence):
-        if isinstance(value, (list, tuple)):
-            inner = arguments[0] if arguments else Any
-            kind = list if (origin or annotation) is list else tuple
-            return kind(converted(what, inner, item) for item in value)
-    elif annotation is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    elif annotation is Any or annotation is type(None):
-        if annotation is Any or value is None:
-            return value
-    elif origin is None and isinstance(value, annotation) and not (annotation is int and isinstance(value, bool)):
-        return value
-    elif origin is not None and isinstance(value, origin) and not isinstance(value, str):
-        return value
-    raise UserError(f"{what} must be {type_name(annotation)}, not {value!r}")
+            raise UserError(f"{id!r} needs the option {name!r} ({option.doc or values.words_of(option.type)})")
+    return {
+        name: values.convert(value, known[name].type, place=values.Place(id, name)) for name, value in options.items()
+    }

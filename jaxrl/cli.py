@@ -7,12 +7,12 @@ only when it is asked for. Mistakes of the user (`UserError`) end in one sentenc
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import importlib
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import jaxrl
@@ -24,31 +24,41 @@ USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C
 
 
+ONE = "one"  # plays one game at a time, on one device
+CORES = "cores"  # spreads its games over all cores
+DEVICES = "by configuration"  # the module chooses by its configuration (`xla.prepare_training`)
+
+
 class Command(NamedTuple):
     """One subcommand."""
 
     module: str  # empty: the module `commands` beside the game of that name
     function: str
     help: str
-    devices: bool = False  # runs the training program: wants all devices
+    devices: str = ONE
+    game: str = ""  # the argument that names its game, where no configuration does
 
 
 COMMANDS = {
-    "train": Command("jaxrl.training.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", True),
-    "resume": Command("jaxrl.training.trainer", "resume", "continue a run exactly where it stopped", True),
-    "evaluate": Command("jaxrl.matches.evaluate", "", "play a run against every bot, or against another run"),
-    "tournament": Command("jaxrl.matches.tournament", "", "play a round robin: win matrix, ratings, heat map"),
-    "exploit": Command("jaxrl.commands.exploit", "", "train best responses to a run: approximate exploitability", True),
+    "train": Command(
+        "jaxrl.training.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", DEVICES
+    ),
+    "resume": Command("jaxrl.training.trainer", "resume", "continue a run exactly where it stopped", DEVICES),
+    "evaluate": Command("jaxrl.matches.evaluate", "", "play a run against every bot, or against another run", CORES),
+    "tournament": Command("jaxrl.matches.tournament", "", "play a round robin: win matrix, ratings, heat map", CORES),
+    "exploit": Command(
+        "jaxrl.commands.exploit", "", "train best responses to a run: approximate exploitability", DEVICES
+    ),
     "distill": Command("jaxrl.commands.distill", "", "teach a run's network what a search finds"),
     "imitate": Command("jaxrl.commands.imitate", "", "teach a network to play as in recorded games"),
     "play": Command("jaxrl.commands.play", "", "sit at the table with a trained agent"),
     "film": Command("jaxrl.commands.film", "", "write a game as an animated picture"),
     "export": Command("jaxrl.export", "", "write a policy file for inference"),
-    "check": Command("envs.conformance", "", "test whether a game keeps the contract"),
-    "verify": Command("envs.golden", "", "replay recorded games against the rules"),
-    "benchmark": Command("jaxrl.benchmark", "", "measure environment and training speed", True),
+    "check": Command("envs.conformance", "", "test whether a game keeps the contract", game="env"),
+    "verify": Command("envs.golden", "", "replay recorded games against the rules", game="game"),
+    "benchmark": Command("jaxrl.benchmark", "", "measure environment and training speed", DEVICES),
     "compare": Command("jaxrl.commands.compare", "", "quality gate: is run B faster than run A, and as strong?"),
-    "diagnose": Command("jaxrl.commands.diagnose", "", "report where the time goes on this machine", True),
+    "diagnose": Command("jaxrl.commands.diagnose", "", "report where the time goes on this machine", DEVICES),
     "config": Command(
         "jaxrl.commands.config", "", "explain every configuration key, or print a resolved configuration"
     ),
@@ -102,14 +112,8 @@ def _run(argv: list[str]) -> int:
     if name not in known:
         raise UserError(f"there is no command {name!r}: {nearest(name, known)}")
     command = known[name]
-    if command.devices:
-        _prepare_devices(name, rest)
-    elif command.module and name != "config":
-        # Evaluation and tournaments spread their games over all cores; the others play one game.
-        devices = xla.cores() if name in ("evaluate", "tournament") else 1
-        xla.set_flags(devices, deterministic=False, fusion=_fusion(_game(name, rest)))
     parser = Parser(prog=f"jaxrl {name}", description=command.help, allow_abbrev=False)
-    if command.devices and name != "resume":
+    if command.devices == DEVICES and name != "resume":
         parser.add_argument(
             "--devices", type=int, metavar="N", help="devices to use (on a CPU: virtual ones, as threads)"
         )
@@ -123,6 +127,11 @@ def _run(argv: list[str]) -> int:
     except SystemExit as error:  # --help
         return int(error.code or 0)
     _merge_overrides(args)
+    if command.devices != DEVICES:
+        xla.set_devices(xla.cores() if command.devices == CORES else 1)
+    if game := vars(args).get(command.game):
+        with contextlib.suppress(UserError):  # the command will say what is wrong
+            xla.prepare_game(game)
     return int(_function(module, command, "main")(args) or 0)
 
 
@@ -149,62 +158,6 @@ def _merge_overrides(args: argparse.Namespace) -> None:
         overrides.append(f"run.devices={args.devices}")
     if getattr(args, "deterministic", False):
         overrides.append("run.deterministic=true")
-
-
-def _prepare_devices(name: str, rest: list[str]) -> None:
-    """Reads just enough of the configuration to set XLA's flags; the command itself checks all of it later."""
-    from jaxrl import config as configs
-
-    early = Parser(prog=f"jaxrl {name}", add_help=False, allow_abbrev=False)
-    early.add_argument("--config")
-    early.add_argument("--devices", type=int)
-    early.add_argument("--deterministic", action="store_true")
-    args, others = early.parse_known_args(rest)
-    if args.devices is not None and args.devices < 0:
-        raise UserError(f"--devices must be at least 0, got {args.devices}.")
-    overrides = [text for text in others if "=" in text and not text.startswith("-")]
-    path = args.config or (_saved_config(others) if name == "resume" else None)
-    if path is None and name != "train":
-        xla.set_flags(args.devices or xla.cores(), args.deterministic, _fusion(_game(name, rest)))
-        return
-    if args.devices is not None:
-        overrides.append(f"run.devices={args.devices}")
-    config = configs.load(path, overrides, check_env=False)
-    wanted = config.run.devices or configs.device_count(config, xla.cores())
-    xla.set_flags(wanted, args.deterministic or config.run.deterministic, _fusion(config.env.id))
-
-
-def _game(name: str, arguments: list[str]) -> str | None:
-    """The id of the game that a command is about, before the command itself reads its arguments."""
-    if name in ("check", "verify"):
-        return next((text for text in arguments if not text.startswith("-")), None)
-    from jaxrl import config as configs
-
-    early = Parser(prog=f"jaxrl {name}", add_help=False, allow_abbrev=False)
-    early.add_argument("--config")  # also as --config=FILE
-    path = early.parse_known_args(arguments)[0].config or _saved_config(arguments)
-    overrides = [text for text in arguments if text.startswith("env.id=")]
-    try:
-        return configs.load(path, overrides, check_env=False).env.id
-    except UserError:
-        return None  # the command will say what is wrong
-
-
-def _fusion(game: str | None) -> bool:
-    """Whether a game asks for multi-output fusion; jax reads its flags when it starts, not when it is imported."""
-    try:
-        return game is not None and bool(getattr(registry.game_class(game), "multi_output_fusion", False))
-    except UserError:
-        return False
-
-
-def _saved_config(arguments: list[str]) -> str | None:
-    """The configuration file of the run that the arguments name, if there is one."""
-    for text in (argument.partition("@")[0] for argument in arguments):  # RUN@UPDATE in a tournament
-        for folder in (Path(text), Path("runs") / text):
-            if os.path.isfile(folder / "config.yaml"):  # False, too, for a name that is too long
-                return str(folder / "config.yaml")
-    return None
 
 
 def _overview() -> str:

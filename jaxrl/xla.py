@@ -1,10 +1,12 @@
-"""XLA flags that must be in the environment before jax starts. The user's own flags always win."""
+"""XLA flags that must be in the environment before jax starts its backend. The user's own flags always win."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 from pathlib import Path
+
+from jaxrl.config import Config, device_count
 
 _ACCELERATOR_PACKAGES = ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu", "jax_rocm7_plugin", "jax_rocm60_plugin")
 
@@ -26,26 +28,45 @@ def on_cpu() -> bool:
     return not (plugins and hardware)
 
 
-def set_flags(devices: int, deterministic: bool, fusion: bool = False) -> None:
+def set_devices(devices: int, deterministic: bool = False) -> None:
     """Adds to ``XLA_FLAGS``; has no effect once jax has started its backend.
 
     Args:
       devices: virtual CPU devices to make, so that several cores share the work of one program; nothing on a GPU.
       deterministic: on an accelerator, only algorithms that give the same bits every time (slower).
-      fusion: on a CPU, fuse operations with several outputs each. A game step is hundreds of small operations with many
-        results; fused like this Skull King compiles three times and runs up to fifty times faster. XLA aborts the
-        process while compiling some other games, so a game has to ask for it (`Env.multi_output_fusion`).
     """
     if on_cpu():
-        if fusion:
-            _add("xla_backend_extra_options", "xla_cpu_use_multi_output_fusion")
         _add("xla_force_host_platform_device_count", str(max(devices, 1)))
     elif deterministic:
         _add("xla_gpu_deterministic_ops", "true")
 
 
+def prepare_training(config: Config) -> None:
+    """`set_devices` as the training program of a configuration wants it; before anything is computed."""
+    wanted = config.run.devices or (device_count(config, cores()) if on_cpu() else 1)
+    set_devices(wanted, config.run.deterministic)
+
+
+def prepare_game(id: str) -> None:
+    """Adds to ``XLA_FLAGS`` what a game asks for; before anything is computed.
+
+    On a CPU: to fuse operations with several outputs each. A game step is hundreds of small operations with many
+    results; fused like this Skull King compiles three times and runs up to fifty times faster. XLA aborts the process
+    while compiling some other games, so a game has to ask for it (`Env.multi_output_fusion`).
+    """
+    from envs import registry  # here, because it imports jax
+
+    if on_cpu() and getattr(registry.game_class(id), "multi_output_fusion", False):
+        fuse()
+
+
+def fuse() -> None:
+    """Adds the flag of `prepare_game` to ``XLA_FLAGS``."""
+    _add("xla_backend_extra_options", "xla_cpu_use_multi_output_fusion")
+
+
 def plain_options() -> dict[str, str]:
-    """Options of one program that is compiled without what `set_flags` adds, for `jax.jit(compiler_options=...)`.
+    """Options of one program that is compiled without what `prepare_game` adds, for `jax.jit(compiler_options=...)`.
 
     XLA's CPU backend aborts the process while compiling some searches with multi-output fusion.
     """

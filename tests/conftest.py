@@ -12,7 +12,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 # One device, also where a test calls the command line, which would otherwise ask for one per core. Tests of several
 # devices start a process of their own.
-xla.set_flags(devices=1, deterministic=False, fusion=True)
+xla.set_devices(1)
+xla.fuse()
 
 # Most of the time goes into compiling: what one process of pytest-xdist, or one that a test starts, has compiled, the
 # others load. The folder is gone at the end.

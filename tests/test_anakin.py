@@ -9,6 +9,7 @@ import pytest
 
 from envs import prng
 from envs.errors import UserError
+from jaxrl.config.checks import check_game, check_numbers
 from jaxrl.config.schema import SeatMix
 from jaxrl.training import rollout
 from jaxrl.training.anakin import make_anakin
@@ -60,6 +61,7 @@ import json, sys
 import jax, numpy as np
 from tests.games import HighCard
 from tests.training import small_config, train, on_host
+from jaxrl.config.checks import check_game, check_numbers
 from jaxrl.config.schema import SeatMix
 assert jax.local_device_count() == 8
 results = []
@@ -176,16 +178,18 @@ def test_the_same_first_state_after_every_reset() -> None:
 
 def test_impossible_configurations() -> None:
     cases = [
-        (small_config(num_envs=12), "shuffle_groups"),
+        (small_config(num_envs=12, devices=5), "run.devices"),
         (small_config(minibatches=5), "minibatches"),
-        (small_config(devices=1000, shuffle_groups=1000, num_envs=1000), "devices"),
         (small_config(seats=(SeatMix(learners=1, bots=("lowes",)),)), "lowest"),
         (small_config(seats=(SeatMix(learners=1),)), "seats.0.bots"),
         (small_config(seats=(SeatMix(learners=3, bots=("lowest",)),)), "2 seats"),
     ]
     for config, words in cases:
         with pytest.raises(UserError, match=words):
-            make_anakin(config, TicTacToe())
+            check_numbers(config)
+            check_game(config, TicTacToe(), TicTacToe())
+    with pytest.raises(UserError, match="devices"):
+        make_anakin(small_config(devices=1000, num_envs=1000), TicTacToe())
 
 
 def test_seed_has_no_effect() -> None:

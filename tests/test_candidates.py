@@ -30,7 +30,6 @@ BFLOAT16 = NetworkConfig(kind="candidates", candidates=SMALL, compute_dtype="bfl
 HEADS = {
     "policy": None,
     "dueling": DQNConfig(),
-    "plain": DQNConfig(dueling=False),
     "noisy": DQNConfig(exploration="noisy"),
 }
 

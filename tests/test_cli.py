@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 import jaxrl
 from envs.errors import UserError
 from jaxrl import cli, xla
+from jaxrl.training import trainer
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,10 +46,10 @@ def fails(capsys, *argv: str) -> str:
         (["train", "--config", "skull_king_cp"], "did you mean 'skull_king_cpu'"),
         (["train", "--config", "no/such/file.yaml"], "no configuration"),
         (["train", "--config", "skull_king_cpu", "ppo.num_env=4"], "did you mean 'train.num_envs'"),
-        (["train", "--config", "skull_king_cpu", "train.num_envs=four"], "train.num_envs must be an integer"),
+        (["train", "--config", "skull_king_cpu", "train.num_envs=four"], "train.num_envs must be a whole number"),
         (["train", "--config", "skull_king_cpu", "ppo.minibatches=7"], "must be divisible by ppo.minibatches (7)"),
         (["train", "--config", "skull_king_cpu", "--devices", "3"], "must be divisible by run.devices (3)"),
-        (["train", "--config", "skull_king_cpu", "--devices", "-1"], "--devices"),
+        (["train", "--config", "skull_king_cpu", "--devices", "-1"], "run.devices must be"),
         (["train", "--config", "skull_king_cpu", "env.id=chess"], "unknown game 'chess'"),
         (["train", "--config", "skull_king_cpu", "env.options.players=9"], "players must be 2 to 8"),
         (["train", "--config", "skull_king_cpu", "--confg", "x"], "unrecognized arguments"),
@@ -156,21 +158,21 @@ def flags(monkeypatch):
 
 
 def test_virtual_devices_on_a_cpu(flags):
-    xla.set_flags(devices=2, deterministic=True)
+    xla.set_devices(2, deterministic=True)
     assert flags() == ["--xla_force_host_platform_device_count=2"]
 
 
 def test_the_users_own_flags_win(flags, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=3 --other")
-    xla.set_flags(devices=2, deterministic=False)
+    xla.set_devices(2)
     assert flags() == ["--xla_force_host_platform_device_count=3", "--other"]
 
 
 def test_no_virtual_devices_on_a_gpu(flags, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cuda")
-    xla.set_flags(devices=2, deterministic=False)
+    xla.set_devices(2)
     assert flags() == []
-    xla.set_flags(devices=2, deterministic=True)
+    xla.set_devices(2, deterministic=True)
     assert flags() == ["--xla_gpu_deterministic_ops=true"]
 
 
@@ -186,37 +188,94 @@ def test_no_virtual_devices_on_a_gpu(flags, monkeypatch):
 )
 def test_devices_of_a_training(flags, monkeypatch, arguments, cores, devices):
     monkeypatch.setattr(xla, "cores", lambda: cores)
-    cli._prepare_devices("train", ["--config", "skull_king_cpu", "ppo.shuffle_groups=8", *arguments])
+    monkeypatch.setattr(trainer, "make_games", stop)
+    assert cli.main(["train", "--config", "skull_king_cpu", *arguments]) == 2
+    assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
+
+
+def stop(*_, **__):
+    raise UserError("far enough")
+
+
+@pytest.mark.parametrize(("command", "devices"), [("evaluate", 5), ("tournament", 5), ("play", 1), ("config", 1)])
+def test_devices_of_other_commands(flags, monkeypatch, command, devices):
+    monkeypatch.setattr(xla, "cores", lambda: 5)
+    module = SimpleNamespace(add_arguments=lambda parser: None, main=lambda args: 0)
+    monkeypatch.setattr(cli, "_module", lambda *_: module)
+    assert cli.main([command]) == 0
     assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
 
 
 @pytest.mark.parametrize(
-    ("command", "arguments", "fusion"),
+    ("arguments", "fusion"),
     [
-        ("check", ["skull_king", "players=3"], True),
-        ("check", ["--games", "2", "tests.games:HighCard"], False),
-        ("check", ["no_such_game"], False),
-        ("evaluate", ["bot:hard"], True),
-        ("evaluate", ["bot:random", "env.id=tests.games:TicTacToe"], False),
-        ("verify", ["skull_king", "file"], True),
+        (["check", "skull_king", "--games", "0"], True),
+        (["check", "--games", "0", "tests.games:HighCard"], False),
+        (["check", "no_such_game"], False),
+        (["evaluate", "bot:hard", "--opponents", "nobody"], True),
+        (["evaluate", "bot:nobody", "env.id=tests.games:TicTacToe"], False),
+        (["tournament", "bot:nobody", "--config=mine.yaml"], False),
+        (["verify", "skull_king", "no_such_file"], True),
     ],
 )
-def test_a_game_has_to_ask_for_multi_output_fusion(command, arguments, fusion):
-    assert cli._fusion(cli._game(command, arguments)) == fusion
-
-
-@pytest.mark.parametrize("given", [["--config=mine.yaml"], ["--config", "mine.yaml"]])
-def test_the_game_of_a_configuration_is_found_however_it_is_written(tmp_path, monkeypatch, given):
-    monkeypatch.chdir(tmp_path)
+def test_a_game_has_to_ask_for_multi_output_fusion(flags, arguments, fusion):
     Path("mine.yaml").write_text("env: {id: 'tests.games:TicTacToe'}\n")
-    assert cli._game("tournament", ["bots", *given]) == "tests.games:TicTacToe"
+    assert cli.main(arguments) == 2
+    assert ("xla_cpu_use_multi_output_fusion" in os.environ["XLA_FLAGS"]) == fusion
 
 
-def test_resume_uses_the_devices_of_the_run(flags, tmp_path):
+def test_resume_uses_the_devices_of_the_run(flags, tmp_path, monkeypatch):
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "runs" / "mine" / "config.yaml").write_text("run: {devices: 4}\n")
-    cli._prepare_devices("resume", ["mine", "--steps", "5"])
+    monkeypatch.setattr(trainer, "run_training", stop)
+    assert cli.main(["resume", "mine", "--steps", "5000000"]) == 2
     assert flags() == ["--xla_force_host_platform_device_count=4"]
+
+
+STARTS = """
+import collections, json, sys
+import jax
+from jaxrl import cli
+from jaxrl.training import trainer
+from envs import files, registry
+from jaxrl.config import checks
+counts = collections.Counter()
+
+def count(module, name, *others):
+    real = getattr(module, name)
+    def counted(*args, **options):
+        counts[name] += 1
+        counts["backends"] += bridge.backends_are_initialized()
+        return real(*args, **options)
+    for place in (module, *others):
+        setattr(place, name, counted)
+
+from jax._src import xla_bridge as bridge
+import jaxrl.config
+from jaxrl.runs import games
+count(files, "read")
+count(checks, "check_numbers", jaxrl.config)
+count(checks, "check_game", jaxrl.config, games)
+count(registry, "make")
+def begin(config, run, **_):
+    print(json.dumps(counts | {"devices": jax.local_device_count()}))
+    return 0
+trainer.run_training = begin
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(("config", "games"), [("tests.yaml", 1), ("skull_king_cpu", 2)])
+def test_a_start_reads_checks_and_makes_the_game_once(tmp_path, config, games):
+    """And the backend starts after that, with the devices of the configuration."""
+    (tmp_path / "tests.yaml").write_text("env: {id: 'tests.games:HighCard'}\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
+    command = [sys.executable, "-c", STARTS, "train", "--config", config, "--devices", "4"]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    reads = 1 if config == "tests.yaml" else 2  # the preset and its base
+    wanted = {"read": reads, "check_numbers": 1, "check_game": 1, "make": games, "backends": 0, "devices": 4}
+    assert json.loads(result.stdout) == wanted
 
 
 # ---- as a process ----

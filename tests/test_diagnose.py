@@ -105,7 +105,7 @@ def test_an_override_may_stand_where_a_run_could():
 @pytest.fixture(scope="module")
 def host_report():
     settings = ["env.id=battle", "network.hidden=[8]", "train.num_envs=4", "train.num_steps=4", "ppo.minibatches=1"]
-    settings += ["ppo.epochs=1", "ppo.shuffle_groups=1", "train.updates_per_call=1", "run.devices=1"]
+    settings += ["ppo.epochs=1", "train.updates_per_call=1", "run.devices=1"]
     return diagnose.diagnose(configs.load(None, [*settings, "run.cache_dir=''"]), seconds=0.05)
 
 

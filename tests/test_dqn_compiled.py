@@ -11,9 +11,7 @@ from tests.games import Corridor, HighCard
 from tests.nim import LARGEST, Nim, best, win_rate_against_random
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"exploration": "noisy", "dueling": False, "double": False}], ids=["double-dueling", "noisy"]
-)
+@pytest.mark.parametrize("settings", [{}, {"exploration": "noisy"}], ids=["epsilon", "noisy"])
 def test_corridor_values_with_truncation(settings: dict) -> None:
     """From cell p the best value is gamma ** (4 - p), after a step to the left gamma times that of the cell there. The
     cuts, which a learner cannot foresee, do not lower it."""

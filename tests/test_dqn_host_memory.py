@@ -73,7 +73,7 @@ FORM = RecordFormat(jax.ShapeDtypeStruct((18,), np.float32), 9, "float32")
 @pytest.mark.parametrize("capacity", [60, 1000])
 def test_remembers_what_the_memory_on_the_device_remembers(capacity: int) -> None:
     """The same rollouts give the same transitions in both memories, also when the ring has gone round."""
-    dqn = DQNConfig(capacity=capacity, storage="float32", learning_starts=1)
+    dqn = DQNConfig(capacity=capacity, learning_starts=1)
     replay = HostReplay(TicTacToeGame(limit=5), dqn, LANES)
     memory = device_replay.empty(FORM, capacity, LANES, 2)
     append = jax.jit(lambda memory, decisions: device_replay.append(memory, decisions, FORM))

@@ -56,19 +56,16 @@ def batch(**changed) -> Batch:
 
 def test_double_targets_are_chosen_by_one_network_and_judged_by_the_other() -> None:
     # Row 1: the learning network prefers action 1, which the copy judges 1; the copy itself prefers its 6.
-    double = TARGETS(ONLINE, COPY, batch(), table_network(), True)
+    double = TARGETS(ONLINE, COPY, batch(), table_network())
     np.testing.assert_allclose(double, [0.5 + 0.9 * 1.0, -1.0 + 0.81 * 2.0, 2.0], rtol=1e-6)
-    single = TARGETS(ONLINE, COPY, batch(), table_network(), False)
-    np.testing.assert_allclose(single, [0.5 + 0.9 * 6.0, -1.0 + 0.81 * 3.0, 2.0], rtol=1e-6)
 
 
 def test_an_illegal_action_is_never_the_next_one() -> None:
     """Action 2 is the best of row 2 for both networks, but not legal there."""
     online = ONLINE.at[2, 2].set(50.0)
     copy = COPY.at[2, 2].set(100.0)
-    for double in (True, False):
-        found = TARGETS(online, copy, batch(), table_network(), double)
-        assert float(found[1]) == pytest.approx(-1.0 + 0.81 * (2.0 if double else 3.0))
+    found = TARGETS(online, copy, batch(), table_network())
+    assert float(found[1]) == pytest.approx(-1.0 + 0.81 * 2.0)
 
 
 def test_the_loss_is_the_weighted_huber_loss_and_its_gradient_stays_with_the_actions_taken() -> None:
@@ -98,13 +95,13 @@ def test_priorities_by_hand() -> None:
 
 
 def test_uniform_replay_has_no_weights_and_noise_no_epsilon() -> None:
-    uniform = make_dqn_hyper(DQNConfig(replay="uniform"), 10)
+    uniform = make_dqn_hyper(DQNConfig(alpha=0.0), 10)
     assert float(uniform.alpha) == 0.0 and float(uniform.beta_at(jnp.int32(5))) == 0.0
     assert float(make_dqn_hyper(DQNConfig(exploration="noisy"), 10).epsilon_at(jnp.int32(0))) == 0.0
 
 
 def test_schedules_begin_and_end_where_they_say() -> None:
-    hyper = make_dqn_hyper(DQNConfig(epsilon=Schedule("linear", 1.0, 0.1), epsilon_share=0.5), 101)
+    hyper = make_dqn_hyper(DQNConfig(epsilon=Schedule("linear", 1.0, 0.1, until=0.5)), 101)
     betas = [float(hyper.beta_at(jnp.int32(u))) for u in (0, 50, 100)]
     np.testing.assert_allclose(betas, [0.4, 0.7, 1.0], rtol=1e-6)
     epsilons = [float(hyper.epsilon_at(jnp.int32(u))) for u in (0, 25, 50, 100)]
@@ -144,28 +141,26 @@ def test_exploring_draws_legal_actions_evenly() -> None:
 
 def test_dueling_takes_off_the_mean_of_the_legal_actions() -> None:
     advantage, mask = jnp.array([1.0, 3.0, 100.0]), jnp.array([True, True, False])
-    np.testing.assert_allclose(combine(advantage, jnp.float32(5.0), mask, True)[:2], [4.0, 6.0])
-    other = combine(advantage.at[2].set(-7.0), jnp.float32(5.0), mask, True)
+    np.testing.assert_allclose(combine(advantage, jnp.float32(5.0), mask)[:2], [4.0, 6.0])
+    other = combine(advantage.at[2].set(-7.0), jnp.float32(5.0), mask)
     np.testing.assert_allclose(other[:2], [4.0, 6.0])  # what nothing teaches moves nothing
-    np.testing.assert_array_equal(combine(advantage, jnp.float32(5.0), mask, False), advantage)
 
 
-@pytest.mark.parametrize("dueling", [True, False])
-def test_a_q_network_gives_masked_values_and_the_largest_of_them(dueling: bool) -> None:
+def test_a_q_network_gives_masked_values_and_the_largest_of_them() -> None:
     env = TicTacToe()
-    network = make_network(NetworkConfig(hidden=(16,)), env, DQNConfig(dueling=dueling))
+    network = make_network(NetworkConfig(hidden=(16,)), env, DQNConfig())
     params, board, mask = jax.jit(network.init)(jax.random.key(0)), np.ones((9, 2), bool), np.arange(9) != 3
     evaluate = jax.jit(network.evaluate)
     q, value = evaluate(params, board, mask)
     assert q.shape == (9,) and q[3] == distributions.MASK_FILL and value == np.max(q)
-    assert ("value" in params["heads"]) == dueling
+    assert "value" in params["heads"]
     with_key = evaluate(params, board, mask, jax.random.key(7))
     np.testing.assert_array_equal(with_key[0], q)
 
 
 def test_noise_acts_with_a_key_only_and_is_learnt() -> None:
     env = TicTacToe()
-    network = make_network(NetworkConfig(hidden=(16,)), env, DQNConfig(exploration="noisy", noisy_sigma=0.3))
+    network = make_network(NetworkConfig(hidden=(16,)), env, DQNConfig(exploration="noisy"))
     params, board, mask = jax.jit(network.init)(jax.random.key(0)), np.ones((9, 2), bool), np.ones(9, bool)
     keys = jax.random.split(jax.random.key(2), 1000)
 
@@ -186,8 +181,8 @@ def test_noise_acts_with_a_key_only_and_is_learnt() -> None:
 def test_networks_are_told_apart_by_what_their_parameters_are_for() -> None:
     ppo = Config(network=NetworkConfig(hidden=(8,)))
     dqn = dataclasses.replace(ppo, train=TrainConfig(algorithm="dqn"))
-    plain = dataclasses.replace(dqn, dqn=DQNConfig(dueling=False))
-    assert len({kind_of(ppo), kind_of(dqn), kind_of(plain)}) == 3
+    noisy = dataclasses.replace(dqn, dqn=DQNConfig(exploration="noisy"))
+    assert len({kind_of(ppo), kind_of(dqn), kind_of(noisy)}) == 3
     assert kind_of(dqn) == kind_of(dataclasses.replace(dqn, dqn=DQNConfig(capacity=7)))
     assert "policy" in network_of(ppo, TicTacToe()).init(jax.random.key(0))["heads"]
-    assert "advantage" in network_of(plain, TicTacToe()).init(jax.random.key(0))["heads"]
+    assert "advantage" in network_of(noisy, TicTacToe()).init(jax.random.key(0))["heads"]

@@ -17,8 +17,7 @@ import yaml
 from envs.errors import UserError
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.algorithms.dqn.program import make_dqn
-from jaxrl.config.checks import check_numbers
+from jaxrl.config.checks import check_game, check_numbers
 from jaxrl.export import load_policy
 from jaxrl.runs import directory as runs
 from jaxrl.runs.metrics import read_rows
@@ -70,7 +69,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "total_steps": 12 * 64,
                 "updates_per_call": 2,
                 "checkpoint_every": 4,
-                "log_every": 2,
                 "evaluate_every": 6,
                 "keep": 100,
             },
@@ -159,13 +157,13 @@ def test_what_needs_probabilities_says_so(home: Path, capsys: Any) -> None:
 )
 def test_mistakes_are_named(override: str, expected: str) -> None:
     with pytest.raises(UserError) as error:
-        configs.load(None, ["train.algorithm=dqn", "dqn.learning_starts=100", override], check_env=False)
+        configs.load(None, ["train.algorithm=dqn", "dqn.learning_starts=100", override])
     assert expected in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_host_game_asks_for_one_seed_and_even_shares() -> None:
     with pytest.raises(UserError, match="run.seeds is 2"):
-        make_dqn(dqn_config(seeds=2), HostNim())
-    with pytest.raises(UserError, match=r"multiple of sebulba.actors \* sebulba.groups \(2\)"):
-        make_dqn(dqn_config(num_envs=15), HostNim())
+        check_game(dqn_config(seeds=2), HostNim(), HostNim())
+    with pytest.raises(UserError, match=r"divisible by sebulba.actors \* sebulba.groups \(2\)"):
+        check_game(dqn_config(num_envs=15), HostNim(), HostNim())
     check_numbers(dqn_config())

@@ -178,7 +178,7 @@ def test_allocations_are_seen():
 @pytest.fixture(scope="module")
 def learning():
     """A training with its counters on, after three calls."""
-    overrides = ["train.num_envs=8", "train.num_steps=4", "ppo.minibatches=2", "ppo.shuffle_groups=1", "run.devices=1"]
+    overrides = ["train.num_envs=8", "train.num_steps=4", "ppo.minibatches=2", "run.devices=1"]
     overrides += ["network.hidden=[8]", "train.updates_per_call=1", "sebulba.actors=2", "sebulba.groups=2"]
     config = configs.load(None, [*overrides, "ppo.epochs=1", "env.id=battle"])
     training = host_training.Training(config, HostEnv(CountdownGame()), profile=True)

@@ -201,7 +201,7 @@ SMALL = """
 env: {id: "tests.test_host_match:Remote"}
 run: {devices: 1, cache_dir: ""}
 network: {hidden: [8]}
-ppo: {epochs: 1, minibatches: 2, shuffle_groups: 1}
+ppo: {epochs: 1, minibatches: 2}
 sebulba: {groups: 1}
 train: {num_envs: 4, num_steps: 8, total_steps: 64, updates_per_call: 1, evaluate_every: 1}
 evaluate: {deals: 4, training_deals: 3, opponents: [random, lowest], options: {opening: false}}

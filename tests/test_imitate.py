@@ -92,7 +92,7 @@ SMALL = """
 env: {id: "tests.test_imitate:Shown"}
 run: {devices: 1, cache_dir: ""}
 network: {hidden: [64]}
-ppo: {epochs: 1, minibatches: 2, shuffle_groups: 1}
+ppo: {epochs: 1, minibatches: 2}
 sebulba: {groups: 1}
 train: {num_envs: 4, num_steps: 8, total_steps: 64, updates_per_call: 2}
 evaluate: {deals: 2, opponents: [random]}

@@ -14,7 +14,19 @@ from envs import registry
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted([*(ROOT / "envs").rglob("*.py"), *(ROOT / "jaxrl").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")])
 NETWORK = {"socket", "requests", "urllib", "http", "ftplib"}
-SHARED_ENVS = {"core", "golden", "registry", "values", "wrappers", "prng", "errors", "conformance", "adapters", "host"}
+SHARED_ENVS = {
+    "core",
+    "files",
+    "golden",
+    "registry",
+    "values",
+    "wrappers",
+    "prng",
+    "errors",
+    "conformance",
+    "adapters",
+    "host",
+}
 HOST_GAMES = ("envs/battle", "envs/forge")
 
 
@@ -164,12 +176,12 @@ def test_games_and_configurations_start_no_backend():
 from jax._src import xla_bridge
 
 from envs import registry
-from jaxrl.config import files, load
+from jaxrl.config import load, presets
 
 for id in registry.registered():
     registry.make(id)
     assert not xla_bridge.backends_are_initialized(), id
-for name in files.shipped():
+for name in presets.shipped():
     load(name)
     assert not xla_bridge.backends_are_initialized(), name
 """

@@ -9,6 +9,7 @@ import pytest
 from envs import registry
 from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl.runs.games import make_games
 from jaxrl.training.anakin import make_anakin
 
 
@@ -21,19 +22,22 @@ from jaxrl.training.anakin import make_anakin
         ({"opponents": ["bots"], "snapshots": 8}, "list snapshots in league.opponents"),
         ({"snapshots": 8}, "needs league.opponents"),
         ({"opponents": ["bots"], "learners": 3}, "league.learners is 3"),
-        ({"opponents": ["bots"], "learners": 0}, "at least 1"),
+        ({"opponents": ["bots"], "learners": 0}, "of at least 1"),
         ({"opponents": ["self", "bots"], "self_play": 1.0}, "less than 1"),
-        ({"opponents": ["bots"], "floor": 0.0}, "league.floor must be greater than 0"),
+        ({"opponents": ["bots"], "floor": 0.0}, "league.floor must be a number above 0"),
         ({"opponents": ["bots"], "weights": {"random": 2}}, "weighting fixed"),
         ({"opponents": ["bots"], "weighting": "fixed", "weights": {"rendom": 2}}, "did you mean 'random'"),
-        ({"opponents": ["bots"], "weighting": "fixed", "weights": {"random": 0}}, "greater than 0"),
+        (
+            {"opponents": ["bots"], "weighting": "fixed", "weights": {"random": 0}},
+            "weights.random must be a number above 0",
+        ),
         ({"opponents": ["bots"], "update_from": "evaluation"}, "train.evaluate_every"),
         ({"opponents": ["self", "snapshots"], "snapshots": 3}, "512.*league.snapshots.*513"),
     ],
 )
 def test_impossible_leagues(league, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        configs.from_dict({"env": {"id": "tests.games:HighCard"}, "league": league})
+        make_games(configs.from_dict({"env": {"id": "tests.games:HighCard"}, "league": league}))
 
 
 @pytest.mark.slow
@@ -46,7 +50,6 @@ def test_skull_king_trains_with_a_pool_by_overrides_alone():
         "train.num_envs=16",
         "train.num_steps=16",
         "ppo.minibatches=2",
-        "ppo.shuffle_groups=2",
         "train.total_steps=256",
         "train.updates_per_call=1",
         "run.devices=1",

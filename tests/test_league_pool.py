@@ -15,6 +15,7 @@ from examples.nim import Nim
 from jaxrl import config as configs
 from jaxrl.config.schema import LeagueConfig, SeatMix, TrainConfig
 from jaxrl.league import pool as pools
+from jaxrl.runs.games import make_games
 from jaxrl.training import rollout
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 from tests.training import assert_close, assert_identical, on_devices, on_host, program, small_config, train
@@ -361,12 +362,12 @@ def test_league_and_other_keys() -> None:
     with pytest.raises(UserError, match="seats and league.opponents"):
         configs.from_dict(tree | {"seats": [{"learners": 1, "bots": ["random"]}]})
     with pytest.raises(UserError, match="one seat only"):
-        configs.from_dict(tree | {"env": {"id": "tests.games:Corridor"}})
-    settings = {"num_envs": 520, "shuffle_groups": 8, "num_steps": 64}
-    config = configs.from_dict(tree | {"ppo": settings})
+        make_games(configs.from_dict(tree | {"env": {"id": "tests.games:Corridor"}}))
+    settings = {"num_envs": 520, "num_steps": 64}
+    config = configs.from_dict(tree | {"train": settings})
     assert configs.device_count(config, 8) == 2  # 520 = 4 * 2 * 65
     with pytest.raises(UserError, match=r"train.num_envs \(520\).*run.devices \* league.snapshots \(16\).*512"):
-        configs.from_dict(tree | {"ppo": settings, "run": {"devices": 4}})
+        configs.from_dict(tree | {"train": settings, "run": {"devices": 4}})
     with pytest.raises(UserError, match="one seat only"):
-        pools.make_league(league_config(), Corridor())
+        configs.check_game(league_config(), Corridor(), Corridor())
     assert LeagueConfig() == small_config(seats=(SeatMix(),)).league

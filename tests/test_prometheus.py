@@ -121,7 +121,7 @@ def test_a_game_without_engine_processes_and_a_training_before_its_first_call():
 def test_what_is_missing_is_said(monkeypatch):
     exporter = Exporter(0)
     try:
-        with pytest.raises(UserError, match=f"prometheus_port {exporter.port} .* choose another"):
+        with pytest.raises(UserError, match=f"port {exporter.port} .* choose another"):
             Exporter(exporter.port)
     finally:
         exporter.close()
@@ -142,9 +142,9 @@ SMALL = """
 env: {id: "tests.test_prometheus:Counted"}
 run: {devices: 1, cache_dir: ""}
 network: {hidden: [8]}
-ppo: {epochs: 1, minibatches: 2, shuffle_groups: 1}
+ppo: {epochs: 1, minibatches: 2}
 sebulba: {groups: 1}
-train: {num_envs: 4, num_steps: 8, total_steps: 96, updates_per_call: 1, log_every: 1}
+train: {num_envs: 4, num_steps: 8, total_steps: 96, updates_per_call: 1}
 evaluate: {deals: 2, opponents: [random]}
 """
 
@@ -159,7 +159,7 @@ def test_a_training_can_be_scraped(tmp_path, monkeypatch):
         return evaluate(self)
 
     monkeypatch.setattr(trainer.Trainer, "final_evaluation", scraping)
-    options = [f"run.directory={tmp_path}", f"metrics.prometheus_port={port}"]
+    options = [f"run.directory={tmp_path}", f"metrics.prometheus={port}"]
     assert cli.main(["train", "--config", str(tmp_path / "small.yaml"), "--name", "seen", *options]) == 0
     assert found["jaxrl_env_steps_total", ()] == 96.0 and found["jaxrl_updates_total", ()] == 3.0
     assert found["jaxrl_games_total", ()] > 3 and found["jaxrl_policy_lag_updates", ()] in (0.0, 1.0)

@@ -11,7 +11,7 @@ import pytest
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.config import files
+from jaxrl.config import presets
 from jaxrl.export import save_policy
 from jaxrl.networks.factory import make_network
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
@@ -58,7 +58,7 @@ def test_the_environment_example_runs():
 
 def test_resume_further_means_further_than_planned():
     [command] = [shlex.split(line) for line in COMMANDS if "resume" in line and "--steps" in line]
-    preset = configs.load(command[2], check_env=False)
+    preset = configs.load(command[2])
     assert int(command[-1]) > preset.num_updates * preset.batch_size
 
 
@@ -66,8 +66,8 @@ def test_the_shown_run_directory_is_that_of_every_preset():
     """Best checkpoints exist only where training evaluates, and evaluations happen only between calls."""
     tree = re.search(r"^    runs/(\w+)/\n(?:      .*\n)+", README, re.MULTILINE)
     assert tree is not None and tree[1] == "skull_king_cpu" and "best.json" in tree[0]
-    for name in files.shipped():
-        train = configs.load(name, check_env=False).train
+    for name in presets.shipped():
+        train = configs.load(name).train
         assert train.evaluate_every and train.evaluate_every % train.updates_per_call == 0, name
 
 
@@ -83,6 +83,5 @@ def test_every_command_is_understood(line, monkeypatch):
 
     real = cli._function
     monkeypatch.setattr(cli, "_function", stop)
-    monkeypatch.setattr(cli, "_prepare_devices", lambda *_: None)
     assert cli.main(shlex.split(line)[1:]) == 0
     assert seen

@@ -54,18 +54,16 @@ def home(tmp_path_factory):
         "ppo": {
             "epochs": 1,
             "minibatches": 2,
-            "shuffle_groups": 2,
             "learning_rate": {"kind": "constant", "start": 1e-3},
             "entropy_coef": {"kind": "constant", "start": 0.01},
         },
-        "sebulba": {"threads": 2, "vtrace": "off"},
+        "sebulba": {"threads": 2},
         "train": {
             "num_envs": GAMES,
             "num_steps": STEPS,
             "total_steps": UPDATES * GAMES * STEPS,
             "updates_per_call": 2,
             "checkpoint_every": 2,
-            "log_every": 2,
             "keep": 100,
         },
         "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},
@@ -280,7 +278,7 @@ def test_an_actor_thread_that_dies(home, whole, monkeypatch, capsys, kind):
 
 def test_a_queue_that_is_full_for_long_loses_nothing(caplog):
     """Actors wait for a learner that does not come, with the memory they have; it is noted, and nothing else."""
-    config = sebulba_config(sebulba={"lag": 2, "timeout": 0.2, "vtrace": "off"}, updates=1)
+    config = sebulba_config(sebulba={"lag": 2, "timeout": 0.2}, updates=1)
     caplog.set_level(logging.INFO, "jaxrl")
     states = []
     for pause in (0.0, 1.0):
@@ -303,7 +301,7 @@ def test_a_queue_that_is_full_for_long_loses_nothing(caplog):
 
 def test_many_sessions_leave_nothing_behind():
     """Threads and memory do not grow with updates, nor with stops and starts."""
-    program = sebulba_program(sebulba_config(sebulba={"vtrace": "off"}, updates=1))
+    program = sebulba_program(sebulba_config(updates=1))
     state, resident = program.init(0), []
     for number in range(60):
         state, _ = program.run(state)

@@ -71,7 +71,7 @@ def home(tmp_path_factory):
         "env": {"id": "tests.host_games:HostTicTacToe", "options": {"opening": True}},
         "league": {"opponents": ["self", "snapshots", "bots"], "snapshots": 2, "snapshot_every": 2},
         "network": {"hidden": [8]},
-        "ppo": {"epochs": 1, "minibatches": 2, "shuffle_groups": 2},
+        "ppo": {"epochs": 1, "minibatches": 2},
         "sebulba": {"threads": 2, "profile": True},
         "train": {
             "num_envs": 16,
@@ -79,7 +79,6 @@ def home(tmp_path_factory):
             "total_steps": 8 * 64,
             "updates_per_call": 2,
             "checkpoint_every": 2,
-            "log_every": 2,
             "keep": 100,
         },
         "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},

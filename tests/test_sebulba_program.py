@@ -13,9 +13,8 @@ from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.config.schema import LeagueConfig, SebulbaConfig
 from jaxrl.runs import checkpoint
-from jaxrl.training.program import make_program
+from jaxrl.runs.games import make_games
 from jaxrl.training.sebulba.program import Sebulba
-from tests.games import TicTacToe
 from tests.host_games import HostTicTacToe
 from tests.sebulba_training import Slow, run, sebulba_config, sebulba_program, threads_left
 from tests.training import assert_identical
@@ -31,7 +30,7 @@ def no_thread_survives():
 
 
 def league_program(*, updates: int = 1, **sebulba) -> Sebulba:
-    config = sebulba_config(league=LEAGUE, num_steps=4, updates=updates, sebulba={"vtrace": "off"} | sebulba)
+    config = sebulba_config(league=LEAGUE, num_steps=4, updates=updates, sebulba=sebulba)
     return sebulba_program(config)
 
 
@@ -62,11 +61,12 @@ def test_resume_is_exact(lag):
     assert metrics["train/policy_lag"] == lag and metrics["league/redealt"] > 0
 
 
-def test_nothing_depends_on_timing_threads_or_queue():
+def test_nothing_depends_on_timing_threads_or_queue(monkeypatch):
     """One engine thread or three, a slow learner or not, room for one waiting rollout or for three: the same state."""
     states = []
-    for number, change in enumerate(({"threads": 1, "queue": 1}, {"threads": 3, "queue": 3})):
-        program = league_program(lag=2, **change)
+    for number, (threads, queue) in enumerate(((1, 1), (3, 3))):
+        monkeypatch.setattr("jaxrl.training.sebulba.program.QUEUE", queue)
+        program = league_program(lag=2, threads=threads)
         assert len(program.storages) == (2, 3)[number]
         state = program.init(0)
         for _ in range(4):
@@ -191,7 +191,7 @@ def test_vtrace_with_a_lag_of_two_and_cut_games():
 
 def test_engine_threads_are_busy_where_the_engine_is_the_slowest_part():
     """One block is stepped while the network answers for the other."""
-    config = sebulba_config(num_envs=16, num_steps=12, stagger=0, sebulba={"threads": 4, "vtrace": "off"})
+    config = sebulba_config(num_envs=16, num_steps=12, stagger=0, sebulba={"threads": 4})
     program = sebulba_program(config, Slow(milliseconds=20.0))
     _, metrics = run(program, program.init(0), 3)
     program.close()
@@ -204,9 +204,9 @@ def test_engine_threads_are_busy_where_the_engine_is_the_slowest_part():
 def test_what_does_not_fit_is_said():
     env, config = HostTicTacToe(), sebulba_config()
 
-    def refused(change, game=env) -> str:
+    def refused(change) -> str:
         with pytest.raises(UserError) as error:
-            make_program(change, game)
+            configs.check_game(change, env, env)
         return str(error.value)
 
     assert "one seed at a time" in refused(dataclasses.replace(config, run=dataclasses.replace(config.run, seeds=2)))
@@ -214,12 +214,9 @@ def test_what_does_not_fit_is_said():
     assert "sebulba.actors * sebulba.groups (3)" in refused(uneven)
     uneven = dataclasses.replace(config, sebulba=SebulbaConfig(groups=16), league=LEAGUE)
     assert "league.snapshots" in refused(uneven)
-    for loop, game, words in (("anakin", env, "lives on the host"), ("sebulba", TicTacToe(), "is compiled")):
-        wrong = dataclasses.replace(config, train=dataclasses.replace(config.train, loop=loop))
-        assert words in refused(wrong, game)
 
 
 def test_a_configuration_for_the_host_is_checked_before_anything_starts():
     overrides = ["env.id=tests.host_games:HostTicTacToe", "run.seeds=2"]
     with pytest.raises(UserError, match="one seed at a time"):
-        configs.load(None, overrides)
+        make_games(configs.load(None, overrides))

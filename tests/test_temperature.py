@@ -20,7 +20,7 @@ from jaxrl.training import rollout
 from tests.games import HighCard
 from tests.training import program, small_config
 
-ONE_PASS = small_config(updates=1, epochs=1, minibatches=1, shuffle_groups=1)
+ONE_PASS = small_config(updates=1, epochs=1, minibatches=1)
 
 
 @pytest.fixture(name="sharp", scope="module")

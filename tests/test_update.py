@@ -82,7 +82,7 @@ def test_permutations(size: int) -> None:
 
 
 def test_every_decision_is_used_once_per_epoch_and_groups_contribute_equally() -> None:
-    shape = update.UpdateShape(3, 4, 2, groups=2, normalize_advantage=True, axis_name=None)
+    shape = update.UpdateShape(3, 4, 2, groups=2, axis_name=None)
     steps, lanes = 8, 6
     shuffled = jax.jit(lambda key: update.shuffled_indices(jax.random.split(key, 2), steps, lanes, shape))
     indices = np.asarray(shuffled(jax.random.key(0)))
@@ -127,7 +127,7 @@ def test_target_kl_declared_never_read() -> None:
 
 def test_replayed_log_ratio_is_zero_before_the_first_update() -> None:
     """The update sees the same mask, observation and parameters as the rollout did."""
-    _, _, metrics = train(HighCard(), small_config(updates=1, epochs=1, minibatches=1, shuffle_groups=1), 1)
+    _, _, metrics = train(HighCard(), small_config(updates=1, epochs=1, minibatches=1), 1)
     assert metrics["train/approx_kl"] == 0.0 and metrics["train/clip_fraction"] == 0.0
 
 
@@ -164,7 +164,7 @@ def test_only_weighted_decisions_move_the_parameters() -> None:
 def test_dropout_keys_belong_to_decisions() -> None:
     """One key per decision and epoch, whatever device its group is on."""
     group_keys = jax.random.split(prng.fast_key(0), 2)
-    both = update.UpdateShape(3, 4, 1, groups=2, normalize_advantage=True, axis_name=None)
+    both = update.UpdateShape(3, 4, 1, groups=2, axis_name=None)
     rows = jnp.arange(8 * 6)  # 8 steps of 6 lanes: lanes 0-2 are the first group, 3-5 the second
     keys_of = jax.jit(update.dropout_keys, static_argnums=(1, 2))
     keys = {e: jax.random.key_data(keys_of(group_keys, 6, both, e, rows)) for e in range(3)}
@@ -178,7 +178,7 @@ def test_an_update_with_dropout() -> None:
     """Decisions made without dropout, learnt from with it; the same keys give the same parameters."""
     env, hyper = Cards(), make_hyper(PPOConfig(), 10)
     network = make_network(NetworkConfig(kind="transformer", transformer=TINY_TRANSFORMER), env)
-    shape = update.UpdateShape(1, 2, 2, groups=2, normalize_advantage=True, axis_name=None)
+    shape = update.UpdateShape(1, 2, 2, groups=2, axis_name=None)
 
     @jax.jit
     def learn(seed: int):

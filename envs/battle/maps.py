@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
 from pathlib import Path
 from typing import Any
 
-from envs.battle.fields import Fields, is_path, is_whole, read
 from envs.errors import UserError, nearest
+from envs.files import is_path, read
+from envs.values import Place, build, option
 
 MAX_OBJECTIVES = 8
 FILE = Path(__file__).parent / "data" / "maps.yaml"
-KEYS = ("rows", "cols", "barricades", "walls", "objectives")
 
 Rectangle = tuple[int, int, int, int]  # first row, first column, last row, last column, all inclusive
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class BattleMap:
     """One board; cells are (row, column) from the top left, a cell is one inch."""
 
@@ -26,6 +26,20 @@ class BattleMap:
     barricades: tuple[Rectangle, ...]
     walls: tuple[Rectangle, ...]
     objectives: tuple[tuple[float, float, int], ...]  # row and column (multiples of 0.5), radius in cells; up to 8
+
+
+@dataclasses.dataclass(frozen=True)
+class MapFile:
+    """A map as it is written."""
+
+    rows: int = option(40, minimum=16, maximum=64)
+    cols: int = option(60, minimum=24, maximum=64)
+    barricades: list[Any] = option((), "rectangles")
+    walls: list[Any] = option((), "rectangles")
+    objectives: list[Any] = option((), items=(0, MAX_OBJECTIVES), words=f"a list of 0 to {MAX_OBJECTIVES} objectives")
+
+
+KEYS = {field.name for field in dataclasses.fields(MapFile)}
 
 
 def shipped() -> list[str]:
@@ -61,7 +75,7 @@ def _from_file(path: str, name: str) -> BattleMap:
     tree = read(path)
     if not isinstance(tree, dict) or not tree:
         raise UserError(f"{path} must be a mapping of names to maps.")
-    if set(tree) & set(KEYS):  # the map alone
+    if set(tree) & KEYS:  # the map alone
         if name:
             raise UserError(f"{path} holds a single map without a name: leave out ':{name}'.")
         return map_from_tree(tree, path, name=Path(path).stem)
@@ -76,21 +90,19 @@ def _from_file(path: str, name: str) -> BattleMap:
     return map_from_tree(tree[name], f"{path}, map {name!r}", name=name)
 
 
-def map_from_tree(tree: Any, where: str = "map", *, name: str = "map") -> BattleMap:
+def map_from_tree(tree: Any, source: str = "map", *, name: str = "map") -> BattleMap:
     """A map from what a YAML or JSON file holds.
 
     Raises:
-      UserError: a key is unknown, a value is out of its range, or terrain overlaps; `where` begins the message.
+      UserError: a key is unknown, a value is out of its range, or terrain overlaps; `source` begins the message.
     """
-    fields = Fields(tree, where, KEYS)
-    rows = fields.whole("rows", 16, 64, default=40)
-    cols = fields.whole("cols", 24, 64, default=60)
-    barricades = _rectangles(fields, "barricades", rows, cols)
-    walls = _rectangles(fields, "walls", rows, cols)
+    written = build(MapFile, tree, Place(source))
+    barricades = _rectangles(written, "barricades", source)
+    walls = _rectangles(written, "walls", source)
     both = cells(barricades) & cells(walls)
     if both:
-        raise UserError(f"{where}: cell {list(min(both))} is a barricade and a wall: let it be one of them.")
-    return BattleMap(name, rows, cols, barricades, walls, _objectives(fields, rows, cols))
+        raise UserError(f"{source}: cell {list(min(both))} is a barricade and a wall: let it be one of them.")
+    return BattleMap(name, written.rows, written.cols, barricades, walls, _objectives(written, source))
 
 
 def cells(rectangles: tuple[Rectangle, ...]) -> set[tuple[int, int]]:
@@ -98,33 +110,27 @@ def cells(rectangles: tuple[Rectangle, ...]) -> set[tuple[int, int]]:
     return {(r, c) for r0, c0, r1, c1 in rectangles for r in range(r0, r1 + 1) for c in range(c0, c1 + 1)}
 
 
-def _rectangles(fields: Fields, key: str, rows: int, cols: int) -> tuple[Rectangle, ...]:
-    found = []
-    for i, entry in enumerate(fields.items(key, 0, rows * cols, "rectangles", default=[])):
-        good = isinstance(entry, list) and len(entry) == 4 and all(map(is_whole, entry))
+def _rectangles(written: MapFile, key: str, source: str) -> tuple[Rectangle, ...]:
+    rows, cols = written.rows, written.cols
+    for i, entry in enumerate(getattr(written, key)):
+        good = isinstance(entry, list) and len(entry) == 4 and all(type(number) is int for number in entry)
         if not good or not (0 <= entry[0] <= entry[2] < rows and 0 <= entry[1] <= entry[3] < cols):
-            raise UserError(
-                f"{fields.where}: {key}[{i}] must be [first row, first column, last row, last column] with rows from 0 "
-                f"to {rows - 1} and columns from 0 to {cols - 1}, got {entry!r}."
-            )
-        found.append((entry[0], entry[1], entry[2], entry[3]))
-    return tuple(found)
+            words = f"[first row, first column, last row, last column] with rows from 0 to {rows - 1} and columns"
+            raise Place(source, f"{key}.{i}").wrong(f"{words} from 0 to {cols - 1}", entry)
+    return tuple((r0, c0, r1, c1) for r0, c0, r1, c1 in getattr(written, key))
 
 
-def _objectives(fields: Fields, rows: int, cols: int) -> tuple[tuple[float, float, int], ...]:
-    found = []
-    for i, entry in enumerate(fields.items("objectives", 0, MAX_OBJECTIVES, "objectives", default=[])):
-        good = isinstance(entry, list) and len(entry) == 3 and is_whole(entry[2]) and 1 <= entry[2] <= 12
+def _objectives(written: MapFile, source: str) -> tuple[tuple[float, float, int], ...]:
+    rows, cols = written.rows, written.cols
+    for i, entry in enumerate(written.objectives):
+        good = isinstance(entry, list) and len(entry) == 3 and type(entry[2]) is int and 1 <= entry[2] <= 12
         if not good or not (_half(entry[0], rows) and _half(entry[1], cols)):
-            raise UserError(
-                f"{fields.where}: objectives[{i}] must be [row, column, radius] with multiples of 0.5 up to row "
-                f"{rows - 1} and column {cols - 1} and a whole radius from 1 to 12, got {entry!r}."
-            )
-        found.append((float(entry[0]), float(entry[1]), entry[2]))
-    return tuple(found)
+            words = f"[row, column, radius] with multiples of 0.5 up to row {rows - 1} and column {cols - 1}"
+            raise Place(source, f"objectives.{i}").wrong(f"{words} and a whole radius from 1 to 12", entry)
+    return tuple((float(row), float(column), radius) for row, column, radius in written.objectives)
 
 
 def _half(value: Any, size: int) -> bool:
     """Whether a value is a multiple of 0.5 on a board of this size."""
-    number = is_whole(value) or isinstance(value, float)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and 0 <= value <= size - 1 and 2 * value == int(2 * value)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from envs.battle.fields import Fields, is_path, is_whole, read
 from envs.errors import UserError, nearest
+from envs.files import is_path, read
+from envs.values import Place, build, option, required
 
 MAX_UNITS = 8
 MAX_MODELS = 20
 FOLDER = Path(__file__).parent / "data" / "rosters"
 
-FLAGS = ("lethal_hits", "devastating_wounds", "twin_linked", "assault", "heavy", "torrent", "blast")
-NUMBERS = ("sustained_hits", "rapid_fire")
 KEYWORDS = ("infantry", "smoke", "fly", "vehicle")
-_WEAPON_KEYS = ("name", "A", "skill", "S", "AP", "D", "abilities")
-_UNIT_KEYS = ("name", "models", "M", "T", "Sv", "Inv", "W", "Ld", "OC", "regen", "kp", "keywords", "ranged", "melee")
 _DICE = re.compile(r"([1-3]?)D([36])(?:\+([1-6]))?")
 
 
@@ -112,91 +109,114 @@ def load_roster(name: str | Path) -> Roster:
     return roster_from_tree(read(path), str(path))
 
 
-def roster_from_tree(tree: Any, where: str = "roster") -> Roster:
+# ---- as it is written -----------------------------------------------------------------------------------------------
+
+
+def _dice(high: int) -> Any:
+    """A required key that is a number of attacks or of damage."""
+
+    def parse(value: Any) -> Dice | None:
+        if type(value) is int and 1 <= value <= high:
+            return Dice(0, 0, value)
+        found = _DICE.fullmatch(value) if isinstance(value, str) else None
+        return Dice(int(found[1] or 1), int(found[2]), int(found[3] or 0)) if found else None
+
+    words = f"a whole number from 1 to {high}, or dice such as D3, 2D6 or D6+1 (up to 3 dice, up to +6)"
+    return required(parse=parse, words=words)
+
+
+def _flag() -> Any:
+    return option(False, parse=lambda value: value if value is True else None, words="true, or left out")
+
+
+def _name(default: Any) -> Any:
+    return option(default, pattern=r"(?s).*\S.*", words="text (in quotes if it is a number)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbilitiesFile:
+    """What a weapon can do besides; see `Weapon`."""
+
+    lethal_hits: bool = _flag()
+    devastating_wounds: bool = _flag()
+    twin_linked: bool = _flag()
+    assault: bool = _flag()
+    heavy: bool = _flag()
+    torrent: bool = _flag()
+    blast: bool = _flag()
+    sustained_hits: int = option(0, minimum=1, maximum=3)
+    rapid_fire: int = option(0, minimum=1, maximum=3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeleeFile:
+    """A melee weapon."""
+
+    name: str = _name("melee")
+    A: Dice = _dice(20)
+    skill: int = required(minimum=2, maximum=6)
+    S: int = required(minimum=1, maximum=24)
+    AP: int = required(minimum=-6, maximum=0)
+    D: Dice = _dice(12)
+    abilities: AbilitiesFile = option(AbilitiesFile())
+
+    def weapon(self, range: int = 0) -> Weapon:
+        """As the engine knows it."""
+        return Weapon(self.name, range, self.A, self.skill, self.S, -self.AP, self.D, **vars(self.abilities))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangedFile(MeleeFile):
+    """A weapon that shoots."""
+
+    name: str = _name("ranged")
+    range: int = required(minimum=1, maximum=48)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitFile:
+    """A unit; see `UnitType`."""
+
+    name: str = _name(MISSING)
+    models: int = required(minimum=1, maximum=MAX_MODELS)
+    M: int = required(minimum=1, maximum=20)
+    T: int = required(minimum=1, maximum=16)
+    Sv: int = required(minimum=2, maximum=7)
+    Inv: Literal[0, 2, 3, 4, 5, 6] = option(0)
+    W: int = required(minimum=1, maximum=24)
+    Ld: int = required(minimum=2, maximum=12)
+    OC: int = required(minimum=0, maximum=10)
+    regen: Literal[0, 3, 6] = option(0)
+    kp: int = option(1, minimum=0, maximum=20)
+    keywords: tuple[str, ...] = option((), choices=KEYWORDS)
+    ranged: RangedFile | None = option(None, words="a weapon, or left out for a unit without one")
+    melee: MeleeFile | None = option(None, words="a weapon, or left out for a unit without one")
+
+    def unit(self) -> UnitType:
+        """As the engine knows it."""
+        fields: dict[str, Any] = dict(vars(self))
+        del fields["keywords"], fields["ranged"], fields["melee"]
+        fields |= {keyword: keyword in self.keywords for keyword in KEYWORDS}
+        return UnitType(
+            **fields,
+            ranged=self.ranged.weapon(self.ranged.range) if self.ranged else None,
+            melee=self.melee.weapon() if self.melee else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RosterFile:
+    """One side."""
+
+    name: str = _name(MISSING)
+    units: tuple[UnitFile, ...] = required(items=(1, MAX_UNITS), words=f"a list of 1 to {MAX_UNITS} units")
+
+
+def roster_from_tree(tree: Any, source: str = "roster") -> Roster:
     """A roster from what a YAML or JSON file holds.
 
     Raises:
-      UserError: a key is unknown or missing, or a value is out of its range; `where` begins the message.
+      UserError: a key is unknown or missing, or a value is out of its range; `source` begins the message.
     """
-    fields = Fields(tree, where, ("name", "units"))
-    units = fields.items("units", 1, MAX_UNITS, "units")
-    name = fields.text("name")
-    return Roster(name, tuple(_unit(unit, f"{where}, unit {i}") for i, unit in enumerate(units, 1)))
-
-
-def _unit(tree: Any, where: str) -> UnitType:
-    if isinstance(tree, dict) and isinstance(tree.get("name"), str):
-        where = f"{where} {tree['name']!r}"
-    fields = Fields(tree, where, _UNIT_KEYS)
-    keywords = fields.items("keywords", 0, len(KEYWORDS), f"keywords ({', '.join(KEYWORDS)})", default=[])
-    for keyword in keywords:
-        if keyword not in KEYWORDS:
-            raise UserError(f"{where} has an unknown keyword {keyword!r}: {nearest(str(keyword), KEYWORDS)}")
-    inv = fields.one_of("Inv", (0, 2, 3, 4, 5, 6), default=0)
-    return UnitType(
-        name=fields.text("name"),
-        models=fields.whole("models", 1, MAX_MODELS),
-        M=fields.whole("M", 1, 20),
-        T=fields.whole("T", 1, 16),
-        Sv=fields.whole("Sv", 2, 7),
-        Inv=inv,
-        W=fields.whole("W", 1, 24),
-        Ld=fields.whole("Ld", 2, 12),
-        OC=fields.whole("OC", 0, 10),
-        regen=fields.one_of("regen", (0, 3, 6), default=0),
-        kp=fields.whole("kp", 0, 20, default=1),
-        infantry="infantry" in keywords,
-        smoke="smoke" in keywords,
-        fly="fly" in keywords,
-        vehicle="vehicle" in keywords,
-        ranged=_weapon(fields, "ranged"),
-        melee=_weapon(fields, "melee"),
-    )
-
-
-def _weapon(unit: Fields, kind: str) -> Weapon | None:
-    """The weapon of a unit, None if it has none of this kind."""
-    if kind not in unit:
-        return None
-    keys = ("range", *_WEAPON_KEYS) if kind == "ranged" else _WEAPON_KEYS
-    if not isinstance(unit.tree[kind], dict):
-        needed = ", ".join(key for key in keys if key not in ("name", "abilities"))
-        raise unit.complain(kind, f"a weapon with the keys {needed} (leave {kind} out for a unit without one)")
-    fields = Fields(unit.tree[kind], f"{unit.where}, {kind} weapon", keys)
-    return Weapon(
-        name=fields.text("name", default=kind),
-        range=fields.whole("range", 1, 48) if kind == "ranged" else 0,
-        A=_dice(fields, "A", 20),
-        skill=fields.whole("skill", 2, 6),
-        S=fields.whole("S", 1, 24),
-        ap=-fields.whole("AP", -6, 0),
-        D=_dice(fields, "D", 12),
-        **_abilities(fields),
-    )
-
-
-def _dice(fields: Fields, key: str, high: int) -> Dice:
-    allowed = f"a whole number from 1 to {high}, or dice such as D3, 2D6 or D6+1 (up to 3 dice, up to +6)"
-    value = fields.value(key, allowed)
-    if is_whole(value) and 1 <= value <= high:
-        return Dice(0, 0, value)
-    found = _DICE.fullmatch(value) if isinstance(value, str) else None
-    if not found:
-        raise fields.complain(key, allowed)
-    return Dice(int(found[1] or 1), int(found[2]), int(found[3] or 0))
-
-
-def _abilities(weapon: Fields) -> dict[str, Any]:
-    """The abilities of a weapon as keyword arguments of `Weapon`."""
-    if "abilities" not in weapon:
-        return {}
-    fields = Fields(weapon.tree["abilities"], f"{weapon.where}, abilities", (*FLAGS, *NUMBERS))
-    found: dict[str, Any] = {}
-    for key, value in fields.tree.items():
-        if key in NUMBERS:
-            found[key] = fields.whole(key, 1, 3)
-        elif value is not True:
-            raise fields.complain(key, "true (leave it out for a weapon without it)")
-        else:
-            found[key] = True
-    return found
+    written = build(RosterFile, tree, Place(source))
+    return Roster(written.name, tuple(unit.unit() for unit in written.units))

@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import typing
 from collections.abc import Sequence
 
 from envs.errors import UserError
 from envs.forge.profiles import PROFILES
-from envs.values import limits_of, option
+from envs.values import Place, convert, limits_of, option
 
 AUTO = "auto"
 LOCAL_HOST = "127.0.0.1"
@@ -32,7 +33,7 @@ class Deployment:
         "which are never restarted",
         minimum=1,
         pattern=r"auto|\[[0-9a-fA-F:.]+\]:[0-9]+|[^\s:\[\]]+:[0-9]+",
-        pattern_doc="auto, a number, or host:port (or a list of these)",
+        words="auto, a number, or host:port (or a list of these)",
     )
     profile: str = option(
         "serial",
@@ -52,8 +53,9 @@ class Deployment:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "daemons", _daemons(self.daemons))
+        hints = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
-            limits_of(field).check(getattr(self, field.name), f"forge.{field.name}")
+            convert(getattr(self, field.name), hints[field.name], limits_of(field), Place(path=f"forge.{field.name}"))
 
     @property
     def remote(self) -> bool:

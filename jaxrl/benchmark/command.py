@@ -18,6 +18,7 @@ from jaxrl.benchmark import breakdown, forge_command, hardware, host_command, ta
 from jaxrl.benchmark.worker import JobFailed, Question, ask
 from jaxrl.config import Config
 from jaxrl.peers import published
+from jaxrl.runs.games import make_games
 
 PARTS = ("environment", "bots", "training", "compile", "peers")
 CPU_BATCHES = (256, 1024, 4096, 16384)
@@ -70,6 +71,8 @@ def main(args: argparse.Namespace) -> int:
         raise UserError("--sweep is about JVMs: `jaxrl benchmark forge --sweep`.")
     overrides = list(args.overrides) + ([f"env.id={args.env}"] if args.env else [])
     config = configs.load(args.config, overrides)
+    xla.prepare_training(config)
+    make_games(config)  # what does not fit is said before anything is measured
     batches = CPU_BATCHES if xla.on_cpu() else ACCELERATOR_BATCHES
     effort = Effort(3, 0.2, batches[1:2]) if args.quick else Effort(7, 0.5, batches)
     wanted = host_command.wanted_parts if host_command.on_host(config) else wanted_parts

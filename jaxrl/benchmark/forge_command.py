@@ -16,11 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from envs import files
 from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.benchmark import hardware
 from jaxrl.benchmark.table import count, machine, table
-from jaxrl.config import Config, files
+from jaxrl.config import Config
 from jaxrl.runs.games import deployment
 
 PARTS = ("games", "parsing", "decisions", "short_cuts", "sweep")
@@ -55,7 +56,7 @@ def main(args: argparse.Namespace, name: str, overrides: list[str]) -> int:
     from envs import registry
 
     measure: Any = registry.game_module(name, "measure")
-    config = configs.load(args.config, [f"env.id={name}", *overrides], check_env=False)
+    config = configs.load(args.config, [f"env.id={name}", *overrides])
     if unknown := [part for part in args.only or [] if part not in PARTS]:
         raise UserError(f"--only {unknown[0]}: {name} has the parts {', '.join(PARTS)}.")
     parts = args.only or (["sweep"] if args.sweep else [part for part in PARTS if part not in ASKED])
@@ -224,7 +225,7 @@ def edited(text: str, section: str, values: dict[str, Any]) -> str | None:
 
     None: it is written in a way that is not to be edited line by line.
     """
-    before = files.parse_yaml(text, "the configuration") or {}
+    before = files.parse(text, "the configuration") or {}
     lines = text.split("\n")
     [start] = [i for i, line in enumerate(lines) if re.match(rf"{section}\s*:", line)] or [len(lines)]
     if start == len(lines):
@@ -248,6 +249,6 @@ def edited(text: str, section: str, values: dict[str, Any]) -> str | None:
     after = "\n".join(lines)
     wanted = before | {section: {**(before.get(section) or {}), **values}}
     try:
-        return after if files.parse_yaml(after, "the configuration") == wanted else None
+        return after if files.parse(after, "the configuration") == wanted else None
     except UserError:
         return None

@@ -167,7 +167,9 @@ def main(task_text: str) -> int:
         from jaxrl import xla
 
         # Adds what is missing; the number of devices is there already. jax reads the flags when it first computes.
-        xla.set_flags(1, False, fusion=_asks_for_fusion(task["job"]))
+        xla.set_devices(1)
+        if _asks_for_fusion(task["job"]) and xla.on_cpu():
+            xla.fuse()
     from jaxrl.benchmark import jobs
     from jaxrl.benchmark.timing import runner
 

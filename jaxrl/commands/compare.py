@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs import registry
+from envs import files, registry
 from envs.errors import UserError
 from jaxrl.benchmark.table import count, table
-from jaxrl.config import files
 from jaxrl.matches.intervals import Interval, difference, gain_interval, mean_interval, median_interval
 from jaxrl.matches.outcomes import wilson
 from jaxrl.runs.directory import RunDirectory, find_run

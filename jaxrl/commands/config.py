@@ -5,29 +5,28 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-import types
 import typing
 from typing import Any
 
 import yaml
 
 from envs import registry
-from envs.values import default_of, limits_of
-from jaxrl.config.parse import field_types, to_tree
-from jaxrl.config.schema import Config
+from envs.values import default_of, limits_of, to_tree, type_name
+from jaxrl.config import Config, Schedule, load, to_dict
 
 
 def describe() -> str:
     """Every key with its type, allowed values, default and documentation, one block per section."""
     blocks = []
-    hints = field_types(Config)
+    hints = typing.get_type_hints(Config)
     for field in dataclasses.fields(Config):
         kind = hints[field.name]
         listed = typing.get_origin(kind) is tuple
         inner = typing.get_args(kind)[0] if listed else kind
         title = f"{field.name}: {'a list, each with' if listed else 'keys'}  # {limits_of(field).doc}"
         path = f"{field.name}[]" if listed else field.name
-        rows = _rows(inner() if listed else default_of(field), path)
+        section = inner() if listed else default_of(field)
+        rows = _rows(section, path) if dataclasses.is_dataclass(section) else [(path, "mapping = {}", "yours")]
         width = max(len(path) for path, *_ in rows)
         lines = [f"  {path:<{width}}  {text}\n  {'':<{width}}    {doc}" for path, text, doc in rows]
         blocks.append("\n".join([title, *lines]))
@@ -37,28 +36,16 @@ def describe() -> str:
 def _rows(default: Any, path: str) -> list[tuple[str, str, str]]:
     """(dotted key, type and default and range, documentation) of each key of one section."""
     rows = []
-    hints = field_types(type(default))
+    hints = typing.get_type_hints(type(default))
     for field in dataclasses.fields(default):
         kind, here, limits = hints[field.name], f"{path}.{field.name}", limits_of(field)
         value = getattr(default, field.name)
-        if dataclasses.is_dataclass(kind):
+        if dataclasses.is_dataclass(kind) and kind is not Schedule:
             rows += [(row, text, f"{limits.doc}: {doc}") for row, text, doc in _rows(value, here)]
             continue
         allowed = f"  ({limits.range_text()})" if limits.range_text() else ""
         rows.append((here, f"{type_name(kind)} = {_default(value)}{allowed}", limits.doc))
     return rows
-
-
-def type_name(kind: Any) -> str:
-    """A type in a word or two."""
-    origin = typing.get_origin(kind)
-    if origin is tuple:
-        return f"list of {type_name(typing.get_args(kind)[0])}"
-    if origin is dict:
-        return "mapping"
-    if origin in (types.UnionType, typing.Union):
-        return " or ".join(type_name(part) for part in typing.get_args(kind))
-    return getattr(kind, "__name__", str(kind))
 
 
 def _default(value: Any) -> str:
@@ -74,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """`jaxrl config`: the key table, the options of a game, or a resolved configuration."""
-    from jaxrl.config import load, to_dict
+    from jaxrl.runs.games import make_games  # here, because it imports jax
 
     if args.env:
         for name, (kind, default, doc) in registry.options_of(args.env).items():
@@ -83,6 +70,7 @@ def main(args: argparse.Namespace) -> int:
             print("\n" + "\n".join(f"{key}  {text}\n    {doc}" for key, text, doc in _rows(section(), args.env)))
     elif args.config or args.overrides:
         config = load(args.config, args.overrides)
+        make_games(config)  # says what does not fit the game
         yaml.safe_dump(to_dict(config), sys.stdout, sort_keys=False, width=120)
     else:
         print(describe())

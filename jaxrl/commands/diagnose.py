@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from envs import registry
 from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.benchmark import hardware
 from jaxrl.benchmark.table import machine, table
 from jaxrl.benchmark.timing import percentile, race, safe_ratio
@@ -58,7 +59,9 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
     if args.run in registry.games_with("diagnosis"):
         return diagnose_engine(args)
-    report = diagnose(_configuration(args), seconds=args.seconds)
+    config = _configuration(args)
+    xla.prepare_training(config)
+    report = diagnose(config, seconds=args.seconds)
     print(describe(report))
     if args.save:
         Path(args.save).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
@@ -67,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
 
 def diagnose_engine(args: argparse.Namespace) -> int:
     """Whether games whose engine is another program can be played; 2 if not."""
-    config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], check_env=False)
+    config = configs.load(args.config, [f"env.id={args.run}", *args.overrides])
     print(machine(hardware.describe()))
     return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
 
@@ -98,13 +101,13 @@ def diagnose(config: Config, *, seconds: float = 2.0) -> dict[str, Any]:
     """
     from jaxrl.benchmark.training import comparable
     from jaxrl.runs.directory import enable_compilation_cache
-    from jaxrl.runs.games import make_env
+    from jaxrl.runs.games import make_games
     from jaxrl.training.program import on_host
 
     enable_compilation_cache(config.run.cache_dir)
     before = cache_state(config.run.cache_dir)
+    env = make_games(config).training
     config = comparable(config)
-    env = make_env(config)
     if on_host(env):
         measured = diagnose_host.measure(config, env, seconds, latency, _gpus_during)
     else:

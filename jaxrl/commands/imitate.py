@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import math
 import sys
 import time
@@ -34,7 +33,8 @@ from jaxrl.matches.tables import align
 from jaxrl.networks.distributions import log_prob
 from jaxrl.networks.factory import Network, make_network
 from jaxrl.runs import checkpoint
-from jaxrl.runs.directory import RunDirectory, enable_compilation_cache, make_env, make_stamp, new_run, write_json
+from jaxrl.runs.directory import RunDirectory, enable_compilation_cache, make_stamp, new_run, write_json
+from jaxrl.runs.games import make_games
 from jaxrl.runs.metrics import MetricsLogger
 from jaxrl.training import demonstrations
 from jaxrl.training.constant_policies import Prediction, all_constant, over_games
@@ -280,7 +280,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """`jaxrl imitate`: a new run whose network plays as it was shown."""
     config = _checked(args)
-    env = make_env(config)
+    env = make_games(config).training
     game = getattr(env, "game", None)
     if not isinstance(game, HostGame):
         raise UserError(f"{config.env.id} has no recorded games to learn from: imitation is for games on the host.")
@@ -327,9 +327,7 @@ def _checked(args: argparse.Namespace) -> Config:
     if config.train.algorithm == "dqn":
         raise UserError("a Q network has no probabilities to learn: imitate with train.algorithm ppo.")
     name = args.name or f"{config.run.name or Path(args.config).stem}-imitated"
-    config = dataclasses.replace(config, run=dataclasses.replace(config.run, name=name))
-    configs.validate(config)
-    return config
+    return configs.named(config, name)
 
 
 def _say(text: str) -> None:

@@ -3,7 +3,8 @@
     config = load("skull_king_cpu", ["train.num_envs=512", "run.seed=3"])
     config.train.num_envs, config.batch_size
 
-Everything is checked before anything compiles. Mistakes raise `envs.errors.UserError` with the dotted key.
+Mistakes raise `envs.errors.UserError` with the dotted key. Reading one starts no jax and makes no game: whoever makes
+the game has it compared with the configuration (`jaxrl.runs.games.make_games`).
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Any
 
 from envs import registry
 from envs.errors import UserError
-from jaxrl.config import files
-from jaxrl.config.checks import check_devices, check_game, check_numbers, device_count
-from jaxrl.config.parse import build, to_tree
+from envs.values import UnknownKey, build, to_tree
+from jaxrl.config import presets
+from jaxrl.config.checks import check_game, check_name, check_numbers, device_count
+from jaxrl.config.ppo_checks import shuffle_groups
 from jaxrl.config.schema import (
+    EVALUATION_SEED,
     CandidatesConfig,
     Config,
     DQNConfig,
@@ -38,6 +41,7 @@ from jaxrl.config.schema import (
 )
 
 __all__ = [
+    "EVALUATION_SEED",
     "CandidatesConfig",
     "Config",
     "DQNConfig",
@@ -54,55 +58,62 @@ __all__ = [
     "SebulbaConfig",
     "TrainConfig",
     "TransformerConfig",
-    "check_devices",
+    "check_game",
+    "config_of",
     "device_count",
     "from_dict",
     "load",
+    "named",
     "save",
+    "shuffle_groups",
     "to_dict",
-    "validate",
 ]
 
 
-def load(path: str | os.PathLike | None, overrides: Sequence[str] = (), *, check_env: bool = True) -> Config:
+def load(path: str | os.PathLike | None, overrides: Sequence[str] = ()) -> Config:
     """Reads, overrides and checks a configuration.
 
     Args:
       path: a YAML file or the name of a shipped configuration; None: the defaults.
       overrides: ``"a.b=value"`` strings, applied in order.
-      check_env: False skips everything that needs the game, and with it the import of jax.
 
     Raises:
       UserError: the file or one of its values is wrong.
     """
-    found = files.find(path) if path is not None else None
-    tree = files.read(found) if found is not None else {}
+    found = presets.find(path) if path is not None else None
+    tree = presets.read(found) if found is not None else {}
     label = f"configuration {found}" if found is not None else "configuration"
-    return from_dict(files.apply_overrides(tree, overrides), label=label, check_env=check_env)
+    return from_dict(presets.apply_overrides(tree, overrides), label=label)
 
 
-def from_dict(tree: dict[str, Any], *, label: str = "configuration", check_env: bool = True) -> Config:
-    """A checked configuration from a plain tree; missing keys take their defaults."""
-    env = tree.get("env")
-    game = env.get("id", EnvConfig.id) if isinstance(env, dict) else EnvConfig.id
-    for key in tree:
-        if key != game and registry.section_of(key) is not None:
-            raise UserError(f"the section {key!r} in the {label} is for the game {key}, but env.id is {game}.")
-    config = build(config_of(str(game)), tree, label=label)  # an id that is none is found when it is built
-    validate(config, check_env=check_env)
-    return config
-
-
-def validate(config: Config, *, check_env: bool = True) -> None:
-    """Checks a configuration, e.g. one built in code or by `dataclasses.replace`.
+def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
+    """A checked configuration from a plain tree; missing keys take their defaults.
 
     Raises:
       UserError: naming the first key that is wrong.
     """
-    build(type(config)(), to_tree(config))
+    env = tree.get("env")
+    game = env.get("id", EnvConfig.id) if isinstance(env, dict) else EnvConfig.id
+    for key in tree:
+        if key != game and registry.section_of(key) is not None:
+            raise UserError(f"{label}: the section {key!r} is for the game {key}, but env.id is {game}.")
+    try:
+        config = build(config_of(str(game)), tree)  # an id that is none is found when it is built
+    except UnknownKey as error:
+        raise UserError(f"{label}: {error} (`jaxrl config` lists every key)") from None
     check_numbers(config)
-    if check_env:
-        check_game(config)
+    return config
+
+
+def named(config: Config, name: str) -> Config:
+    """`config` as the run of that name.
+
+    Raises:
+      UserError: no run can be called so, or it would continue itself.
+    """
+    config = build(config, {"run": {"name": name}})
+    check_name(config)
+    return config
 
 
 def to_dict(config: Config) -> dict[str, Any]:
@@ -112,4 +123,4 @@ def to_dict(config: Config) -> dict[str, Any]:
 
 def save(config: Config, path: str | os.PathLike) -> None:
     """Writes the resolved configuration as YAML that `load` reads back."""
-    files.write(to_tree(config), path)
+    presets.write(to_tree(config), path)

@@ -13,6 +13,8 @@ from typing import Any
 from envs import registry
 from envs.values import option
 
+EVALUATION_SEED = 20250101  # of the deals of evaluations; never used in training
+
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
@@ -22,7 +24,7 @@ class RunConfig:
         "",
         "name of the run directory; empty: the name of the configuration file",
         pattern=r"([A-Za-z0-9_][A-Za-z0-9._-]*)?",
-        pattern_doc="letters, digits, '.', '_' and '-' only, beginning with a letter, digit or '_'",
+        words="letters, digits, '.', '_' and '-' only, beginning with a letter, digit or '_'",
     )
     directory: str = option("runs", "folder in which run directories are created")
     seed: int = option(0, "seed of everything random in training", minimum=0, maximum=2**32 - 1)
@@ -97,11 +99,12 @@ class NetworkConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """A value that may change over the run: from `start` at the first update to `end` at the last."""
+    """A value that may change over the run: from `start` at the first update to `end`."""
 
     kind: str = option("constant", "shape of the schedule", choices=("constant", "linear", "cosine"))
     start: float = option(0.0, "value at the first update", minimum=0.0)
     end: float = option(0.0, "value at the last update; not used by constant", minimum=0.0)
+    until: float = option(1.0, "share of the run after which it stays at its end", above=0.0, maximum=1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,9 +114,6 @@ class PPOConfig:
     epochs: int = option(2, "passes over the collected data per update", minimum=1)
     minibatches: int = option(8, "optimizer steps per pass", minimum=1)
     accumulate: int = option(1, "portions whose gradients are summed for one optimizer step", minimum=1)
-    shuffle_groups: int = option(
-        8, "groups of games that are shuffled each by itself; a multiple of devices", minimum=1
-    )
     learning_rate: Schedule = option(Schedule("linear", 3e-4, 3e-5), "Adam step size")
     entropy_coef: Schedule = option(Schedule("linear", 0.01, 0.001), "weight of the entropy bonus")
     temperature: Schedule = option(Schedule("constant", 1.0, 1.0), "actions are drawn from pi^(1 / temperature)")
@@ -124,8 +124,6 @@ class PPOConfig:
     gae_lambda: float = option(0.95, "decay of the advantage estimator", minimum=0.0, maximum=1.0)
     max_grad_norm: float = option(0.5, "gradients are scaled down to this global norm", above=0.0)
     target_kl: float = option(0.0, "stop the passes of an update beyond this mean KL; 0: off", minimum=0.0)
-    normalize_advantage: bool = option(True, "zero mean and unit variance over each update")
-    adam_eps: float = option(1e-5, "epsilon of Adam", above=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,18 +144,9 @@ class SebulbaConfig:
         "updates between the parameters that play and those that learn; 0: playing and learning take turns",
         minimum=0,
     )
-    queue: int = option(
-        2, "rollouts that may wait for the learner before actors have to wait; never more than lag", minimum=1
-    )
     timeout: float = option(
         60.0, "seconds after which a silent engine or actor stops the run; a slow learner is waited for", above=0.0
     )
-    vtrace: str = option(
-        "auto",
-        "off-policy correction of advantages by V-trace (https://arxiv.org/abs/1802.01561): auto corrects if lag > 1",
-        choices=("auto", "on", "off"),
-    )
-    rho_clip: float = option(1.0, "V-trace: largest importance weight", above=0.0)
     profile: bool = option(False, "measure every part of playing and learning (time/ms_per_1000_steps/...)")
 
 
@@ -169,27 +158,17 @@ class DQNConfig:
     batch: int = option(384, "transitions in an optimizer step", minimum=1)
     capacity: int = option(100_000, "transitions in the replay memory; the oldest is overwritten", minimum=1)
     learning_starts: int = option(10_000, "transitions of random play before the first optimizer step", minimum=1)
-    replay: str = option("prioritised", "how transitions are drawn", choices=("prioritised", "uniform"))
-    alpha: float = option(0.6, "prioritised: exponent of the priorities", minimum=0.0, maximum=1.0)
-    beta: Schedule = option(Schedule("linear", 0.4, 1.0), "prioritised: exponent of the importance weights")
-    priority_eps: float = option(1e-3, "prioritised: added to every absolute error", above=0.0)
+    alpha: float = option(
+        0.6, "exponent of the priorities that transitions are drawn by; 0: all alike", minimum=0.0, maximum=1.0
+    )
     n_step: int = option(3, "own decisions of a seat that a target looks ahead", minimum=1)
-    double: bool = option(True, "choose the next action by the learning network (https://arxiv.org/abs/1509.06461)")
-    dueling: bool = option(True, "value and advantage streams (https://arxiv.org/abs/1511.06581)")
     exploration: str = option(
         "epsilon", "epsilon-greedy, or noisy layers (https://arxiv.org/abs/1706.10295)", choices=("epsilon", "noisy")
     )
-    epsilon: Schedule = option(Schedule("linear", 1.0, 0.05), "epsilon: share of random actions")
-    epsilon_share: float = option(
-        0.25, "epsilon: share of the run after which it stays at its end", above=0.0, maximum=1.0
-    )
-    noisy_sigma: float = option(0.5, "noisy: first size of the noise", above=0.0)
+    epsilon: Schedule = option(Schedule("linear", 1.0, 0.05, until=0.25), "epsilon: share of random actions")
     learning_rate: Schedule = option(Schedule("constant", 1e-4, 1e-4), "Adam step size")
     gamma: float = option(0.99, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
     target_every: int = option(1_000, "optimizer steps between copies to the target network", minimum=1)
-    max_grad_norm: float = option(10.0, "gradients are scaled down to this global norm", above=0.0)
-    adam_eps: float = option(1.5e-4, "epsilon of Adam", above=0.0)
-    storage: str = option("float16", "precision of stored float observations", choices=("float16", "float32"))
     save_replay: bool = option(True, "checkpoints hold the replay memory, so that a run resumes exactly")
 
 
@@ -197,12 +176,11 @@ class DQNConfig:
 class TrainConfig:
     """Length of the run and what happens how often."""
 
-    algorithm: str = option("ppo", "what learns; sections ppo and dqn hold the settings", choices=("ppo", "dqn"))
-    loop: str = option(
-        "auto",
-        "anakin: playing and learning are one compiled program; sebulba: threads play on the host; auto: sebulba for "
-        "games that live on the host",
-        choices=("auto", "anakin", "sebulba"),
+    algorithm: str = option(
+        "ppo",
+        "what learns: ppo or dqn, with the settings in the section of that name, or package.module:Class, your own",
+        pattern=r"ppo|dqn|[A-Za-z_][\w.]*:[A-Za-z_]\w*",
+        words="ppo, dqn or package.module:Class",
     )
     num_envs: int = option(512, "games played side by side, over all devices", minimum=1)
     num_steps: int = option(64, "steps of each game per update", minimum=1)
@@ -212,16 +190,27 @@ class TrainConfig:
         "environment steps per seed; rounded up to whole calls; of a game on the host: decisions but those of bots",
         minimum=1,
     )
-    updates_per_call: int = option(8, "updates in one compiled call; the host acts between calls", minimum=1)
+    updates_per_call: int = option(8, "updates in one compiled call, which is a line in the logs", minimum=1)
     checkpoint_every: int = option(200, "updates between checkpoints", minimum=1)
     keep: int = option(3, "newest checkpoints to keep (the best one is kept besides)", minimum=1)
     keep_every: int = option(0, "also keep every checkpoint at a multiple of this many updates; 0: none", minimum=0)
     evaluate_every: int = option(0, "updates between evaluations during training; 0: off", minimum=0)
-    log_every: int = option(8, "updates between lines in the logs", minimum=1)
     from_run: str = option(
-        "", "continue this run (a path, or a name in run.directory) as a new one; empty: from nothing"
+        "",
+        "continue this run (a path, or a name in run.directory) as a new one, from its newest checkpoint or as "
+        "RUN@UPDATE; empty: from nothing",
     )
-    from_update: int = option(0, "which of its checkpoints to continue from, in updates; 0: the newest", minimum=0)
+
+    @property
+    def from_update(self) -> int:
+        """The checkpoint that `from_run` names, in updates; 0: the newest."""
+        number = self.from_run.rpartition("@")[2]
+        return int(number) if "@" in self.from_run and number.isdigit() else 0
+
+    @property
+    def from_name(self) -> str:
+        """`from_run` without its checkpoint."""
+        return self.from_run.rpartition("@")[0] if self.from_update else self.from_run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,7 +218,6 @@ class EvaluateConfig:
     """Evaluation on fixed deals; every deal is played once from every seat."""
 
     deals: int = option(400, "deals per opponent", minimum=2)
-    seed: int = option(20250101, "seed of the deals; never used in training", minimum=0, maximum=2**32 - 1)
     opponents: tuple[str, ...] = option((), "bots to play against; empty: all bots of the game")
     training_deals: int = option(64, "deals per opponent in the evaluations during training", minimum=2)
     best_by: str = option(
@@ -249,14 +237,8 @@ class ExploitConfig:
     updates: int = option(100, "updates of a best response; rounded up to whole calls", minimum=1)
     seeds: int = option(2, "best responses trained side by side; the best of them counts", minimum=1)
     num_envs: int = option(0, "games side by side for each of them; 0: as train.num_envs", minimum=0)
-    start: str = option(
-        "both",
-        "what they begin with: the parameters of the policy, scratch (new ones), or both in turn",
-        choices=("both", "policy", "scratch"),
-    )
     learning_rate: float = option(1e-3, "Adam step size at the first update, falling to 0", above=0.0)
     deals: int = option(500, "deals that measure the best response, and as many others that choose it", minimum=2)
-    add_to_pool: bool = option(True, "put the best response into the pool as a snapshot, if league.snapshots allows")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,8 +270,8 @@ class LeagueConfig:
         "fixed as in weights",
         choices=("fixed", "adaptive", "pfsp_hard", "pfsp_even"),
     )
-    weights: dict[str, Any] = option(
-        {}, "fixed: relative weights by bot, and of each snapshot under the name snapshots; 1 if left out"
+    weights: dict[str, float] = option(
+        {}, "fixed: relative weights by bot, and of each snapshot under the name snapshots; 1 if left out", above=0.0
     )
     floor: float = option(0.05, "smallest relative weight before the weights are normalised", above=0.0, maximum=1.0)
     half_life: float = option(500.0, "games against an opponent after which a result counts half", above=0.0)
@@ -304,10 +286,15 @@ class LeagueConfig:
 class MetricsConfig:
     """Figures of a running training for other programs."""
 
-    prometheus_port: int = option(
-        0, "serve the figures to Prometheus on this port while training; 0: off", minimum=0, maximum=65535
+    prometheus: int | str = option(
+        "",
+        "serve the figures to Prometheus there while training: a port of this machine alone, or host:port (0.0.0.0: to "
+        "every machine in reach); empty: off",
+        minimum=1,
+        maximum=65535,
+        pattern=r"(.*:[0-9]{1,5})?",
+        words="a port from 1 to 65535 or host:port",
     )
-    prometheus_host: str = option("127.0.0.1", "address to serve them on; 0.0.0.0: to every machine in reach")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -319,12 +306,13 @@ class Config:
     seats: tuple[SeatMix, ...] = option((SeatMix(),), "who holds the seats; positions are permuted per game")
     league: LeagueConfig = option(LeagueConfig(), "opponents drawn from a pool that learns from results")
     network: NetworkConfig = option(NetworkConfig(), "policy and value network")
-    ppo: PPOConfig = option(PPOConfig(), "the learner")
+    ppo: PPOConfig = option(PPOConfig(), "the learner with train.algorithm ppo")
     dqn: DQNConfig = option(DQNConfig(), "the learner with train.algorithm dqn")
     sebulba: SebulbaConfig = option(SebulbaConfig(), "actors for games on the host")
     train: TrainConfig = option(TrainConfig(), "length of the run")
     evaluate: EvaluateConfig = option(EvaluateConfig(), "evaluation")
     exploit: ExploitConfig = option(ExploitConfig(), "approximate exploitability")
+    algorithm: dict[str, Any] = option({}, "settings of an algorithm of your own, see train.algorithm")
     metrics: MetricsConfig = option(MetricsConfig(), "figures for other programs")
 
     @property
@@ -336,11 +324,6 @@ class Config:
     def batch_size(self) -> int:
         """Environment steps per update and seed."""
         return self.train.num_envs * self.train.num_steps
-
-    @property
-    def minibatch_size(self) -> int:
-        """Environment steps per optimizer step."""
-        return self.train.num_envs * self.train.num_steps // self.ppo.minibatches
 
     @property
     def num_calls(self) -> int:

@@ -36,8 +36,8 @@ import numpy as np
 from flax import struct
 
 from envs.core import Env, Key
-from jaxrl.config.league_checks import SELF, SNAPSHOTS, check_league_game, league_bots
 from jaxrl.config.schema import Config, LeagueConfig
+from jaxrl.config.seats_checks import SELF, SNAPSHOTS, league_bots
 from jaxrl.league.rating import elo_update
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
 from jaxrl.matches.outcomes import compare
@@ -304,21 +304,12 @@ class League(Seats):
 
 
 def make_seats(config: Config, env: Env) -> Seats:
-    """Who holds the seats in a training: the pool with `league.opponents`, else the mixes of `seats`.
-
-    Raises:
-      UserError: opponents, bots or seats that the game does not have.
-    """
+    """Who holds the seats in a training: the pool with `league.opponents`, else the mixes of `seats`."""
     return make_league(config, env) if config.league.opponents else make_mixed_seats(config.seats, env)
 
 
 def make_league(config: Config, env: Env) -> League:
-    """The pool of a configuration with `league.opponents`.
-
-    Raises:
-      UserError: opponents or seats that the game does not have.
-    """
-    check_league_game(config, env)
+    """The pool of a configuration with `league.opponents`, which was compared with `env` (`check_game`)."""
     league = config.league
     bots = league_bots(league, env)
     weights = [league.weights.get(name, 1.0) for name in bots]

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.core import Env, Key, State
-from envs.errors import UserError, nearest
 from jaxrl.config.schema import SeatMix
 
 LEARNER = 0
@@ -137,26 +136,14 @@ def random_ranks(uniform: jax.Array) -> jax.Array:
 
 
 def make_mixed_seats(mixes: Sequence[SeatMix], env: Env) -> MixedSeats:
-    """The tables of the configured `seats` for `env`.
-
-    Raises:
-      UserError: an unknown bot, more learners than seats, or seats that nobody holds.
-    """
+    """The tables of the configured `seats` for `env`, which have been compared (`jaxrl.config.check_game`)."""
     seats = env.num_players
     names: list[str] = []
     learners, choices = [], []
-    for index, mix in enumerate(mixes):
+    for mix in mixes:
         count = seats if mix.learners == "all" else int(mix.learners)
-        if count > seats:
-            raise UserError(f"seats.{index}.learners is {count}, but {env.id} has only {seats} seats.")
-        if count < seats and not mix.bots:
-            raise UserError(f"seats.{index} leaves {seats - count} seats to bots: name them in seats.{index}.bots.")
         used = tuple(mix.bots) if count < seats else ()
-        for name in used:
-            if name not in env.bots:
-                raise UserError(f"seats.{index}.bots: {env.id} has no bot {name!r}; {nearest(name, env.bots)}")
-            if name not in names:
-                names.append(name)
+        names += [name for name in dict.fromkeys(used) if name not in names]
         learners.append(count)
         choices.append([names.index(name) + 1 for name in used])
     width = max(1, *(len(row) for row in choices)) if choices else 1

@@ -16,7 +16,8 @@ from jaxrl.config import Config
 from jaxrl.matches.evaluate import bot_players, game_of
 from jaxrl.matches.match import BOT_PREFIX, Act
 from jaxrl.networks.factory import kind_of
-from jaxrl.runs.directory import TrainedRun, find_run, load_run, make_act, make_evaluation_env, seed_names
+from jaxrl.runs.directory import TrainedRun, find_run, load_run, make_act, seed_names
+from jaxrl.runs.games import make_games
 
 ALL_BOTS = "bots"
 
@@ -67,7 +68,7 @@ def find_entrants(texts: Sequence[str], config: str | None = None, *, sampled: b
         what = overrides[0] if overrides else "--config"
         raise UserError(f"runs play the game that they were trained on: {what} is for bots alone.")
     settings = runs[0].config if runs else configs.load(config, overrides)
-    env = runs[0].env if runs else make_evaluation_env(settings)
+    env = runs[0].env if runs else make_games(settings).evaluation
     entrants: list[Entrant] = []
     acts: dict[Any, Act] = {}
     for name in names:

@@ -39,9 +39,9 @@ from jaxrl.runs.directory import (
     find_run,
     load_run,
     make_act,
-    make_evaluation_env,
     seed_names,
 )
+from jaxrl.runs.games import make_games
 
 __all__ = ["Evaluator", "Row", "evaluate_players", "evaluation_record", "find_candidate", "format_table", "scalars"]
 
@@ -129,7 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", metavar="RUN2", help="another run (or bot:NAME): paired on the same deals")
     parser.add_argument("--opponents", metavar="A,B", help="bots at the other seats (default: evaluate.opponents)")
     parser.add_argument("--deals", type=int, help="deals per opponent (default: evaluate.deals)")
-    parser.add_argument("--seed", type=int, help="seed of the deals (default: evaluate.seed)")
+    parser.add_argument("--seed", type=int, help=f"seed of the deals (default: {configs.EVALUATION_SEED})")
     parser.add_argument("--sampled", action="store_true", help="sample from the policy even if evaluate.greedy is true")
     parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
     parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
@@ -148,7 +148,7 @@ def main(args: argparse.Namespace) -> int:
     deals = args.deals if args.deals is not None else config.evaluate.deals
     if deals < 2:
         raise UserError(f"--deals must be at least 2, got {deals}.")
-    seed = args.seed if args.seed is not None else config.evaluate.seed
+    seed = args.seed if args.seed is not None else configs.EVALUATION_SEED
     names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
     bots = bot_players(env, names)
     rivals = find_candidate(args.against, args, like=candidate).players if args.against else []
@@ -229,7 +229,7 @@ def find_candidate(name: str, args: argparse.Namespace, like: Candidate | None =
     """
     if name.startswith(BOT_PREFIX):
         config = like.config if like else configs.load(args.config, args.overrides)
-        env = like.env if like else make_evaluation_env(config)
+        env = like.env if like else make_games(config).evaluation
         return Candidate(bot_players(env, [name.removeprefix(BOT_PREFIX)]), config, env, None)
     if args.overrides:
         raise UserError(f"a run is evaluated with the game it was trained on: {args.overrides[0]!r} cannot be changed.")

@@ -64,7 +64,7 @@ def network_of(config: Config, env: Env) -> Network:
 def kind_of(config: Config) -> tuple[Any, ...]:
     """Equal for configurations whose networks differ in their parameters only; to be used as a key."""
     dqn = config.dqn
-    heads = (dqn.dueling, dqn.exploration, dqn.noisy_sigma) if config.train.algorithm == "dqn" else ()
+    heads = (dqn.exploration,) if config.train.algorithm == "dqn" else ()
     return (config.network, *heads)
 
 
@@ -79,7 +79,7 @@ def make_network(config: NetworkConfig, env: Env, dqn: DQNConfig | None = None) 
     heads: Callable[..., nn.Module] = Heads
     noisy = dqn is not None and dqn.exploration == "noisy"
     if dqn is not None:
-        heads = functools.partial(QHeads, dueling=dqn.dueling, noisy_sigma=dqn.noisy_sigma if noisy else 0.0)
+        heads = functools.partial(QHeads, noisy=noisy)
     module, encode, dropout = _module(config, env, heads)
 
     @jax.jit  # one program instead of one for every operation of every layer
@@ -100,7 +100,7 @@ def make_network(config: NetworkConfig, env: Env, dqn: DQNConfig | None = None) 
         logits, value = cast(tuple[jax.Array, jax.Array], output)
         if dqn is None:
             return distributions.mask_logits(logits, mask), value
-        q = distributions.mask_logits(combine(logits, value, mask, dqn.dueling), mask)
+        q = distributions.mask_logits(combine(logits, value, mask), mask)
         return q, jnp.max(q, axis=-1)
 
     return Network(env.num_actions, encode, init, apply, dropout=dropout, noisy=noisy)

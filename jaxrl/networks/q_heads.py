@@ -49,16 +49,15 @@ class NoisyDense(nn.Module):
 class QHeads(nn.Module):
     """Advantages and value of one torso vector, always in float32; what becomes of them is `combine`'s.
 
+    Two streams with a hidden layer each, as wide as the torso (https://arxiv.org/abs/1511.06581).
+
     Attributes:
       num_actions: A.
-      dueling: two streams with a hidden layer each, as wide as the torso (https://arxiv.org/abs/1511.06581); without,
-        the "advantages" are the action values themselves and the value is 0.
-      noisy_sigma: first size of the noise of noisy layers; 0: plain layers.
+      noisy: layers with noise of learnt size instead of plain ones.
     """
 
     num_actions: int
-    dueling: bool = True
-    noisy_sigma: float = 0.0
+    noisy: bool = False
 
     @nn.compact
     def __call__(self, torso: jax.Array, options: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
@@ -66,20 +65,18 @@ class QHeads(nn.Module):
         advantages are of those, one by one."""
         torso = torso.astype(jnp.float32)
         choices = torso if options is None else options.astype(jnp.float32)
-        value = jnp.zeros(torso.shape[:-1], jnp.float32)
-        if self.dueling:
-            choices = nn.relu(self._dense(choices.shape[-1], "advantage_hidden")(choices))
-            hidden = nn.relu(self._dense(torso.shape[-1], "value_hidden")(torso))
-            value = self._dense(1, "value")(hidden)[..., 0]
+        choices = nn.relu(self._dense(choices.shape[-1], "advantage_hidden")(choices))
+        hidden = nn.relu(self._dense(torso.shape[-1], "value_hidden")(torso))
+        value = self._dense(1, "value")(hidden)[..., 0]
         if options is None:
             return self._dense(self.num_actions, "advantage")(choices), value
         return self._dense(1, "advantage")(choices)[..., 0], value
 
     def _dense(self, features: int, name: str) -> nn.Module:
-        return NoisyDense(features, self.noisy_sigma, name=name) if self.noisy_sigma else nn.Dense(features, name=name)
+        return NoisyDense(features, name=name) if self.noisy else nn.Dense(features, name=name)
 
 
-def combine(advantage: jax.Array, value: jax.Array, mask: jax.Array, dueling: bool) -> jax.Array:
+def combine(advantage: jax.Array, value: jax.Array, mask: jax.Array) -> jax.Array:
     """Action values f32[..., A] from both streams.
 
     The mean advantage that is taken off is that of the legal actions: an illegal action, whose advantage nothing ever
@@ -89,10 +86,7 @@ def combine(advantage: jax.Array, value: jax.Array, mask: jax.Array, dueling: bo
       advantage: f32[..., A].
       value: f32[...].
       mask: bool[..., A], True = legal.
-      dueling: False returns `advantage`.
     """
-    if not dueling:
-        return advantage
     legal = jnp.maximum(jnp.sum(mask, axis=-1, keepdims=True), 1)
     mean = jnp.sum(jnp.where(mask, advantage, 0.0), axis=-1, keepdims=True) / legal
     return value[..., None] + advantage - mean

@@ -30,7 +30,7 @@ def contestant(config: Any, env: Env) -> Contestant:
         "MlpPolicy",
         SeatVecEnv(env, train.num_envs),
         n_steps=train.num_steps,
-        batch_size=config.minibatch_size,
+        batch_size=config.batch_size // ppo.minibatches,
         n_epochs=ppo.epochs,
         learning_rate=ppo.learning_rate.start,
         ent_coef=ppo.entropy_coef.start,

@@ -3,13 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envs import registry
+from envs.errors import UserError
+from jaxrl import xla
+from jaxrl.config import check_game
 from jaxrl.config.schema import Config
 
 if TYPE_CHECKING:
     from envs.core import Env
+
+
+class Games(NamedTuple):
+    """A game in its two forms; one object where they are the same."""
+
+    training: Env  # as it is trained on
+    evaluation: Env  # as it is evaluated and played, e.g. whole games where training is on single rounds
+
+
+def make_games(config: Config) -> Games:
+    """The game of a configuration, which is compared with it.
+
+    Raises:
+      UserError: there is no such game, or the configuration asks for what it does not have.
+    """
+    try:
+        training = evaluation = make_env(config)
+    except UserError as error:
+        raise UserError(f"env: {error}") from error
+    if config.evaluation_options != config.env.options:
+        try:
+            evaluation = make_evaluation_env(config)
+        except UserError as error:
+            raise UserError(f"evaluate.options: {error}") from error
+    check_game(config, training, evaluation)
+    return Games(training, evaluation)
 
 
 def make_env(config: Config) -> Env:
@@ -23,6 +52,7 @@ def make_evaluation_env(config: Config) -> Env:
 
 
 def _make(config: Config, options: dict[str, Any]) -> Env:
+    xla.prepare_game(config.env.id)
     env = registry.make(config.env.id, **options)
     if hasattr(env, "deploy"):
         env.deploy(**deployment(config))

@@ -1,4 +1,4 @@
-"""Figures of a running training for Prometheus: `metrics.prometheus_port` serves them over HTTP.
+"""Figures of a running training for Prometheus: `metrics.prometheus` serves them over HTTP.
 
 What is counted here is told by the training after every call and by the game, if it knows of engine processes
 (`envs.host.core.HostGame.counters`), when Prometheus asks. Nothing is computed or kept while nobody does.
@@ -17,6 +17,7 @@ from envs.errors import UserError
 from jaxrl.config.schema import Config
 
 PREFIX = "jaxrl_"
+LOCAL = "127.0.0.1"  # to this machine alone
 NAMED = {"time/queue_depth": "queue_depth", "train/policy_lag": "policy_lag_updates"}  # figures with names of their own
 HELP = {
     "env_steps": "Environment steps of the training.",
@@ -41,7 +42,7 @@ TOTALS = {"games_started": "games_started", "restarts": "daemon_restarts", "evic
 class Exporter:
     """A small HTTP server with a thread of its own; `update` tells it what to serve."""
 
-    def __init__(self, port: int, host: str = "127.0.0.1", counters: Callable[[], Mapping[str, Any]] = dict):
+    def __init__(self, port: int, host: str = LOCAL, counters: Callable[[], Mapping[str, Any]] = dict):
         """Starts to serve.
 
         Args:
@@ -56,7 +57,7 @@ class Exporter:
             import prometheus_client
         except ImportError as error:
             raise UserError(
-                "metrics.prometheus_port needs prometheus-client: pip install 'jaxrl[metrics]', or set it to 0."
+                "metrics.prometheus needs prometheus-client: pip install 'jaxrl[metrics]', or leave it empty."
             ) from error
         self._counters, self._lock = counters, threading.Lock()
         self._totals: dict[str, float] = {}
@@ -68,7 +69,7 @@ class Exporter:
             self._server, self._thread = prometheus_client.start_http_server(port, addr=host, registry=registry)
         except OSError as error:
             raise UserError(
-                f"metrics.prometheus_port {port} of {host} cannot be used ({error.strerror}): choose another."
+                f"metrics.prometheus: port {port} of {host} cannot be used ({error.strerror}): choose another."
             ) from error
         self.port: int = self._server.server_port
 
@@ -158,9 +159,10 @@ def make_exporter(config: Config, env: Env) -> Exporter | None:
     Raises:
       UserError: see `Exporter`.
     """
-    metrics = config.metrics
-    if not metrics.prometheus_port:
+    where = config.metrics.prometheus
+    if not where:
         return None
+    host, _, port = str(where).rpartition(":")
     game = getattr(env, "game", None)
     counters = game.counters if game is not None else dict
-    return Exporter(metrics.prometheus_port, metrics.prometheus_host, counters)
+    return Exporter(int(port), host or LOCAL, counters)

@@ -23,7 +23,7 @@ from jaxrl.algorithms import advantage, optimizer
 from jaxrl.algorithms.ppo import figures, update
 from jaxrl.algorithms.ppo.loss import Batch
 from jaxrl.algorithms.ppo.state import Counter, TrainState, make_hyper
-from jaxrl.config.checks import check_numbers, device_count
+from jaxrl.config.checks import device_count
 from jaxrl.config.schema import Config
 from jaxrl.league.pool import make_seats
 from jaxrl.networks import distributions
@@ -112,7 +112,7 @@ class Anakin(Program):
 
     @property
     def _update_shape(self) -> update.UpdateShape:
-        return update.shape_of(self.config.ppo, self.mesh.size, AXIS)
+        return update.shape_of(self.config, self.mesh.size, AXIS)
 
     def _local_ids(self, count: int) -> jax.Array:
         """Global numbers u32[count / devices] of this device's share of `count` things."""
@@ -167,7 +167,7 @@ class Anakin(Program):
         """One update: play, estimate advantages, learn."""
         play_key, shuffle_key = jax.random.split(prng.from_key(jax.random.fold_in(state.key, state.update)))
         batch, lanes, played = self.collect(state, play_key)
-        groups = self._local_ids(self.config.ppo.shuffle_groups)
+        groups = self._local_ids(self._update_shape.groups * self.mesh.size)
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(shuffle_key, groups)
         params, opt_state, learnt = update.update(
             self.actor.network,
@@ -246,9 +246,8 @@ def make_anakin(config: Config, env: Env) -> Anakin:
     """The training program of a configuration for `env`.
 
     Raises:
-      UserError: bots that the game does not have, more devices than there are, or a batch that does not divide.
+      UserError: more devices than there are.
     """
-    check_numbers(config)
     devices = jax.local_devices()
     mesh = Mesh(np.array(devices[: device_count(config, len(devices))]), (AXIS,))
     network = make_network(config.network, env)

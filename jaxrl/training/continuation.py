@@ -45,7 +45,7 @@ class Origin:
 
 
 def find_origin(config: Config, stamp: checkpoint.Stamp) -> Origin | None:
-    """The checkpoint that `train.from_run` and `train.from_update` name, None if they name none.
+    """The checkpoint that `train.from_run` names, None if it names none.
 
     Raises:
       UserError: there is no such run or checkpoint, or it is of another game or as long as the whole new run,
@@ -55,19 +55,19 @@ def find_origin(config: Config, stamp: checkpoint.Stamp) -> Origin | None:
     if not train.from_run:
         return None
     try:
-        run = find_run(train.from_run, config.run.directory)
+        run = find_run(train.from_name, config.run.directory)
         snapshot = read_checkpoint(run, str(train.from_update) if train.from_update else "newest")
         checkpoint.check_stamp(snapshot.meta, stamp)
     except UserError as error:
         raise UserError(f"train.from_run: {error}") from error
     if snapshot.step % train.updates_per_call:
         raise UserError(
-            f"train.from_run: the checkpoint after {snapshot.step} updates of {train.from_run!r} can only be continued "
-            f"if that is a multiple of train.updates_per_call ({train.updates_per_call}): change one of them."
+            f"train.from_run: the checkpoint after {snapshot.step} updates of {train.from_name!r} can only be "
+            f"continued if that is a multiple of train.updates_per_call ({train.updates_per_call}): change one of them."
         )
     if snapshot.step >= config.num_updates:
         raise UserError(
-            f"train.from_run: {train.from_run!r} has {snapshot.step} updates already, and train.total_steps "
+            f"train.from_run: {train.from_name!r} has {snapshot.step} updates already, and train.total_steps "
             f"({train.total_steps}) make {config.num_updates}: steps count from its beginning; raise train.total_steps."
         )
     return Origin(run, snapshot)
@@ -75,7 +75,8 @@ def find_origin(config: Config, stamp: checkpoint.Stamp) -> Origin | None:
 
 def resolve(config: Config, origin: Origin) -> Config:
     """`config` with the number of the checkpoint written out: "the newest" may be another one tomorrow."""
-    return dataclasses.replace(config, train=dataclasses.replace(config.train, from_update=origin.update))
+    from_run = f"{config.train.from_name}@{origin.update}"
+    return dataclasses.replace(config, train=dataclasses.replace(config.train, from_run=from_run))
 
 
 def first_state(program: Program, origin: Origin) -> TrainState:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from envs.core import Env
-from jaxrl.config import Config
+from jaxrl.config import EVALUATION_SEED, Config
 from jaxrl.matches.evaluate import Evaluator
 from jaxrl.matches.match import TRAINING_DEALS, Act, Player
 from jaxrl.matches.tables import Row, overall, scalars
@@ -42,7 +42,7 @@ class TrainingEvaluation:
             act,
             opponents,
             deals=config.evaluate.training_deals,
-            seed=config.evaluate.seed,
+            seed=EVALUATION_SEED,
             stream=TRAINING_DEALS,
         )
 

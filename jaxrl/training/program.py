@@ -14,12 +14,9 @@ import jax
 import numpy as np
 
 from envs.core import Env
-from envs.errors import UserError
 from jaxrl.algorithms.ppo.state import make_hyper
 from jaxrl.config.schema import Config
 from jaxrl.training.sebulba.counters import Timers
-
-ANAKIN, SEBULBA = "anakin", "sebulba"
 
 
 class Interrupted(Exception):
@@ -92,20 +89,6 @@ def placed_like(tree: Any, like: Any) -> Any:
     )
 
 
-def loop_of(config: Config, env: Env) -> str:
-    """Either "anakin" or "sebulba": the loop that `train.loop` means for this game.
-
-    Raises:
-      UserError: a loop that cannot play the game.
-    """
-    wanted, host = config.train.loop, on_host(env)
-    if wanted == ANAKIN and host:
-        raise UserError(f"train.loop anakin cannot play {config.env.id}, which lives on the host: use auto or sebulba.")
-    if wanted == SEBULBA and not host:
-        raise UserError(f"train.loop sebulba is for games on the host, and {config.env.id} is compiled: use auto.")
-    return SEBULBA if host else ANAKIN
-
-
 def on_host(env: Env) -> bool:
     """Whether a game is played by an engine on the host."""
     return bool(getattr(env, "host", False))
@@ -117,12 +100,11 @@ def make_program(config: Config, env: Env) -> Program:
     Raises:
       UserError: something in the configuration does not fit the game or this machine.
     """
-    loop = loop_of(config, env)
     if config.train.algorithm == "dqn":
         from jaxrl.algorithms.dqn.program import make_dqn
 
         return make_dqn(config, env)
-    if loop == SEBULBA:
+    if on_host(env):
         from jaxrl.training.sebulba.program import make_sebulba
 
         return make_sebulba(config, env)

@@ -17,11 +17,11 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
-from envs.core import Env
 from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.algorithms.ppo.state import Counter, TrainState
-from jaxrl.config import Config
+from jaxrl.config import EVALUATION_SEED, Config
 from jaxrl.league.pool import controller_names, entry_names, with_results
 from jaxrl.matches.evaluate import (
     Row,
@@ -41,13 +41,12 @@ from jaxrl.runs.directory import (
     enable_compilation_cache,
     find_run,
     make_act,
-    make_env,
-    make_evaluation_env,
     make_stamp,
     new_run,
     seed_names,
     write_json,
 )
+from jaxrl.runs.games import Games, make_games
 from jaxrl.runs.logs import LOG
 from jaxrl.runs.prometheus import make_exporter
 from jaxrl.training import continuation
@@ -73,7 +72,7 @@ class HostState:
 class Trainer:
     """One training, new or resumed."""
 
-    def __init__(self, config: Config, run: RunDirectory, *, resume: bool):
+    def __init__(self, config: Config, run: RunDirectory, *, resume: bool, games: Games | None = None):
         """Compiles nothing yet except the initial state.
 
         Args:
@@ -81,13 +80,13 @@ class Trainer:
           run: its directory, locked by the caller.
           resume: continue from the newest intact checkpoint; from the beginning, which may be a checkpoint of another
             run (`train.from_run`), if there never was one.
+          games: of the configuration, if they are made already.
 
         Raises:
           UserError: every checkpoint is damaged, or they are of another game or network.
         """
         self.run = run
-        self.env: Env = make_env(config)
-        self.evaluation_env: Env = make_evaluation_env(config)
+        self.env, self.evaluation_env = games or make_games(config)
         self.stamp = make_stamp(config, self.env)
         self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
         snapshot = self.store.newest(quarantine=True) if resume and self.store.steps() else None
@@ -128,7 +127,7 @@ class Trainer:
     def train(self) -> bool:
         """Trains to the end or until asked to stop; returns whether it reached the end. The last state is saved."""
         self.progress.message(f"run {self.run.path}: parameters {checkpoint.params_hash(self.state.params)}")
-        source = self.config.train.from_run
+        source = self.config.train.from_name
         if source and self.update == self.config.train.from_update:
             self.progress.message(f"continuing {source!r} from its update {self.update}; games are dealt anew")
         if self.update < self.config.num_updates:
@@ -176,7 +175,7 @@ class Trainer:
         self._check_finite(row)
         LOG.debug("update %d: %.3f s in the call", self.update, seconds)
         self.window.add(values, seconds)
-        if _due(before, self.update, train.log_every):
+        if _due(before, self.update, train.updates_per_call):
             self._log(self._row(self.window.figures(), self.window.seconds, len(self.window)))
             self.window = metrics.Window()
         self.progress.show(self.steps * self.config.run.seeds, row)
@@ -282,7 +281,7 @@ class Trainer:
             found.append(exploiter(player.params, self.update, seed))
             self.progress.message(f"update {self.update}: {player.name}: {found[-1].text()}")
         self._log(metrics.flatten_each([exploit.scalars() for exploit in found]))
-        if self.config.exploit.add_to_pool and self.config.league.snapshots:
+        if self.config.league.snapshots:
             params = jax.tree.map(lambda *leaves: np.stack(leaves), *[exploit.params for exploit in found])
             params = params if len(found) > 1 else found[0].params
             self.state = insert_snapshot(self.program, self.state, params, self.update)
@@ -291,18 +290,19 @@ class Trainer:
         """Measures the final policy on fresh deals, prints the table and keeps it in evaluation.json."""
         settings = self.config.evaluate
         print(
-            f"evaluating the final policy: {settings.deals} deals x {self.env.num_players} seats, seed {settings.seed}"
+            f"evaluating the final policy: {settings.deals} deals x {self.env.num_players} seats, "
+            f"seed {EVALUATION_SEED}"
         )
         players = self.players()
         rows = evaluate_players(
-            self.evaluation_env, players, self._opponents(), deals=settings.deals, seed=settings.seed
+            self.evaluation_env, players, self._opponents(), deals=settings.deals, seed=EVALUATION_SEED
         )
         print(format_table(rows, self.env.num_players))
         trained = TrainedRun(
             self.run.name, self.config, self.evaluation_env, self.update, [], checkpoint.params_hash(self.state.params)
         )
         policy = "greedy" if settings.greedy else "sampled"
-        append_json(self.run.evaluation_file, evaluation_record(trained, rows, policy=policy, seed=settings.seed))
+        append_json(self.run.evaluation_file, evaluation_record(trained, rows, policy=policy, seed=EVALUATION_SEED))
         if self.host.best_update not in (None, self.update):
             print(
                 f"the best evaluation during training was after update {self.host.best_update}; it was on other deals "
@@ -333,11 +333,11 @@ def _first(counter: Counter | jax.Array) -> int:
 # ---- the commands -------------------------------------------------------------------------------------------------
 
 
-def run_training(config: Config, run: RunDirectory, *, resume: bool) -> int:
+def run_training(config: Config, run: RunDirectory, *, resume: bool, games: Games | None = None) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands."""
     enable_compilation_cache(config.run.cache_dir)
     with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
-        with contextlib.closing(Trainer(config, run, resume=resume)) as trainer:
+        with contextlib.closing(Trainer(config, run, resume=resume, games=games)) as trainer:
             if trainer.train():
                 trainer.final_evaluation()
             else:
@@ -355,10 +355,10 @@ def train_add_arguments(parser: argparse.ArgumentParser) -> None:
 def train_main(args: argparse.Namespace) -> int:
     """`jaxrl train`: a new run."""
     config = configs.load(args.config, args.overrides)
-    name = args.name or config.run.name or Path(args.config).stem
-    config = dataclasses.replace(config, run=dataclasses.replace(config.run, name=name))
-    configs.validate(config)
-    return run_training(config, new_run(config), resume=False)
+    config = configs.named(config, args.name or config.run.name or Path(args.config).stem)
+    xla.prepare_training(config)
+    games = make_games(config)  # before there is a directory: a mistake leaves nothing behind
+    return run_training(config, new_run(config), resume=False, games=games)
 
 
 def resume_add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -378,4 +378,5 @@ def resume_main(args: argparse.Namespace) -> int:
         )
     overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
     config = configs.load(run.config_file, overrides)
+    xla.prepare_training(config)
     return run_training(config, run, resume=True)

@@ -20,7 +20,7 @@ from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.dqn import device_replay
 from jaxrl.algorithms.dqn.device_replay import Decisions, Memory, RecordFormat
 from jaxrl.algorithms.dqn.learner import LearnShape, LearnSums, exploring, learn, learn_metrics, no_sums
-from jaxrl.algorithms.dqn.state import DQNState, make_dqn_hyper
+from jaxrl.algorithms.dqn.state import STORAGE, DQNState, make_dqn_hyper
 from jaxrl.algorithms.ppo import figures
 from jaxrl.algorithms.ppo.state import Counter, Lanes
 from jaxrl.config.schema import Config
@@ -57,7 +57,7 @@ class CompiledDQN(Program):
         self.config = config
         seats = make_seats(config, env)
         self.actor = Actor(env, auto_reset(env), network_of(config, env), seats)
-        self._form = RecordFormat(env.observation_spec, env.num_actions, config.dqn.storage)
+        self._form = RecordFormat(env.observation_spec, env.num_actions, STORAGE)
         self._sharding = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         self._init = jax.jit(self._init_seeds, out_shardings=self._sharding)
         self._run = jax.jit(self._run_seeds, donate_argnums=(0, 1), out_shardings=self._sharding)
@@ -248,7 +248,7 @@ class CompiledDQN(Program):
     def _learn(self, state: DQNState, key: jax.Array) -> tuple[DQNState, LearnSums]:
         """K optimizer steps."""
         dqn, network, hyper = self.config.dqn, self.actor.network, state.hyper
-        shape = LearnShape(dqn.double, dqn.target_every)
+        shape = LearnShape(dqn.target_every)
 
         def step(carry: Any, k: jax.Array) -> tuple[Any, None]:
             learner, memory, sums = carry

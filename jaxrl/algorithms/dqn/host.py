@@ -70,8 +70,7 @@ class HostDQN(Program):
         check_room(config.sebulba, self.game, config.train.num_envs, "train.num_envs")
         seats = make_seats(config, env)
         self.actor = Actor(env, auto_reset(env), network_of(config, env), seats)
-        # The network looks at every transition once, and at its next state twice (once without `double`).
-        forwards = 3 if config.dqn.double else 2
+        forwards = 3  # the network looks at every transition once, and at its next state twice
         share = functools.partial(forward_share, self.actor.network, env, config.dqn.batch, forwards)
         self.timers = Timers(config.sebulba.profile, share)
         self._device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
@@ -278,7 +277,7 @@ class HostDQN(Program):
         dqn = self.config.dqn
         learner, priority, now = learn(
             self.actor.network,
-            LearnShape(dqn.double, dqn.target_every),
+            LearnShape(dqn.target_every),
             Learner(params, target, opt_state, steps),
             batch,
             hyper,

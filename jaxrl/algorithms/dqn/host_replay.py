@@ -14,6 +14,7 @@ from flax import struct
 from envs.host.core import OUTSIDE, HostGame, aligned
 from jaxrl.algorithms.dqn.loss import Batch
 from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, Played, Sequel, Waiting, link_on_host, n_step
+from jaxrl.algorithms.dqn.state import STORAGE
 from jaxrl.algorithms.dqn.sumtree import SumTree
 from jaxrl.config.schema import DQNConfig
 from jaxrl.training.sebulba.storage import Storage
@@ -48,7 +49,7 @@ def memory_shapes(game: HostGame, dqn: DQNConfig, lanes: int) -> HostMemory:
     n, form = dqn.capacity, jax.ShapeDtypeStruct
     waiting = (lanes, game.num_players)
     return HostMemory(
-        observation=form((n, game.num_features), np.dtype(dqn.storage)),
+        observation=form((n, game.num_features), np.dtype(STORAGE)),
         mask=form((n, game.num_actions), np.bool_),
         action=form((n,), np.int32),
         reward=form((n,), np.float32),

@@ -17,7 +17,6 @@ from jaxrl.networks.factory import Network
 class LearnShape(NamedTuple):
     """What is fixed when the step is compiled."""
 
-    double: bool
     target_every: int  # steps between copies to the target network
 
 
@@ -64,7 +63,7 @@ def learn(
     keys = jax.random.split(key, (3, count)) if network.noisy else None
     weight = importance_weights(batch.priority, hyper.beta_at(number))
     (loss, parts), gradient = jax.value_and_grad(dqn_loss, has_aux=True)(
-        learner.params, learner.target, batch, weight, network, shape.double, keys
+        learner.params, learner.target, batch, weight, network, keys
     )
     gradient, norms = optimizer.clip_by_global_norm(gradient, hyper.max_grad_norm)
     params, opt_state = optimizer.apply(

@@ -49,24 +49,23 @@ def targets(
     target_params: Any,
     batch: Batch,
     network: Network,
-    double: bool,
     keys: tuple[jax.Array, jax.Array] | None = None,
 ) -> jax.Array:
     """f32[N]: what the values of the actions taken should be.
+
+    The learning network chooses the next action, the copy judges it (https://arxiv.org/abs/1509.06461).
 
     Args:
       params, target_params: of the network that learns, and of its older copy.
       batch: transitions.
       network: a Q network, whose illegal actions never have the largest value.
-      double: the learning network chooses the next action, the copy judges it (https://arxiv.org/abs/1509.06461).
       keys: typed keys [N] of the noise of either network; None: no noise.
     """
     chooser, judge = keys if keys is not None else (None, None)
     evaluate = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0 if keys is not None else None))
-    judged, best = evaluate(target_params, batch.next_observation, batch.next_mask, judge)
-    if double:
-        chosen, _ = evaluate(params, batch.next_observation, batch.next_mask, chooser)
-        best = jnp.take_along_axis(judged, jnp.argmax(chosen, axis=-1)[:, None], axis=-1)[:, 0]
+    judged, _ = evaluate(target_params, batch.next_observation, batch.next_mask, judge)
+    chosen, _ = evaluate(params, batch.next_observation, batch.next_mask, chooser)
+    best = jnp.take_along_axis(judged, jnp.argmax(chosen, axis=-1)[:, None], axis=-1)[:, 0]
     return jax.lax.stop_gradient(batch.reward + batch.discount * best)
 
 
@@ -76,13 +75,12 @@ def dqn_loss(
     batch: Batch,
     weight: jax.Array,
     network: Network,
-    double: bool,
     keys: jax.Array | None = None,
 ) -> tuple[jax.Array, LossParts]:
     """The weighted mean of the Huber loss, whose gradient is the error clipped to [-1, 1] (Mnih et al. 2015).
 
     Args:
-      params, target_params, network, double: as for `targets`.
+      params, target_params, network: as for `targets`.
       batch: N transitions.
       weight: f32[N].
       keys: typed keys [3, N] of the noise; None: no noise.
@@ -93,6 +91,6 @@ def dqn_loss(
     evaluate = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0 if keys is not None else None))
     values, _ = evaluate(params, batch.observation, batch.mask, None if keys is None else keys[0])
     q = jnp.take_along_axis(values, batch.action[:, None], axis=-1)[:, 0]
-    wanted = targets(params, target_params, batch, network, double, None if keys is None else (keys[1], keys[2]))
+    wanted = targets(params, target_params, batch, network, None if keys is None else (keys[1], keys[2]))
     loss = jnp.mean(weight * optax.losses.huber_loss(q, wanted, delta=1.0))
     return loss, LossParts(error=jax.lax.stop_gradient(wanted - q), q=jax.lax.stop_gradient(q))

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from envs.core import Env
-from jaxrl.config.dqn_checks import check_dqn, check_dqn_game
 from jaxrl.config.schema import Config
 from jaxrl.training.program import Program, on_host
 
 
 def make_dqn(config: Config, env: Env) -> Program:
-    """The training program of a configuration with `train.algorithm: dqn` for `env`.
-
-    Raises:
-      UserError: something in the configuration does not fit DQN or the game.
-    """
-    check_dqn(config)
-    check_dqn_game(config, env)
+    """The training program of a configuration with `train.algorithm: dqn` for `env`."""
     if on_host(env):
         from jaxrl.algorithms.dqn.host import HostDQN
 

@@ -14,6 +14,13 @@ from jaxrl.algorithms.schedule import Schedule, make_schedule, value_at
 from jaxrl.config.schema import DQNConfig
 from jaxrl.league.pool import PoolState
 
+# As in Rainbow (https://arxiv.org/abs/1710.02298), where nobody has found much to gain by others:
+BETA = (0.4, 1.0)  # exponent of the importance weights at the first update and at the last: unbiased at the end
+PRIORITY_EPS = 1e-3  # added to every absolute error: nobody's priority is 0
+MAX_GRAD_NORM = 10.0
+ADAM_EPS = 1.5e-4
+STORAGE = "float16"  # of stored float observations: half the memory, and their values are small
+
 
 @struct.dataclass
 class DQNHyper:
@@ -27,7 +34,6 @@ class DQNHyper:
     gamma: jax.Array
     max_grad_norm: jax.Array
     adam_eps: jax.Array
-    epsilon_share: jax.Array  # of the run, after which epsilon stays what it is
     last_update: jax.Array  # the number of the last update: schedules end with it
 
     def learning_rate_at(self, update: jax.Array) -> jax.Array:
@@ -40,7 +46,7 @@ class DQNHyper:
 
     def epsilon_at(self, update: jax.Array) -> jax.Array:
         """f32[]: the share of random actions in the update with this number (i32[])."""
-        return value_at(self.epsilon, update / (self.last_update * self.epsilon_share))
+        return value_at(self.epsilon, update / self.last_update)
 
 
 @struct.dataclass
@@ -90,17 +96,17 @@ class DQNState:
 
 def make_dqn_hyper(dqn: DQNConfig, total_updates: int) -> DQNHyper:
     """The traced hyper-parameters of a `DQNConfig` for the updates 0 .. `total_updates` - 1."""
-    rate, beta, epsilon = dqn.learning_rate, dqn.beta, dqn.epsilon
-    nothing, uniform = make_schedule("constant", 0.0, 0.0), dqn.replay == "uniform"
+    rate, epsilon, nothing = dqn.learning_rate, dqn.epsilon, make_schedule("constant", 0.0, 0.0)
     return DQNHyper(
-        learning_rate=make_schedule(rate.kind, rate.start, rate.end),
-        beta=nothing if uniform else make_schedule(beta.kind, beta.start, beta.end),
-        epsilon=nothing if dqn.exploration == "noisy" else make_schedule(epsilon.kind, epsilon.start, epsilon.end),
-        alpha=jnp.float32(0.0 if uniform else dqn.alpha),  # 0: all priorities are 1
-        priority_eps=jnp.float32(dqn.priority_eps),
+        learning_rate=make_schedule(rate.kind, rate.start, rate.end, rate.until),
+        beta=make_schedule("linear", *BETA) if dqn.alpha else nothing,
+        epsilon=nothing
+        if dqn.exploration == "noisy"
+        else make_schedule(epsilon.kind, epsilon.start, epsilon.end, epsilon.until),
+        alpha=jnp.float32(dqn.alpha),  # 0: all priorities are 1
+        priority_eps=jnp.float32(PRIORITY_EPS),
         gamma=jnp.float32(dqn.gamma),
-        max_grad_norm=jnp.float32(dqn.max_grad_norm),
-        adam_eps=jnp.float32(dqn.adam_eps),
-        epsilon_share=jnp.float32(dqn.epsilon_share),
+        max_grad_norm=jnp.float32(MAX_GRAD_NORM),
+        adam_eps=jnp.float32(ADAM_EPS),
         last_update=jnp.float32(max(total_updates - 1, 1)),
     )

@@ -37,6 +37,9 @@ class Counter:
         return (int(self.hi) << 32) | int(self.lo)
 
 
+ADAM_EPS = 1e-5  # as in the reference implementations of PPO; Adam's own 1e-8 makes the first steps wild
+
+
 @struct.dataclass
 class Hyper:
     """Hyper-parameters that may change without compiling anew, f32[] each."""
@@ -99,13 +102,14 @@ class TrainState:
 
 def make_hyper(ppo: PPOConfig, total_updates: int, first_update: int = 0) -> Hyper:
     """The traced hyper-parameters of a `PPOConfig` for the updates `first_update` .. `total_updates` - 1."""
-    names = ("clip", "value_clip", "value_coef", "gamma", "gae_lambda", "max_grad_norm", "target_kl", "adam_eps")
+    names = ("clip", "value_clip", "value_coef", "gamma", "gae_lambda", "max_grad_norm", "target_kl")
     rate, entropy, temperature = ppo.learning_rate, ppo.entropy_coef, ppo.temperature
     return Hyper(
-        learning_rate=make_schedule(rate.kind, rate.start, rate.end),
-        entropy_coef=make_schedule(entropy.kind, entropy.start, entropy.end),
-        temperature=make_schedule(temperature.kind, temperature.start, temperature.end),
+        learning_rate=make_schedule(rate.kind, rate.start, rate.end, rate.until),
+        entropy_coef=make_schedule(entropy.kind, entropy.start, entropy.end, entropy.until),
+        temperature=make_schedule(temperature.kind, temperature.start, temperature.end, temperature.until),
         total_updates=jnp.float32(total_updates),
         first_update=jnp.float32(first_update),
+        adam_eps=jnp.float32(ADAM_EPS),
         **{name: jnp.float32(getattr(ppo, name)) for name in names},
     )

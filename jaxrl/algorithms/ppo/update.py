@@ -19,7 +19,7 @@ from envs.core import select
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.ppo.loss import Batch, LossCoefs, LossSums, combine, ppo_loss
 from jaxrl.algorithms.ppo.state import Hyper
-from jaxrl.config.schema import PPOConfig
+from jaxrl.config import Config, shuffle_groups
 from jaxrl.networks.factory import Network
 
 KL_MARGIN = 1.5  # as in Stable-Baselines3: the passes stop beyond 1.5 x target_kl
@@ -33,18 +33,17 @@ class UpdateShape:
     minibatches: int
     accumulate: int  # portions per minibatch
     groups: int  # shuffle groups on this device
-    normalize_advantage: bool
     axis_name: str | None  # mesh axis of the lanes, None outside of a mesh
 
 
-def shape_of(ppo: PPOConfig, devices: int, axis_name: str) -> UpdateShape:
+def shape_of(config: Config, devices: int, axis_name: str) -> UpdateShape:
     """What a configuration fixes, for one of so many devices along a mesh axis."""
+    ppo = config.ppo
     return UpdateShape(
         epochs=ppo.epochs,
         minibatches=ppo.minibatches,
         accumulate=ppo.accumulate,
-        groups=ppo.shuffle_groups // devices,
-        normalize_advantage=ppo.normalize_advantage,
+        groups=shuffle_groups(config.train.num_envs, devices) // devices,
         axis_name=axis_name,
     )
 
@@ -103,8 +102,7 @@ def update(
     Returns:
       New parameters, new optimizer state, sums over the minibatches.
     """
-    if shape.normalize_advantage:
-        batch = batch._replace(advantage=normalize(batch.advantage, batch.weight, shape.axis_name))
+    batch = batch._replace(advantage=normalize(batch.advantage, batch.weight, shape.axis_name))
     steps, lanes = batch.weight.shape
     indices = shuffled_indices(group_keys, steps, lanes, shape)
     rows = jax.tree.map(lambda leaf: leaf.reshape(steps * lanes, *leaf.shape[2:]), batch)

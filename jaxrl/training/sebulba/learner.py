@@ -26,6 +26,8 @@ from jaxrl.training.rollout import Actor, RolloutSums, Transition
 from jaxrl.training.sebulba.policy import update_keys
 from jaxrl.training.sebulba.storage import Ends, Played
 
+RHO_CLIP = 1.0  # V-trace: the largest importance weight, as in its paper; more would trade bias for variance
+
 AXIS = "env"
 Metrics = dict[str, jax.Array]
 
@@ -88,8 +90,7 @@ class Learner:
     @property
     def corrects(self) -> bool:
         """Whether V-trace corrects for the lag."""
-        sebulba = self.config.sebulba
-        return sebulba.vtrace == "on" or (sebulba.vtrace == "auto" and sebulba.lag > 1)
+        return self.config.sebulba.lag > 1
 
     def place(self, played: Played, ends: Ends) -> tuple[Played, Ends]:
         """A rollout on the devices, its lanes spread over them. On a CPU it may stay where it is."""
@@ -146,7 +147,7 @@ class Learner:
 
     @functools.cached_property
     def _shape(self) -> update.UpdateShape:
-        return update.shape_of(self.config.ppo, self.mesh.size, AXIS)
+        return update.shape_of(self.config, self.mesh.size, AXIS)
 
     def _transitions(self, core: Core, behaviour: Any, played: Played) -> Transition:
         """The rollout in the form that Anakin's has, [T, B, S, ...]."""
@@ -201,9 +202,7 @@ class Learner:
         if self.corrects:
             seat = steps.seat == jnp.arange(players)  # bool[T, B, P], because S = 1
             weights = jnp.where(seat, ratio, 1.0)
-            corrected = advantage.vtrace(
-                trajectory, weights, self.config.sebulba.rho_clip, hyper.gamma, hyper.gae_lambda
-            )
+            corrected = advantage.vtrace(trajectory, weights, RHO_CLIP, hyper.gamma, hyper.gae_lambda)
             per_seat, beyond, known = corrected
         else:
             per_seat, known = advantage.gae(trajectory, hyper.gamma, hyper.gae_lambda)

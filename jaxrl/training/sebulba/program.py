@@ -24,9 +24,8 @@ from envs.host.core import HostGame
 from envs.wrappers import auto_reset
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.ppo.state import Counter, make_hyper
-from jaxrl.config.checks import check_numbers, device_count
+from jaxrl.config.checks import device_count
 from jaxrl.config.schema import Config
-from jaxrl.config.sebulba_checks import check_sebulba
 from jaxrl.league.pool import add_snapshot, make_seats
 from jaxrl.networks.factory import make_network
 from jaxrl.training.program import Failed, Interrupted, Program
@@ -43,6 +42,7 @@ from jaxrl.training.sebulba.state import Acting, HostLanes, SebulbaState
 from jaxrl.training.sebulba.storage import Storage, make_storage
 
 LOG = logging.getLogger("jaxrl")
+QUEUE = 2  # rollouts that may wait for the learner: more would only be older when they are learnt from
 
 
 class Sebulba(Program):
@@ -60,7 +60,7 @@ class Sebulba(Program):
         self.config, self.env, self.game, self.actor, self.mesh = config, env, game, actor, mesh
         self.learner = Learner(config, actor, mesh, tuple(game.stat_names))
         self.policy = Policy(actor)
-        share = functools.partial(forward_share, actor.network, env, config.minibatch_size)
+        share = functools.partial(forward_share, actor.network, env, config.batch_size // config.ppo.minibatches)
         self.timers = Timers(config.sebulba.profile, share)
         self.numbers = host_numbers(actor.seats, game.bots, config.league.snapshots)
         self._first = jax.jit(self._first_arrays, out_shardings=self._replicated)
@@ -208,7 +208,7 @@ class Sebulba(Program):
     def storages(self) -> list[Storage]:
         """As many rollouts as can be learnt from, wait and be played at a time."""
         config = self.config.sebulba
-        count = 1 + min(config.lag, config.queue)
+        count = 1 + min(config.lag, QUEUE)
         train = self.config.train
         return [
             make_storage(self.game, train.num_steps, train.num_envs, config.actors, config.groups) for _ in range(count)
@@ -263,10 +263,8 @@ def make_sebulba(config: Config, env: Env) -> Sebulba:
     """The training program of a configuration for a game on the host.
 
     Raises:
-      UserError: bots that the game does not have, several seeds, or games that do not divide.
+      UserError: more devices than there are, or more games than the game has room for.
     """
-    check_numbers(config)
-    check_sebulba(config)
     devices = jax.local_devices()
     mesh = Mesh(np.array(devices[: device_count(config, len(devices))]), (AXIS,))
     network = make_network(config.network, env)

@@ -1,49 +1,19 @@
-"""YAML files, overrides from the command line, and where shipped configurations are found."""
+"""Configuration files: where shipped ones are found, what they are based on, and overrides from the command line."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from envs import files
 from envs.errors import UserError, nearest
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe YAML that reads 3e-4 as a number (YAML 1.2) and refuses a key that is written twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, str) and key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} appears twice", key_node.start_mark)
-            seen.add(str(key))
-        return super().construct_mapping(node, deep=deep)
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
-
-
-def parse_yaml(text: str, label: str) -> Any:
-    """The plain tree of a YAML text; raises UserError naming `label` and the line if it is not YAML."""
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or "it is not YAML"
-        raise UserError(f"cannot read {label}{where}: {problem}.") from error
+BASE = "base"  # the key of a file that names the configuration it changes
 
 
 def shipped_directory() -> Path:
@@ -74,18 +44,47 @@ def find(name: str | os.PathLike) -> Path:
     raise UserError(f"there is no configuration {str(name)!r}: {nearest(path.stem, known)}")
 
 
-def read(path: str | os.PathLike) -> dict[str, Any]:
-    """The mapping in a YAML file; an empty file is an empty mapping."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {error}.") from error
-    tree = parse_yaml(text, str(path))
+def read(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The mapping in a YAML file, upon that of its `base`; an empty file is an empty mapping.
+
+    Args:
+      path: of the file.
+      above: the files that have it for a base.
+
+    Raises:
+      UserError: a file cannot be read or holds no mapping, or its base does not exist or is based on the file itself.
+    """
+    tree = files.read(path)
     if tree is None:
-        return {}
+        tree = {}
     if not isinstance(tree, dict):
         raise UserError(f"{path} must hold a mapping of keys, but it holds {type(tree).__name__}.")
-    return tree
+    if BASE not in tree:
+        return tree
+    base, chain = _base(path, tree.pop(BASE)), (*above, path.resolve())
+    if base.resolve() in chain:
+        raise UserError(f"{path}: base goes round in a circle: {' -> '.join(each.stem for each in (*chain, base))}.")
+    return merged(read(base, chain), tree)
+
+
+def _base(path: Path, name: Any) -> Path:
+    """What a file is based on: a file, relative to its own folder, or a shipped configuration."""
+    if not isinstance(name, str) or not name:
+        raise UserError(f"{path}: base must be the name of a shipped configuration or a file, got {name!r}.")
+    beside = path.parent / Path(name).expanduser()
+    try:
+        return beside if beside.is_file() else find(name)
+    except UserError as error:
+        raise UserError(f"{path}: base: {error}") from None
+
+
+def merged(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """`base` with the values of `tree`: mappings are merged, everything else (lists, nothing) takes its place."""
+    both = dict(base)
+    for key, value in tree.items():
+        under = base.get(key)
+        both[key] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return both
 
 
 def apply_overrides(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
@@ -101,7 +100,7 @@ def apply_overrides(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str,
             raise UserError(
                 f"cannot understand {text!r}: an override is written key.key=value, e.g. train.num_envs=512."
             )
-        _assign(tree, keys, parse_yaml(value, f"the value of {path}"), path)
+        _assign(tree, keys, files.parse(value, f"the value of {path}"), path)
     return tree
 
 

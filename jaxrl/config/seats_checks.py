@@ -1,10 +1,12 @@
-"""Checks of the section `league`."""
+"""Checks of who holds the seats: the sections `seats` and `league`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from envs.errors import UserError, nearest
+from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config, LeagueConfig, SeatMix
 
 SELF, SNAPSHOTS, BOTS = "self", "snapshots", "bots"  # what `league.opponents` may list beside names of bots
@@ -18,6 +20,8 @@ def check_league(config: Config) -> None:
       UserError: keys of the section that contradict each other, `seats`, or the number of games.
     """
     league = config.league
+    if not config.seats:
+        raise UserError("seats must hold at least one mix, e.g. [{weight: 1, learners: all, bots: []}].")
     if not league.opponents:
         if league.snapshots:
             raise UserError("league.snapshots needs league.opponents: [self, snapshots] with the bots you want.")
@@ -35,28 +39,43 @@ def check_league(config: Config) -> None:
         raise UserError("league.self_play must be less than 1, because league.opponents lists others too.")
     if league.update_from == "evaluation" and not config.train.evaluate_every:
         raise UserError("league.update_from evaluation needs evaluations: set train.evaluate_every.")
-    _check_weights(league)
+    if league.weights and league.weighting != "fixed":
+        raise UserError("league.weights are read with league.weighting fixed only: set that, or leave them out.")
     if league.snapshots:
         divides(config.train.num_envs, league.snapshots, "train.num_envs", "league.snapshots")
 
 
-def _check_weights(league: LeagueConfig) -> None:
-    if league.weights and league.weighting != "fixed":
-        raise UserError("league.weights are read with league.weighting fixed only: set that, or leave them out.")
-    for name, weight in league.weights.items():
-        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0.0 < weight < float("inf"):
-            raise UserError(f"league.weights.{name} must be a number greater than 0, got {weight!r}.")
-
-
-def check_league_game(config: Config, env: Any) -> None:
-    """Compares the section with the game.
+def check_seats(config: Config, env: Any) -> None:
+    """Compares both sections with the game.
 
     Raises:
-      UserError: an unknown opponent or weight, more learners than fit, or more opponents than are possible.
+      UserError: an unknown bot, opponent or weight, more learners than fit, seats that nobody holds, or more opponents
+        than are possible.
     """
+    if config.league.opponents:
+        _check_league_seats(config, env)
+    for index, mix in enumerate(config.seats):
+        path, seats = f"seats.{index}", env.num_players
+        learners = seats if mix.learners == "all" else int(mix.learners)
+        if learners > seats:
+            raise UserError(f"{path}.learners is {learners}, but {config.env.id} has {seats} seats here.")
+        if learners < seats and not mix.bots:
+            raise UserError(
+                f"{path}.bots is empty, but {seats - learners} seats are left for bots; "
+                f"choose from {', '.join(env.bots)} or set {path}.learners to all."
+            )
+        check_bots(mix.bots, env, f"{path}.bots")
+
+
+def check_bots(names: Iterable[str], env: Any, path: str) -> None:
+    """Raises UserError if the game has not all of these bots."""
+    for name in names:
+        if name not in env.bots:
+            raise UserError(f"{path}: there is no bot {name!r}; {nearest(name, env.bots)}")
+
+
+def _check_league_seats(config: Config, env: Any) -> None:
     league = config.league
-    if not league.opponents:
-        return
     bots = league_bots(league, env)
     others = env.num_players - 1
     if others < 1:
@@ -87,12 +106,3 @@ def league_bots(league: LeagueConfig, env: Any) -> tuple[str, ...]:
             known = [SELF, SNAPSHOTS, BOTS, *env.bots]
             raise UserError(f"league.opponents: there is no bot {name!r}; {nearest(name, known)}")
     return tuple(names)
-
-
-def divides(number: int, divisor: int, number_name: str, divisor_name: str) -> None:
-    """Raises UserError with the nearest number that works if `divisor` does not divide `number`."""
-    if number % divisor:
-        raise UserError(
-            f"{number_name} ({number}) must be divisible by {divisor_name} ({divisor}); "
-            f"the nearest number that is, is {max(divisor, round(number / divisor) * divisor)}."
-        )

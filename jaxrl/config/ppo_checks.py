@@ -1,0 +1,39 @@
+"""How PPO cuts its batches, and checks of that."""
+
+from __future__ import annotations
+
+from envs.errors import UserError
+from jaxrl.config.numbers import divides
+from jaxrl.config.schema import Config
+
+SHUFFLE_GROUPS = 8  # of games, each shuffled by itself: a shuffle that need not cross devices, nor all of the memory
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.01, 100.0  # within them the fill of illegal logits stays out of reach
+
+
+def shuffle_groups(num_envs: int, devices: int) -> int:
+    """Groups of games that are shuffled each by itself, a multiple of `devices`: the results of a training depend on
+    them, so they depend on the number of devices only where that divides the usual number not."""
+    groups = SHUFFLE_GROUPS if num_envs % SHUFFLE_GROUPS == 0 else 1
+    return groups if groups % devices == 0 else devices
+
+
+def check_ppo(config: Config) -> None:
+    """Everything that can be said without the game.
+
+    Raises:
+      UserError: a batch that cannot be cut as asked, with the keys to change, or impossible temperatures.
+    """
+    ppo, train = config.ppo, config.train
+    groups = shuffle_groups(train.num_envs, config.run.devices or 1)
+    divides(train.num_envs, groups, "train.num_envs", "run.devices")
+    what = f"train.num_envs / {groups} * train.num_steps" if groups > 1 else "train.num_envs * train.num_steps"
+    group = train.num_envs // groups * train.num_steps
+    divides(group, ppo.minibatches, what, "ppo.minibatches")
+    divides(group // ppo.minibatches, ppo.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
+    temperature = ppo.temperature
+    ends = [temperature.start] + ([temperature.end] if temperature.kind != "constant" else [])
+    if not all(LOWEST_TEMPERATURE <= value <= HIGHEST_TEMPERATURE for value in ends):
+        raise UserError(
+            f"ppo.temperature must stay within {LOWEST_TEMPERATURE} and {HIGHEST_TEMPERATURE}, got "
+            f"{' to '.join(map(str, ends))}; 1 draws actions from the policy as it is."
+        )
