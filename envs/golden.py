@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
     from envs import registry  # here, because it imports jax, of which the games on the host know nothing
 
     if args.game is None:
-        raise UserError(f"verify needs a game first: {', '.join(registry.registered())}.")
+        raise UserError(f"verify needs a game first: {', '.join(registry.games_with('golden'))}.")
     kinds, failed = registry.game_module(args.game, "golden").KINDS, False
     if not args.file:
         raise UserError(f"verify needs recordings: files of {' or '.join(kind.name for kind in kinds)}.")

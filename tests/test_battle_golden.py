@@ -239,7 +239,7 @@ def test_unreadable_file_is_one_sentence(content: bytes, sentence: str, tmp_path
         ("rosters", [{"name": "x", "units": []}] * 2, "roster 0: units must be a list of 1 to 8 units, got 0"),
         ("rosters", [], "rosters must be a list of 2, not []"),
         ("config", {"maps": []}, "a battle needs a map"),
-        ("config", {"maps": [{}], "round": 3}, "settings has an unknown key 'round': did you mean 'rounds'?"),
+        ("config", {"maps": [{}], "round": 3}, "settings: unknown key 'round': did you mean 'rounds'?"),
         ("key", "xyz", "invalid literal for int()"),
         ("players", ["random"], "players must be a list of 2"),
         ("first", 2, "first must be 0..1, not 2"),

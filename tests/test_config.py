@@ -341,7 +341,7 @@ def test_presets_say_only_what_differs_from_their_base():
     for name, path in presets.shipped().items():
         tree = read(path)
         base = tree.pop("base", None)
-        under = to_tree(configs.load(base) if base else configs.Config())
+        under = to_tree(configs.load(base) if base else configs.config_of(tree["env"]["id"]))
         told = [(key, value) for key, value in leaves(tree) if key.split(".")[1:2] != ["options"] and key != "env.id"]
         repeated = [key for key, value in told if find(under, key) == value]
         assert not repeated, f"{name} repeats {repeated}"

@@ -111,7 +111,7 @@ def test_a_fleet_costs_next_to_nothing_while_it_waits(forge):
         ({"heap_mb": 100}, "forge.heap_mb must be a whole number from 256"),
         ({"port": 70000}, "forge.port must be"),
         ({"decision_timeout": 0}, "forge.decision_timeout must be"),
-        ({"start_timeout": -1.0}, "forge.start_timeout must be"),
+        ({"start_timeout": True}, "forge.start_timeout must be"),
     ],
 )
 def test_settings_that_make_no_sense(settings, expected):

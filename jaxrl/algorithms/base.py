@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs import values
 from envs.core import Env
 from envs.errors import UserError
 from jaxrl.config.schema import Config
