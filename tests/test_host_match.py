@@ -111,7 +111,7 @@ def test_bots_have_their_known_strength():
     env = Remote(opening=False)
     [random] = bot_players(env, ["random"])
     samples = HostMatchup(env, random, [random], deals=1500, seed=1, lanes=64)(None)
-    wins = [tally.rates()[0] for tally in samples.outcomes.by_seat()]
+    wins = [tally.rates()[0] for tally in samples.outcomes.by_place()]
     assert abs(wins[0] - 0.585) < 0.04 and abs(wins[1] - 0.288) < 0.04
     stones = samples.candidate["stones"] + samples.opponents["stones"]
     np.testing.assert_allclose(stones, samples.outcomes.length.mean(axis=1))

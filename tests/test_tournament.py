@@ -98,7 +98,7 @@ def test_three_seats_are_rated_by_the_seats_left_behind():
 
 def test_both_directions_count_where_a_table_has_more_than_two():
     """60 of 100 points at the other's table, and 30 given away at the own: 130 of 200 altogether."""
-    results = Results.empty(["a", "b"], 4)
+    results = Results.empty(["a", "b"], (0, 1, 2, 3))
     won = np.ones((25, 4), np.int8)
     results.add(0, 1, Outcomes(won, won * 9, None, None), 60.0)
     results.add(1, 0, Outcomes(-won, won * 9, None, None), 30.0)
@@ -145,7 +145,7 @@ TRUTH = np.array([[[0.45, 0.10, 0.45], [0.60, 0.15, 0.25]], [[0.25, 0.15, 0.60],
 
 def simulated(random: np.random.Generator, truth: np.ndarray, deals: int = 400) -> Results:
     """Results of two players whose games are independent, with these rates."""
-    results = Results.empty(["a", "b"], 2)
+    results = Results.empty(["a", "b"], (0, 1))
     for i, j in ((0, 0), (0, 1), (1, 1)):
         result = random.choice([1, 0, -1], p=truth[i, j], size=(deals, 2)).astype(np.int8)
         results.add(i, j, Outcomes(result, np.full(result.shape, 5), None, None), float((result + 1).sum() / 2))

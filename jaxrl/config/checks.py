@@ -115,8 +115,8 @@ def check_game(config: Config) -> None:
         table = make_evaluation_env(config)
     except UserError as error:
         raise UserError(f"evaluate.options: {error}") from error
-    if (table.num_players, table.num_actions, table.num_features) != (
-        env.num_players,
+    if (table.sides, table.num_actions, table.num_features) != (
+        env.sides,
         env.num_actions,
         env.num_features,
     ):
@@ -125,20 +125,22 @@ def check_game(config: Config) -> None:
     _check_loop(config, env)
     for index, mix in enumerate(config.seats):
         path = f"seats.{index}"
-        learners = env.num_players if mix.learners == "all" else int(mix.learners)
-        if learners > env.num_players:
-            raise UserError(f"{path}.learners is {learners}, but {config.env.id} has {env.num_players} seats here.")
-        if learners < env.num_players and not mix.bots:
+        learners = env.num_sides if mix.learners == "all" else int(mix.learners)
+        if learners > env.num_sides:
             raise UserError(
-                f"{path}.bots is empty, but {env.num_players - learners} seats are left for bots; "
+                f"{path}.learners is {learners}, but {config.env.id} has {env.num_sides} {env.side_name}s here."
+            )
+        if learners < env.num_sides and not mix.bots:
+            raise UserError(
+                f"{path}.bots is empty, but {env.num_sides - learners} {env.side_name}s are left for bots; "
                 f"choose from {', '.join(env.bots)} or set {path}.learners to all."
             )
         _known(mix.bots, list(env.bots), f"{path}.bots")
     check_league_game(config, env)
     _known(config.evaluate.opponents, list(env.bots), "evaluate.opponents")
-    if env.num_players < 2 and (config.evaluate.best_by != "return" or config.exploit.every):
+    if env.num_sides < 2 and (config.evaluate.best_by != "return" or config.exploit.every):
         raise UserError(
-            f"{config.env.id} has one seat only, so nobody wins or exploits: "
+            f"{config.env.id} has one {env.side_name} only, so nobody wins or exploits: "
             "set evaluate.best_by to return and exploit.every to 0."
         )
 

@@ -58,11 +58,13 @@ def check_league_game(config: Config, env: Any) -> None:
     if not league.opponents:
         return
     bots = league_bots(league, env)
-    others = env.num_players - 1
+    others = env.num_sides - 1
     if others < 1:
-        raise UserError(f"league.opponents: {config.env.id} has one seat only, so leave the league out.")
+        raise UserError(f"league.opponents: {config.env.id} has one {env.side_name} only, so leave the league out.")
     if league.learners > others:
-        raise UserError(f"league.learners is {league.learners}, but {config.env.id} has {env.num_players} seats here.")
+        raise UserError(
+            f"league.learners is {league.learners}, but {config.env.id} has {env.num_sides} {env.side_name}s here."
+        )
     if len(bots) + league.snapshots > MAX_ENTRIES:
         raise UserError(f"league: bots and snapshots must be at most {MAX_ENTRIES} together.")
     known = [*bots, *([SNAPSHOTS] if league.snapshots else [])]

@@ -1,6 +1,6 @@
 """Measuring a policy against bots and other runs: `jaxrl evaluate`.
 
-The candidate sits once in every seat of every deal, against equal opponents. Intervals of means are over deals (see
+The candidate holds every side of every deal once, against equal opponents. Intervals of means are over deals (see
 `match`), those of win rates are Wilson's, which take all games as independent (see `outcomes`). Results are
 never the maximum over checkpoints: a checkpoint chosen by evaluations during training is measured again here, on other
 deals.
@@ -67,14 +67,14 @@ class Evaluator:
         Args:
           env: the game.
           act: the candidate, (params, state, key) -> action.
-          opponents: each is one table, the others' seats filled with copies of it; ignored in a one-seat game.
+          opponents: each is one table, the others' seats filled with copies of it; ignored in a game of one side.
           deals, seed, stream, lanes, memory: see `Matchup`.
           bot: the candidate's name in `Env.bots` if it is a scripted player.
 
         Raises:
           UserError: an opponent has a memory: only the candidate may.
         """
-        alone = env.num_players == 1
+        alone = env.num_sides == 1
         self._opponents = [Player("-", act)] if alone else list(opponents)
         for player in opponents:
             if player.memory is not None and not alone:
@@ -158,15 +158,15 @@ def main(args: argparse.Namespace) -> int:
 
     rows, searcher = evaluate_candidate(candidate, bots, args, settings)
     paired = evaluate_players(env, rivals[:1], bots, **settings) if rivals else []
-    direct = evaluate_candidate(candidate, rivals[:1], args, settings)[0] if rivals and env.num_players > 1 else []
+    direct = evaluate_candidate(candidate, rivals[:1], args, settings)[0] if rivals and env.num_sides > 1 else []
     policy = "search" if searcher else "greedy" if config.evaluate.greedy and not args.sampled else "sampled"
     player = str(searcher) if searcher else f"{policy} policy"
-    print(f"{args.candidate}: {player}, {deals} deals x {env.num_players} seats, evaluation seed {seed}")
+    print(f"{args.candidate}: {player}, {deals} deals x {env.num_sides} {env.side_name}s, evaluation seed {seed}")
     if candidate.run is not None:
         print(f"checkpoint after {candidate.run.update} updates, parameters {candidate.run.params_hash}")
-    print(format_table(rows + paired, env.num_players))
+    print(format_table(rows + paired, env.num_sides))
     if direct:
-        print(f"\n{format_table(direct, env.num_players)}")
+        print(f"\n{format_table(direct, env.num_sides)}")
     if paired:
         pairs = [(row, other) for row in rows for other in paired if row.opponent == other.opponent]
         print(f"\n{format_differences(pairs)}")

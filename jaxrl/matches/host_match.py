@@ -1,11 +1,12 @@
 """Matches of games whose engine is another process: live games in a pool, not whole states in a compiled program.
 
 The deals, the players' random numbers and what comes out are those of `match`: deal d is episode 0 of slot d of
-an engine, played once from every seat, and what a player draws depends on the deal, its seat and the time alone. So
+an engine, played once from every side, and what a player draws depends on the deal, its seat and the time alone. So
 neither the number of games side by side nor the order in which they answer changes a result. Bots play their seats
 inside the engine.
 
-Shape letters: D deals, P seats (and rotations of the candidate through them), L games side by side, B rows of a call.
+Shape letters: D deals, P seats, n sides (and rotations of the candidate through them), L games side by side, B rows of
+a call.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from envs.host.bridge import HostPool
 from envs.host.core import Buffers, EngineError, HostGame, IllegalAction, make_buffers
 from envs.host.pure import blank_states
 from jaxrl.matches.match import FINAL_DEALS, LANES, MAX_STEPS, Act, Games, Matchup, Player, Samples, samples_of
-from jaxrl.matches.outcomes import compare
+from jaxrl.matches.outcomes import compare, of_sides
 from jaxrl.runs.metrics import duration, rate
 from jaxrl.training.sebulba.faults import explained
 
@@ -92,7 +93,7 @@ class HostMatchup:
           deals, seed, stream, max_steps: as for `Matchup`.
           lanes: games side by side; 0: as many as the game has room for.
         """
-        self._candidate, self._opponents = candidate, list(opponents)
+        self._env, self._candidate, self._opponents = env, candidate, list(opponents)
         self._base = jax.random.fold_in(jax.random.key(seed), stream)
         self._games = HostDeals(env, deals=deals, lanes=lanes, max_steps=max_steps)
 
@@ -105,7 +106,7 @@ class HostMatchup:
             sides.append(side_of(rival, opponents[opponent] if opponent < len(opponents) else None))
             title = f"against {rival.name}"
         games = self._games(sides, self._base, title)
-        return samples_of(games.figures, games.length)
+        return samples_of(games.figures, games.length, self._env)
 
 
 def side_of(player: Player, params: PyTree) -> Side:
@@ -114,7 +115,7 @@ def side_of(player: Player, params: PyTree) -> Side:
 
 
 class HostDeals:
-    """Plays D deals, each once in every rotation of the seats: `jaxrl.matches.match.DuplicateDeals` with live games."""
+    """Plays D deals, each once in every rotation of the sides: `jaxrl.matches.match.DuplicateDeals` with live games."""
 
     def __init__(self, env: Env, *, deals: int, lanes: int = 0, max_steps: int = MAX_STEPS):
         """Compiles and starts nothing.
@@ -144,7 +145,7 @@ class HostDeals:
         sides = [side._replace(params=jax.device_put(side.params)) for side in sides]
         words = np.asarray(jax.random.bits(jax.random.fold_in(base, np.uint32(_ENGINES)), (2,), jnp.uint32))
         seed = int(words[0]) << 32 | int(words[1])
-        lanes = min(self._lanes or self.game.capacity(), self._deals * self._env.num_players)
+        lanes = min(self._lanes or self.game.capacity(), self._deals * self._env.num_sides)
         engine = self.game.engine(lanes, seed)
         patience = max(PATIENCE, self.game.patience())
         with HostPool(engine, threads=lanes, mode="async", timeout=patience, follow=False) as pool:
@@ -222,13 +223,14 @@ class _Table:
         self._progress = progress
         engine = pool.engine
         self._game = deals.game
-        count, self._seats = len(blanks), engine.num_players
-        self._total, self._next = count * self._seats, 0
+        self._side_of = np.array(self._game.sides)  # [P]
+        self._rotations = self._side_of.max() + 1
+        self._total, self._next = len(blanks) * self._rotations, 0
         self._rows: Buffers = make_buffers(engine, engine.num_games)
-        self._number = np.zeros(engine.num_games, np.int64)  # [L], the game in each lane: deal * P + rotation
-        self._earned = np.zeros((engine.num_games, self._seats), np.float32)
-        self._returns = np.zeros((self._total, self._seats), np.float32)
-        self._stats = np.zeros((self._total, self._seats, engine.num_stats), np.float32)
+        self._number = np.zeros(engine.num_games, np.int64)  # [L], the game in each lane: deal * n + rotation
+        self._earned = np.zeros((engine.num_games, engine.num_players), np.float32)
+        self._returns = np.zeros((self._total, engine.num_players), np.float32)
+        self._stats = np.zeros((self._total, engine.num_players, engine.num_stats), np.float32)
         self._length = np.zeros(self._total, np.int32)
 
     def play(self) -> Games:
@@ -247,7 +249,7 @@ class _Table:
         self._progress.close()
         names = [*self._game.stat_names, "return"]
         values = np.concatenate([self._stats, self._returns[..., None]], axis=-1)
-        shape = (len(self._blanks), self._seats, self._seats)
+        shape = (len(self._blanks), self._rotations, len(self._side_of))
         return Games(
             figures={name: values[..., k].reshape(shape) for k, name in enumerate(names)},
             length=self._length.reshape(shape[:2]),
@@ -266,12 +268,12 @@ class _Table:
         bots = self._game.bots
         numbers = np.array([bots.index(side.bot) if side.bot else -1 for side in self._sides], np.int8)
         self._pool.next_controllers[lanes] = numbers[self._holders(lanes)]
-        self._pool.begin(lanes, self._rows, self._blanks[self._number[lanes] // self._seats])
+        self._pool.begin(lanes, self._rows, self._blanks[self._number[lanes] // self._rotations])
 
     def _holders(self, lanes: np.ndarray) -> np.ndarray:
-        """i64[n, P]: the side that holds each seat; the candidate, 0, sits in the seat of the rotation."""
-        rotation = self._number[lanes] % self._seats
-        return (np.arange(self._seats) != rotation[:, None]).astype(np.int64)
+        """i64[n, P]: who holds each seat; the candidate, 0, holds the side of the rotation."""
+        rotation = self._number[lanes] % self._rotations
+        return (self._side_of != rotation[:, None]).astype(np.int64)
 
     def _answer(self, lanes: np.ndarray) -> None:
         """Asks the players and sends their actions."""
@@ -299,8 +301,8 @@ class _Table:
             observation=rows.observation[lanes],
             mask=rows.legal_action_mask[lanes],
             seat=rows.current_player[lanes],
-            deal=(self._number[lanes] // self._seats).astype(np.uint32),
-            rotation=(self._number[lanes] % self._seats).astype(np.int32),
+            deal=(self._number[lanes] // self._rotations).astype(np.uint32),
+            rotation=(self._number[lanes] % self._rotations).astype(np.int32),
             time=rows.length[lanes],
         )
 
@@ -310,9 +312,10 @@ class _Table:
         self._returns[numbers] = self._earned[lanes]
         self._stats[numbers] = self._rows.stats[lanes]
         self._length[numbers] = self._rows.length[lanes]
-        own = np.arange(self._seats) == (numbers % self._seats)[:, None]
-        rivals = np.where(own, -np.inf, self._earned[lanes]).max(axis=1)
-        won = compare(self._earned[lanes][own], rivals) > 0 if self._seats > 1 else np.zeros(len(lanes), bool)
+        own = np.arange(self._rotations) == (numbers % self._rotations)[:, None]
+        earned = of_sides(self._earned[lanes], self._game.sides)
+        rivals = np.where(own, -np.inf, earned).max(axis=1)
+        won = compare(earned[own], rivals) > 0 if self._rotations > 1 else np.zeros(len(lanes), bool)
         self._progress.add(len(lanes), int(won.sum()))
 
 
@@ -328,7 +331,7 @@ class ProgressLine:
           stream: where the line goes; standard error if None.
           interval: seconds between lines where `stream` is not a terminal.
         """
-        self._title, self._total, self._seats = title, deals * env.num_players, env.num_players
+        self._title, self._total, self._sides = title, deals * env.num_sides, env.num_sides
         self._stream = stream if stream is not None else sys.stderr
         self._interval = 1.0 if self._stream.isatty() else interval
         self._start = time.monotonic()
@@ -352,7 +355,7 @@ class ProgressLine:
     def text(self) -> str:
         """The line."""
         speed = rate(self._done, time.monotonic() - self._start)
-        won = f", {100 * self._won / max(self._done, 1):.1f} % won" if self._seats > 1 else ""
+        won = f", {100 * self._won / max(self._done, 1):.1f} % won" if self._sides > 1 else ""
         left = duration((self._total - self._done) / speed) if speed > 0 else "-"
         return f"{self._title}: {self._done} of {self._total} games{won}, {speed:.2g} games/s, {left} left"
 

@@ -1,10 +1,11 @@
 """Whole matches on fixed deals, inside one compiled program.
 
 A *player* is a function of (its parameters, state, key) -> legal action: a trained network or a scripted bot. Every
-deal is played once with the candidate in each seat and equal opponents in the others (duplicate deals), so luck of the
-deal falls on both sides alike; the mean over the seats of one deal is one sample, and intervals are over deals.
+deal is played once with the candidate on each side (`Env.sides`, by default one seat each), which it holds with all its
+seats, and equal opponents on the others (duplicate deals), so luck of the deal falls on all alike; the mean over the
+sides of one deal is one sample, and intervals are over deals.
 
-Shape letters: D deals, P seats (and rotations of the candidate through them), N = D * P games side by side.
+Shape letters: D deals, P seats, n sides (and rotations of the candidate through them), N = D * n games side by side.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from envs import prng
 from envs.core import Env, Key, PyTree, State, is_over, select
 from envs.errors import UserError
 from jaxrl import xla
-from jaxrl.matches.outcomes import Outcomes, outcomes_of
+from jaxrl.matches.outcomes import Outcomes, of_sides, outcomes_of
 
 Act = Callable[..., jax.Array]
 """(params, state, key) -> i32[], a legal action for the seat asked (i32[P] in a simultaneous game); a player with a
@@ -211,12 +212,12 @@ def figure_names(env: Env) -> list[str]:
 
 
 class Samples(NamedTuple):
-    """One sample per deal: means over the P games in which the candidate sat in every seat once."""
+    """One sample per deal: means over the n games in which the candidate was every side once."""
 
     candidate: dict[str, np.ndarray]  # f64[D] by figure
-    opponents: dict[str, np.ndarray]  # f64[D] by figure, mean over the other seats; empty in a one-seat game
+    opponents: dict[str, np.ndarray]  # f64[D] by figure, mean over the other sides; empty in a game of one side
     games: int
-    outcomes: Outcomes | None  # every single game, won, drawn or lost; None in a one-seat game
+    outcomes: Outcomes | None  # every single game, won, drawn or lost; None in a game of one side
 
 
 class Estimate(NamedTuple):
@@ -236,7 +237,7 @@ class Estimate(NamedTuple):
 
 
 class DuplicateDeals:
-    """Plays D deals, each once in every rotation of the seats, with a given way to play N games.
+    """Plays D deals, each once in every rotation of the sides, with a given way to play N games.
 
     Deals are spread over the local devices, each of which runs its games to the end by itself.
     """
@@ -254,7 +255,7 @@ class DuplicateDeals:
 
         Args:
           env: the game.
-          play: (arguments, rotation i32[N], keys) -> the finished games; the rotation is the candidate's seat.
+          play: (arguments, rotation i32[N], keys) -> the finished games; the rotation is the candidate's side.
           deals: D.
           lanes: games side by side on one device.
           compiler_options: of `jax.jit`.
@@ -262,7 +263,7 @@ class DuplicateDeals:
         self._env, self._deals, self._games = env, deals, play
         devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
         self.mesh = Mesh(np.array(devices), ("env",))
-        most = max(1, lanes // env.num_players) * len(devices)
+        most = max(1, lanes // env.num_sides) * len(devices)
         portions = -(-deals // most)
         self._portion = -(-deals // (portions * len(devices))) * len(devices)
         self._program = jax.jit(self._sharded(), compiler_options=compiler_options)
@@ -307,8 +308,8 @@ class DuplicateDeals:
 
     def _play(self, arguments: PyTree, deals: jax.Array, base: Key) -> Games:
         """Arguments, deal numbers u32[D], a key -> Games with leading axes [D, rotation]."""
-        seats = self._env.num_players
-        number, rotation = jnp.repeat(deals, seats), jnp.tile(jnp.arange(seats), deals.shape[0])  # [N]
+        sides = self._env.num_sides
+        number, rotation = jnp.repeat(deals, sides), jnp.tile(jnp.arange(sides), deals.shape[0])  # [N]
         deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
         keys = GameKeys(
             deal=jax.vmap(prng.from_key)(deal[:, 0]),
@@ -316,7 +317,7 @@ class DuplicateDeals:
             seat=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
         )
         games = self._games(arguments, rotation, keys)
-        return jax.tree.map(lambda x: x.reshape(-1, seats, *x.shape[1:]), games)
+        return jax.tree.map(lambda x: x.reshape(-1, sides, *x.shape[1:]), games)
 
 
 class Matchup:
@@ -344,8 +345,8 @@ class Matchup:
         Args:
           env: the game.
           candidate: the player in question.
-          opponents: players of whom one fills all other seats; empty in a one-seat game.
-          deals: D, each played P times.
+          opponents: players of whom one fills all other seats; empty in a game of one side.
+          deals: D, each played n times.
           seed: the evaluation seed.
           stream: which deals under that seed: `FINAL_DEALS`, `TRAINING_DEALS` or `EXPLOIT_DEALS`.
           lanes: games side by side on one device.
@@ -374,23 +375,24 @@ class Matchup:
         # A copy on every device: parameters may come from a training on fewer (or more) devices.
         params = jax.device_put(params, jax.sharding.NamedSharding(self._games.mesh, PartitionSpec()))
         games = self._games((params, np.int32(opponent)), self._base)
-        return samples_of({name: np.asarray(games.figures[name]) for name in self._names}, np.asarray(games.length))
+        figures = {name: np.asarray(games.figures[name]) for name in self._names}
+        return samples_of(figures, np.asarray(games.length), self._env)
 
     def _play(self, arguments: tuple[Any, jax.Array], rotation: jax.Array, keys: GameKeys) -> Games:
         params, opponent = arguments
-        seats = jnp.arange(self._env.num_players)
-        holders = jnp.where(seats == rotation[:, None], 0, 1 + opponent)
+        holders = jnp.where(np.array(self._env.sides) == rotation[:, None], 0, 1 + opponent)
         return play_match(self._env, self._acts, params, holders, keys, self._max_steps, self._memory)
 
 
-def samples_of(figures: dict[str, np.ndarray], length: np.ndarray) -> Samples:
+def samples_of(figures: dict[str, np.ndarray], length: np.ndarray, env: Env) -> Samples:
     """Figures f32[D, rotation, seat] and lengths i32[D, rotation] -> one sample per deal, and each game's outcome."""
-    deals, seats = length.shape
-    own = np.eye(seats, dtype=bool)  # the candidate sits in seat r in rotation r
+    deals, sides = length.shape
+    figures = {name: of_sides(values, env.sides) for name, values in figures.items()}
+    own = np.eye(sides, dtype=bool)  # the candidate is side r in rotation r
     shown = [name for name in figures if name != STARTER]  # its mean says nothing
     return Samples(
         candidate={n: figures[n][:, own].astype(np.float64).mean(axis=1) for n in shown},
-        opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in shown if seats > 1},
-        games=deals * seats,
-        outcomes=outcomes_of(figures, length),
+        opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in shown if sides > 1},
+        games=deals * sides,
+        outcomes=outcomes_of(figures, length, env.side_name),
     )

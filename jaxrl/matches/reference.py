@@ -148,9 +148,9 @@ def compare(results: Results, reference: Reference) -> Agreement:
 def _covariance(results: Results, reference: Reference, i: int, j: int, at: tuple[int, int]) -> np.ndarray:
     """f64[2, 2], in per cent squared, of the difference of wins and draws between the results and the reference."""
     deals = float(results.deals[i, j])
-    theirs = reference.games[at] / results.seats
+    theirs = reference.games[at] / results.num_sides
     sampling = 1e4 * results.covariance[i, j] * (1 / deals + 1 / theirs)
-    smallest = 1e4 / (deals * results.seats) ** 2  # of a figure that did not vary here: one game more or less
+    smallest = 1e4 / (deals * results.num_sides) ** 2  # of a figure that did not vary here: one game more or less
     return sampling + (reference.rounding**2 / 12 + smallest) * np.eye(2)
 
 

@@ -1,7 +1,7 @@
 """A round robin among bots, runs and checkpoints: `jaxrl tournament`.
 
-Every pair plays deals of its own, so that the cells of the matrix are independent, and each deal from every seat, so
-that luck of the deal falls on both sides alike. In a game of two a pair meets once; with more seats a player meets a
+Every pair plays deals of its own, so that the cells of the matrix are independent, and each deal from every side, so
+that luck of the deal falls on both alike. In a game of two sides a pair meets once; with more sides a player meets a
 table of copies of the other, and the other way round. One compiled program plays all pairs: who sits where is an
 argument.
 """
@@ -26,7 +26,7 @@ from jaxrl.matches import heatmap, reference
 from jaxrl.matches.entrants import Entrant, Groups, find_entrants
 from jaxrl.matches.host_match import HostDeals, Side, is_remote
 from jaxrl.matches.match import BOT_PREFIX, LANES, DuplicateDeals, GameKeys, Games, play_games
-from jaxrl.matches.outcomes import compare, outcomes_of
+from jaxrl.matches.outcomes import compare, of_sides, outcomes_of
 from jaxrl.matches.results import Results
 from jaxrl.runs.directory import enable_compilation_cache, write_json
 
@@ -51,16 +51,19 @@ class Tournament:
         Args:
           env: the game.
           entrants: M players.
-          deals: per pair, each played from all P seats.
+          deals: per pair, each played from all sides.
           seed: of the deals and of the players' own randomness.
           lanes: games side by side on one device.
           self_pairs: whether players also meet themselves.
 
         Raises:
-          UserError: too few players, deals or seats.
+          UserError: too few players, deals or sides.
         """
-        if env.num_players < 2:
-            raise UserError(f"{env.id} is a game for one: there is nobody to meet; use `jaxrl evaluate`.")
+        if env.num_sides < 2:
+            raise UserError(
+                f"{env.id} is a game for one{' side' * (env.num_players > 1)}: there is nobody to meet; "
+                "use `jaxrl evaluate`."
+            )
         if len(entrants) < 2 and not (entrants and self_pairs):
             raise UserError(f"a tournament needs two players, got {len(entrants)}.")
         if deals < 2:
@@ -72,7 +75,7 @@ class Tournament:
         self._entrants = list(entrants)
         self._live = HostDeals(env, deals=deals) if is_remote(env) else None
         self._games = DuplicateDeals(env, self._play, deals=deals, lanes=lanes)
-        both = env.num_players > 2  # (i, j) and (j, i) are then different games
+        both = env.num_sides > 2  # (i, j) and (j, i) are then different games
         count = range(len(entrants))
         self.pairs = [(i, j) for i in count for j in count if i < j or (self_pairs and i == j) or (both and i > j)]
 
@@ -85,7 +88,7 @@ class Tournament:
         Raises:
           UserError: a player chose an illegal action.
         """
-        results = Results.empty(self._names, self._env.num_players)
+        results = Results.empty(self._names, self._env.sides)
         everywhere = jax.sharding.NamedSharding(self._games.mesh, jax.sharding.PartitionSpec())
         params = jax.device_put(self._groups.params, everywhere)
         for number, (i, j) in enumerate(self.pairs):
@@ -94,9 +97,10 @@ class Tournament:
                 games = self._live([self._side(i), self._side(j)], base, f"{self._names[i]} against {self._names[j]}")
             else:
                 games = self._games((params, np.array([i, j], np.int32)), base)
-            figures = {name: np.asarray(values) for name, values in games.figures.items()}
-            outcomes = outcomes_of(figures, np.asarray(games.length))
-            assert outcomes is not None  # at least two seats
+            sides = self._env.sides
+            figures = {name: of_sides(np.asarray(values), sides) for name, values in games.figures.items()}
+            outcomes = outcomes_of(figures, np.asarray(games.length), self._env.side_name)
+            assert outcomes is not None  # at least two sides
             results.add(i, j, outcomes, _points(figures["return"]))
             if progress:
                 progress(number + 1, len(self.pairs))
@@ -108,7 +112,7 @@ class Tournament:
         return Side(bot=entrant.name) if entrant.act is None else Side(act=entrant.act, params=entrant.params)
 
     def _play(self, arguments: tuple[PyTree, jax.Array], rotation: jax.Array, keys: GameKeys) -> Games:
-        """Games of pair i32[2]; the first of it sits in seat ``rotation``, copies of the second in all others."""
+        """Games of pair i32[2]; the first of it is side ``rotation``, copies of the second in all others."""
         stacked, pair = arguments
         group, slot = jnp.asarray(self._groups.group)[pair], jnp.asarray(self._groups.slot)[pair]  # i32[2]
         mine = [  # by network, by side: parameters, of any member where the side is no player of this network
@@ -136,13 +140,12 @@ class Tournament:
                     action = hear(functools.partial(act, params, state, own), group[s] == g, side == s)
             return action
 
-        seats = jnp.arange(self._env.num_players)
-        holders = jnp.where(seats == rotation[:, None], 0, 1)
+        holders = jnp.where(np.array(self._env.sides) == rotation[:, None], 0, 1)
         return play_games(self._env, choose, holders, keys)
 
 
 def _points(returns: np.ndarray) -> float:
-    """The candidates' points in games f32[D, rotation, seat]: the share of the others left behind, a tie half."""
+    """The candidates' points in games f32[D, rotation, side]: the share of the others left behind, a tie half."""
     own = np.eye(returns.shape[1], dtype=bool)
     others = returns[:, ~own].reshape(*returns.shape[:2], -1)
     return float(((compare(returns[:, own][..., None], others) + 1) / 2).mean(axis=-1).sum())
@@ -161,7 +164,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "a.b=v changes a key of the game if only bots play",
     )
     parser.add_argument("--config", help="if only bots play: the configuration that names the game")
-    parser.add_argument("--deals", type=int, default=1000, help="deals per pair, each from every seat (default: 1000)")
+    parser.add_argument("--deals", type=int, default=1000, help="deals per pair, each from every side (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the deals (default: 0)")
     parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")
     parser.add_argument("--self", action="store_true", dest="self_pairs", help="players also meet themselves")
@@ -190,7 +193,9 @@ def main(args: argparse.Namespace) -> int:
     results = tournament.run(_show_progress)
     seconds = time.monotonic() - started
     ratings = results.ratings(anchor, args.anchor_rating)
-    text = _report(results, ratings, f"{args.deals} deals x {field.env.num_players} seats a pair, seed {args.seed}")
+    text = _report(
+        results, ratings, f"{args.deals} deals x {field.env.num_sides} {field.env.side_name}s a pair, seed {args.seed}"
+    )
     print(text)
     print(f"\n{seconds:.0f} s, {results.total_games / seconds:,.0f} games/s with compilation")
     if args.out:

@@ -73,10 +73,13 @@ def make_search(
       model: how all other seats play; None: like the searching seat.
 
     Raises:
-      UserError: the game is simultaneous or does not say what is hidden, or wins are wanted in a one-seat game.
+      UserError: the game is simultaneous, has sides of several seats or does not say what is hidden, or wins are
+        wanted in a one-seat game.
     """
     if env.simultaneous:
         raise UserError(f"{env.id} asks all seats at once: search is for games that ask one seat at a time.")
+    if env.num_sides < env.num_players:
+        raise UserError(f"{env.id} has sides of several seats: search is for games in which each plays alone.")
     if settings.objective == "wins" and env.num_players < 2:
         raise UserError(f"{env.id} has one seat: search for the objective 'return', nobody can be beaten.")
     table = Table(env, own, model)

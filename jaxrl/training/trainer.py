@@ -299,15 +299,13 @@ class Trainer:
 
     def final_evaluation(self) -> list[Row]:
         """Measures the final policy on fresh deals, prints the table and keeps it in evaluation.json."""
-        settings = self.config.evaluate
-        print(
-            f"evaluating the final policy: {settings.deals} deals x {self.env.num_players} seats, seed {settings.seed}"
-        )
+        settings, sides = self.config.evaluate, f"{self.env.num_sides} {self.env.side_name}s"
+        print(f"evaluating the final policy: {settings.deals} deals x {sides}, seed {settings.seed}")
         players = self.players()
         rows = evaluate_players(
             self.evaluation_env, players, self._opponents(), deals=settings.deals, seed=settings.seed
         )
-        print(format_table(rows, self.env.num_players))
+        print(format_table(rows, self.env.num_sides))
         trained = TrainedRun(
             self.run.name, self.config, self.evaluation_env, self.update, [], checkpoint.params_hash(self.params)
         )
