@@ -36,8 +36,8 @@ class Command(NamedTuple):
 COMMANDS = {
     "train": Command("jaxrl.training.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", True),
     "resume": Command("jaxrl.training.trainer", "resume", "continue a run exactly where it stopped", True),
-    "evaluate": Command("jaxrl.matches.evaluate", "", "play a run against every bot, or against another run"),
-    "tournament": Command("jaxrl.matches.tournament", "", "play a round robin: win matrix, ratings, heat map"),
+    "evaluate": Command("jaxrl.commands.evaluate", "", "play a run against every bot, or against another run"),
+    "tournament": Command("jaxrl.commands.tournament", "", "play a round robin: win matrix, ratings, heat map"),
     "exploit": Command("jaxrl.commands.exploit", "", "train best responses to a run: approximate exploitability", True),
     "distill": Command("jaxrl.commands.distill", "", "teach a run's network what a search finds"),
     "imitate": Command("jaxrl.commands.imitate", "", "teach a network to play as in recorded games"),

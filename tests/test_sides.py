@@ -11,19 +11,19 @@ import pytest
 
 from envs import conformance, prng
 from envs.errors import UserError
+from envs.sides import of_sides
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.algorithms.registry import trained_player
 from jaxrl.config.schema import LeagueConfig, Schedule, SeatMix
 from jaxrl.league.pool import make_league
 from jaxrl.league.seats import make_mixed_seats
-from jaxrl.matches.entrants import Entrant
-from jaxrl.matches.evaluate import bot_players, evaluate_players
-from jaxrl.matches.host_match import HostMatchup
-from jaxrl.matches.match import FINAL_DEALS, GameKeys, Matchup, Player, play_match, samples_of
-from jaxrl.matches.outcomes import of_sides
+from jaxrl.matches.deals import FINAL_DEALS, samples_of
+from jaxrl.matches.evaluate import Matchup, evaluate_players
+from jaxrl.matches.match import Chair, GameKeys, Games, play_match
 from jaxrl.matches.tables import format_table
 from jaxrl.matches.tournament import Tournament
-from jaxrl.runs.directory import make_act
+from jaxrl.players import Player, bot_player
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
@@ -32,7 +32,12 @@ from tests.games import HighCard, OneAgainstTwo, Signals
 from tests.host_games import HostSignals
 from tests.training import small_config, train
 
+SILENT = Player("silent", lambda params, memory, state, key: (jnp.int32(0), memory))
 LEAGUE = LeagueConfig(opponents=("self", "random", "optimal"), self_play=0.5, weighting="adaptive")
+
+
+def bots_of(env, *names: str) -> list[Player]:
+    return [bot_player(env, name) for name in names]
 
 
 def test_the_games_keep_the_contract():
@@ -71,7 +76,7 @@ def test_what_a_side_earns():
 
 @pytest.fixture(scope="module")
 def row():
-    random, optimal = bot_players(Signals(), ["random", "optimal"])
+    random, optimal = bots_of(Signals(), "random", "optimal")
     return evaluate_players(Signals(), [optimal], [random], deals=60, seed=1)[0]
 
 
@@ -95,18 +100,16 @@ def test_the_tables_speak_of_sides(row, capsys):
 
 def test_live_games_count_sides_too():
     env = HostSignals(remote=True)
-    random, optimal = bot_players(env, ["random", "optimal"])
-    samples = HostMatchup(env, optimal, [random], deals=30, seed=1)(None)
+    random, optimal = bots_of(env, "random", "optimal")
+    samples = Matchup(env, optimal, [random], deals=30, seed=1).play()
     assert samples.games == 60 and samples.outcomes.tally().rates() == (1.0, 0.0, 0.0)
-    silent = Player("silent", lambda params, state, key: jnp.int32(0))
-    samples = HostMatchup(env, optimal, [silent], deals=10, seed=1)(None)
+    samples = Matchup(env, optimal, [SILENT], deals=10, seed=1).play()
     assert samples.outcomes.tally().wins == 20 and samples.outcomes.place == "side"
 
 
 def test_a_tournament_of_teams():
     env = Signals()
-    zeros = Entrant("silent", lambda params, state, key: params, jnp.int32(0))
-    results = Tournament(env, [Entrant("random"), Entrant("optimal"), zeros], deals=30).run()
+    results = Tournament(env, [*bots_of(env, "random", "optimal"), SILENT], deals=30).run()
     assert results.total_games == 3 * 60, "a pair of two sides meets once"
     np.testing.assert_array_equal(results.rates()[1, [0, 2]], [[1.0, 0.0, 0.0]] * 2)
     ratings = results.ratings("random")
@@ -121,7 +124,8 @@ def test_sides_of_different_sizes_rotate():
         "return": np.array([[[2.0, -1.0, -1.0], [-4.0, 1.0, 3.0]]]),
         "starter": np.array([[[0, 0, 1], [0, 0, 1]]]),
     }
-    samples = samples_of(figures, np.array([[9, 9]]), env)
+    ended, length = np.ones((1, 2), bool), np.array([[9, 9]])
+    samples = samples_of(Games(figures, length, ended, ~ended), env)
     assert samples.games == 2 and samples.candidate["return"] == (2.0 + 2.0) / 2
     assert samples.opponents["return"] == (-1.0 - 4.0) / 2
     assert samples.outcomes.result.tolist() == [[1, 1]] and samples.outcomes.started.tolist() == [[False, True]]
@@ -130,14 +134,15 @@ def test_sides_of_different_sizes_rotate():
 def test_each_seat_of_a_side_is_held_by_its_holder():
     """With players who do not draw, a deal can be played again by hand: seat 0 against 1 and 2, and the other way."""
     env = OneAgainstTwo()
-    highest, lowest = bot_players(env, ["highest", "lowest"])
-    samples = Matchup(env, highest.act, [lowest.act], deals=50, seed=3)(None)
+    highest, lowest = bots_of(env, "highest", "lowest")
+    samples = Matchup(env, highest, [lowest], deals=50, seed=3).play()
     base = jax.random.fold_in(jax.random.key(3), FINAL_DEALS)
     deals = jax.vmap(lambda d: prng.from_key(jax.random.split(jax.random.fold_in(base, d), 3)[0]))(jnp.arange(50))
     keys, returns = GameKeys(deals, deals, deals), []
+    chairs = [Chair(player, None, np.arange(2) == number) for number, player in enumerate((highest, lowest))]
     for holders in ([0, 1, 1], [1, 0, 0]):
         table = jnp.tile(jnp.array(holders), (50, 1))
-        games = jax.jit(lambda t: play_match(env, [highest.act, lowest.act], [None, None], t, keys))(table)
+        games = jax.jit(lambda table: play_match(env, chairs, table, keys))(table)
         returns.append(of_sides(np.asarray(games.figures["return"]), env.sides)[:, holders[1]])
     np.testing.assert_allclose(samples.candidate["return"], np.mean(returns, axis=0), atol=1e-6)
     assert samples.outcomes.tally().games == 100 and not np.allclose(*returns)
@@ -216,9 +221,9 @@ def test_training_learns_to_signal():
     )
     config = dataclasses.replace(config, league=dataclasses.replace(LEAGUE, opponents=("self", "random")))
     _, state, metrics = train(env, config, 3)
-    act = make_act(config, env, greedy=True)
-    evaluation = TrainingEvaluation(config, env, act, bot_players(env, ["random", "optimal"]))
-    verdict = evaluation([Player("learnt", act, state.params)])
+    player = trained_player(config, env, "learnt", state.params, greedy=True)
+    evaluation = TrainingEvaluation(config, env, player, bots_of(env, "random", "optimal"))
+    verdict = evaluation([player])
     assert verdict.scores["random"] >= 0.95
     assert verdict.row["eval/random/win_rate"] >= 0.95 and verdict.row["eval/optimal/draw_rate"] >= 0.95
     assert metrics["league/elo/self"] > 1300.0 and metrics["league/win_rate/random"] > 0.9

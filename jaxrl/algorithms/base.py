@@ -23,6 +23,7 @@ from envs.errors import UserError
 from jaxrl.config.schema import Config
 from jaxrl.figures import Figures
 from jaxrl.networks.base import Memory, Network
+from jaxrl.players import Player, network_player
 
 AXIS = "env"
 Array = Any  # of jax, or of NumPy while a rollout is on the host
@@ -196,6 +197,17 @@ class Algorithm(abc.ABC):
         Returns:
           The learner afterwards and the figures, both equal on all devices.
         """
+
+    # ---- what comes of it ---------------------------------------------------------------------------------------
+
+    def player(self, name: str, params: Any, *, greedy: bool) -> Player:
+        """What it trains, in matches.
+
+        Args:
+          name, params: see `Player`.
+          greedy: the best action instead of a sampled one; where there are only values it always is.
+        """
+        return network_player(self.network, self.env, name, params, greedy=greedy or self.by_value)
 
     # ---- what it may refine -------------------------------------------------------------------------------------
 

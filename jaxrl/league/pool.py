@@ -38,13 +38,13 @@ import numpy as np
 from flax import struct
 
 from envs.core import Env, Key
+from envs.sides import compare, of_sides
 from jaxrl import figures
 from jaxrl.config.league_checks import SELF, SNAPSHOTS, check_league_game, league_bots
 from jaxrl.config.schema import Config, LeagueConfig
 from jaxrl.figures import Figures
 from jaxrl.league.rating import elo_update
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
-from jaxrl.matches.outcomes import compare, of_sides
 
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
 FIRST_RATING, GAIN_PER_GAME, LARGEST_GAIN = 1000.0, 8.0, 100.0

@@ -13,7 +13,7 @@ import numpy as np
 
 from envs.errors import UserError
 from jaxrl.league.rating import Ratings
-from jaxrl.matches.results import Results
+from jaxrl.matches.round_robin import RoundRobin
 
 COLOURS = "PuOr"  # from orange (behind) over white (equal) to violet (ahead): safe for the colour-blind
 
@@ -28,7 +28,7 @@ def require_matplotlib() -> None:
         ) from error
 
 
-def draw(results: Results, ratings: Ratings, path: Path) -> None:
+def draw(results: RoundRobin, ratings: Ratings, path: Path) -> None:
     """Writes the win matrix as PNG: players by rating, win rate in each cell, colour by points (a draw half).
 
     Raises:

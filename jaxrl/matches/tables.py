@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrl.matches.match import Estimate, Samples
-from jaxrl.matches.outcomes import Outcomes, Tally
+from jaxrl.matches.deals import Samples
+from jaxrl.matches.intervals import Estimate
+from jaxrl.matches.outcomes import GameTally, Outcomes
 
 _SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by how much
 _IN = {"seat": "in seat", "side": "on side"}
@@ -176,7 +177,7 @@ def percent(rate: float) -> str:
     return "-" if math.isnan(rate) else f"{100 * rate:.1f}"
 
 
-def format_interval(tally: Tally) -> str:
+def format_interval(tally: GameTally) -> str:
     """The win rate in per cent with its Wilson 95 % interval, such as 76.8 (72.9 to 80.3)."""
     low, high = tally.interval()
     return f"{percent(tally.rates()[0])} ({percent(low)} to {percent(high)})"
@@ -205,7 +206,7 @@ def format_outcomes(rows: Sequence[Row]) -> str:
 
 
 def _outcome_cells(row: Row, outcomes: Outcomes) -> list[str]:
-    def wins(tallies: Sequence[Tally]) -> str:
+    def wins(tallies: Sequence[GameTally]) -> str:
         return " / ".join(percent(tally.rates()[0]) for tally in tallies)
 
     tally, start = outcomes.tally(), outcomes.by_start()

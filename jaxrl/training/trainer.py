@@ -21,17 +21,12 @@ from envs.core import Env
 from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import figures
+from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config
 from jaxrl.league.pool import controller_names, entry_names, with_results
-from jaxrl.matches.evaluate import (
-    Row,
-    bot_players,
-    evaluate_players,
-    evaluation_record,
-    format_table,
-    opponent_names,
-)
-from jaxrl.matches.match import Player
+from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent_names
+from jaxrl.matches.tables import Row, format_table
+from jaxrl.players import Player, bot_player
 from jaxrl.runs import checkpoint, logs, metrics
 from jaxrl.runs.directory import (
     RunDirectory,
@@ -40,7 +35,6 @@ from jaxrl.runs.directory import (
     each_seed,
     enable_compilation_cache,
     find_run,
-    make_act,
     make_env,
     make_evaluation_env,
     make_stamp,
@@ -117,8 +111,9 @@ class Trainer:
         total = self._steps_before + config.num_updates * config.batch_size
         seeds, headline = config.run.seeds, self.program.algorithm.headline
         self.progress = metrics.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
-        self._act = make_act(config, self.evaluation_env, greedy=config.evaluate.greedy)
-        self._evaluation = TrainingEvaluation(config, self.evaluation_env, self._act, self._opponents())
+        table, greedy = self.evaluation_env, config.evaluate.greedy
+        self._player = trained_player(config, table, run.name, None, greedy=greedy)
+        self._evaluation = TrainingEvaluation(config, table, self._player, self._opponents())
         self._exploiter = Exploiter(config, self.env, self.evaluation_env) if config.exploit.every else None
 
     @property
@@ -262,10 +257,10 @@ class Trainer:
         """The current policy of each seed."""
         seeds = self.config.run.seeds
         each = zip(seed_names(self.run.name, seeds), each_seed(self.params, seeds), strict=True)
-        return [Player(name, self._act, params) for name, params in each]
+        return [self._player.named(name, params) for name, params in each]
 
     def _opponents(self) -> list[Player]:
-        return bot_players(self.evaluation_env, opponent_names(self.config, self.env))
+        return [bot_player(self.evaluation_env, name) for name in opponent_names(self.config, self.env)]
 
     def _evaluate(self) -> None:
         """A small evaluation on deals of its own; keeps the state if it is the best so far."""

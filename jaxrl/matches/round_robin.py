@@ -18,7 +18,7 @@ from jaxrl.matches.tables import align, percent
 
 
 @dataclasses.dataclass
-class Results:
+class RoundRobin:
     """What every player did against every other. In a game of two sides a pair is played once and stands in both
     halves; with more cell (i, j) is player i at a table of copies of player j, and (j, i) are other games.
 
@@ -42,7 +42,7 @@ class Results:
     steps: np.ndarray
 
     @classmethod
-    def empty(cls, names: Sequence[str], sides: tuple[int, ...]) -> Results:
+    def empty(cls, names: Sequence[str], sides: tuple[int, ...]) -> RoundRobin:
         """Before the first game."""
         m = len(names)
         return cls(
