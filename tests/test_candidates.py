@@ -165,7 +165,7 @@ def test_ppo_learns_what_kinds_are_worth():
     config = small_config(num_envs=16, num_steps=16, epochs=4, updates=10, calls=12, learning_rate=rate)
     config = dataclasses.replace(config, network=CONFIG)
     _, state, _ = train(env, config, calls=12)
-    player = trained_player(config, env, "learnt", state.params, greedy=True)
+    player = trained_player(config, env, "learnt", state.learner.params, greedy=True)
     [row] = evaluate_players(env, [player], [bot_player(env, "random")], deals=200, seed=1)
     assert row.samples.outcomes.tally().rates()[0] > 0.85
 

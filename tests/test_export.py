@@ -31,7 +31,7 @@ def a_run(tmp_path, *, env: str = "tests.games:HighCard", seeds: int = 1, dtype:
     init = make_network(config.network, game).init
     params = jax.vmap(init)(keys) if seeds > 1 else init(keys[0])
     store = run.checkpoints()
-    store.save(take(7, {"params": params, "opt_state": params}, make_stamp(config, game)))
+    store.save(take(7, {"learner": {"params": params, "opt_state": params}}, make_stamp(config, game)))
     store.close()
     return run
 

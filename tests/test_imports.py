@@ -14,7 +14,19 @@ from envs import registry
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted([*(ROOT / "envs").rglob("*.py"), *(ROOT / "jaxrl").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")])
 NETWORK = {"socket", "requests", "urllib", "http", "ftplib"}
-SHARED_ENVS = {"core", "golden", "registry", "values", "wrappers", "prng", "errors", "conformance", "adapters", "host"}
+SHARED_ENVS = {
+    "core",
+    "golden",
+    "registry",
+    "values",
+    "wrappers",
+    "prng",
+    "errors",
+    "conformance",
+    "adapters",
+    "host",
+    "sides",
+}
 HOST_GAMES = ("envs/battle", "envs/forge")
 
 

@@ -221,7 +221,7 @@ def test_training_learns_to_signal():
     )
     config = dataclasses.replace(config, league=dataclasses.replace(LEAGUE, opponents=("self", "random")))
     _, state, metrics = train(env, config, 3)
-    player = trained_player(config, env, "learnt", state.params, greedy=True)
+    player = trained_player(config, env, "learnt", state.learner.params, greedy=True)
     evaluation = TrainingEvaluation(config, env, player, bots_of(env, "random", "optimal"))
     verdict = evaluation([player])
     assert verdict.scores["random"] >= 0.95

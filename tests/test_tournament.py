@@ -283,7 +283,7 @@ def saved_run(tmp_path, monkeypatch):
     with closing(run.checkpoints()) as store:
         for step in (1, 2):
             params = make_network(config.network, env).init(jax.random.key(step))
-            store.save(checkpoint.take(step, {"params": params}, runs.make_stamp(config, env)))
+            store.save(checkpoint.take(step, {"learner": {"params": params}}, runs.make_stamp(config, env)))
     return run
 
 

@@ -39,8 +39,9 @@ _ENGINES = 0xFFFFFFFF  # folded into the key of the deals for the seed of the en
 
 
 def is_remote(env: Env) -> bool:
-    """Whether matches of this game are played by a pool of live games."""
-    return bool(getattr(env, "host", False)) and bool(env.game.remote)  # type: ignore[attr-defined]  # a HostEnv
+    """Whether matches of this game are played by a pool of live games; those that ask all seats at once are not, but as
+    whole states like any other game."""
+    return env.host and not env.simultaneous and bool(env.game.remote)  # type: ignore[attr-defined]  # a HostEnv
 
 
 class LiveDeals:
