@@ -117,6 +117,25 @@ class Env(abc.ABC):
     delegated: int = 0
     vocabulary: int = 0
 
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The side of every seat, P numbers: the seats of a side win or lose together.
+
+        By default each seat is a side of its own. A game with teams says so by a class attribute or a property of its
+        own, e.g. ``sides = (0, 1, 0, 1)``; sides are numbered 0 .. `num_sides` - 1 and may differ in size.
+        """
+        return tuple(range(self.num_players))
+
+    @property
+    def num_sides(self) -> int:
+        """How many sides there are."""
+        return max(self.sides) + 1
+
+    @property
+    def side_name(self) -> str:
+        """What to call a side before people: "seat", or "side" where sides have several seats."""
+        return "side" if self.num_sides < self.num_players else "seat"
+
     # ---- what a game supplies -----------------------------------------------------------------------------------
 
     @abc.abstractmethod

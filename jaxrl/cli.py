@@ -42,8 +42,8 @@ class Command(NamedTuple):
 COMMANDS = {
     "train": Command("jaxrl.training.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", OWN),
     "resume": Command("jaxrl.training.trainer", "resume", "continue a run exactly where it stopped", OWN),
-    "evaluate": Command("jaxrl.matches.evaluate", "", "play a run against every bot, or against another run", CORES),
-    "tournament": Command("jaxrl.matches.tournament", "", "play a round robin: win matrix, ratings, heat map", CORES),
+    "evaluate": Command("jaxrl.commands.evaluate", "", "play a run against every bot, or against another run", CORES),
+    "tournament": Command("jaxrl.commands.tournament", "", "play a round robin: win matrix, ratings, heat map", CORES),
     "exploit": Command("jaxrl.commands.exploit", "", "train best responses to a run: approximate exploitability", OWN),
     "distill": Command("jaxrl.commands.distill", "", "teach a run's network what a search finds"),
     "imitate": Command("jaxrl.commands.imitate", "", "teach a network to play as in recorded games"),

@@ -27,6 +27,7 @@ from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
+from jaxrl.players import Player
 from jaxrl.runs.directory import TrainedRun, load_run, make_evaluation_env
 
 _MAGIC = b"jaxrl policy 1\n"
@@ -46,8 +47,7 @@ class ExportedPolicy:
         """A policy from its parts; see `load_policy`."""
         self.name, self.config, self.env, self.update = name, config, env, update
         self._params = jax.tree.map(jnp.asarray, params)
-        algorithm = make_algorithm(config, env)
-        self._network, self._by_value = algorithm.network, algorithm.by_value
+        self._algorithm = make_algorithm(config, env)
         self._structure = jax.tree.structure(env.observation_spec)
 
     def act(self, observation: PyTree, mask: Any, *, greedy: bool = True, seed: int | None = None) -> int:
@@ -70,6 +70,10 @@ class ExportedPolicy:
             return int(np.argmax(probabilities))
         return int(np.random.default_rng(seed).choice(probabilities.size, p=probabilities / probabilities.sum()))
 
+    def player(self, name: str = "", *, greedy: bool = True) -> Player:
+        """The policy as a player of matches; it is called as the run if it has no `name`."""
+        return self._algorithm.player(name or self.name, self._params, greedy=greedy)
+
     def act_on(self, state: State, *, greedy: bool = True, seed: int | None = None) -> int:
         """`act` for the seat that is asked in a state of a turn-based game."""
         return self.act(state.observation, state.legal_action_mask, greedy=greedy, seed=seed)
@@ -77,7 +81,7 @@ class ExportedPolicy:
     def probabilities(self, observation: PyTree, mask: Any) -> np.ndarray:
         """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`."""
         _, logits, _ = self._evaluate(self._params, (), self._checked(observation), self._checked_mask(mask))
-        if self._by_value:
+        if self._algorithm.by_value:
             return np.eye(self.env.num_actions)[int(np.argmax(logits))]
         weights = np.exp(np.asarray(logits, np.float64) - float(np.max(logits)))
         return weights / weights.sum()
@@ -89,14 +93,14 @@ class ExportedPolicy:
           observation: what the seat may see.
           mask: bool[A], the legal actions; only a Q network needs it, whose value is that of the best one.
         """
-        if mask is None and self._by_value:
+        if mask is None and self._algorithm.by_value:
             raise UserError("the value of a Q network is that of its best legal action: give the mask too.")
         legal = jnp.ones(self.env.num_actions, bool) if mask is None else self._checked_mask(mask)
         return float(self._evaluate(self._params, (), self._checked(observation), legal)[2])
 
     @functools.cached_property
     def _evaluate(self) -> Any:
-        return jax.jit(self._network.evaluate)
+        return jax.jit(self._algorithm.network.evaluate)
 
     def _checked(self, observation: PyTree) -> PyTree:
         spec = self.env.observation_spec

@@ -1,7 +1,8 @@
 """Tiny reference games with known values, small enough to reason about and to compile in a moment.
 
 TicTacToe (turn-based, perfect information), RockPaperScissors (simultaneous), Corridor (one seat, cut off by a time
-limit) and HighCard (three seats, hidden hands, rewards that arrive between a seat's turns).
+limit), HighCard (three seats, hidden hands, rewards that arrive between a seat's turns), OneAgainstTwo (the same with
+sides of different sizes) and Signals (two against two, who must tell each other something).
 """
 
 from __future__ import annotations
@@ -311,3 +312,94 @@ class HighCard(Env):
 def _highest(state: State, key: Key) -> jax.Array:
     del key
     return (11 - jnp.argmax(state.legal_action_mask[::-1])).astype(jnp.int32)
+
+
+class OneAgainstTwo(HighCard):
+    """HighCard in which seat 0 plays against the other two, who win and lose together."""
+
+    id = "one_against_two"
+    sides = (0, 1, 1)
+
+
+# ---- Signals --------------------------------------------------------------------------------------------------------
+
+CHOICES, TALKS = 4, 6
+
+
+@struct.dataclass
+class SignalsState(State):
+    numbers: jax.Array  # i8[TALKS, 2], known to seats 0 and 1, by side
+    word: jax.Array  # i8[2], said in this round, -1 = nothing yet
+    right: jax.Array  # i8[2], rounds in which a side's second seat named its number
+    time: jax.Array  # i32[]
+
+
+class Signals(Env):
+    """Two against two: seats 0 and 2, and seats 1 and 3, are sides.
+
+    In each round seats 0 and 1 see a number of their own and say one openly; then seats 2 and 3 name a number, and
+    score for their side if it is what their partner has seen. A team that listens to its own words ("optimal" says the
+    number as it is) is right in every round, uniformly random play in one of four: of 4096 games, "optimal" draws one
+    against it and wins the others.
+    """
+
+    id = "signals"
+    version = "1"
+    sides = (0, 1, 0, 1)
+
+    def __init__(self) -> None:
+        self.num_players, self.num_actions = 4, CHOICES
+
+    def _init(self, key: Key) -> SignalsState:
+        numbers = jax.random.randint(key, (TALKS, 2), 0, CHOICES).astype(jnp.int8)
+        word, right = jnp.full(2, -1, jnp.int8), jnp.zeros(2, jnp.int8)
+        fields = public_fields(num_players=4, num_actions=CHOICES)
+        return SignalsState(observation=None, numbers=numbers, word=word, right=right, time=jnp.int32(0), **fields)
+
+    def _step(self, state: SignalsState, action: jax.Array, key: Key) -> SignalsState:
+        turn = state.time % 4
+        mine, speaks = jnp.arange(2) == turn % 2, turn < 2
+        right = mine & ~speaks & (action == state.numbers[state.time // 4])
+        word = jnp.where(mine & speaks, jnp.asarray(action, jnp.int8), state.word)
+        gain = right.astype(jnp.float32) / TALKS
+        return state.replace(
+            current_player=(turn + 1) % 4,
+            word=jnp.where(turn == 3, jnp.int8(-1), word),
+            right=state.right + right.astype(jnp.int8),
+            time=state.time + 1,
+            rewards=(gain - gain[::-1])[np.array(self.sides)],
+            terminated=state.time + 1 == 4 * TALKS,
+        )
+
+    def observe(self, state: SignalsState, seat: jax.Array) -> jax.Array:
+        """bool[3, CHOICES]: the number (seats 0 and 1 only), the own side's word, the other side's."""
+        number = jnp.where(seat < 2, state.numbers[jnp.minimum(state.time // 4, TALKS - 1), seat % 2], -1)
+        seen = jnp.stack([number, state.word[seat % 2], state.word[1 - seat % 2]])
+        return seen[:, None] == jnp.arange(CHOICES)
+
+    def permute_hidden(self, state: SignalsState, seat: jax.Array, key: Key) -> SignalsState:
+        now = jnp.arange(TALKS)[:, None] == state.time // 4
+        own = now & (jnp.arange(2) == seat % 2) & (seat < 2)
+        past = jnp.arange(TALKS)[:, None] < jnp.minimum(state.time // 4, TALKS - 1)
+        kept = own | past | state.terminated
+        fresh = jax.random.randint(key, (TALKS, 2), 0, CHOICES).astype(jnp.int8)
+        return state.replace(numbers=jnp.where(kept, state.numbers, fresh))
+
+    def event(self, before: SignalsState, action: int, after: SignalsState, seat: int | None = None) -> str:
+        """What seats 2 and 3 name is between them and the dealer."""
+        asked = int(before.current_player)
+        return f"seat {asked} " + (f"says {int(action)}" if asked < 2 or seat in (None, asked) else "names a number")
+
+    def episode_stats(self, state: SignalsState) -> dict[str, jax.Array]:
+        return {"right": state.right[np.array(self.sides)].astype(jnp.float32)}
+
+    @property
+    def bots(self) -> Mapping[str, Bot]:
+        return {"random": self.random_action, "optimal": _say_and_repeat}
+
+
+def _say_and_repeat(state: State, key: Key) -> jax.Array:
+    """Says the number, or names the partner's word: both are rows of the observation."""
+    del key
+    number, word, _ = state.observation
+    return jnp.where(state.current_player < 2, jnp.argmax(number), jnp.argmax(word)).astype(jnp.int32)

@@ -1,4 +1,4 @@
-"""Small host games in plain Python: TicTacToe and a simultaneous game behind the whole host contract.
+"""Small host games in plain Python behind the whole host contract: TicTacToe, two against two, and all seats at once.
 
 TicTacToe has known values. Uniformly random play: the first seat wins 0.585, the second 0.288 of the games.
 """
@@ -16,8 +16,10 @@ from envs.host.core import HostGame
 from envs.host.engine import PythonEngine
 from envs.host.env import HostEnv
 from envs.host.python_game import PythonGame, SimultaneousPythonGame
+from tests.games import CHOICES, TALKS, Signals
 
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+TALK = f"<{2 * TALKS}bbbbbbbQIiI"  # numbers, words, scores, time, who scored last, seed, slot, episode, drawn
 LAYOUT = "<9bbbbQIiI"  # board, asked, how it ended, opening, seed, slot, episode, drawn
 
 
@@ -262,3 +264,112 @@ class HostPicks(HostEnv):
           limit: rounds after which the game may be cut off, by chance; 5 of them end it.
         """
         super().__init__(PicksGame(num_players=num_players, limit=limit))
+
+
+# ---- Signals --------------------------------------------------------------------------------------------------------
+
+
+class Talk(PythonGame):
+    """One game of `tests.games.Signals`, by its rules."""
+
+    def __init__(self, seed: int, slot: int):
+        super().__init__(seed, slot)
+        self.numbers, self.word, self.right, self.time, self.scored = [0] * (2 * TALKS), [-1, -1], [0, 0], -1, -1
+
+    def start(self) -> None:
+        super().start()
+        self.numbers = [self.draw(CHOICES) for _ in range(2 * TALKS)]
+        self.word, self.right, self.time, self.scored = [-1, -1], [0, 0], 0, -1
+
+    def step(self, action: int) -> None:
+        turn, side = self.time % 4, self.time % 2
+        self.scored = -1
+        if turn < 2:
+            self.word[side] = action
+        elif action == self.numbers[2 * (self.time // 4) + side]:
+            self.right[side] += 1
+            self.scored = side
+        self.time += 1
+        if turn == 3:
+            self.word = [-1, -1]
+
+    def bot(self, number: int) -> int:
+        if number == 0:
+            return super().bot(0)
+        side = self.time % 2
+        return self.numbers[2 * (self.time // 4) + side] if self.time % 4 < 2 else self.word[side]
+
+    def player(self) -> int:
+        return -1 if self.ended() else self.time % 4
+
+    def legal(self, action: int) -> bool:
+        return True
+
+    def ended(self) -> int:
+        return int(self.time == 4 * TALKS)
+
+    def rewards(self) -> list[float]:
+        if self.scored < 0:
+            return [0.0] * 4
+        return [(1.0 if side == self.scored else -1.0) / TALKS for side in Signals.sides]
+
+    def observe(self, seat: int) -> np.ndarray:
+        number = self.numbers[2 * min(self.time // 4, TALKS - 1) + seat % 2] if seat < 2 else -1
+        seen = np.array([number, self.word[seat % 2], self.word[1 - seat % 2]])
+        return (seen[:, None] == np.arange(CHOICES)).astype(np.float32).ravel()
+
+    def mask(self) -> list[bool]:
+        return [True] * CHOICES
+
+    def stats(self) -> list[list[float]]:
+        return [[float(self.right[side])] for side in Signals.sides]
+
+    def save(self) -> bytes:
+        rest = (*self.word, *self.right, self.time, self.scored, self.seed, self.slot, self.episode, self.drawn)
+        return struct.pack(TALK, *self.numbers, *rest)
+
+    def load(self, data: bytes) -> None:
+        *numbers, first, second, left, right, self.time, self.scored, self.seed, self.slot, self.episode, self.drawn = (
+            struct.unpack(TALK, data)
+        )
+        self.numbers, self.word, self.right = numbers, [first, second], [left, right]
+
+
+class SignalsGame(HostGame):
+    """Signals as a host game."""
+
+    id, version = "host_signals", "1"
+    num_players, num_actions, num_features, state_bytes = 4, CHOICES, 3 * CHOICES, struct.calcsize(TALK)
+    bots, stat_names = ("random", "optimal"), ("right",)
+    sides = Signals.sides
+
+    def event(self, before: np.ndarray, action: int, after: np.ndarray, seat: int | None = None) -> str:
+        asked = int(before[2 * TALKS + 4]) % 4
+        return str(action) if asked < 2 or seat in (None, asked) else "a number"
+
+    def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> PythonEngine:
+        return PythonEngine(
+            [Talk(seed, first_slot + game) for game in range(num_games)],
+            num_players=4,
+            num_actions=CHOICES,
+            num_features=3 * CHOICES,
+            num_stats=1,
+            num_bots=2,
+            state_bytes=self.state_bytes,
+        )
+
+
+class HostSignals(HostEnv):
+    """The same as an `Env`; `remote` plays its matches live, as those of an engine in another process."""
+
+    id, version = SignalsGame.id, SignalsGame.version
+
+    def __init__(self, *, remote: bool = False):
+        """A game.
+
+        Args:
+          remote: say that the engine were another process.
+        """
+        game = SignalsGame()
+        game.remote = remote
+        super().__init__(game)

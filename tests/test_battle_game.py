@@ -13,8 +13,8 @@ from envs.battle.game import BattleGame
 from envs.battle.settings import KEYS
 from envs.errors import UserError
 from jaxrl import cli
-from jaxrl.commands.play import Table
-from jaxrl.matches.match import bot_player
+from jaxrl.commands.play import Sitting
+from jaxrl.players import bot_player
 
 OPTIONS = {"maps", "rosters", "pairings", *KEYS}
 
@@ -217,7 +217,7 @@ def test_a_person_plays_against_a_bot(small):
         assert prompt == "seat 1, your action: "
         return told[-1].split("]")[0].lstrip("[")
 
-    end = Table(small, 1, [bot_player(small, "balanced")] * 2, ask=lowest, tell=told.append).play(jax.random.key(2))
+    end = Sitting(small, 1, [bot_player(small, "balanced")] * 2, ask=lowest, tell=told.append).play(jax.random.key(2))
     assert bool(end.terminated) and not bool(end.illegal_action)
     text = "\n".join(told)
     assert "You decide: where does Cannon Walker (1) move?" in text and "[0] decline" in text

@@ -13,12 +13,12 @@ import pytest
 from envs.core import Candidates
 from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl.algorithms.registry import trained_player
 from jaxrl.config.schema import CandidatesConfig, DQNConfig, NetworkConfig, Schedule
-from jaxrl.matches.evaluate import bot_players, evaluate_players
-from jaxrl.matches.match import Player
+from jaxrl.matches.evaluate import evaluate_players
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import Network
-from jaxrl.runs.directory import make_act
+from jaxrl.players import bot_player
 from tests.candidate_games import KINDS, STALLS, Market
 from tests.games import HighCard
 from tests.training import compiled_network, small_config, train
@@ -164,8 +164,8 @@ def test_ppo_learns_what_kinds_are_worth():
     config = small_config(num_envs=16, num_steps=16, epochs=4, updates=10, calls=12, learning_rate=rate)
     config = dataclasses.replace(config, network=CONFIG)
     _, state, _ = train(env, config, calls=12)
-    player = Player("learnt", make_act(config, env, greedy=True), state.params)
-    [row] = evaluate_players(env, [player], bot_players(env, ["random"]), deals=200, seed=1)
+    player = trained_player(config, env, "learnt", state.learner.params, greedy=True)
+    [row] = evaluate_players(env, [player], [bot_player(env, "random")], deals=200, seed=1)
     assert row.samples.outcomes.tally().rates()[0] > 0.85
 
 

@@ -14,8 +14,7 @@ from envs.errors import UserError
 from jaxrl import cli
 from jaxrl.commands.compare import figure_interval, own_rows, win_interval
 from jaxrl.matches import intervals
-from jaxrl.matches.intervals import Interval
-from jaxrl.matches.outcomes import wilson
+from jaxrl.matches.intervals import Interval, wilson
 from jaxrl.runs.directory import write_json
 from jaxrl.training.sebulba.counters import PREFIX
 

@@ -13,21 +13,21 @@ from envs import registry
 from envs.errors import UserError
 from jaxrl import cli
 from jaxrl.matches import evaluate, tables
-from jaxrl.matches.match import TRAINING_DEALS, Estimate, GameKeys, Matchup, MemoryFns, Player, bot_player, play_match
+from jaxrl.matches.deals import TRAINING_DEALS
+from jaxrl.matches.evaluate import Matchup
+from jaxrl.matches.intervals import Estimate
+from jaxrl.matches.match import Chair, GameKeys, play_match
+from jaxrl.players import Player, bot_player
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
 
 def matchup(env, candidate: str, opponent: str | None, deals: int = 300, **settings) -> Matchup:
-    act = env.bots[candidate]
-    other = env.bots[opponent] if opponent else None
-    return Matchup(
-        env,
-        lambda params, state, key: act(state, key),
-        [lambda params, state, key: other(state, key)] if other else [],
-        deals=deals,
-        seed=5,
-        **settings,
-    )
+    others = [bot_player(env, opponent)] if opponent else []
+    return Matchup(env, bot_player(env, candidate), others, deals=deals, seed=5, **settings)
+
+
+def always(action: int) -> Player:
+    return Player(f"always {action}", lambda params, memory, state, key: (jnp.int32(action), memory))
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +58,9 @@ def perfect_tic_tac_toe():
 
     solve((0,) * 9)
 
-    def act(params, state, key):
+    def act(params, memory, state, key):
         mine = jnp.where(state.board < 0, 0, jnp.where(state.board == state.current_player, 1, 2))
-        return params[jnp.sum(mine * 3 ** jnp.arange(9))]
+        return params[jnp.sum(mine * 3 ** jnp.arange(9))], memory
 
     return Player("perfect", act, jnp.asarray(best))
 
@@ -77,16 +77,16 @@ def test_random_against_random_has_the_known_value_of_the_first_seat():
     env = TicTacToe()
     count = 4000
     keys = GameKeys(*(jax.random.split(jax.random.key(i), count) for i in range(3)))
-    act = bot_player(env, "random").act
+    random = Chair(bot_player(env, "random"), None, np.array([True]))
     holders = jnp.zeros((count, 2), jnp.int32)
-    games = jax.jit(lambda: play_match(env, [act], [None], holders, keys))()
+    games = jax.jit(lambda: play_match(env, [random], holders, keys))()
     first = np.asarray(games.figures["return"][:, 0])
     assert abs(first.mean() - (0.585 - 0.288)) < 4 * first.std() / np.sqrt(count)
     assert games.over.all() and not games.illegal.any() and 5 <= int(games.length.min()) <= int(games.length.max()) == 9
 
 
 def test_rotation_through_the_seats_takes_the_advantage_away():
-    samples = matchup(TicTacToe(), "random", "random", deals=2000)(None)
+    samples = matchup(TicTacToe(), "random", "random", deals=2000).play()
     own = Estimate.of(samples.candidate["return"])
     assert abs(own.mean) < 1.5 * own.half
     assert np.allclose(samples.candidate["return"], -samples.opponents["return"])
@@ -95,7 +95,7 @@ def test_rotation_through_the_seats_takes_the_advantage_away():
 
 def test_equal_deterministic_players_share_exactly():
     """As hard against hard in the reference table: the mean over the seats of a deal is the same in every deal."""
-    samples = matchup(HighCard(), "highest", "highest", deals=50)(None)
+    samples = matchup(HighCard(), "highest", "highest", deals=50).play()
     assert np.allclose(samples.candidate["tricks"], 1.0)
     assert Estimate.of(samples.candidate["tricks"]).half == pytest.approx(0.0, abs=1e-6)
 
@@ -111,34 +111,34 @@ def test_evaluation_always_0(perfect_tic_tac_toe):
 
 
 def test_simultaneous_and_one_seat_games():
-    rock = matchup(RockPaperScissors(num_players=3, rounds=2), "random", "random", deals=500)(None)
+    rock = matchup(RockPaperScissors(num_players=3, rounds=2), "random", "random", deals=500).play()
     own = Estimate.of(rock.candidate["return"])
     assert abs(own.mean) < 1.5 * own.half
     corridor = Corridor(random_start=False)
-    right = Matchup(corridor, lambda p, s, k: jnp.int32(1), [], deals=4, seed=0)(None)
-    left = Matchup(corridor, lambda p, s, k: jnp.int32(0), [], deals=4, seed=0)(None)
+    right = Matchup(corridor, always(1), [], deals=4, seed=0).play()
+    left = Matchup(corridor, always(0), [], deals=4, seed=0).play()
     assert (right.candidate["return"] == 1.0).all() and (left.candidate["return"] == 0.0).all()
     assert right.opponents == {}
 
 
 def test_results_do_not_depend_on_portions_and_devices():
-    whole = matchup(HighCard(), "highest", "random", deals=37)(None)
-    portions = matchup(HighCard(), "highest", "random", deals=37, lanes=12)(None)  # four deals per device at a time
+    whole = matchup(HighCard(), "highest", "random", deals=37).play()
+    portions = matchup(HighCard(), "highest", "random", deals=37, lanes=12).play()  # four deals per device at a time
     for name, values in whole.candidate.items():
         np.testing.assert_array_equal(values, portions.candidate[name])
 
 
 def test_training_and_final_deals_differ_and_repeat():
-    play = matchup(HighCard(), "highest", "random", deals=30)
-    final, again = play(None), play(None)
-    training = matchup(HighCard(), "highest", "random", deals=30, stream=TRAINING_DEALS)(None)
+    final_deals = matchup(HighCard(), "highest", "random", deals=30)
+    final, again = final_deals.play(), final_deals.play()
+    training = matchup(HighCard(), "highest", "random", deals=30, stream=TRAINING_DEALS).play()
     np.testing.assert_array_equal(final.candidate["tricks"], again.candidate["tricks"])
     assert not np.array_equal(final.candidate["tricks"], training.candidate["tricks"])
 
 
 def test_duplicate_deals_are_the_same_deals():
     """With deterministic players everybody's tricks over the rotations of one deal add up to one game's."""
-    samples = matchup(HighCard(), "lowest", "lowest", deals=20)(None)
+    samples = matchup(HighCard(), "lowest", "lowest", deals=20).play()
     assert np.allclose(samples.candidate["tricks"], 1.0)
 
 
@@ -146,18 +146,18 @@ def test_every_opponent_is_at_its_own_table(high_card_rows):
     """All opponents share one program; each row must be the one of a program of its own."""
     against_random, against_lowest = high_card_rows
     assert (against_random.opponent, against_lowest.opponent) == ("random", "lowest")
-    alone = matchup(HighCard(), "highest", "lowest", deals=40)(None)
+    alone = matchup(HighCard(), "highest", "lowest", deals=40).play()
     np.testing.assert_array_equal(against_lowest.samples.candidate["return"], alone.candidate["return"])
     assert not np.array_equal(against_random.samples.candidate["return"], alone.candidate["return"])
 
 
 def test_a_broken_player_is_not_reported_as_a_result():
     env = TicTacToe()
-    stubborn = Matchup(env, lambda p, s, k: jnp.int32(4), [lambda p, s, k: jnp.int32(4)], deals=2, seed=0)
+    stubborn = Matchup(env, always(4), [always(4)], deals=2, seed=0)
     with pytest.raises(UserError, match="illegal action"):
-        stubborn(None)
+        stubborn.play()
     with pytest.raises(UserError, match="did not end within 3 steps: a game of"):
-        matchup(env, "random", "random", deals=2, max_steps=3)(None)
+        matchup(env, "random", "random", deals=2, max_steps=3).play()
 
 
 def test_estimates():
@@ -170,7 +170,7 @@ def test_estimates():
 def test_paired_differences(high_card_rows):
     first, second = (
         high_card_rows[0],
-        tables.Row("lowest", "random", matchup(HighCard(), "lowest", "random", 40)(None)),
+        tables.Row("lowest", "random", matchup(HighCard(), "lowest", "random", 40).play()),
     )
     change = tables.difference(first, second)["tricks"]
     assert change.mean == pytest.approx(first.figures()["tricks"].mean - second.figures()["tricks"].mean)
@@ -181,12 +181,12 @@ def test_paired_differences(high_card_rows):
 def test_parameters_are_arguments_not_constants():
     env = TicTacToe(random_start=True)
 
-    def act(params, state, key):
-        return jnp.argmax(jnp.where(state.legal_action_mask, params, -1.0)).astype(jnp.int32)
+    def act(params, memory, state, key):
+        return jnp.argmax(jnp.where(state.legal_action_mask, params, -1.0)).astype(jnp.int32), memory
 
-    evaluator = evaluate.Evaluator(env, act, [bot_player(env, "lowest")], deals=40, seed=3)
+    ranked = evaluate.Matchup(env, Player("ranked", act), [bot_player(env, "lowest")], deals=40, seed=3)
     up, down = jnp.arange(9.0), jnp.arange(9.0)[::-1]
-    first, second, third = (evaluator(p)[0].samples.candidate["return"] for p in (up, down, up))
+    first, second, third = (ranked.rows(p, "ranked")[0].samples.candidate["return"] for p in (up, down, up))
     assert np.array_equal(first, third) and not np.array_equal(first, second)
 
 
@@ -242,8 +242,8 @@ def test_skull_king_bots_have_the_strength_of_the_reference_engine():
     names = ["random", "easy", "medium", "hard"]
     bots = [bot_player(env, name) for name in names]
 
-    def act(which, state, key):  # one candidate that can be any bot, so that one program serves all 16 tables
-        return jnp.stack([bot.act(None, state, key) for bot in bots])[which]
+    def act(which, memory, state, key):  # one candidate that can be any bot, so that one program serves all 16 tables
+        return jnp.stack([bot.act(None, (), state, key)[0] for bot in bots])[which], memory
 
     players = [Player(name, act, jnp.int32(index)) for index, name in enumerate(names)]
     for row in evaluate.evaluate_players(env, players, bots, deals=400, seed=20250101):
@@ -270,7 +270,7 @@ def test_mistakes(capsys, arguments, message):
 
 def test_unknown_bots_are_user_errors():
     with pytest.raises(UserError, match="no bot"):
-        evaluate.bot_players(TicTacToe(), ["x"])
+        bot_player(TicTacToe(), "x")
 
 
 def test_records_are_json(high_card_rows):
@@ -290,7 +290,7 @@ def test_a_candidate_with_a_memory_sees_every_step():
     def init(params, state, seat, key):
         return {"seat": seat, "steps": jnp.int32(0), "cards": jnp.zeros(12, bool), "own": jnp.int32(0)}
 
-    def update(params, memory, before, action, after, seat, key):
+    def observe(params, memory, before, action, after, seat, key):
         return {
             "seat": memory["seat"],
             "steps": memory["steps"] + 1,
@@ -298,15 +298,15 @@ def test_a_candidate_with_a_memory_sees_every_step():
             "own": memory["own"] + (before.current_player == seat),
         }
 
-    def act(params, state, key, memory):
+    def act(params, memory, state, key):
         asked = state.current_player == memory["seat"]
         played = state.owner == 4  # tests.games.PLAYED
         right = jnp.all(memory["cards"] == played) & (memory["steps"] == jnp.sum(played))
         jax.debug.callback(lambda *x: seen.append([np.asarray(v) for v in x]), asked, right, memory["own"])
         # A wrong memory plays worse than the bot, and the results would tell.
-        return jnp.where(right, env.bots["highest"](state, key), env.bots["lowest"](state, key))
+        return jnp.where(right, env.bots["highest"](state, key), env.bots["lowest"](state, key)), memory
 
-    candidate = Player("remembering", act, memory=MemoryFns(init, update))
+    candidate = Player("remembering", act, init=init, observe=observe)
     opponents = [bot_player(env, "random"), bot_player(env, "lowest")]
     rows = evaluate.evaluate_players(env, [candidate], opponents, deals=20, seed=5)
     plain = evaluate.evaluate_players(env, [bot_player(env, "highest")], opponents, deals=20, seed=5)
@@ -315,5 +315,7 @@ def test_a_candidate_with_a_memory_sees_every_step():
     jax.effects_barrier()
     asked, right, own = (np.stack(column) for column in zip(*seen, strict=True))
     assert right[asked].all() and asked.any() and own.max() == 3
-    with pytest.raises(UserError, match="only the candidate"):
-        evaluate.evaluate_players(env, [bot_player(env, "random")], [candidate], deals=2, seed=0)
+    # Several of them at a table remember each for themselves.
+    row = evaluate.evaluate_players(env, [bot_player(env, "lowest")], [candidate], deals=20, seed=5)[0]
+    bots = evaluate.evaluate_players(env, [bot_player(env, "lowest")], [bot_player(env, "highest")], deals=20, seed=5)
+    np.testing.assert_array_equal(row.samples.candidate["return"], bots[0].samples.candidate["return"])

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from envs.errors import UserError
+from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import from_dict, save
 from jaxrl.export import load_policy, main, save_policy
 from jaxrl.networks.factory import make_network
 from jaxrl.runs.checkpoint import take
-from jaxrl.runs.directory import TrainedRun, load_run, make_act, make_env, make_stamp, new_run
+from jaxrl.runs.directory import TrainedRun, load_run, make_env, make_stamp, new_run
 
 
 def a_run(tmp_path, *, env: str = "tests.games:HighCard", seeds: int = 1, dtype: str = "float32"):
@@ -30,7 +31,7 @@ def a_run(tmp_path, *, env: str = "tests.games:HighCard", seeds: int = 1, dtype:
     init = make_network(config.network, game).init
     params = jax.vmap(init)(keys) if seeds > 1 else init(keys[0])
     store = run.checkpoints()
-    store.save(take(7, {"params": params, "opt_state": params}, make_stamp(config, game)))
+    store.save(take(7, {"learner": {"params": params, "opt_state": params}}, make_stamp(config, game)))
     store.close()
     return run
 
@@ -41,12 +42,12 @@ def test_an_exported_policy_acts_like_the_run(tmp_path, dtype):
     save_policy(tmp_path / "agent.jaxrl", run)
     policy = load_policy(tmp_path / "agent.jaxrl")
     assert (policy.name, policy.update, policy.env.id) == ("run", 7, "high_card")
-    act = jax.jit(make_act(run.config, run.env, greedy=True))
+    act = jax.jit(trained_player(run.config, run.env, "run", None, greedy=True).act)
     step = jax.jit(run.env.step)
     state = run.env.init(jax.random.key(1))
     for turn in range(9):
         action = policy.act(state.observation, state.legal_action_mask)
-        assert action == policy.act_on(state) == int(act(run.params[0], state, jax.random.key(0)))
+        assert action == policy.act_on(state) == int(act(run.params[0], (), state, jax.random.key(0))[0])
         probabilities = policy.probabilities(state.observation, state.legal_action_mask)
         assert probabilities.sum() == pytest.approx(1) and not probabilities[~np.asarray(state.legal_action_mask)].any()
         sampled = policy.act_on(state, greedy=False, seed=turn)

@@ -11,7 +11,7 @@ import pytest
 from envs import registry
 from jaxrl import cli
 from jaxrl.commands.film import record
-from jaxrl.matches.match import bot_player
+from jaxrl.players import bot_player
 from tests.games import TicTacToe
 
 COMMAND = ["film", "bot:balanced", "--opponents", "aggressor", "run.cache_dir=''", "env.id=battle"]

@@ -13,14 +13,14 @@ import pytest
 from envs.errors import UserError
 from envs.host.env import HostEnv
 from jaxrl import cli
-from jaxrl.matches import host_match
-from jaxrl.matches.entrants import Entrant
-from jaxrl.matches.evaluate import Evaluator, bot_players, evaluate_players
-from jaxrl.matches.host_match import HostDeals, HostMatchup, ProgressLine, Side, is_remote, make_matchup
-from jaxrl.matches.match import TRAINING_DEALS, Matchup, Player
+from jaxrl.algorithms.registry import trained_player
+from jaxrl.matches import live
+from jaxrl.matches.deals import TRAINING_DEALS, samples_of
+from jaxrl.matches.evaluate import Matchup, evaluate_players
+from jaxrl.matches.live import LiveDeals, ProgressLine, is_remote
 from jaxrl.matches.tournament import Tournament
 from jaxrl.networks.factory import make_network
-from jaxrl.runs.directory import make_act
+from jaxrl.players import Player, bot_player
 from tests.host_games import Board, HostTicTacToe, TicTacToeGame
 from tests.training import small_config
 
@@ -53,7 +53,7 @@ CONFIG = small_config(hidden=(16,))
 def network_player(env: HostEnv, seed: int, *, greedy: bool = False) -> Player:
     network = make_network(CONFIG.network, env)
     params = jax.tree.map(lambda leaf: 3.0 * leaf, network.init(jax.random.key(seed)))
-    return Player(f"net {seed}", make_act(CONFIG, env, greedy=greedy), params)
+    return trained_player(CONFIG, env, f"net {seed}", params, greedy=greedy)
 
 
 def same(left, right) -> None:
@@ -70,11 +70,11 @@ def same(left, right) -> None:
 @pytest.mark.parametrize("greedy", [False, True])
 def test_the_same_games_as_with_whole_states(greedy):
     """Without an opening all deals are the same, and both ways to play draw the same numbers for every player."""
-    live, whole = Remote(opening=False), HostTicTacToe(opening=False)
-    first, second = network_player(live, 1, greedy=greedy), network_player(live, 2, greedy=greedy)
+    remote, whole = Remote(opening=False), HostTicTacToe(opening=False)
+    first, second = network_player(remote, 1, greedy=greedy), network_player(remote, 2, greedy=greedy)
     settings = {"deals": 6, "seed": 3, "stream": TRAINING_DEALS}
-    found = HostMatchup(live, first, [second], **settings)(first.params, [second.params])
-    expected = Matchup(whole, first.act, [second.act], **settings)(first.params, [second.params])
+    found = Matchup(remote, first, [second], **settings).play(first.params)
+    expected = Matchup(whole, first, [second], **settings).play(first.params)
     same(found, expected)
     if not greedy:
         assert len(np.unique(found.outcomes.result)) > 1 and len(np.unique(found.outcomes.length)) > 1
@@ -82,25 +82,22 @@ def test_the_same_games_as_with_whole_states(greedy):
 
 def test_neither_lanes_nor_order_of_arrival_change_a_result():
     env = Remote()
-    player, opponents = network_player(env, 1), [*bot_players(env, ["random"]), network_player(env, 2)]
-    others = [each.params for each in opponents]
-    settings = {"deals": 11, "seed": 3}
-    for index in (0, 1):
-        each = [
-            HostMatchup(env, player, opponents, lanes=lanes, **settings)(player.params, others, index)
-            for lanes in (1, 4, 22)
-        ]
+    player = network_player(env, 1)
+    for opponent in (bot_player(env, "random"), network_player(env, 2)):
+        pair, base = [player, opponent], jax.random.key(3)
+        games = [LiveDeals(env, deals=11, lanes=lanes)(pair, base) for lanes in (1, 4, 22)]
+        each = [samples_of(found, env) for found in games]
         same(each[0], each[1])
         same(each[0], each[2])
-    other = HostMatchup(env, player, opponents, deals=11, seed=4)(player.params, others, 1)
+    other = samples_of(LiveDeals(env, deals=11)(pair, jax.random.key(4)), env)
     assert not np.array_equal(each[0].outcomes.result, other.outcomes.result)
 
 
 def test_duplicate_deals_are_the_same_deals():
     """Equal deterministic players: a deal is won by the same seat in both rotations, and deals differ."""
     env = Remote()
-    [lowest] = bot_players(env, ["lowest"])
-    samples = HostMatchup(env, lowest, [lowest], deals=30, seed=1)(None)
+    lowest = bot_player(env, "lowest")
+    samples = Matchup(env, lowest, [lowest], deals=30, seed=1).play()
     assert np.all(samples.candidate["return"] == 0.0)
     assert len(np.unique(samples.outcomes.result[:, 0])) > 1
     np.testing.assert_array_equal(samples.outcomes.result[:, 0], -samples.outcomes.result[:, 1])
@@ -109,9 +106,9 @@ def test_duplicate_deals_are_the_same_deals():
 
 def test_bots_have_their_known_strength():
     env = Remote(opening=False)
-    [random] = bot_players(env, ["random"])
-    samples = HostMatchup(env, random, [random], deals=1500, seed=1, lanes=64)(None)
-    wins = [tally.rates()[0] for tally in samples.outcomes.by_seat()]
+    random = bot_player(env, "random")
+    samples = Matchup(env, random, [random], deals=1500, seed=1).play()
+    wins = [tally.rates()[0] for tally in samples.outcomes.by_place()]
     assert abs(wins[0] - 0.585) < 0.04 and abs(wins[1] - 0.288) < 0.04
     stones = samples.candidate["stones"] + samples.opponents["stones"]
     np.testing.assert_allclose(stones, samples.outcomes.length.mean(axis=1))
@@ -121,12 +118,10 @@ def test_the_evaluator_chooses_the_way_to_play():
     env, whole = Remote(), HostTicTacToe(opening=True)
     assert is_remote(env) and not is_remote(whole)
     player = network_player(env, 1)
-    bots = bot_players(env, ["random", "lowest"])
-    assert isinstance(Evaluator(env, player.act, bots, deals=4, seed=0)._matchup, HostMatchup)
-    assert isinstance(Evaluator(whole, player.act, bots, deals=4, seed=0)._matchup, Matchup)
-    live = evaluate_players(env, [player, bots[1]][:1], bots, deals=400, seed=2)
+    bots = [bot_player(env, "random"), bot_player(env, "lowest")]
+    remote = evaluate_players(env, [player, bots[1]][:1], bots, deals=400, seed=2)
     states = evaluate_players(whole, [player], bots, deals=400, seed=2)
-    for left, right in zip(live, states, strict=True):
+    for left, right in zip(remote, states, strict=True):
         a, b = left.figures()["return"], right.figures()["return"]
         assert abs(a.mean - b.mean) < 1.6 * np.hypot(a.half, b.half), left.opponent
     [row] = evaluate_players(env, [bots[1]], [bots[0]], deals=50, seed=2)  # a bot measured against a bot
@@ -136,7 +131,7 @@ def test_the_evaluator_chooses_the_way_to_play():
 def test_a_round_robin_of_live_games():
     env = Remote()
     player = network_player(env, 1)
-    entrants = [Entrant("random"), Entrant("lowest"), Entrant("net", player.act, player.params)]
+    entrants = [bot_player(env, "random"), bot_player(env, "lowest"), player]
     seen = []
     results = Tournament(env, entrants, deals=20, seed=1).run(lambda done, total: seen.append((done, total)))
     assert results.total_games == 3 * 40 and seen[-1] == (3, 3)
@@ -149,12 +144,12 @@ def test_a_round_robin_of_live_games():
 
 def test_a_broken_player_and_games_without_an_end():
     env = Remote(opening=False)
-    stubborn = Player("stubborn", lambda params, state, key: jnp.int32(4))
+    stubborn = Player("stubborn", lambda params, memory, state, key: (jnp.int32(4), memory))
     with pytest.raises(UserError, match="chose an illegal action"):
-        HostMatchup(env, stubborn, [stubborn], deals=2, seed=0)(None)
+        Matchup(env, stubborn, [stubborn], deals=2, seed=0).play()
     player = network_player(env, 1)
     with pytest.raises(UserError, match="did not end within 3 steps"):
-        HostMatchup(env, player, [player], deals=2, seed=0, max_steps=3)(player.params, [player.params])
+        Matchup(env, player, [player], deals=2, seed=0, max_steps=3).play(player.params)
 
 
 def test_an_engine_that_fails_ends_in_a_sentence():
@@ -163,11 +158,11 @@ def test_an_engine_that_fails_ends_in_a_sentence():
 
     env = Remote()
     env.game.fault = fault
-    [random] = bot_players(env, ["random"])
+    random = bot_player(env, "random")
     with pytest.raises(UserError, match="the engine failed in game 0: .*the dice are lost"):
-        HostDeals(env, deals=1, lanes=1)([Side(bot="random"), Side(bot="random")], jax.random.key(0))
+        LiveDeals(env, deals=1, lanes=1)([random, random], jax.random.key(0))
     with pytest.raises(UserError, match="the engine failed"):
-        make_matchup(env, random, [random], deals=5, seed=0)(None)
+        Matchup(env, random, [random], deals=5, seed=0).play()
 
 
 # ---- the progress ---------------------------------------------------------------------------------------------------
@@ -180,9 +175,9 @@ class Terminal(io.StringIO):
 
 def test_the_progress_line(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(host_match.time, "monotonic", lambda: now[0])
-    plain, live = io.StringIO(), Terminal()
-    lines = [ProgressLine("against forge", 100, Remote(), stream=stream) for stream in (plain, live)]
+    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
+    plain, screen = io.StringIO(), Terminal()
+    lines = [ProgressLine("against forge", 100, Remote(), stream=stream) for stream in (plain, screen)]
     for now[0] in (5.0, 10.0, 10.4, 20.0, 45.0):
         for line in lines:
             line.add(4, 3)
@@ -192,7 +187,7 @@ def test_the_progress_line(monkeypatch):
         "against forge: 8 of 200 games, 75.0 % won, 0.8 games/s, 4:00 left",
         "against forge: 20 of 200 games, 75.0 % won, 0.44 games/s, 6:45 left",
     ]
-    assert live.getvalue().count("\r") == 5 and "16 of 200" in live.getvalue()
+    assert screen.getvalue().count("\r") == 5 and "16 of 200" in screen.getvalue()
 
 
 # ---- the commands ---------------------------------------------------------------------------------------------------

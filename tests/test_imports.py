@@ -26,6 +26,7 @@ SHARED_ENVS = {
     "conformance",
     "adapters",
     "host",
+    "sides",
 }
 HOST_GAMES = ("envs/battle", "envs/forge")
 

@@ -7,9 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from envs.sides import compare
 from jaxrl.matches import evaluate, tables
-from jaxrl.matches.match import Samples, bot_player
-from jaxrl.matches.outcomes import Outcomes, Tally, compare, outcomes_of, wilson
+from jaxrl.matches.deals import Samples
+from jaxrl.matches.intervals import wilson
+from jaxrl.matches.outcomes import GameTally, Outcomes, outcomes_of
+from jaxrl.players import bot_player
 from tests.games import Corridor, TicTacToe
 
 PUBLISHED = [  # specification of Beasty Bar, section 13.2: wins of games, the interval in per cent
@@ -62,8 +65,8 @@ def test_random_tic_tac_toe_has_the_known_rates(row):
         assert tally.games == 1000
         for rate, expected in zip(tally.rates(), (win, 1 - win - loss, loss), strict=True):
             assert abs(rate - expected) < 4 * np.sqrt(expected * (1 - expected) / 1000)
-    assert outcomes.by_seat() == [start, second]
-    assert outcomes.tally() == Tally(*np.add(start, second))
+    assert outcomes.by_place() == [start, second]
+    assert outcomes.tally() == GameTally(*np.add(start, second))
     assert 5 <= outcomes.length.min() and outcomes.length.max() == 9
     assert abs(outcomes.length.mean() - 7.6) < 0.15  # 5, 6, 7, 8 or 9 moves in 0.095, 0.088, 0.264, 0.203, 0.350
     assert set(np.unique(outcomes.margin[:, 0])) <= {0.0, 1.0}  # the starter has one stone more after its own move
@@ -78,7 +81,7 @@ def test_outcomes_from_figures():
     outcomes = outcomes_of({"return": returns, "points": returns}, np.array([[7, 8, 9]]))
     assert outcomes.result.tolist() == [[1, 0, -1]]
     assert outcomes.margin.tolist() == [[1.5, 0.5, 1.5]]
-    assert [tally[:] for tally in outcomes.by_seat()] == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    assert [tally[:] for tally in outcomes.by_place()] == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
     assert outcomes.by_start() is None
     record = outcomes.record()
     assert record["wins"] == record["draws"] == record["losses"] == 1 and record["mean_length"] == 8.0

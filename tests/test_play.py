@@ -6,8 +6,8 @@ import jax
 import pytest
 
 from jaxrl import cli
-from jaxrl.commands.play import Table, parse_action, render_for
-from jaxrl.matches.match import bot_player
+from jaxrl.commands.play import Sitting, parse_action, render_for
+from jaxrl.players import bot_player
 from tests.games import HighCard, TicTacToe
 
 LEGAL = {3: "Parrot 1", 4: "Parrot 10", 7: "bid 2"}
@@ -31,7 +31,7 @@ def test_a_whole_game_with_mistakes_in_between():
     env = TicTacToe()
     told: list[str] = []
     answers = iter(["9", "center", "0", "3", "0", "6", "8"])  # the bot takes the lowest free cell: 1, 2, 4, ...
-    table = Table(env, 0, [bot_player(env, "lowest")] * 2, ask=lambda prompt: next(answers), tell=told.append)
+    table = Sitting(env, 0, [bot_player(env, "lowest")] * 2, ask=lambda prompt: next(answers), tell=told.append)
     end = table.play(jax.random.key(0))
     assert bool(end.terminated) and float(end.rewards[0]) == 1.0  # the column 0, 3, 6
     text = "\n".join(told)
@@ -49,7 +49,7 @@ def test_the_other_seats_are_shown_as_public_information_only():
     def lowest(prompt: str) -> str:
         return told[-1].split("]")[0].lstrip("[")
 
-    table = Table(env, 1, [bot_player(env, "random")] * 3, ask=lowest, tell=told.append)
+    table = Sitting(env, 1, [bot_player(env, "random")] * 3, ask=lowest, tell=told.append)
     end = table.play(jax.random.key(3))
     assert bool(end.terminated) and not bool(end.illegal_action)
     assert "tricks" in told[-1]
@@ -62,7 +62,7 @@ def test_what_a_step_settled_is_told_from_the_persons_side():
 
     told: list[str] = []
     env = Telling()
-    table = Table(
+    table = Sitting(
         env, 1, [bot_player(env, "lowest")] * 3, ask=lambda prompt: told[-1][1:].split("]")[0], tell=told.append
     )
     table.play(jax.random.key(3))

@@ -11,7 +11,7 @@ import pytest
 
 from envs.errors import UserError
 from jaxrl.league.rating import SCALE, bradley_terry, elo_update, expected_score
-from jaxrl.matches.outcomes import Z95
+from jaxrl.matches.intervals import Z95
 
 
 def test_elo_expectations_and_updates():

@@ -15,7 +15,8 @@ from envs.core import Env, Key, PyTree, State, public_fields
 from envs.errors import UserError
 from examples.nim import Nim
 from jaxrl import xla
-from jaxrl.matches.match import GameKeys, play_match
+from jaxrl.matches.match import Chair, GameKeys, play_match
+from jaxrl.players import any_bot
 from jaxrl.search.belief import resample
 from jaxrl.search.halving import survivors
 from jaxrl.search.player import Search, make_search
@@ -113,8 +114,9 @@ def guesses(games: int, **settings):
     keys = GameKeys(keys_of(1, games), keys_of(2, games), keys_of(3, games))
 
     def mean(taken_for: jax.Array, speaker: jax.Array) -> jax.Array:
-        params = [SearchParams(None, taken_for), speaker]
-        played = play_match(env, [search.act, model.act], params, holders, keys, memory=search.memory)
+        searching = Chair(search.player(), SearchParams(None, taken_for), np.array([True, False]))
+        speaking = Chair(any_bot(env, SPEAKERS), speaker, np.array([False, True]), number=1)
+        played = play_match(env, [searching, speaking], holders, keys)
         return jnp.mean(played.figures["return"][:, 0])
 
     program = jitted(mean)
@@ -130,8 +132,8 @@ def test_nim_is_played_perfectly_against_a_known_opponent():
 
     @jitted
     def decide(state: State, keys: jax.Array) -> jax.Array:
-        memory = jax.vmap(search.memory.init, in_axes=(None, 0, 0, 0))(NOTHING, state, state.current_player, keys)
-        return jax.vmap(search.act, in_axes=(None, 0, 0, 0))(NOTHING, state, keys, memory)
+        memory = jax.vmap(search.belief.init, in_axes=(None, 0, 0, 0))(NOTHING, state, state.current_player, keys)
+        return jax.vmap(search.act, in_axes=(None, 0, 0, 0))(NOTHING, memory, state, keys)[0]
 
     actions = decide(state, keys_of(1, len(stones)))
     np.testing.assert_array_equal(actions, stones % 4 - 1)
@@ -154,10 +156,10 @@ def test_search_does_not_depend_on_what_its_seat_cannot_see():
 
     @jitted
     def think(world: State, action: jax.Array, keys: jax.Array) -> tuple[PyTree, ...]:
-        memory = jax.vmap(lambda s, k: search.memory.init(NOTHING, s, seat, k))(world, keys)
-        plan = jax.vmap(lambda s, k, m: search.plan(NOTHING, s, k, m))(world, keys, memory)
+        memory = jax.vmap(lambda s, k: search.belief.init(NOTHING, s, seat, k))(world, keys)
+        plan = jax.vmap(lambda s, k, m: search.plan(NOTHING, m, s, k))(world, keys, memory)
         after = jax.vmap(env.step)(world, action, keys)
-        kept = jax.vmap(lambda *x: search.memory.update(NOTHING, *x[:4], seat, x[4]))(
+        kept = jax.vmap(lambda *x: search.belief.update(NOTHING, *x[:4], seat, x[4]))(
             memory, world, action, after, keys
         )
         return tuple(plan), (kept.particles.card, kept.log_weights)

@@ -18,7 +18,7 @@ from jaxrl.config.schema import NetworkConfig
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.search.player import make_search
-from jaxrl.search.playout import TO_THE_END, Table, play_on
+from jaxrl.search.playout import TO_THE_END, Lineup, play_on
 from jaxrl.search.policies import SearchParams, act_policy, bot_policy, network_guide, network_policy
 from jaxrl.search.settings import SearchSettings
 
@@ -50,9 +50,9 @@ def test_a_simulated_game_stops_where_its_seat_is_asked_again(turns, left):
     env = OpenNim(largest=21)
     state = nim_at(env, jnp.array([11, 9, 3]))
     seat = state.current_player
-    table = Table(env, take_one, take_one)
+    lineup = Lineup(env, take_one, take_one)
     played = jax.jit(
-        lambda: play_on(table, NOTHING, state, jnp.zeros(3, jnp.int32), seat, keys_of(1, 3), turns=turns)
+        lambda: play_on(lineup, NOTHING, state, jnp.zeros(3, jnp.int32), seat, keys_of(1, 3), turns=turns)
     )()
     stones = np.where(played.state.terminated, 0, played.state.stones)
     np.testing.assert_array_equal(stones, left)
@@ -79,8 +79,8 @@ def test_a_limited_depth_is_judged_by_the_guide():
 
     @jitted
     def decide(state: State, keys: jax.Array) -> jax.Array:
-        memory = jax.vmap(search.memory.init, in_axes=(None, 0, 0, 0))(NOTHING, state, state.current_player, keys)
-        return jax.vmap(search.act, in_axes=(None, 0, 0, 0))(NOTHING, state, keys, memory)
+        memory = jax.vmap(search.belief.init, in_axes=(None, 0, 0, 0))(NOTHING, state, state.current_player, keys)
+        return jax.vmap(search.act, in_axes=(None, 0, 0, 0))(NOTHING, memory, state, keys)[0]
 
     np.testing.assert_array_equal(decide(state, keys_of(1, len(stones))), stones % 4 - 1)
 
@@ -106,10 +106,10 @@ def test_search_by_a_network_does_not_depend_on_what_its_seat_cannot_see(setting
 
     @jitted
     def think(world: State, seat: jax.Array, action: jax.Array, keys: jax.Array) -> tuple[PyTree, PyTree]:
-        memory = jax.vmap(search.memory.init, in_axes=(None, 0, 0, 0))(params, world, seat, keys)
+        memory = jax.vmap(search.belief.init, in_axes=(None, 0, 0, 0))(params, world, seat, keys)
         plan = jax.vmap(search.plan, in_axes=(None, 0, 0, 0))(params, world, keys, memory)
         after = jax.vmap(env.step)(world, action, keys)
-        update = jax.vmap(search.memory.update, in_axes=(None, 0, 0, 0, 0, 0, 0))
+        update = jax.vmap(search.belief.update, in_axes=(None, 0, 0, 0, 0, 0, 0))
         kept = update(params, memory, world, action, after, seat, keys)
         return plan, (kept.particles.game, kept.log_weights)
 

@@ -17,12 +17,12 @@ from envs.errors import UserError
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.matches import evaluate, heatmap, reference
-from jaxrl.matches.entrants import Entrant, Groups, find_entrants
-from jaxrl.matches.match import Player, bot_player
+from jaxrl.matches.entrants import find_field
 from jaxrl.matches.outcomes import Outcomes
-from jaxrl.matches.results import Results
-from jaxrl.matches.tournament import Tournament
+from jaxrl.matches.round_robin import RoundRobin
+from jaxrl.matches.tournament import Groups, Tournament
 from jaxrl.networks.factory import make_network
+from jaxrl.players import Player, bot_player
 from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
@@ -31,14 +31,18 @@ MATRIX = Path(__file__).parent / "golden" / "beasty_bar" / "bot_matrix.json"
 BOTS = ["env.id=tests.games:HighCard", "run.cache_dir=''"]
 
 
-def ranked(params, state, key):
+def ranked(params, memory, state, key):
     """A network for TicTacToe: the legal cell with the largest parameter."""
-    return jnp.argmax(jnp.where(state.legal_action_mask, params, -1.0)).astype(jnp.int32)
+    return jnp.argmax(jnp.where(state.legal_action_mask, params, -1.0)).astype(jnp.int32), memory
 
 
-def reversed_ranked(params, state, key):
+def reversed_ranked(params, memory, state, key):
     """Another network: the legal cell with the smallest parameter."""
-    return jnp.argmin(jnp.where(state.legal_action_mask, params, 99.0)).astype(jnp.int32)
+    return jnp.argmin(jnp.where(state.legal_action_mask, params, 99.0)).astype(jnp.int32), memory
+
+
+def bots_of(env, *names) -> list[Player]:
+    return [bot_player(env, name) for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +51,11 @@ def mixed():
     env = TicTacToe(random_start=True)
     up, down = jnp.arange(9.0), jnp.arange(9.0)[::-1]
     players = [
-        Entrant("random"),
-        Entrant("first up", ranked, up),
-        Entrant("lowest"),
-        Entrant("first down", ranked, down),
-        Entrant("second up", reversed_ranked, up),
+        bot_player(env, "random"),
+        Player("first up", ranked, up),
+        bot_player(env, "lowest"),
+        Player("first down", ranked, down),
+        Player("second up", reversed_ranked, up),
     ]
     return Tournament(env, players, deals=200, seed=3, self_pairs=True).run()
 
@@ -79,7 +83,7 @@ def test_every_player_is_itself_in_every_pair(mixed):
 def test_a_pair_agrees_with_an_evaluation():
     """Other deals, the same players: within the errors of both."""
     env = HighCard()
-    results = Tournament(env, [Entrant("lowest"), Entrant("highest")], deals=300).run()
+    results = Tournament(env, bots_of(env, "lowest", "highest"), deals=300).run()
     row = evaluate.evaluate_players(env, [bot_player(env, "highest")], [bot_player(env, "lowest")], deals=300, seed=1)
     expected = row[0].samples.outcomes.tally()
     assert results.games[1, 0] == expected.games == 900
@@ -90,7 +94,7 @@ def test_a_pair_agrees_with_an_evaluation():
 
 def test_three_seats_are_rated_by_the_seats_left_behind():
     env = HighCard()
-    results = Tournament(env, [Entrant(name) for name in env.bots], deals=60, self_pairs=True).run()
+    results = Tournament(env, bots_of(env, *env.bots), deals=60, self_pairs=True).run()
     assert len(results.played) == 9, "both directions: one at a table of two"
     assert np.allclose(np.diag(results.points), np.diag(results.games) / 2, rtol=0.25)
     assert results.points[1, 1] == results.games[1, 1] / 2  # equal deterministic players, exactly
@@ -98,7 +102,7 @@ def test_three_seats_are_rated_by_the_seats_left_behind():
 
 def test_both_directions_count_where_a_table_has_more_than_two():
     """60 of 100 points at the other's table, and 30 given away at the own: 130 of 200 altogether."""
-    results = Results.empty(["a", "b"], 4)
+    results = RoundRobin.empty(["a", "b"], (0, 1, 2, 3))
     won = np.ones((25, 4), np.int8)
     results.add(0, 1, Outcomes(won, won * 9, None, None), 60.0)
     results.add(1, 0, Outcomes(-won, won * 9, None, None), 30.0)
@@ -110,32 +114,34 @@ def test_both_directions_count_where_a_table_has_more_than_two():
 
 def test_simultaneous_games():
     env = RockPaperScissors(rounds=1)
-    rock = Entrant("rock", lambda params, state, key: params, jnp.zeros(2, jnp.int32))
-    rates = Tournament(env, [Entrant("random"), rock], deals=500).run().rates()[0, 1]
+    rock = Player("rock", lambda params, memory, state, key: (params, memory), jnp.zeros(2, jnp.int32))
+    rates = Tournament(env, [bot_player(env, "random"), rock], deals=500).run().rates()[0, 1]
     assert np.abs(rates - 1 / 3).max() < 4 * np.sqrt(2 / 9 / 1000)
 
 
 def test_results_repeat_and_do_not_depend_on_portions():
-    env, players = TicTacToe(random_start=True), [Entrant("random"), Entrant("lowest")]
+    env = TicTacToe(random_start=True)
+    players = bots_of(env, "random", "lowest")
     whole, again = (Tournament(env, players, deals=40, seed=2, lanes=lanes).run() for lanes in (2048, 12))
     np.testing.assert_array_equal(whole.counts, again.counts)
     np.testing.assert_array_equal(whole.steps, again.steps)
 
 
 def test_groups_stack_the_parameters_of_one_network():
-    groups = Groups([Entrant("a", ranked, jnp.ones(2)), Entrant("bot"), Entrant("b", ranked, jnp.zeros(2))])
-    assert groups.bots == ["bot"] and groups.acts == [ranked]
+    first, second = Player("a", ranked, jnp.ones(2)), Player("b", ranked, jnp.zeros(2))
+    groups = Groups([first, bot_player(TicTacToe(), "lowest"), second])
+    assert groups.bots == ["lowest"] and [player.act for player in groups.programs] == [ranked]
     assert groups.group.tolist() == [1, 0, 1] and groups.slot.tolist() == [0, 0, 1]
     np.testing.assert_array_equal(groups.params[0], [[1, 1], [0, 0]])
 
 
 def test_too_little_to_play():
     with pytest.raises(UserError, match="needs two players"):
-        Tournament(HighCard(), [Entrant("random")], deals=4)
+        Tournament(HighCard(), bots_of(HighCard(), "random"), deals=4)
     with pytest.raises(UserError, match="a game for one"):
-        Tournament(Corridor(), [Entrant("random")] * 2, deals=4)
+        Tournament(Corridor(), bots_of(Corridor(), "random") * 2, deals=4)
     with pytest.raises(UserError, match="--deals must be at least 2"):
-        Tournament(HighCard(), [Entrant("random"), Entrant("lowest")], deals=1)
+        Tournament(HighCard(), bots_of(HighCard(), "random", "lowest"), deals=1)
 
 
 # ---- a reference ----
@@ -143,9 +149,9 @@ def test_too_little_to_play():
 TRUTH = np.array([[[0.45, 0.10, 0.45], [0.60, 0.15, 0.25]], [[0.25, 0.15, 0.60], [0.40, 0.20, 0.40]]])
 
 
-def simulated(random: np.random.Generator, truth: np.ndarray, deals: int = 400) -> Results:
+def simulated(random: np.random.Generator, truth: np.ndarray, deals: int = 400) -> RoundRobin:
     """Results of two players whose games are independent, with these rates."""
-    results = Results.empty(["a", "b"], 2)
+    results = RoundRobin.empty(["a", "b"], (0, 1))
     for i, j in ((0, 0), (0, 1), (1, 1)):
         result = random.choice([1, 0, -1], p=truth[i, j], size=(deals, 2)).astype(np.int8)
         results.add(i, j, Outcomes(result, np.full(result.shape, 5), None, None), float((result + 1).sum() / 2))
@@ -277,7 +283,7 @@ def saved_run(tmp_path, monkeypatch):
     with closing(run.checkpoints()) as store:
         for step in (1, 2):
             params = make_network(config.network, env).init(jax.random.key(step))
-            store.save(checkpoint.take(step, {"params": params}, runs.make_stamp(config, env)))
+            store.save(checkpoint.take(step, {"learner": {"params": params}}, runs.make_stamp(config, env)))
     return run
 
 
@@ -286,12 +292,11 @@ def test_checkpoints_of_a_run_meet_each_other_and_bots(saved_run, capsys):
     assert cli.main(["tournament", "mine@all", "bot:lowest", "--deals", "40", "--anchor", "mine@1"]) == 0
     output = capsys.readouterr().out
     assert all(f"| {name} " in output for name in ("mine@1", "mine@2", "lowest")) and "anchor" in output
-    field = find_entrants(["bot:lowest", "mine@2", "mine@1"])
-    assert [entrant.name for entrant in field.entrants] == ["lowest", "mine@2", "mine@1"]
-    assert field.entrants[1].act is field.entrants[2].act is not None, "one network, stacked parameters"
-    results = Tournament(field.env, field.entrants, deals=300, seed=1).run()
-    players = [Player(entrant.name, entrant.act, entrant.params) for entrant in field.entrants[1:]]
-    rows = evaluate.evaluate_players(field.env, players, [bot_player(field.env, "lowest")], deals=300, seed=1)
+    field = find_field(["bot:lowest", "mine@2", "mine@1"])
+    assert [entrant.name for entrant in field.players] == ["lowest", "mine@2", "mine@1"]
+    assert field.players[1].act is field.players[2].act is not None, "one network, stacked parameters"
+    results = Tournament(field.env, field.players, deals=300, seed=1).run()
+    rows = evaluate.evaluate_players(field.env, field.players[1:], [bot_player(field.env, "lowest")], deals=300, seed=1)
     for number, row in enumerate(rows, start=1):
         expected = np.array(row.samples.outcomes.tally().rates())
         error = 4 * np.sqrt(2 * expected * (1 - expected) / 900)
@@ -309,4 +314,4 @@ def test_checkpoints_of_a_run_meet_each_other_and_bots(saved_run, capsys):
 )
 def test_mistakes_with_runs(saved_run, arguments, message):
     with pytest.raises(UserError, match=message):
-        find_entrants(arguments)
+        find_field(arguments)

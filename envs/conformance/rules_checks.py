@@ -32,8 +32,22 @@ def attributes(probe: Probe) -> str:
     for name in ("simultaneous", "may_truncate", "public_actions", "multi_output_fusion"):
         value = getattr(env, name)
         require(isinstance(value, bool), f"env.{name} must be a bool, not {value!r}")
+    _require_sides(env)
     kind = "simultaneous" if env.simultaneous else "turn-based"
-    return f"{kind}, {env.num_players} seats, {env.num_actions} actions, {env.num_features} features"
+    teams = f" on {env.num_sides} sides" if env.num_sides < env.num_players else ""
+    return f"{kind}, {env.num_players} seats{teams}, {env.num_actions} actions, {env.num_features} features"
+
+
+def _require_sides(env: Env) -> None:
+    """Every seat has a side, and the sides are numbered from 0 without a gap."""
+    sides = env.sides
+    integers = isinstance(sides, tuple) and all(isinstance(side, int) for side in sides)
+    require(integers, f"env.sides must be a tuple of ints, not {sides!r}")
+    require(len(sides) == env.num_players, f"env.sides has {len(sides)} entries for {env.num_players} seats")
+    complete = sorted(set(sides)) == list(range(len(set(sides))))
+    require(complete, f"env.sides is {sides}: sides are numbered 0, 1, ... and have at least one seat each")
+    alone = len(set(sides)) < len(sides) or sides == tuple(range(len(sides)))
+    require(alone, f"env.sides is {sides}: where every seat is a side of its own, seat i is side i")
 
 
 def shapes_and_dtypes(probe: Probe) -> str:

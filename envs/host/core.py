@@ -101,6 +101,11 @@ class HostGame(abc.ABC):
     recordings: tuple[str, ...] = ()
     varieties: int = 1
 
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The side of every seat, as `envs.core.Env.sides`; by default each seat is a side of its own."""
+        return tuple(range(self.num_players))
+
     @abc.abstractmethod
     def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> Engine:
         """An engine for `num_games` games; game i draws from the streams of (seed, slot ``first_slot + i``)."""

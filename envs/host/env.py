@@ -65,6 +65,11 @@ class HostEnv(Env):
         self.may_truncate, self.public_actions = game.may_truncate, game.public_actions  # type: ignore[misc]
         self._play, self._deal = _Engines(game, 1), _Engines(game, game.varieties)
 
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The game's."""
+        return self.game.sides
+
     # ---- rules ------------------------------------------------------------------------------------------------------
 
     def _init(self, key: Key) -> SavedState:

@@ -18,11 +18,13 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from envs import values
 from envs.core import Env
 from envs.errors import UserError
 from jaxrl.config.schema import Config
 from jaxrl.figures import Figures
 from jaxrl.networks.base import Memory, Network
+from jaxrl.players import Player, network_player
 
 AXIS = "env"
 Array = Any  # of jax, or of NumPy while a rollout is on the host
@@ -148,6 +150,15 @@ class Algorithm(abc.ABC):
         """
         self.config, self.env = config, env
 
+    def own_section(self, default: Any) -> Any:
+        """The settings of an algorithm that is not one of ours: a dataclass like `default` from the configuration's
+        section `algorithm`.
+
+        Raises:
+          UserError: a key that it has not, or a value that does not fit.
+        """
+        return values.build(default, self.config.algorithm, values.Place(path="algorithm"))
+
     # ---- what an algorithm supplies -----------------------------------------------------------------------------
 
     @abc.abstractmethod
@@ -187,6 +198,17 @@ class Algorithm(abc.ABC):
         Returns:
           The learner afterwards and the figures, both equal on all devices.
         """
+
+    # ---- what comes of it ---------------------------------------------------------------------------------------
+
+    def player(self, name: str, params: Any, *, greedy: bool) -> Player:
+        """What it trains, in matches.
+
+        Args:
+          name, params: see `Player`.
+          greedy: the best action instead of a sampled one; where there are only values it always is.
+        """
+        return network_player(self.network, self.env, name, params, greedy=greedy or self.by_value)
 
     # ---- what it may refine -------------------------------------------------------------------------------------
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from envs.core import Env
 from envs.errors import UserError, nearest
 from jaxrl.algorithms.base import Algorithm
 from jaxrl.config.schema import Config
+from jaxrl.players import Player
 
 ALGORITHMS = {
     "ppo": "jaxrl.algorithms.ppo.algorithm:PPO",
@@ -44,3 +46,8 @@ def make_algorithm(config: Config, env: Env) -> Algorithm:
       UserError: there is no such algorithm, or something in the configuration does not fit it or the game.
     """
     return find_algorithm(config.train.algorithm)(config, env)
+
+
+def trained_player(config: Config, env: Env, name: str, params: Any, *, greedy: bool) -> Player:
+    """The player that a configuration trains; see `Algorithm.player` and `make_algorithm`."""
+    return make_algorithm(config, env).player(name, params, greedy=greedy)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from envs import prng
 from envs.core import Env, Key, PyTree, State, is_over
@@ -27,7 +28,7 @@ from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.algorithms import optimizer
-from jaxrl.algorithms.registry import find_algorithm
+from jaxrl.algorithms.registry import find_algorithm, trained_player
 from jaxrl.commands.search import (
     SELF,
     Searcher,
@@ -38,9 +39,10 @@ from jaxrl.commands.search import (
     settings_of,
 )
 from jaxrl.config import Config
-from jaxrl.matches.evaluate import bot_players, opponent_names
-from jaxrl.matches.match import GameKeys, Player, bot_player, play_match
+from jaxrl.matches.evaluate import opponent_names
+from jaxrl.matches.match import Chair, GameKeys, play_match
 from jaxrl.networks.factory import Network, make_network
+from jaxrl.players import Player, any_bot, bot_player
 from jaxrl.runs import checkpoint
 from jaxrl.runs.directory import (
     RunDirectory,
@@ -48,14 +50,13 @@ from jaxrl.runs.directory import (
     enable_compilation_cache,
     find_run,
     load_run,
-    make_act,
     make_env,
     make_stamp,
     new_run,
     read_checkpoint,
 )
 from jaxrl.search.player import Search
-from jaxrl.search.policies import SearchParams, switch_policy
+from jaxrl.search.policies import SearchParams
 from jaxrl.training.supervised import Lessons, Losses, make_step
 from jaxrl.training.trainer import HostState
 
@@ -70,14 +71,14 @@ class Collected(NamedTuple):
 
 
 def collect_games(
-    env: Env, search: Search, opponent: Callable[..., jax.Array], games: int, steps: int
+    env: Env, search: Search, opponent: Player, games: int, steps: int
 ) -> Callable[[SearchParams, PyTree, Key], Collected]:
     """A function that plays games by search and keeps its decisions.
 
     Args:
       env: the game.
       search: who plays one seat of each game, in turn every seat.
-      opponent: (params, state, key) -> action, who plays all others.
+      opponent: who plays all others.
       games: N, side by side.
       steps: T, the most steps of a game that are kept; a game longer than this teaches only what it has shown so far.
 
@@ -85,16 +86,23 @@ def collect_games(
       (search's parameters, opponent's parameters, key) -> T * N lessons.
     """
     seats = (jnp.arange(games) % env.num_players).astype(jnp.int32)
+    holders = (jnp.arange(env.num_players) != seats[:, None]).astype(jnp.int32)  # i32[N, P], 0 is the search
 
-    def one(params: SearchParams, other: PyTree, state: State, memory: Any, seat: jax.Array, key: Key) -> Any:
+    def others(params: PyTree) -> Chair:
+        return Chair(opponent, params, np.array([False, True]), number=1, slots=max(1, env.num_players - 1))
+
+    def one(params: SearchParams, other: PyTree, state: State, memories: Any, seat: jax.Array, holder: Any, key: Key):
+        memory, theirs = memories
         plan_key, other_key, step_key, memory_key = jax.random.split(key, 4)
-        plan = search.plan(params, state, plan_key, memory)
+        plan = search.plan(params, memory, state, plan_key)
         mine = state.current_player == seat
-        action = jnp.where(mine, plan.action, opponent(other, state, other_key))
+        answer, theirs = others(other).ask(state, holder, theirs, other_key)
+        action = jnp.where(mine, plan.action, answer)
         after = env.step(state, action, step_key)
         searched = mine & ~is_over(state) & (jnp.sum(state.legal_action_mask) > 1)
         lesson = (state.observation, state.legal_action_mask, plan.policy, searched.astype(jnp.float32))
-        return after, search.memory.update(params, memory, state, action, after, seat, memory_key), lesson
+        memory = search.belief.update(params, memory, state, action, after, seat, memory_key)
+        return after, (memory, others(other).see(theirs, state, action, after, holder, other_key)), lesson
 
     def collect(params: SearchParams, other: PyTree, key: Key) -> Collected:
         deal_key, memory_key, play_key = jax.random.split(key, 3)
@@ -102,15 +110,17 @@ def collect_games(
         lane_keys = jax.vmap(prng.from_key)(jax.random.split(play_key, games))
         memory_keys = jax.vmap(prng.from_key)(jax.random.split(memory_key, games))
         state = jax.vmap(env.init)(deal_keys)
-        memory = jax.vmap(search.memory.init, in_axes=(None, 0, 0, 0))(params, state, seats, memory_keys)
+        memory = jax.vmap(search.belief.init, in_axes=(None, 0, 0, 0))(params, state, seats, memory_keys)
+        theirs = jax.vmap(others(other).begin)(state, holders, memory_keys)
 
         def step(carry: tuple[State, Any], time: jax.Array) -> tuple[tuple[State, Any], Any]:
             keys = jax.vmap(lambda k: jax.random.fold_in(k, time))(lane_keys)
-            state, memory, lesson = jax.vmap(one, in_axes=(None, None, 0, 0, 0, 0))(params, other, *carry, seats, keys)
+            play = jax.vmap(one, in_axes=(None, None, 0, 0, 0, 0, 0))
+            state, memories, lesson = play(params, other, *carry, seats, holders, keys)
             own = jnp.take_along_axis(state.rewards, seats[:, None], axis=1)[:, 0]
-            return (state, memory), (lesson, own)
+            return (state, memories), (lesson, own)
 
-        (end, _), (kept, earned) = jax.lax.scan(step, (state, memory), jnp.arange(steps))
+        (end, _), (kept, earned) = jax.lax.scan(step, (state, (memory, theirs)), jnp.arange(steps))
         observation, mask, policy, weight = kept
         # Only games that ended say how they ended.
         weight = weight * is_over(end).astype(jnp.float32)
@@ -163,8 +173,8 @@ def longest_game(env: Env, games: int = 64) -> int:
     holders = jnp.zeros((games, env.num_players), jnp.int32)
 
     def play(keys: Key) -> jax.Array:
-        random = bot_player(env, "random")
-        return jnp.max(play_match(env, [random.act], [None], holders, GameKeys(keys, keys, keys)).length)
+        random = Chair(bot_player(env, "random"), None, np.array([True]))
+        return jnp.max(play_match(env, [random], holders, GameKeys(keys, keys, keys)).length)
 
     return int(jax.jit(play)(keys) * 1.25) + 1
 
@@ -229,7 +239,7 @@ class Teaching(NamedTuple):
 
     names: list[str]  # of the opponents
     searcher: Searcher
-    opponent: Callable[..., jax.Array]  # who plays the other seats, see `collect_games`
+    opponent: Player  # who plays the other seats, see `collect_games`
     by_itself: bool
 
 
@@ -242,10 +252,11 @@ def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
     if SELF in names and len(names) > 1:
         raise UserError("--opponents is either self alone or names of bots.")
     by_itself = names == [SELF]
-    players = [Player(SELF, make_act(config, env, greedy=False))] if by_itself else bot_players(env, names)
+    itself = trained_player(config, env, SELF, None, greedy=False)
+    players = [itself] if by_itself else [bot_player(env, name) for name in names]
     model = SELF if by_itself else model_of(args)
     searcher = make_searcher(env, config, players, settings_of(args), model)
-    opponent = players[0].act if by_itself else switch_policy(env, names).act
+    opponent = itself if by_itself else any_bot(env, names)
     return Teaching(names, searcher, opponent, by_itself)
 
 

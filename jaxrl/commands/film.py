@@ -12,8 +12,9 @@ import numpy as np
 from envs import registry
 from envs.core import Env, State, is_over
 from envs.errors import UserError
-from jaxrl.matches.evaluate import bot_players, find_candidate
-from jaxrl.matches.match import Player
+from jaxrl.matches.entrants import find_entrant
+from jaxrl.matches.single import SingleGame
+from jaxrl.players import Player, bot_player
 from jaxrl.runs.directory import enable_compilation_cache
 
 SLOWEST, FASTEST = 0.1, 20.0  # pace
@@ -31,20 +32,19 @@ def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[St
       The states from the first to the last, and the actions between them.
     """
     deal_key, key = jax.random.split(key)
-    step = jax.jit(env.step)
-    acts = {player.act: jax.jit(player.act) for player in players}
-    states, actions = [jax.jit(env.init)(deal_key)], []
-    while not bool(is_over(states[-1])):
+    game = SingleGame(env, players)
+    states: list[State] = [game.deal(deal_key)]
+    actions: list[int] = []
+    while not bool(is_over(game.state)):
         key, act_key, step_key = jax.random.split(key, 3)
-        player = players[int(states[-1].current_player)]
-        actions.append(int(acts[player.act](player.params, states[-1], act_key)))
-        states.append(step(states[-1], np.int32(actions[-1]), step_key))
+        actions.append(game.answer(act_key))
+        states.append(game.step(actions[-1], step_key))
     return states, actions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `jaxrl film`."""
-    parser.add_argument("candidate", metavar="RUN", help="who plays: a run, or a bot as bot:NAME")
+    parser.add_argument("candidate", metavar="RUN", help="who plays: a run, a policy file, or a bot as bot:NAME")
     parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn (default: RUN itself)")
     parser.add_argument("--seat", type=int, default=0, help="the seat of RUN (default: 0)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the game (default: 0)")
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl film`."""
-    candidate = find_candidate(args.candidate, args)
+    candidate = find_entrant(args.candidate, args)
     env = candidate.env
     draw = getattr(getattr(env, "game", None), "film", None)
     if draw is None:
@@ -72,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"cannot write {args.file}: give a file in a folder that exists.")
     enable_compilation_cache(candidate.config.run.cache_dir)
     own = candidate.players[0]
-    others = bot_players(env, args.opponents.split(",")) if args.opponents else [own]
+    others = [bot_player(env, name) for name in args.opponents.split(",")] if args.opponents else [own]
     players = [own if seat == args.seat else others[seat % len(others)] for seat in range(env.num_players)]
     states, actions = record(env, players, jax.random.key(args.seed))
     blobs = [np.asarray(state.blob) for state in states]  # type: ignore[attr-defined]

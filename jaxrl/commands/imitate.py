@@ -28,7 +28,7 @@ from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.registry import find_algorithm, make_algorithm
 from jaxrl.config import Config
-from jaxrl.matches.match import Estimate
+from jaxrl.matches.intervals import Estimate
 from jaxrl.matches.tables import align
 from jaxrl.networks.distributions import log_prob
 from jaxrl.networks.factory import Network, make_network

@@ -14,31 +14,31 @@ import numpy as np
 
 from envs.core import Env, State, is_over
 from envs.errors import UserError
-from jaxrl.matches.evaluate import bot_players, find_candidate
-from jaxrl.matches.match import BOT_PREFIX, Player
+from jaxrl.matches.entrants import BOT_PREFIX, find_entrant
+from jaxrl.matches.single import SingleGame
+from jaxrl.players import Player, bot_player
 from jaxrl.runs.directory import enable_compilation_cache
 
 Ask = Callable[[str], str]  # a prompt -> the person's answer; raises EOFError when there is nobody
 Tell = Callable[[str], Any]
 
 
-class Table:
+class Sitting:
     """One game between a person and players, in a terminal."""
 
     def __init__(
         self, env: Env, seat: int, others: Sequence[Player | None], *, ask: Ask | None = None, tell: Tell = print
     ):
-        """A table.
+        """A game to be played.
 
         Args:
           env: a turn-based game.
           seat: the person's.
-          others: the player of each seat; the person's own entry is not used.
+          others: the player of each seat, partners and opponents; the person's own entry is not used.
           ask, tell: the terminal; None is `input`.
         """
-        self._env, self._seat, self._others, self._ask, self._tell = env, seat, others, ask or input, tell
-        self._step = jax.jit(env.step)
-        self._act = {act: jax.jit(act) for act in {player.act for player in others if player is not None}}
+        self._env, self._seat, self._ask, self._tell = env, seat, ask or input, tell
+        self._game = SingleGame(env, [None if i == seat else player for i, player in enumerate(others)])
 
     def play(self, key: jax.Array) -> State:
         """Plays one game dealt from `key`; returns its end.
@@ -47,22 +47,16 @@ class Table:
           EOFError: the person left.
         """
         deal_key, key = jax.random.split(key)
-        state = jax.jit(self._env.init)(deal_key)
+        state = self._game.deal(deal_key)
         while not bool(is_over(state)):
             key, act_key, step_key = jax.random.split(key, 3)
-            seat = int(state.current_player)
-            action = self._answer(state) if seat == self._seat else self._other(seat, state, act_key)
-            before, state = state, self._step(state, np.int32(action), step_key)
+            asked = int(state.current_player) == self._seat
+            action = self._answer(state) if asked else self._game.answer(act_key)
+            before, state = state, self._game.step(action, step_key)
             self._tell(f"  {self._env.event(before, action, state, self._seat)}")
         self._tell(self._view(state))
         self._tell(summary(self._env, state, self._seat))
         return state
-
-    def _other(self, seat: int, state: State, key: jax.Array) -> int:
-        player = self._others[seat]
-        if player is None:
-            raise ValueError(f"nobody sits in seat {seat}")
-        return int(self._act[player.act](player.params, state, key))
 
     def _answer(self, state: State) -> int:
         """Asks the person until the answer is a legal action."""
@@ -125,7 +119,7 @@ def summary(env: Env, state: State, seat: int) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `jaxrl play`."""
-    parser.add_argument("candidate", metavar="RUN", help="a run, or a bot as bot:NAME")
+    parser.add_argument("candidate", metavar="RUN", help="a run, a policy file, or a bot as bot:NAME")
     parser.add_argument("--seat", type=int, default=0, help="your seat (default: 0)")
     parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn, instead of RUN")
     parser.add_argument("--seed", type=int, help="seed of the deal (default: a new one, printed)")
@@ -137,21 +131,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl play`."""
-    candidate = find_candidate(args.candidate, args)
+    candidate = find_entrant(args.candidate, args)
     env = candidate.env
     enable_compilation_cache(candidate.config.run.cache_dir)
     if env.simultaneous:
         raise UserError(f"{candidate.config.env.id} asks all seats at once: it cannot be played in a terminal.")
     if not 0 <= args.seat < env.num_players:
         raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")
-    pool = bot_players(env, args.opponents.split(",")) if args.opponents else candidate.players
+    bots = [bot_player(env, name) for name in args.opponents.split(",")] if args.opponents else []
+    pool = bots or candidate.players
     others = [pool[i % len(pool)] for i in range(env.num_players)]
     seed = args.seed if args.seed is not None else secrets.randbelow(2**31)
     name = args.candidate.removeprefix(BOT_PREFIX)
     print(f"you are seat {args.seat} of {env.num_players} against {args.opponents or name}; deal {seed}; Ctrl-D leaves")
-    print(", ".join(f"seat {i}: {player.name}" for i, player in enumerate(others) if i != args.seat))
+    partner = {i: " (your side)" if env.sides[i] == env.sides[args.seat] else "" for i in range(env.num_players)}
+    print(", ".join(f"seat {i}: {player.name}{partner[i]}" for i, player in enumerate(others) if i != args.seat))
     try:
-        Table(env, args.seat, others).play(jax.random.key(seed))
+        Sitting(env, args.seat, others).play(jax.random.key(seed))
     except (EOFError, KeyboardInterrupt):
         print("\nyou left the table")
     return 0

@@ -14,19 +14,21 @@ from envs.core import Env, PyTree
 from envs.errors import UserError, nearest
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
-from jaxrl.matches.match import BOT_PREFIX, Matchup, Player
+from jaxrl.matches.entrants import BOT_PREFIX
+from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.tables import Row
+from jaxrl.players import Player
 from jaxrl.runs.directory import make_env, make_evaluation_env
 from jaxrl.search.player import Search, make_search
 from jaxrl.search.policies import (
     Guide,
-    Policy,
+    PlayoutPolicy,
     SearchParams,
-    act_policy,
     bot_policy,
     network_guide,
     network_policy,
     no_guide,
+    player_policy,
     switch_policy,
 )
 from jaxrl.search.settings import OBJECTIVES, PLANNERS, SearchSettings
@@ -115,7 +117,9 @@ def warn_of_scale(config: Config, settings: SearchSettings) -> None:
         )
 
 
-def own_policy(config: Config, env: Env, settings: SearchSettings, bot: str | None = None) -> tuple[Policy, Guide]:
+def own_policy(
+    config: Config, env: Env, settings: SearchSettings, bot: str | None = None
+) -> tuple[PlayoutPolicy, Guide]:
     """How the searching seat plays on in simulated games, and what guides it: a network, or a bot by name.
 
     Raises:
@@ -166,14 +170,14 @@ def make_searcher(
       UserError: an unknown model, or a game that cannot be searched.
     """
     own, guide = own_policy(config, env, settings, bot)
-    other: Policy | None = None
+    other: PlayoutPolicy | None = None
     models: list[PyTree] = [None] * len(opponents)
     if model == OPPONENT:
         names = [player.name for player in opponents]
-        if all(player.params is None for player in opponents):
+        if all(player.bot for player in opponents):
             other, models = switch_policy(env, names), [jnp.int32(i) for i in range(len(names))]
         elif len(opponents) == 1:
-            other, models = act_policy(opponents[0].act), [opponents[0].params]
+            other, models = player_policy(opponents[0]), [opponents[0].params]
         else:
             raise UserError("--search-model opponent wants bots, or one run, at the other seats.")
     elif model.startswith(BOT_PREFIX):
@@ -192,13 +196,11 @@ def evaluate_search(
     """Rows for candidates that search, against each opponent; `settings` are those of `Matchup`."""
     if not opponents:
         return []
-    search = searcher.search
-    matchup = Matchup(
-        env, search.act, [player.act for player in opponents], memory=search.memory, **({"lanes": LANES} | settings)
-    )
-    others = [player.params for player in opponents]
+    # Each bot is a program of its own, with the random numbers of its place among the opponents.
+    each = [dataclasses.replace(player, bot="") for player in opponents]
+    matchup = Matchup(env, searcher.search.player(), each, **({"lanes": LANES} | settings))
     return [
-        Row(f"{candidate.name}+search", player.name, matchup(SearchParams(candidate.params, model), others, index))
+        Row(f"{candidate.name}+search", player.name, matchup.play(SearchParams(candidate.params, model), index))
         for candidate in candidates
         for index, (player, model) in enumerate(zip(opponents, searcher.models, strict=True))
     ]

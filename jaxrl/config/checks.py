@@ -90,7 +90,7 @@ def check_game(config: Config, env: Any, table: Any) -> None:
     Raises:
       UserError: bots, seats, a network or a way to train that the game does not have.
     """
-    sizes = [(game.num_players, game.num_actions, game.num_features) for game in (env, table)]
+    sizes = [(game.sides, game.num_actions, game.num_features) for game in (env, table)]
     if sizes[0] != sizes[1]:
         raise UserError("evaluate.options change the seats, actions or observation of the game: leave those as in env.")
     _check_network(config, env)
@@ -100,9 +100,9 @@ def check_game(config: Config, env: Any, table: Any) -> None:
         _check_host(config)
     check_seats(config, env)
     check_bots(config.evaluate.opponents, env, "evaluate.opponents")
-    if env.num_players < 2 and (config.evaluate.best_by != "return" or config.exploit.every):
+    if env.num_sides < 2 and (config.evaluate.best_by != "return" or config.exploit.every):
         raise UserError(
-            f"{config.env.id} has one seat only, so nobody wins or exploits: "
+            f"{config.env.id} has one {env.side_name} only, so nobody wins or exploits: "
             "set evaluate.best_by to return and exploit.every to 0."
         )
 

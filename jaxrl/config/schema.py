@@ -52,8 +52,13 @@ class SeatMix:
     """One way to fill the seats of a game. It is drawn when a game starts and stays until it ends."""
 
     weight: float = option(1.0, "relative frequency of this mix among the games", above=0.0)
-    learners: int | str = option("all", "seats held by the learner (a number, or all)", minimum=1, choices=("all",))
-    bots: tuple[str, ...] = option((), "bots drawn uniformly for each of the other seats")
+    learners: int | str = option(
+        "all",
+        "seats held by the learner (a number, or all); in a game of teams: sides, with all their seats",
+        minimum=1,
+        choices=("all",),
+    )
+    bots: tuple[str, ...] = option((), "bots drawn uniformly for each of the other seats, or sides")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -298,8 +303,8 @@ class LeagueConfig:
     )
     learners: int = option(
         1,
-        "seats of the learner against anybody but itself; copies of one opponent hold the rest: more than 1 only for "
-        "games of three and more",
+        "seats of the learner against anybody but itself, in a game of teams: sides, with all their seats; copies of "
+        "one opponent hold the rest",
         minimum=1,
     )
     self_play: float = option(

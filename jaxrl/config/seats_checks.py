@@ -55,13 +55,13 @@ def check_seats(config: Config, env: Any) -> None:
     if config.league.opponents:
         _check_league_seats(config, env)
     for index, mix in enumerate(config.seats):
-        path, seats = f"seats.{index}", env.num_players
-        learners = seats if mix.learners == "all" else int(mix.learners)
-        if learners > seats:
-            raise UserError(f"{path}.learners is {learners}, but {config.env.id} has {seats} seats here.")
-        if learners < seats and not mix.bots:
+        path, sides = f"seats.{index}", env.num_sides
+        learners = sides if mix.learners == "all" else int(mix.learners)
+        if learners > sides:
+            raise UserError(f"{path}.learners is {learners}, but {config.env.id} has {sides} {env.side_name}s here.")
+        if learners < sides and not mix.bots:
             raise UserError(
-                f"{path}.bots is empty, but {seats - learners} seats are left for bots; "
+                f"{path}.bots is empty, but {sides - learners} {env.side_name}s are left for bots; "
                 f"choose from {', '.join(env.bots)} or set {path}.learners to all."
             )
         check_bots(mix.bots, env, f"{path}.bots")
@@ -77,11 +77,13 @@ def check_bots(names: Iterable[str], env: Any, path: str) -> None:
 def _check_league_seats(config: Config, env: Any) -> None:
     league = config.league
     bots = league_bots(league, env)
-    others = env.num_players - 1
+    others = env.num_sides - 1
     if others < 1:
-        raise UserError(f"league.opponents: {config.env.id} has one seat only, so leave the league out.")
+        raise UserError(f"league.opponents: {config.env.id} has one {env.side_name} only, so leave the league out.")
     if league.learners > others:
-        raise UserError(f"league.learners is {league.learners}, but {config.env.id} has {env.num_players} seats here.")
+        raise UserError(
+            f"league.learners is {league.learners}, but {config.env.id} has {env.num_sides} {env.side_name}s here."
+        )
     if len(bots) + league.snapshots > MAX_ENTRIES:
         raise UserError(f"league: bots and snapshots must be at most {MAX_ENTRIES} together.")
     known = [*bots, *([SNAPSHOTS] if league.snapshots else [])]

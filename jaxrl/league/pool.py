@@ -1,7 +1,8 @@
 """The opponent pool: whom the learner meets, drawn per game inside the compiled loop and weighted by results.
 
 Against the current policy itself ("self") every seat is the learner's. Against any other entry of the pool the learner
-holds `league.learners` seats at random positions, and copies of that one opponent hold the rest until the game is over.
+holds all seats of `league.learners` sides (`Env.sides`: by default every seat is one) drawn at random, and copies of
+that one opponent hold the rest until the game is over.
 
 Arrays over opponents are indexed by controller: 0 the policy itself, 1 .. M the scripted bots in the order of the
 configuration, M + 1 .. M + K the snapshot slots. E = M + K.
@@ -21,7 +22,8 @@ https://doi.org/10.1038/s41586-019-1724-z). Without any opponent to draw, all ga
 
 **Elo.** After every update ratings move by `rating.elo_update`, K = 8 points per game and at most C = 100 points per
 update. The first bot stays at 1000, and without bots the snapshots stay where they are: a snapshot begins with the
-learner's rating. Above two seats a "game" is the learner's best seat against the best of the opponent's.
+learner's rating. Above two sides a "game" is the learner's best side against the best of the
+opponent's; a side earns the mean of its seats.
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ import numpy as np
 from flax import struct
 
 from envs.core import Env, Key
+from envs.sides import compare, of_sides
 from jaxrl import figures
 from jaxrl.config.schema import Config, LeagueConfig
 from jaxrl.config.seats_checks import SELF, SNAPSHOTS, league_bots
 from jaxrl.figures import Figures
 from jaxrl.league.rating import elo_update
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
-from jaxrl.matches.outcomes import compare
 
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
 FIRST_RATING, GAIN_PER_GAME, LARGEST_GAIN = 1000.0, 8.0, 100.0
@@ -240,10 +242,10 @@ class League(Seats):
 
     def deal(self, key: Key, odds: jax.Array) -> jax.Array:
         """The controllers of one new game, i8[P], from cumulative shares f32[1 + E]."""
-        uniform = jax.random.uniform(key, (1 + self.num_players,))
+        uniform = jax.random.uniform(key, (1 + self.num_sides,))
         entry = jnp.sum(odds <= uniform[0] * odds[-1]).astype(jnp.int8)  # never one whose share is 0
         learner = random_ranks(uniform[1:]) < self.config.league.learners
-        return jnp.where(learner, jnp.int8(LEARNER), entry)
+        return self.seated(jnp.where(learner, jnp.int8(LEARNER), entry))
 
     # ---- what comes of it ----
 
@@ -260,7 +262,8 @@ class League(Seats):
           returns: f32[P], of the whole game.
           over: bool[], whether it has ended.
         """
-        own = controllers == LEARNER
+        own = self.holders(controllers) == LEARNER
+        returns = of_sides(returns, self.sides)
         ahead = compare(jnp.max(jnp.where(own, returns, -jnp.inf)), jnp.max(jnp.where(own, -jnp.inf, returns)))
         entry = jnp.arange(len(self.names)) == jnp.max(controllers)
         games = (over & entry).astype(jnp.float32)
@@ -321,7 +324,7 @@ def make_league(config: Config, env: Env) -> League:
     weights = [league.weights.get(name, 1.0) for name in bots]
     weights += [league.weights.get(SNAPSHOTS, 1.0)] * league.snapshots
     return League(
-        num_players=env.num_players,
+        sides=env.sides,
         bots=bots,
         switch=env.bot_switch(bots) if bots else None,
         config=config,

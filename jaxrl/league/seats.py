@@ -3,6 +3,8 @@
 Every lane carries the *controllers* of its game (`Lanes.controllers`, i8[P]), so an opponent never changes in the
 middle of a game (PufferLib 620). Controller 0 is the learner, 1 .. M are scripted bots; `jaxrl.league.pool` adds frozen
 snapshots of the learner behind them. Here are the bots, and the fixed mixes of the configuration key `seats`.
+
+Drawn are the holders of *sides* (`Env.sides`): one controller holds all seats of a side, because they win together.
 """
 
 from __future__ import annotations
@@ -28,14 +30,28 @@ class Seats:
     """What every way to fill the seats has in common: the scripted bots.
 
     Attributes:
-      num_players: P.
+      sides: of the P seats, see `Env.sides`.
       bots: controller i is bot ``bots[i - 1]``.
       switch: `Env.bot_switch` of them, None without bots.
     """
 
-    num_players: int
+    sides: tuple[int, ...]
     bots: tuple[str, ...]
     switch: Switch | None
+
+    @property
+    def num_sides(self) -> int:
+        """n."""
+        return max(self.sides) + 1
+
+    def seated(self, holders: jax.Array) -> jax.Array:
+        """The controllers of the seats, [P], from those of the sides, [n]."""
+        return holders if self.num_sides == len(self.sides) else holders[np.array(self.sides)]
+
+    def holders(self, controllers: jax.Array) -> jax.Array:
+        """The controllers of the sides, [n], from those of the seats, [P]: all seats of a side have the same."""
+        first = [self.sides.index(side) for side in range(self.num_sides)]
+        return controllers if self.num_sides == len(self.sides) else controllers[np.array(first)]
 
     @property
     def varied(self) -> bool:
@@ -107,8 +123,8 @@ class MixedSeats(Seats):
     """The configured `seats` as small tables; M mixes, N = the most bots in one of them."""
 
     cumulative: np.ndarray  # f32[M], cumulative probabilities of the mixes
-    learners: np.ndarray  # i32[M], seats of the learner
-    choices: np.ndarray  # i8[M, N], controllers of the other seats
+    learners: np.ndarray  # i32[M], sides of the learner
+    choices: np.ndarray  # i8[M, N], controllers of the other sides
     num_choices: np.ndarray  # i32[M]
 
     @property
@@ -119,38 +135,38 @@ class MixedSeats(Seats):
     def deal(self, key: Key, odds: Any) -> jax.Array:
         """The controllers of one new game, i8[P]."""
         del odds
-        seats = self.num_players
+        sides = self.num_sides
         if not self.varied:
-            return jnp.zeros(seats, jnp.int8)
-        uniform = jax.random.uniform(key, (1 + 2 * seats,))
+            return jnp.zeros(len(self.sides), jnp.int8)
+        uniform = jax.random.uniform(key, (1 + 2 * sides,))
         mix = jnp.sum(uniform[0] >= jnp.asarray(self.cumulative[:-1])).astype(jnp.int32)
-        rank = random_ranks(uniform[1 : 1 + seats])
+        rank = random_ranks(uniform[1 : 1 + sides])
         count = jnp.asarray(self.num_choices)[mix]
-        choice = jnp.minimum((uniform[1 + seats :] * count).astype(jnp.int32), count - 1)
+        choice = jnp.minimum((uniform[1 + sides :] * count).astype(jnp.int32), count - 1)
         bot = jnp.asarray(self.choices)[mix][jnp.maximum(choice, 0)]
-        return jnp.where(rank < jnp.asarray(self.learners)[mix], jnp.int8(LEARNER), bot)
+        return self.seated(jnp.where(rank < jnp.asarray(self.learners)[mix], jnp.int8(LEARNER), bot))
 
 
 def random_ranks(uniform: jax.Array) -> jax.Array:
-    """A random order i32[P] of 0 .. P - 1 from uniform numbers f32[P], without a sort."""
+    """A random order i32[n] of 0 .. n - 1 from uniform numbers f32[n], without a sort."""
     return jnp.sum(uniform[None, :] < uniform[:, None], axis=1)
 
 
 def make_mixed_seats(mixes: Sequence[SeatMix], env: Env) -> MixedSeats:
     """The tables of the configured `seats` for `env`, which have been compared (`jaxrl.config.check_game`)."""
-    seats = env.num_players
+    sides = env.num_sides
     names: list[str] = []
     learners, choices = [], []
     for mix in mixes:
-        count = seats if mix.learners == "all" else int(mix.learners)
-        used = tuple(mix.bots) if count < seats else ()
+        count = sides if mix.learners == "all" else int(mix.learners)
+        used = tuple(mix.bots) if count < sides else ()
         names += [name for name in dict.fromkeys(used) if name not in names]
         learners.append(count)
         choices.append([names.index(name) + 1 for name in used])
     width = max(1, *(len(row) for row in choices)) if choices else 1
     weights = np.array([mix.weight for mix in mixes], np.float64)
     return MixedSeats(
-        num_players=seats,
+        sides=env.sides,
         bots=tuple(names),
         switch=env.bot_switch(names) if names else None,
         cumulative=np.cumsum(weights / weights.sum()).astype(np.float32),

@@ -1,56 +1,97 @@
-"""Who takes part in a tournament: bots, runs, and checkpoints of runs."""
+"""Who is named on the command line: bots, runs, checkpoints of runs, and policy files, as players of one game."""
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import jax
-import numpy as np
-
-from envs.core import Env, PyTree
+from envs.core import Env
 from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config
-from jaxrl.matches.evaluate import bot_players, game_of
-from jaxrl.matches.match import BOT_PREFIX, Act
-from jaxrl.runs.directory import TrainedRun, find_run, load_run, make_act, seed_names
+from jaxrl.export import load_policy
+from jaxrl.players import Player, bot_player
+from jaxrl.runs.directory import TrainedRun, find_run, load_run, seed_names
 from jaxrl.runs.games import make_games
 
+BOT_PREFIX = "bot:"  # "bot:NAME" is a scripted player
 ALL_BOTS = "bots"
 
 
 @dataclasses.dataclass(frozen=True)
 class Entrant:
-    """One player: a bot, or a network with parameters.
+    """What one or several names stand for.
 
     Attributes:
-      name: in tables.
-      act: (params, state, key) -> action; None for a bot. Entrants with the same function are one network.
-      params: for it.
+      players: one, or one for each seed of a run.
+      config: their own; where only bots play, the one that names the game.
+      env: the game.
+      run: the checkpoint, None for others than runs.
     """
 
-    name: str
-    act: Act | None = None
-    params: PyTree = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """All entrants and their game."""
-
+    players: list[Player]
+    config: Config
     env: Env
-    config: Config  # of the game: a run's, or the one given for bots
-    entrants: list[Entrant]
+    run: TrainedRun | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the run, or of the first player."""
+        return self.run.name if self.run else self.players[0].name
+
+    @property
+    def game(self) -> tuple[str, str, dict[str, Any]]:
+        """What two must have in common to meet."""
+        return self.config.env.id, self.env.version, self.config.evaluation_options
 
 
-def find_entrants(texts: Sequence[str], config: str | None = None, *, sampled: bool = False) -> Field:
-    """The players named on the command line.
+def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = None) -> Entrant:
+    """The bot, run or policy file called `name`.
 
     Args:
-      texts: each "bots" (all of the game), "bot:NAME", "RUN", "RUN@UPDATE", "RUN@best", "RUN@all", or a configuration
-        key "a.b=v" of the game if only bots play.
+      name: "bot:NAME", a run, or the path of a policy file.
+      args: config and overrides, which name the game of a bot; checkpoint, of a run; sampled.
+      like: whose game it must play; a bot then plays that.
+
+    Raises:
+      UserError: there is none, or it plays another game.
+    """
+    if name.startswith(BOT_PREFIX):
+        config = like.config if like else configs.load(args.config, args.overrides)
+        env = like.env if like else make_games(config).evaluation
+        return Entrant([bot_player(env, name.removeprefix(BOT_PREFIX))], config, env)
+    if args.overrides:
+        raise UserError(f"a run is evaluated with the game it was trained on: {args.overrides[0]!r} cannot be changed.")
+    found = _trained(name, args.checkpoint, sampled=args.sampled)
+    if like and like.game != found.game:
+        raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
+    return found
+
+
+def _trained(name: str, checkpoint: str, *, sampled: bool, update: bool = False) -> Entrant:
+    """A run or a policy file; with `update` its players are called NAME@UPDATE."""
+    suffix = "@{}" if update else ""
+    if Path(name).is_file():
+        policy = load_policy(name)
+        greedy = policy.config.evaluate.greedy and not sampled
+        return Entrant([policy.player(Path(name).stem, greedy=greedy)], policy.config, policy.env)
+    run = load_run(name, checkpoint)
+    player = trained_player(run.config, run.env, run.name, None, greedy=run.config.evaluate.greedy and not sampled)
+    names = seed_names(run.name + suffix.format(run.update), len(run.params))
+    players = [player.named(name, params) for name, params in zip(names, run.params, strict=True)]
+    return Entrant(players, run.config, run.env, run)
+
+
+def find_field(texts: Sequence[str], config: str | None = None, *, sampled: bool = False) -> Entrant:
+    """All players of a tournament as one; players of equal networks are one program.
+
+    Args:
+      texts: each "bots" (all of the game), "bot:NAME", "RUN", "RUN@UPDATE", "RUN@best", "RUN@all", the path of a policy
+        file, or a configuration key "a.b=v" of the game if only bots play.
       config: the configuration that names the game if only bots play.
       sampled: sample from the policies even where evaluate.greedy is true.
 
@@ -59,77 +100,44 @@ def find_entrants(texts: Sequence[str], config: str | None = None, *, sampled: b
     """
     overrides = [text for text in texts if "=" in text]
     names = [text for text in texts if "=" not in text]
-    runs = [run for name in names if not _is_bot(name) for run in _load(name)]
-    for run in runs:
-        if game_of(run) != game_of(runs[0]):
-            raise UserError(f"runs {run.name!r} and {runs[0].name!r} play different games: they cannot meet.")
-    if runs and (overrides or config):
+    trained = [each for name in names if not _is_bot(name) for each in _all_trained(name, sampled)]
+    for each in trained:
+        if each.game != trained[0].game:
+            raise UserError(f"runs {each.name!r} and {trained[0].name!r} play different games: they cannot meet.")
+    if trained and (overrides or config):
         what = overrides[0] if overrides else "--config"
         raise UserError(f"runs play the game that they were trained on: {what} is for bots alone.")
-    settings = runs[0].config if runs else configs.load(config, overrides)
-    env = runs[0].env if runs else make_games(settings).evaluation
-    entrants: list[Entrant] = []
-    acts: dict[Any, Act] = {}
+    settings = trained[0].config if trained else configs.load(config, overrides)
+    env = trained[0].env if trained else make_games(settings).evaluation
+    players = []
     for name in names:
-        if name == ALL_BOTS:
-            entrants += [Entrant(bot) for bot in env.bots]
-        elif _is_bot(name):
-            entrants += [Entrant(player.name) for player in bot_players(env, [name.removeprefix(BOT_PREFIX)])]
-    for run in runs:
-        greedy = run.config.evaluate.greedy and not sampled
-        act = acts.setdefault(
-            (run.config.network, run.config.train.algorithm, run.config.dqn, greedy),
-            make_act(run.config, run.env, greedy=greedy),
-        )
-        names_of_run = seed_names(f"{run.name}@{run.update}", len(run.params))
-        entrants += [Entrant(name, act, params) for name, params in zip(names_of_run, run.params, strict=True)]
-    known: dict[str, Entrant] = {}
-    for entrant in entrants:
-        if entrant.name in known:
-            raise UserError(f"{entrant.name!r} takes part twice: name it once.")
-        known[entrant.name] = entrant
-    return Field(env, settings, entrants)
+        if _is_bot(name):
+            bots = list(env.bots) if name == ALL_BOTS else [name.removeprefix(BOT_PREFIX)]
+            players += [bot_player(env, bot) for bot in bots]
+    programs: dict[Any, Player] = {}
+    for each in trained:
+        config_of = each.config
+        kind = (config_of.network, config_of.train.algorithm, config_of.dqn, config_of.evaluate.greedy)
+        program = programs.setdefault(kind, each.players[0])
+        players += [program.named(player.name, player.params) for player in each.players]
+    known: set[str] = set()
+    for player in players:
+        if player.name in known:
+            raise UserError(f"{player.name!r} takes part twice: name it once.")
+        known.add(player.name)
+    return Entrant(players, settings, env)
 
 
 def _is_bot(name: str) -> bool:
     return name == ALL_BOTS or name.startswith(BOT_PREFIX)
 
 
-def _load(text: str) -> list[TrainedRun]:
-    """The checkpoints that "RUN", "RUN@UPDATE", "RUN@best" or "RUN@all" stands for."""
-    name, _, checkpoint = text.partition("@")
+def _all_trained(text: str, sampled: bool) -> list[Entrant]:
+    """What "RUN", "RUN@UPDATE", "RUN@best", "RUN@all" or a policy file stands for."""
+    name, _, checkpoint = (text, "", "") if Path(text).is_file() else text.partition("@")
     if checkpoint != "all":
-        return [load_run(name, checkpoint or "newest")]
+        return [_trained(name, checkpoint or "newest", sampled=sampled, update=True)]
     steps = find_run(name).checkpoints().steps()
     if not steps:
         raise UserError(f"run {name!r} has no checkpoint yet.")
-    return [load_run(name, str(step)) for step in steps]
-
-
-class Groups:
-    """Entrants by what plays them: all bots are one group, and all parameters of one network another.
-
-    Attributes:
-      bots: names of the bots; their group is 0.
-      acts: of the networks; the group of ``acts[g]`` is g + 1.
-      params: for each network its entrants' parameters, stacked.
-      group, slot: i32[M], an entrant's group, and its number in it.
-    """
-
-    def __init__(self, entrants: Sequence[Entrant]):
-        """Stacks parameters of the same network; M entrants."""
-        self.bots = [entrant.name for entrant in entrants if entrant.act is None]
-        self.acts: list[Act] = list(dict.fromkeys(entrant.act for entrant in entrants if entrant.act is not None))
-        members: list[list[PyTree]] = [[] for _ in self.acts]
-        group, slot = [], []
-        for entrant in entrants:
-            if entrant.act is None:
-                group.append(0)
-                slot.append(self.bots.index(entrant.name))
-            else:
-                number = self.acts.index(entrant.act)
-                group.append(number + 1)
-                slot.append(len(members[number]))
-                members[number].append(entrant.params)
-        self.params = [jax.tree.map(lambda *xs: np.stack(jax.device_get(xs)), *each) for each in members]
-        self.group, self.slot = np.array(group, np.int32), np.array(slot, np.int32)
+    return [_trained(name, str(step), sampled=sampled, update=True) for step in steps]

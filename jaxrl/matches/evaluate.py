@@ -1,201 +1,148 @@
-"""Measuring a policy against bots and other runs: `jaxrl evaluate`.
+"""Measuring a player against others on fixed deals.
 
-The candidate sits once in every seat of every deal, against equal opponents. Intervals of means are over deals (see
-`match`), those of win rates are Wilson's, which take all games as independent (see `outcomes`). Results are
-never the maximum over checkpoints: a checkpoint chosen by evaluations during training is measured again here, on other
-deals.
+The candidate holds every side of every deal once, against equal opponents. Intervals of means are over deals (see
+`deals`), those of win rates are Wilson's, which take all games as independent (see `intervals`). Results are never the
+maximum over checkpoints: a checkpoint chosen by evaluations during training is measured again, on other deals.
 """
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from envs.core import Env, PyTree
-from envs.errors import UserError, nearest
-from jaxrl import config as configs
-from jaxrl.commands.search import (
-    Searcher,
-    add_search_arguments,
-    evaluate_search,
-    make_searcher,
-    model_of,
-    refuse_without_search,
-    settings_of,
-    warn_of_scale,
-)
 from jaxrl.config import Config
-from jaxrl.matches.host_match import is_remote, make_matchup
-from jaxrl.matches.match import BOT_PREFIX, FINAL_DEALS, LANES, MemoryFns, Player, bot_player
-from jaxrl.matches.tables import Row, by_candidate, format_differences, format_table, overall, scalars
-from jaxrl.runs.directory import (
-    TrainedRun,
-    append_json,
-    enable_compilation_cache,
-    find_run,
-    load_run,
-    make_act,
-    seed_names,
+from jaxrl.matches.deals import (
+    CANDIDATE,
+    FINAL_DEALS,
+    LANES,
+    OTHER,
+    DuplicateDeals,
+    Samples,
+    samples_of,
+    seats_held,
 )
-from jaxrl.runs.games import make_games
+from jaxrl.matches.live import LiveDeals, is_remote
+from jaxrl.matches.match import Chair
+from jaxrl.matches.tables import Row, by_candidate, overall
+from jaxrl.players import MAX_STEPS, Player, any_bot
+from jaxrl.runs.directory import TrainedRun
 
-__all__ = ["Evaluator", "Row", "evaluate_players", "evaluation_record", "find_candidate", "format_table", "scalars"]
 
+class Matchup:
+    """One kind of candidate against each of several opponents on fixed deals; compiled at the first call.
 
-class Evaluator:
-    """One kind of candidate against each of several opponents on fixed deals; compiled at the first call."""
+    One program for all opponents, because it takes longer to compile than to run: who is at the table is an argument,
+    like the parameters. Games of engines in another process are played live, unless somebody must see whole states.
+    """
 
     def __init__(
         self,
         env: Env,
-        act: Any,
+        candidate: Player,
         opponents: Sequence[Player],
         *,
         deals: int,
         seed: int,
         stream: int = FINAL_DEALS,
         lanes: int = LANES,
-        memory: MemoryFns | None = None,
-        bot: str = "",
+        max_steps: int = MAX_STEPS,
     ):
-        """An evaluator.
+        """A matchup.
 
         Args:
           env: the game.
-          act: the candidate, (params, state, key) -> action.
-          opponents: each is one table, the others' seats filled with copies of it; ignored in a one-seat game.
-          deals, seed, stream, lanes, memory: see `Matchup`.
-          bot: the candidate's name in `Env.bots` if it is a scripted player.
+          candidate: who is measured; its parameters come with each call.
+          opponents: of whom one fills all other seats; ignored in a game of one side.
+          deals: D, each played n times.
+          seed: the evaluation seed.
+          stream: which deals under that seed: `FINAL_DEALS`, `TRAINING_DEALS` or `EXPLOIT_DEALS`.
+          lanes: games side by side on one device.
+          max_steps: where to give up on a game without an end.
+        """
+        self._env, self._candidate = env, candidate
+        self.opponents = list(opponents) if env.num_sides > 1 else [candidate.named("-", None)]
+        self._base = jax.random.fold_in(jax.random.key(seed), stream)
+        whole = any(player.observe is not None for player in (candidate, *self.opponents))
+        self._live: LiveDeals | None = None
+        if is_remote(env) and not whole:
+            self._live = LiveDeals(env, deals=deals, max_steps=max_steps)
+            return
+        self._programs, self._places = _programs(env, self.opponents if env.num_sides > 1 else [])
+        self._games = DuplicateDeals(env, self._chairs, deals=deals, lanes=lanes, max_steps=max_steps, search=whole)
+
+    def rows(self, candidate: PyTree, name: str) -> list[Row]:
+        """The candidate with these parameters, called `name`, against every opponent."""
+        each = enumerate(self.opponents)
+        return [Row(name, opponent.name, self.play(candidate, number)) for number, opponent in each]
+
+    def play(self, candidate: PyTree = None, opponent: int = 0, params: PyTree = None) -> Samples:
+        """Plays all deals.
+
+        Args:
+          candidate: its parameters; None for a bot.
+          opponent: which of the opponents is at the table.
+          params: its parameters; None: those that it came with.
 
         Raises:
-          UserError: an opponent has a memory: only the candidate may.
+          UserError: a player chose an illegal action, or a game did not end.
         """
-        alone = env.num_players == 1
-        self._opponents = [Player("-", act)] if alone else list(opponents)
-        for player in opponents:
-            if player.memory is not None and not alone:
-                raise UserError(f"{player.name!r} searches with a memory: only the candidate can, not an opponent.")
-        table = [] if alone else list(opponents)
-        others = [player.params for player in self._opponents]
-        self._tables: list[tuple[list[PyTree], int]] = [(others, index) for index in range(len(others))]
-        if table and all(player.bot for player in table) and not is_remote(env):
-            switch = env.bot_switch([player.bot for player in table])  # any of them: the game may share their work
-            table = [Player("bots", lambda index, state, key: switch(state, index, key))]
-            self._tables = [([np.int32(index)], 0) for index in range(len(others))]
-        candidate = Player("candidate", act, memory=memory, bot=bot)
-        self._matchup = make_matchup(env, candidate, table, deals=deals, seed=seed, stream=stream, lanes=lanes)
+        player = self.opponents[opponent]
+        player = player.named(player.name, player.params if params is None else params)
+        if self._live is not None:
+            title = f"against {player.name}" if self._env.num_sides > 1 else self._candidate.name
+            games = self._live([self._candidate.named(self._candidate.name, candidate), player], self._base, title)
+            return samples_of(games, self._env)
+        others: list[PyTree] = [program.params for program in self._programs]
+        which = 0
+        if self._programs:
+            which, index = self._places[opponent]
+            others[which] = player.params if index is None else index
+        return samples_of(self._games((candidate, others, np.int32(which)), self._base), self._env)
 
-    def __call__(self, params: PyTree, name: str = "candidate") -> list[Row]:
-        """Plays every table with these parameters of the candidate."""
-        return [
-            Row(name, player.name, self._matchup(params, others, index))
-            for player, (others, index) in zip(self._opponents, self._tables, strict=True)
-        ]
+    def _chairs(self, arguments: tuple[PyTree, list[PyTree], jax.Array]) -> list[Chair]:
+        """The players at the table; with several programs for the others only one of them plays."""
+        candidate, others, which = arguments
+        own, rest = seats_held(self._env)
+        mine, other = np.arange(2) == CANDIDATE, np.arange(2) == OTHER
+        chairs = [Chair(self._candidate, candidate, mine, slots=own)]
+        for number, (program, params) in enumerate(zip(self._programs, others, strict=True)):
+            holds = other if len(self._programs) == 1 else jnp.asarray(other) & (which == number)
+            chairs.append(Chair(program, params, holds, number=1 + number, slots=rest))
+        return chairs
+
+
+def _programs(env: Env, opponents: Sequence[Player]) -> tuple[list[Player], list[tuple[int, np.int32 | None]]]:
+    """The different programs among some opponents, all bots being one; and for each opponent the number of its program,
+    and of its bot. A program has the parameters of the last opponent that it plays."""
+    bots = [player.bot for player in opponents if player.bot]
+    programs: dict[Any, Player] = {}
+    places: list[tuple[int, np.int32 | None]] = []
+    for player in opponents:
+        identity = "bots" if player.bot else player.act
+        if identity not in programs:
+            first = any_bot(env, bots).named("bots", np.int32(0)) if player.bot else player
+            programs[identity] = first
+        index = np.int32(bots.index(player.bot)) if player.bot else None
+        places.append((list(programs).index(identity), index))
+    return list(programs.values()), places
+
+
+def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Player], **settings: Any) -> list[Row]:
+    """Rows for players of one program (the seeds of a run) against each opponent; `settings` as for `Matchup`."""
+    if not players or not (opponents or env.num_sides == 1):
+        return []
+    matchup = Matchup(env, players[0], opponents, **settings)
+    return [row for player in players for row in matchup.rows(player.params, player.name)]
 
 
 def opponent_names(config: Config, env: Env) -> list[str]:
     """The bots to play against: those configured, else all of the game."""
     return list(config.evaluate.opponents) or list(env.bots)
-
-
-def bot_players(env: Env, names: Sequence[str]) -> list[Player]:
-    """Scripted players by name. Raises UserError for an unknown name."""
-    for name in names:
-        if name not in env.bots:
-            raise UserError(f"there is no bot {name!r} in this game: {nearest(name, env.bots)}")
-    return [bot_player(env, name) for name in names]
-
-
-# ---- jaxrl evaluate -----------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Candidate:
-    """Who is measured: a trained run (one player per seed) or a bot."""
-
-    players: list[Player]
-    config: Config
-    env: Env
-    run: TrainedRun | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl evaluate`."""
-    parser.add_argument("candidate", metavar="RUN", help="a run, or a bot as bot:NAME")
-    parser.add_argument("--against", metavar="RUN2", help="another run (or bot:NAME): paired on the same deals")
-    parser.add_argument("--opponents", metavar="A,B", help="bots at the other seats (default: evaluate.opponents)")
-    parser.add_argument("--deals", type=int, help="deals per opponent (default: evaluate.deals)")
-    parser.add_argument("--seed", type=int, help=f"seed of the deals (default: {configs.EVALUATION_SEED})")
-    parser.add_argument("--sampled", action="store_true", help="sample from the policy even if evaluate.greedy is true")
-    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
-    parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
-    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: the game, e.g. env.options.x=v")
-    add_search_arguments(parser)
-
-
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl evaluate` and prints the tables."""
-    refuse_without_search(args)
-    if args.search is not None and args.sampled:
-        raise UserError("--sampled is of a policy that does not search: leave it or --search out.")
-    candidate = find_candidate(args.candidate, args)
-    config, env = candidate.config, candidate.env
-    enable_compilation_cache(config.run.cache_dir)
-    deals = args.deals if args.deals is not None else config.evaluate.deals
-    if deals < 2:
-        raise UserError(f"--deals must be at least 2, got {deals}.")
-    seed = args.seed if args.seed is not None else configs.EVALUATION_SEED
-    names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
-    bots = bot_players(env, names)
-    rivals = find_candidate(args.against, args, like=candidate).players if args.against else []
-    settings = {"deals": deals, "seed": seed}
-    if args.search is not None and candidate.run is not None:
-        warn_of_scale(config, settings_of(args))
-
-    rows, searcher = evaluate_candidate(candidate, bots, args, settings)
-    paired = evaluate_players(env, rivals[:1], bots, **settings) if rivals else []
-    direct = evaluate_candidate(candidate, rivals[:1], args, settings)[0] if rivals and env.num_players > 1 else []
-    policy = "search" if searcher else "greedy" if config.evaluate.greedy and not args.sampled else "sampled"
-    player = str(searcher) if searcher else f"{policy} policy"
-    print(f"{args.candidate}: {player}, {deals} deals x {env.num_players} seats, evaluation seed {seed}")
-    if candidate.run is not None:
-        print(f"checkpoint after {candidate.run.update} updates, parameters {candidate.run.params_hash}")
-    print(format_table(rows + paired, env.num_players))
-    if direct:
-        print(f"\n{format_table(direct, env.num_players)}")
-    if paired:
-        pairs = [(row, other) for row in rows for other in paired if row.opponent == other.opponent]
-        print(f"\n{format_differences(pairs)}")
-    if candidate.run is not None:
-        record = evaluation_record(candidate.run, rows + paired, direct, policy=policy, seed=seed)
-        record |= {"search": searcher.record()} if searcher else {}
-        count = append_json(find_run(args.candidate).evaluation_file, record)
-        print(f"evaluation number {count} of this run; all of them are in evaluation.json")
-    return 0
-
-
-def evaluate_candidate(
-    candidate: Candidate, opponents: Sequence[Player], args: argparse.Namespace, settings: dict[str, int]
-) -> tuple[list[Row], Searcher | None]:
-    """Rows of a candidate against each opponent, with the search that the options ask for, and that search."""
-    if args.search is None:
-        return evaluate_players(candidate.env, candidate.players, opponents, **settings), None
-    bot = None if candidate.run else candidate.players[0].name
-    searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), model_of(args), bot)
-    return evaluate_search(candidate.env, searcher, candidate.players, opponents, **settings), searcher
-
-
-def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Player], **settings: Any) -> list[Row]:
-    """Rows for players that share one `act` (the seeds of a run), against each opponent."""
-    if not players:
-        return []
-    first = players[0]
-    evaluator = Evaluator(env, first.act, opponents, memory=first.memory, bot=first.bot, **settings)
-    return [row for player in players for row in evaluator(player.params, player.name)]
 
 
 def evaluation_record(
@@ -219,29 +166,3 @@ def evaluation_record(
         "rows": [row.record() for row in (*rows, *direct)],
         "overall": {name: total.record() for name, total in totals.items() if total is not None},
     }
-
-
-def find_candidate(name: str, args: argparse.Namespace, like: Candidate | None = None) -> Candidate:
-    """The candidate called `name`: a bot or a run, of the same game as `like` if that is given.
-
-    Raises:
-      UserError: there is none, or it plays another game.
-    """
-    if name.startswith(BOT_PREFIX):
-        config = like.config if like else configs.load(args.config, args.overrides)
-        env = like.env if like else make_games(config).evaluation
-        return Candidate(bot_players(env, [name.removeprefix(BOT_PREFIX)]), config, env, None)
-    if args.overrides:
-        raise UserError(f"a run is evaluated with the game it was trained on: {args.overrides[0]!r} cannot be changed.")
-    run = load_run(name, args.checkpoint)
-    if like and game_of(like) != game_of(run):
-        raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
-    act = make_act(run.config, run.env, greedy=run.config.evaluate.greedy and not args.sampled)
-    names = seed_names(run.name, len(run.params))
-    players = [Player(name, act, params) for name, params in zip(names, run.params, strict=True)]
-    return Candidate(players, run.config, run.env, run)
-
-
-def game_of(side: Candidate | TrainedRun) -> tuple[str, str, dict[str, Any]]:
-    """What two candidates must have in common to be compared."""
-    return side.config.env.id, side.env.version, side.config.evaluation_options

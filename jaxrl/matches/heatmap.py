@@ -13,7 +13,7 @@ import numpy as np
 
 from envs.errors import UserError
 from jaxrl.league.rating import Ratings
-from jaxrl.matches.results import Results
+from jaxrl.matches.round_robin import RoundRobin
 
 COLOURS = "PuOr"  # from orange (behind) over white (equal) to violet (ahead): safe for the colour-blind
 
@@ -28,7 +28,7 @@ def require_matplotlib() -> None:
         ) from error
 
 
-def draw(results: Results, ratings: Ratings, path: Path) -> None:
+def draw(results: RoundRobin, ratings: Ratings, path: Path) -> None:
     """Writes the win matrix as PNG: players by rating, win rate in each cell, colour by points (a draw half).
 
     Raises:
@@ -67,7 +67,7 @@ def draw(results: Results, ratings: Ratings, path: Path) -> None:
     bar.set_label("points per game in %, a draw half", fontsize=9)
     bar.ax.tick_params(labelsize=8)
     bar.outline.set_visible(False)
-    opponent = "the column" if results.seats == 2 else f"{results.seats - 1} copies of the column"
+    opponent = "the column" if results.num_sides == 2 else f"{results.num_sides - 1} copies of the column"
     axes.set_title(
         f"Games won in % by the row against {opponent}\n"
         f"{results.total_games:,} games; ratings on the Elo scale, {ratings.names[ratings.anchor]} fixed",

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxrl.matches.outcomes import Z95
-
+Z95 = 1.959964  # the 97.5 % quantile of the normal distribution
 RESAMPLES = 2000
 
 
@@ -19,6 +18,35 @@ class Interval(NamedTuple):
     value: float
     low: float
     high: float
+
+
+class Estimate(NamedTuple):
+    """A mean over deals with the half width of its 95 % interval (normal approximation)."""
+
+    mean: float
+    half: float
+
+    @classmethod
+    def of(cls, samples: np.ndarray) -> Estimate:
+        """From f64[D] independent samples; the half width is 0 for fewer than two."""
+        samples = np.asarray(samples, np.float64)
+        if samples.size == 0:
+            return cls(math.nan, math.nan)
+        spread = samples.std(ddof=1) / math.sqrt(samples.size) if samples.size > 1 else 0.0
+        return cls(float(samples.mean()), float(1.96 * spread))
+
+
+def wilson(wins: int, games: int) -> tuple[float, float]:
+    """The Wilson 95 % interval of a rate of `wins` in `games` independent games; (0, 1) without games.
+
+    E. B. Wilson 1927, https://doi.org/10.1080/01621459.1927.10502953
+    """
+    if not games:
+        return 0.0, 1.0
+    p, z2 = wins / games, Z95**2
+    centre = (p + z2 / (2 * games)) / (1 + z2 / games)
+    half = Z95 * math.sqrt(p * (1 - p) / games + z2 / (4 * games**2)) / (1 + z2 / games)
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def median_interval(values: Sequence[float]) -> Interval:

@@ -1,84 +1,23 @@
-"""Whole matches on fixed deals, inside one compiled program.
+"""Whole matches inside one compiled program: any players in any seats, each with its memory.
 
-A *player* is a function of (its parameters, state, key) -> legal action: a trained network or a scripted bot. Every
-deal is played once with the candidate in each seat and equal opponents in the others (duplicate deals), so luck of the
-deal falls on both sides alike; the mean over the seats of one deal is one sample, and intervals are over deals.
-
-Shape letters: D deals, P seats (and rotations of the candidate through them), N = D * P games side by side.
+Shape letters: N games side by side, P seats, H holders (who holds a seat: numbers of `holders`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
 
-from envs import prng
 from envs.core import Env, Key, PyTree, State, is_over, select
-from envs.errors import UserError
-from jaxrl import xla
-from jaxrl.matches.outcomes import Outcomes, outcomes_of
+from jaxrl.players import MAX_STEPS, Player, no_memory
 
-Act = Callable[..., jax.Array]
-"""(params, state, key) -> i32[], a legal action for the seat asked (i32[P] in a simultaneous game); a player with a
-memory takes it as the fourth argument."""
-
-FINAL_DEALS, TRAINING_DEALS, EXPLOIT_DEALS = 0, 1, 2
-"""Streams of deals under one evaluation seed: results are never measured on the deals that chose a checkpoint."""
-
-MAX_STEPS = 20_000  # a game longer than this does not end
-LANES = 2048  # games side by side on one device, which bounds the memory
-BOT_PREFIX = "bot:"  # "bot:NAME" on the command line is a scripted player
-STARTER = "starter"  # a figure of `Env.episode_stats`: 1 for the seat that started
-_OF_THE_MEMORY = 0xFFFFFFFF  # folded into the key of a step for the memory: no player has this number
-_BEFORE_THE_GAME = 0xFFFFFFFF  # the time folded into the key of a memory's beginning: no step has it
-
-
-class MemoryFns(NamedTuple):
-    """How a player keeps a memory over one game, e.g. what it believes about hidden cards. Pure functions.
-
-    The memory is any pytree of arrays whose structure, shapes and dtypes never change. A player must put into it only
-    what its seat may know: the functions see whole states, as a bot does.
-    """
-
-    init: Callable[[PyTree, State, jax.Array, Key], PyTree]
-    """(params, state, seat, key) -> the memory of the player in `seat` (i32[]) before the first action."""
-
-    update: Callable[[PyTree, PyTree, State, jax.Array, State, jax.Array, Key], PyTree]
-    """(params, memory, before, action, after, seat, key) -> the memory after a step of a running game, by any seat."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Player:
-    """Somebody at the table.
-
-    Attributes:
-      name: for tables.
-      act: how it chooses.
-      params: its parameters, None for a bot.
-      memory: how it remembers, None for a player that looks only at the present state. `act` then takes the memory as
-        its fourth argument.
-      bot: its name in `Env.bots`, empty for others.
-    """
-
-    name: str
-    act: Act
-    params: PyTree = None
-    memory: MemoryFns | None = None
-    bot: str = ""
-
-
-def bot_player(env: Env, name: str) -> Player:
-    """The scripted player `name` of a game."""
-    bot = env.bots[name]
-    return Player(name, lambda params, state, key: bot(state, key), bot=name)
+_OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less a number for each: no player and no time is so large
 
 
 class Games(NamedTuple):
@@ -90,14 +29,6 @@ class Games(NamedTuple):
     illegal: Any  # bool[N], ended by an illegal action
 
 
-class _Carry(NamedTuple):
-    state: State
-    returns: jax.Array  # f32[N, P]
-    length: jax.Array  # i32[N]
-    time: jax.Array  # i32[]
-    memory: PyTree  # leading axis N; None without one
-
-
 class GameKeys(NamedTuple):
     """The randomness of N games."""
 
@@ -106,80 +37,154 @@ class GameKeys(NamedTuple):
     seat: Key  # key[N], the players' own randomness
 
 
-Choose = Callable[[State, jax.Array, Key, PyTree], jax.Array]
-"""(state, holders i32[P], key, player 0's memory) -> the action of the seat asked, by whoever holds it."""
+# ---- who sits there -----------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Chair:
+    """A player at the table of a match. Its memories have a leading axis [slots], one for each seat that it holds.
+
+    Attributes:
+      player: who it is.
+      params: its parameters here; they may be traced.
+      holds: bool[H], for which holders it plays. A NumPy array is known when the program is made; a traced one may say
+        that nobody is played, and then it costs nothing.
+      number: of its random numbers.
+      slots: the most seats that it holds in a game.
+      by_holder: whether its parameters have a leading axis [H], one row for each holder; such a player has no memory.
+    """
+
+    player: Player
+    params: PyTree
+    holds: np.ndarray | jax.Array
+    number: int = 0
+    slots: int = 1
+    by_holder: bool = False
+
+    def begin(self, state: State, holder: jax.Array, key: Key) -> PyTree:
+        """Its memories before the first action; `holder` is i32[P]."""
+        if self.player.init is no_memory:
+            return ()
+
+        def one(seat: jax.Array, key: Key) -> PyTree:
+            return self.player.init(self.params, state, seat, key)
+
+        return self._each(one, self._seats(holder), self._keys(key, holder.shape[0]))
+
+    def ask(self, state: State, holder: jax.Array, memory: PyTree, key: Key) -> tuple[jax.Array, PyTree]:
+        """What it does, i32[] (i32[P] in a simultaneous game), and its memories afterwards.
+
+        It is asked whoever holds the seat, but only what it does in seats of its own changes its memories.
+        """
+        asked, params = state.current_player, self.params
+        if self.by_holder:
+            params = jax.tree.map(lambda leaf: leaf[holder[asked]], params)
+        if not jax.tree.leaves(memory):
+            return self.player.act(params, memory, state, key)[0].astype(jnp.int32), memory
+        mine = self._mine(holder)
+        together, alone = asked.ndim > 0, self.slots == 1
+        slot = 0 if alone and not together else jnp.where(mine, jnp.cumsum(mine) - 1, 0)[asked]
+        before = jax.tree.map(lambda leaf: leaf[slot], memory)
+        action, after = self.player.act(params, before, state, key)
+        seats = self._seats(holder)
+        here = mine[seats] if together else mine[asked] & (jnp.arange(self.slots) == slot)  # bool[slots]
+
+        def kept(leaf: jax.Array, old: jax.Array, new: jax.Array) -> jax.Array:
+            if new is old:
+                return leaf
+            new = new[seats] if together else new[None]
+            return jnp.where(here.reshape(-1, *[1] * (leaf.ndim - 1)), new, leaf)
+
+        return action.astype(jnp.int32), jax.tree.map(kept, memory, before, after)
+
+    def see(
+        self, memory: PyTree, before: State, action: jax.Array, after: State, holder: jax.Array, key: Key
+    ) -> PyTree:
+        """Its memories after a step by anybody."""
+        observe = self.player.observe
+        if observe is None:
+            return memory
+
+        def one(seat: jax.Array, key: Key, memory: PyTree) -> PyTree:
+            return observe(self.params, memory, before, action, after, seat, key)
+
+        keys = self._keys(key, holder.shape[0])
+        return select(is_over(before), memory, self._each(one, self._seats(holder), keys, memory))
+
+    def _mine(self, holder: jax.Array) -> jax.Array:
+        """bool[P], the seats that it holds."""
+        return jnp.asarray(self.holds)[holder]
+
+    def _seats(self, holder: jax.Array) -> jax.Array:
+        """i32[slots], those seats; where there are fewer, others follow, whose memories nobody asks for."""
+        mine = self._mine(holder)
+        order = jnp.argmax(mine)[None] if self.slots == 1 else jnp.argsort(~mine, stable=True)[: self.slots]
+        return order.astype(jnp.int32)
+
+    def _keys(self, key: Key, seats: int) -> list[Key]:
+        return [jax.random.fold_in(key, memory_number(seats, self.number, slot)) for slot in range(self.slots)]
+
+    def _each(self, function: Callable[..., PyTree], seats: jax.Array, keys: list[Key], *memory: PyTree) -> PyTree:
+        """(seat, key, memory) -> memory for every slot. A single one is no batch: that costs less where it searches."""
+        if self.slots == 1:
+            one = function(seats[0], keys[0], *jax.tree.map(lambda leaf: leaf[0], memory))
+            return jax.tree.map(lambda leaf: leaf[None], one)
+        return jax.vmap(function)(seats, jnp.stack(keys), *memory)
+
+
+def memory_number(seats: int, number: Any, slot: Any) -> jax.Array:
+    """u32[], folded into a key for the memory of a player's slot; `seats` is P."""
+    return jnp.uint32(_OF_THE_MEMORY) - jnp.uint32(seats) * jnp.uint32(number) - jnp.uint32(slot)
+
+
+# ---- the match ----------------------------------------------------------------------------------------------------
+
+
+class _Carry(NamedTuple):
+    state: State
+    returns: jax.Array  # f32[N, P]
+    length: jax.Array  # i32[N]
+    time: jax.Array  # i32[]
+    memory: list[PyTree]  # by chair, leading axis N
 
 
 def play_match(
-    env: Env,
-    acts: Sequence[Act],
-    params: Sequence[PyTree],
-    holders: jax.Array,
-    keys: GameKeys,
-    max_steps: int = MAX_STEPS,
-    memory: MemoryFns | None = None,
+    env: Env, chairs: Sequence[Chair], holders: jax.Array, keys: GameKeys, max_steps: int = MAX_STEPS
 ) -> Games:
     """Plays N games to the end, side by side.
 
     Args:
       env: the game.
-      acts, params: the players; all of them are asked in every step, the seat's holder is heard.
-      holders: i32[N, P], which player holds which seat.
+      chairs: the players, who play for all H holders together; all are asked in every step, the seat's is heard.
+      holders: i32[N, P], who holds which seat.
       keys: key[N] each.
       max_steps: where to give up on a game without an end.
-      memory: of player 0, who then holds exactly one seat of every game; nothing is paid without one.
     """
 
-    def choose(state: State, holder: jax.Array, key: Key, remembered: PyTree) -> jax.Array:
-        extra = [(remembered,) if memory and i == 0 else () for i in range(len(acts))]
-        chosen = [act(params[i], state, jax.random.fold_in(key, i), *extra[i]) for i, act in enumerate(acts)]
-        asked = holder[state.current_player]  # i32[], or i32[P] in a simultaneous game
-        return functools.reduce(lambda rest, i: jnp.where(asked == i, chosen[i], rest), range(1, len(acts)), chosen[0])
-
-    return play_games(env, choose, holders, keys, max_steps, memory, params[0])
-
-
-def play_games(
-    env: Env,
-    choose: Choose,
-    holders: jax.Array,
-    keys: GameKeys,
-    max_steps: int = MAX_STEPS,
-    memory: MemoryFns | None = None,
-    params: PyTree = None,
-) -> Games:
-    """`play_match` with any way to choose the actions; `memory` as there, with the `params` of player 0."""
-    seats = jnp.argmax(holders == 0, axis=1).astype(jnp.int32)  # i32[N], player 0's
+    def begin(state: State, holder: jax.Array, key: Key) -> list[PyTree]:
+        return [chair.begin(state, holder, key) for chair in chairs]
 
     def step(
-        state: State, remembered: PyTree, holder: jax.Array, seat: jax.Array, keys: GameKeys, time: jax.Array
-    ) -> tuple[State, PyTree]:
+        state: State, memory: list[PyTree], holder: jax.Array, keys: GameKeys, time: jax.Array
+    ) -> tuple[State, list[PyTree]]:
         step_key, seat_key = jax.random.fold_in(keys.step, time), jax.random.fold_in(keys.seat, time)
-        action = choose(state, holder, seat_key, remembered)
+        action, memory = choose(chairs, state, holder, memory, seat_key)
         after = env.step(state, action, step_key)
-        if memory is None:
-            return after, None
-        key = jax.random.fold_in(seat_key, _OF_THE_MEMORY)
-        updated = memory.update(params, remembered, state, action, after, seat, key)
-        return after, select(is_over(state), remembered, updated)
+        seen = [chair.see(m, state, action, after, holder, seat_key) for chair, m in zip(chairs, memory, strict=True)]
+        return after, seen
 
     def running(carry: _Carry) -> jax.Array:
         return jnp.any(~is_over(carry.state)) & (carry.time < max_steps)
 
     def body(carry: _Carry) -> _Carry:
-        state, remembered = jax.vmap(step, in_axes=(0, 0, 0, 0, 0, None))(
-            carry.state, carry.memory, holders, seats, keys, carry.time
-        )
+        state, memory = jax.vmap(step, in_axes=(0, 0, 0, 0, None))(carry.state, carry.memory, holders, keys, carry.time)
         return _Carry(
             state=state,
             returns=carry.returns + state.rewards,
             length=carry.length + ~is_over(carry.state),
             time=carry.time + 1,
-            memory=remembered,
+            memory=memory,
         )
-
-    def remember(state: State, seat: jax.Array, key: Key) -> PyTree:
-        return memory.init(params, state, seat, jax.random.fold_in(key, _BEFORE_THE_GAME)) if memory else None
 
     state = jax.vmap(env.init_deal)(keys.deal)
     start = _Carry(
@@ -187,7 +192,7 @@ def play_games(
         returns=jnp.zeros_like(state.rewards),
         length=jnp.zeros_like(state.terminated, jnp.int32),
         time=jnp.int32(0),
-        memory=jax.vmap(remember)(state, seats, keys.seat),
+        memory=jax.vmap(begin)(state, holders, keys.seat),
     )
     end = jax.lax.while_loop(running, body, start)
     stats = jax.vmap(env.episode_stats)(end.state)
@@ -199,198 +204,27 @@ def play_games(
     )
 
 
+def choose(
+    chairs: Sequence[Chair], state: State, holder: jax.Array, memory: Sequence[PyTree], key: Key
+) -> tuple[jax.Array, list[PyTree]]:
+    """What the holder of the seat asked does, i32[] (i32[P] in a simultaneous game), and all memories afterwards."""
+    asked = holder[state.current_player]
+    action, kept = jnp.zeros(asked.shape, jnp.int32), []
+    for chair, remembered in zip(chairs, memory, strict=True):
+        ask = functools.partial(chair.ask, state, holder, remembered, jax.random.fold_in(key, chair.number))
+        if isinstance(chair.holds, np.ndarray):
+            chosen, remembered = ask()
+        else:  # the same in all games: a player that is not at the table costs nothing
+            nothing = (jnp.zeros_like(action), remembered)
+            chosen, remembered = jax.lax.cond(jnp.any(chair.holds), ask, lambda nothing=nothing: nothing)
+        action = jnp.where(jnp.asarray(chair.holds)[asked], chosen, action)
+        kept.append(remembered)
+    return action, kept
+
+
 def figure_names(env: Env) -> list[str]:
     """The names of `Games.figures` in the game's own order, which compiled programs do not keep."""
     names: list[str] = []
     key = jax.eval_shape(lambda: jax.random.key(0))
     jax.eval_shape(lambda key: names.extend(env.episode_stats(env.init(key))), key)
     return [*names, "return"]
-
-
-# ---- duplicate deals ----------------------------------------------------------------------------------------------
-
-
-class Samples(NamedTuple):
-    """One sample per deal: means over the P games in which the candidate sat in every seat once."""
-
-    candidate: dict[str, np.ndarray]  # f64[D] by figure
-    opponents: dict[str, np.ndarray]  # f64[D] by figure, mean over the other seats; empty in a one-seat game
-    games: int
-    outcomes: Outcomes | None  # every single game, won, drawn or lost; None in a one-seat game
-
-
-class Estimate(NamedTuple):
-    """A mean over deals with the half width of its 95 % interval (normal approximation)."""
-
-    mean: float
-    half: float
-
-    @classmethod
-    def of(cls, samples: np.ndarray) -> Estimate:
-        """From f64[D] independent samples; the half width is 0 for fewer than two."""
-        samples = np.asarray(samples, np.float64)
-        if samples.size == 0:
-            return cls(math.nan, math.nan)
-        spread = samples.std(ddof=1) / math.sqrt(samples.size) if samples.size > 1 else 0.0
-        return cls(float(samples.mean()), float(1.96 * spread))
-
-
-class DuplicateDeals:
-    """Plays D deals, each once in every rotation of the seats, with a given way to play N games.
-
-    Deals are spread over the local devices, each of which runs its games to the end by itself.
-    """
-
-    def __init__(
-        self,
-        env: Env,
-        play: Callable[[PyTree, jax.Array, GameKeys], Games],
-        *,
-        deals: int,
-        lanes: int = LANES,
-        compiler_options: dict[str, str] | None = None,
-    ):
-        """Compiles at the first call.
-
-        Args:
-          env: the game.
-          play: (arguments, rotation i32[N], keys) -> the finished games; the rotation is the candidate's seat.
-          deals: D.
-          lanes: games side by side on one device.
-          compiler_options: of `jax.jit`.
-        """
-        self._env, self._deals, self._games = env, deals, play
-        devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
-        self.mesh = Mesh(np.array(devices), ("env",))
-        most = max(1, lanes // env.num_players) * len(devices)
-        portions = -(-deals // most)
-        self._portion = -(-deals // (portions * len(devices))) * len(devices)
-        self._program = jax.jit(self._sharded(), compiler_options=compiler_options)
-
-    def __call__(self, arguments: PyTree, base: Key) -> Games:
-        """The games with leading axes [D, rotation], on the host.
-
-        Args:
-          arguments: for `play`, the same on every device.
-          base: key[], from which all deals are made.
-
-        Raises:
-          UserError: a player chose an illegal action, or a game did not end.
-        """
-        parts = []
-        for first in range(0, self._deals, self._portion):
-            deals = np.arange(first, first + self._portion, dtype=np.uint32)
-            parts.append(jax.device_get(self._program(arguments, deals, base)))
-        games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
-        if not games.over.all():
-            steps = int(games.length.max())
-            raise UserError(
-                f"{int((~games.over).sum())} games did not end within {steps} steps: a game of {self._env.id} must "
-                "terminate or be truncated whoever plays."
-            )
-        if games.illegal.any():
-            raise UserError(
-                f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules; "
-                f"run `jaxrl check` on {self._env.id}, which tries all its bots."
-            )
-        return games
-
-    def _sharded(self) -> Callable[..., Games]:
-        spec = PartitionSpec("env")
-        return jax.shard_map(
-            self._play,
-            mesh=self.mesh,
-            in_specs=(PartitionSpec(), spec, PartitionSpec()),
-            out_specs=spec,
-            check_vma=False,
-        )
-
-    def _play(self, arguments: PyTree, deals: jax.Array, base: Key) -> Games:
-        """Arguments, deal numbers u32[D], a key -> Games with leading axes [D, rotation]."""
-        seats = self._env.num_players
-        number, rotation = jnp.repeat(deals, seats), jnp.tile(jnp.arange(seats), deals.shape[0])  # [N]
-        deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
-        keys = GameKeys(
-            deal=jax.vmap(prng.from_key)(deal[:, 0]),
-            step=jax.vmap(prng.from_key)(deal[:, 1]),
-            seat=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
-        )
-        games = self._games(arguments, rotation, keys)
-        return jax.tree.map(lambda x: x.reshape(-1, seats, *x.shape[1:]), games)
-
-
-class Matchup:
-    """Candidate against equal opponents on fixed deals.
-
-    One program for all opponents, because it takes longer to compile than to run: which opponent is at the table is an
-    argument, like the parameters.
-    """
-
-    def __init__(
-        self,
-        env: Env,
-        candidate: Act,
-        opponents: Sequence[Act],
-        *,
-        deals: int,
-        seed: int,
-        stream: int = FINAL_DEALS,
-        lanes: int = LANES,
-        max_steps: int = MAX_STEPS,
-        memory: MemoryFns | None = None,
-    ):
-        """A matchup.
-
-        Args:
-          env: the game.
-          candidate: the player in question.
-          opponents: players of whom one fills all other seats; empty in a one-seat game.
-          deals: D, each played P times.
-          seed: the evaluation seed.
-          stream: which deals under that seed: `FINAL_DEALS`, `TRAINING_DEALS` or `EXPLOIT_DEALS`.
-          lanes: games side by side on one device.
-          max_steps: where to give up on a game without an end.
-          memory: the candidate's, if it has one.
-        """
-        self._env, self._acts = env, [candidate, *opponents]
-        self._base = jax.random.fold_in(jax.random.key(seed), stream)
-        self._names, self._max_steps, self._memory = figure_names(env), max_steps, memory
-        # A player with a memory searches: a program that XLA cannot always compile with every optimisation.
-        options = xla.plain_options() if memory else None
-        self._games = DuplicateDeals(env, self._play, deals=deals, lanes=lanes, compiler_options=options)
-
-    def __call__(self, candidate: PyTree, opponents: Sequence[PyTree] = (), opponent: int = 0) -> Samples:
-        """Plays all deals.
-
-        Args:
-          candidate: its parameters; None for a bot.
-          opponents: parameters of all opponents; those left out are None.
-          opponent: which of them is at the table.
-
-        Raises:
-          UserError: a player chose an illegal action, or a game did not end.
-        """
-        params = [candidate, *opponents, *[None] * (len(self._acts) - 1 - len(opponents))]
-        # A copy on every device: parameters may come from a training on fewer (or more) devices.
-        params = jax.device_put(params, jax.sharding.NamedSharding(self._games.mesh, PartitionSpec()))
-        games = self._games((params, np.int32(opponent)), self._base)
-        return samples_of({name: np.asarray(games.figures[name]) for name in self._names}, np.asarray(games.length))
-
-    def _play(self, arguments: tuple[Any, jax.Array], rotation: jax.Array, keys: GameKeys) -> Games:
-        params, opponent = arguments
-        seats = jnp.arange(self._env.num_players)
-        holders = jnp.where(seats == rotation[:, None], 0, 1 + opponent)
-        return play_match(self._env, self._acts, params, holders, keys, self._max_steps, self._memory)
-
-
-def samples_of(figures: dict[str, np.ndarray], length: np.ndarray) -> Samples:
-    """Figures f32[D, rotation, seat] and lengths i32[D, rotation] -> one sample per deal, and each game's outcome."""
-    deals, seats = length.shape
-    own = np.eye(seats, dtype=bool)  # the candidate sits in seat r in rotation r
-    shown = [name for name in figures if name != STARTER]  # its mean says nothing
-    return Samples(
-        candidate={n: figures[n][:, own].astype(np.float64).mean(axis=1) for n in shown},
-        opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in shown if seats > 1},
-        games=deals * seats,
-        outcomes=outcomes_of(figures, length),
-    )

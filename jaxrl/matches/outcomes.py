@@ -1,9 +1,6 @@
-"""Wins, draws and losses of one seat among others, and how sure a rate of them is.
+"""Wins, draws and losses of a candidate, game by game; `envs.sides` says what a win is.
 
-A game is won by a seat whose return is above every other seat's by more than rounding, drawn if it equals the best of
-the others, and lost otherwise. Draws are not wins. Training, search and evaluation all decide so.
-
-Shape letters: D deals, P seats (and rotations of the candidate through them).
+Shape letters: D deals, P seats, n sides (and rotations of the candidate through them).
 """
 
 from __future__ import annotations
@@ -11,15 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-Z95 = 1.959964  # the 97.5 % quantile of the normal distribution
-TIE = 1e-5  # returns are float32 sums of many rewards: nearer than this (absolute and relative), they are equal
+from envs.sides import compare
+from jaxrl.matches.intervals import wilson
 
 
-class Tally(NamedTuple):
+class GameTally(NamedTuple):
     """Counted games."""
 
     wins: int
@@ -55,56 +50,33 @@ class Tally(NamedTuple):
         }
 
 
-def wilson(wins: int, games: int) -> tuple[float, float]:
-    """The Wilson 95 % interval of a rate of `wins` in `games` independent games; (0, 1) without games.
-
-    E. B. Wilson 1927, https://doi.org/10.1080/01621459.1927.10502953
-    """
-    if not games:
-        return 0.0, 1.0
-    p, z2 = wins / games, Z95**2
-    centre = (p + z2 / (2 * games)) / (1 + z2 / games)
-    half = Z95 * math.sqrt(p * (1 - p) / games + z2 / (4 * games**2)) / (1 + z2 / games)
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def compare(own: Any, other: Any) -> Any:
-    """Who won: i8, 1 where `own` is above `other`, 0 where they are equal up to rounding, else -1.
-
-    Args:
-      own, other: returns, NumPy or JAX arrays (the result is of the same kind); -inf is a seat that is not there.
-    """
-    xp: Any = jnp if isinstance(own, jax.Array) or isinstance(other, jax.Array) else np
-    equal = xp.isclose(own, other, rtol=TIE, atol=TIE)
-    return xp.where(equal, 0, xp.sign(own - other)).astype(xp.int8)
-
-
 class Outcomes(NamedTuple):
-    """Every game of a candidate that sat in each of P >= 2 seats of every deal; column r is the game from seat r."""
+    """Every game of a candidate that held each of n >= 2 sides of every deal; column r is the game as side r."""
 
-    result: np.ndarray  # i8[D, P], 1 won, 0 drawn, -1 lost
-    length: np.ndarray  # i32[D, P], steps
-    margin: np.ndarray | None  # f64[D, P], own points minus the mean of the others'; None if the game has no points
-    started: np.ndarray | None  # bool[D, P], whether the candidate started; None if the game does not say
+    result: np.ndarray  # i8[D, n], 1 won, 0 drawn, -1 lost
+    length: np.ndarray  # i32[D, n], steps
+    margin: np.ndarray | None  # f64[D, n], own points minus the mean of the others'; None if the game has no points
+    started: np.ndarray | None  # bool[D, n], whether the candidate started; None if the game does not say
+    place: str = "seat"  # what a column is called: "side" where sides have several seats
 
-    def tally(self, where: np.ndarray | None = None) -> Tally:
-        """Counts the games, or those in which `where` (bool[D, P]) is True."""
-        result = self.result if where is None else self.result[where]
-        return Tally(int((result > 0).sum()), int((result == 0).sum()), int((result < 0).sum()))
+    def tally(self, where: np.ndarray | slice = slice(None)) -> GameTally:
+        """Counts the games, or those of some deals (a slice), or where a bool[D, n] is True."""
+        result = self.result[where]
+        return GameTally(int((result > 0).sum()), int((result == 0).sum()), int((result < 0).sum()))
 
-    def by_seat(self) -> list[Tally]:
-        """One tally for each seat of the candidate."""
-        seats = self.result.shape[1]
-        return [self.tally(np.broadcast_to(np.arange(seats) == seat, self.result.shape)) for seat in range(seats)]
+    def by_place(self) -> list[GameTally]:
+        """One tally for each side of the candidate."""
+        sides = np.arange(self.result.shape[1])
+        return [self.tally(np.broadcast_to(sides == side, self.result.shape)) for side in sides]
 
-    def by_start(self) -> tuple[Tally, Tally] | None:
+    def by_start(self) -> tuple[GameTally, GameTally] | None:
         """The games in which the candidate started, and the others; None if the game does not say."""
         return None if self.started is None else (self.tally(self.started), self.tally(~self.started))
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
         record = self.tally().record() | {
-            "by_seat": [tally.record() for tally in self.by_seat()],
+            f"by_{self.place}": [tally.record() for tally in self.by_place()],
             "mean_length": float(self.length.mean()),
         }
         start = self.by_start()
@@ -115,25 +87,26 @@ class Outcomes(NamedTuple):
         return record
 
 
-def outcomes_of(figures: dict[str, np.ndarray], length: np.ndarray) -> Outcomes | None:
+def outcomes_of(figures: dict[str, np.ndarray], length: np.ndarray, place: str = "seat") -> Outcomes | None:
     """The candidate's games.
 
     Args:
-      figures: f32[D, rotation, seat] by name, as `match` plays them: "return", and "points" and "starter" (1 for
-        the seat that started) if the game has them.
+      figures: f32[D, rotation, side] by name: "return", and "points" and "starter" (above 0 for the side that started)
+        if the game has them.
       length: i32[D, rotation].
+      place: see `Outcomes`.
 
     Returns:
-      None in a one-seat game, which has nobody to win against.
+      None in a game of one side, which has nobody to win against.
     """
-    seats = length.shape[1]
-    if seats < 2:
+    sides = length.shape[1]
+    if sides < 2:
         return None
-    own = np.eye(seats, dtype=bool)  # the candidate sits in seat r in rotation r
+    own = np.eye(sides, dtype=bool)  # the candidate is side r in rotation r
 
     def split(name: str) -> tuple[np.ndarray, np.ndarray]:
         values = figures[name].astype(np.float64)
-        return values[:, own], values[:, ~own].reshape(*length.shape, seats - 1)
+        return values[:, own], values[:, ~own].reshape(*length.shape, sides - 1)
 
     returns, rivals = split("return")
     margin = started = None
@@ -141,5 +114,5 @@ def outcomes_of(figures: dict[str, np.ndarray], length: np.ndarray) -> Outcomes 
         points, theirs = split("points")
         margin = points - theirs.mean(axis=-1)
     if "starter" in figures:
-        started = split("starter")[0] > 0.5
-    return Outcomes(compare(returns, rivals.max(axis=-1)), length, margin, started)
+        started = split("starter")[0] > 0.0
+    return Outcomes(compare(returns, rivals.max(axis=-1)), length, margin, started, place)

@@ -12,7 +12,7 @@ import numpy as np
 from jax.scipy import special
 
 from envs.errors import UserError
-from jaxrl.matches.results import Results
+from jaxrl.matches.round_robin import RoundRobin
 from jaxrl.matches.tables import align
 
 ALPHA = 0.001  # chance of each of the two tests to reject a matrix that agrees
@@ -93,7 +93,7 @@ def load_reference(path: str | Path) -> Reference:
         ) from error
 
 
-def compare(results: Results, reference: Reference) -> Agreement:
+def compare(results: RoundRobin, reference: Reference) -> Agreement:
     """Tests every cell and all of them together.
 
     The error of a difference comes from the deals played here: the two games of a deal are not independent, so the
@@ -145,16 +145,16 @@ def compare(results: Results, reference: Reference) -> Agreement:
     )
 
 
-def _covariance(results: Results, reference: Reference, i: int, j: int, at: tuple[int, int]) -> np.ndarray:
+def _covariance(results: RoundRobin, reference: Reference, i: int, j: int, at: tuple[int, int]) -> np.ndarray:
     """f64[2, 2], in per cent squared, of the difference of wins and draws between the results and the reference."""
     deals = float(results.deals[i, j])
-    theirs = reference.games[at] / results.seats
+    theirs = reference.games[at] / results.num_sides
     sampling = 1e4 * results.covariance[i, j] * (1 / deals + 1 / theirs)
-    smallest = 1e4 / (deals * results.seats) ** 2  # of a figure that did not vary here: one game more or less
+    smallest = 1e4 / (deals * results.num_sides) ** 2  # of a figure that did not vary here: one game more or less
     return sampling + (reference.rounding**2 / 12 + smallest) * np.eye(2)
 
 
-def players_table(results: Results, reference: Reference) -> str:
+def players_table(results: RoundRobin, reference: Reference) -> str:
     """Mean win rates against the others beside the reference's, in Markdown."""
     known = [name for name in results.names if name in reference.names]
     here = [results.names.index(name) for name in known]

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrl.matches.match import Estimate, Samples
-from jaxrl.matches.outcomes import Outcomes, Tally
+from jaxrl.matches.deals import Samples
+from jaxrl.matches.intervals import Estimate
+from jaxrl.matches.outcomes import GameTally, Outcomes
 
 _SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by how much
+_IN = {"seat": "in seat", "side": "on side"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Overall(NamedTuple):
 
 
 def overall(rows: Sequence[Row]) -> Overall | None:
-    """The unweighted mean and the minimum over one candidate's opponents; None in a one-seat game."""
+    """The unweighted mean and the minimum over one candidate's opponents; None in a game of one side."""
     outcomes = [row.samples.outcomes for row in rows]
     known = [each for each in outcomes if each is not None]
     if len(known) < len(rows) or not known:
@@ -101,7 +103,7 @@ def overall(rows: Sequence[Row]) -> Overall | None:
 def scalars(rows: Sequence[Row]) -> dict[str, float]:
     """Metrics of one candidate for the logs.
 
-    ``eval/<opponent>/<figure>``; with two seats or more also ``eval/<opponent>/win_rate`` and ``draw_rate``, and over
+    ``eval/<opponent>/<figure>``; with two sides or more also ``eval/<opponent>/win_rate`` and ``draw_rate``, and over
     the opponents ``eval/mean_win_rate`` and ``eval/min_win_rate``.
     """
     values: dict[str, float] = {}
@@ -126,20 +128,20 @@ def format_estimate(estimate: Estimate) -> str:
     return "-" if math.isnan(size) else f"{estimate.mean:.{decimals}f} ({estimate.half:.{decimals}f})"
 
 
-def format_table(rows: Sequence[Row], seats: int) -> str:
+def format_table(rows: Sequence[Row], sides: int) -> str:
     """The tables of an evaluation in Markdown: figures, unless outcomes say all, and wins, draws and losses."""
     parts = []
-    if seats != 2 or any(set(row.samples.candidate) - _SAID_BY_OUTCOMES for row in rows):
-        parts.append(format_figures(rows, seats))
-    if seats > 1:
+    if sides != 2 or any(set(row.samples.candidate) - _SAID_BY_OUTCOMES for row in rows):
+        parts.append(format_figures(rows, sides))
+    if sides > 1:
         parts.append(format_outcomes(rows))
     return "\n\n".join(parts)
 
 
-def format_figures(rows: Sequence[Row], seats: int) -> str:
+def format_figures(rows: Sequence[Row], sides: int) -> str:
     """Means over deals as a Markdown table; 95 % half widths in brackets."""
     names = list(rows[0].figures()) if rows else []
-    head = ["candidate", _opponents_title(seats), "deals", *(name.replace("_", " ") for name in names)]
+    head = ["candidate", _opponents_title(sides), "deals", *(name.replace("_", " ") for name in names)]
     body = []
     for row in rows:
         figures = row.figures()
@@ -175,7 +177,7 @@ def percent(rate: float) -> str:
     return "-" if math.isnan(rate) else f"{100 * rate:.1f}"
 
 
-def format_interval(tally: Tally) -> str:
+def format_interval(tally: GameTally) -> str:
     """The win rate in per cent with its Wilson 95 % interval, such as 76.8 (72.9 to 80.3)."""
     low, high = tally.interval()
     return f"{percent(tally.rates()[0])} ({percent(low)} to {percent(high)})"
@@ -186,9 +188,9 @@ def format_outcomes(rows: Sequence[Row]) -> str:
     first = next((row.samples.outcomes for row in rows if row.samples.outcomes), None)
     if first is None:
         return ""
-    seats = first.result.shape[1]
-    head = ["candidate", _opponents_title(seats), "games", "win % (95 %)", "draw %", "loss %"]
-    head += [f"win % in seat {' / '.join(map(str, range(seats)))}"]
+    sides = first.result.shape[1]
+    head = ["candidate", _opponents_title(sides), "games", "win % (95 %)", "draw %", "loss %"]
+    head += [f"win % {_IN[first.place]} {' / '.join(map(str, range(sides)))}"]
     head += ["starting / not"] if first.started is not None else []
     head += ["margin"] if first.margin is not None else []
     cells = [[*head, "steps"]]
@@ -204,17 +206,17 @@ def format_outcomes(rows: Sequence[Row]) -> str:
 
 
 def _outcome_cells(row: Row, outcomes: Outcomes) -> list[str]:
-    def wins(tallies: Sequence[Tally]) -> str:
+    def wins(tallies: Sequence[GameTally]) -> str:
         return " / ".join(percent(tally.rates()[0]) for tally in tallies)
 
     tally, start = outcomes.tally(), outcomes.by_start()
     _, draw, loss = tally.rates()
     cells = [row.candidate, row.opponent, str(tally.games), format_interval(tally), percent(draw), percent(loss)]
-    cells += [wins(outcomes.by_seat())]
+    cells += [wins(outcomes.by_place())]
     cells += [wins(start)] if start is not None else []
     cells += [f"{outcomes.margin.mean():+.2f}"] if outcomes.margin is not None else []
     return [*cells, f"{outcomes.length.mean():.1f}"]
 
 
-def _opponents_title(seats: int) -> str:
-    return "opponent" if seats == 2 else f"{seats - 1} opponents"
+def _opponents_title(sides: int) -> str:
+    return "opponent" if sides == 2 else f"{sides - 1} opponents"

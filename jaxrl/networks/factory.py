@@ -130,7 +130,7 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
         part_of = config.recurrent
         torso = _build(part_of.torso, config, env, Torso)
         cells = (part_of.cell, part_of.width, part_of.layers)
-        module = Recurrent(actions, torso.module, *cells, heads)
+        module = Recurrent(actions, torso.module, part_of.cell, part_of.width, part_of.layers, heads)
         return _Module(module, torso.encode, torso.dropout, functools.partial(recurrent.empty_memory, *cells))
     raise ValueError(f"unknown network kind {kind!r}")
 

@@ -15,18 +15,15 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
 import jax
 
-from envs.core import Env, Key, PyTree, State
+from envs.core import Env, PyTree
 from envs.errors import UserError, nearest
 from jaxrl import config as configs
-from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
-from jaxrl.networks import distributions
 from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_of
 from jaxrl.runs.games import make_env as make_env
 from jaxrl.runs.games import make_evaluation_env
@@ -159,29 +156,6 @@ def make_stamp(config: Config, env: Env) -> Stamp:
     text = json.dumps(configs.to_dict(config), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Stamp(config.env.id, env.version, dict(config.env.options), digest)
-
-
-def make_act(config: Config, env: Env, *, greedy: bool) -> Callable[[PyTree, State, Key], jax.Array]:
-    """The policy of a configuration's network: (params, state, key) -> a legal action for the seat asked.
-
-    Args:
-      config, env: the network and its game.
-      greedy: the most probable action instead of a sampled one. A Q network has no probabilities: it always plays
-        the action of the highest value.
-    """
-    algorithm = make_algorithm(config, env)
-    network, greedy = algorithm.network, greedy or algorithm.by_value
-
-    def act(params: PyTree, state: State, key: Key) -> jax.Array:
-        evaluate = network.evaluate
-        if env.simultaneous:
-            evaluate = jax.vmap(evaluate, in_axes=(None, None, 0, 0))
-        _, logits, _ = evaluate(params, (), state.observation, state.legal_action_mask)
-        if greedy:
-            return distributions.greedy(logits)
-        return distributions.sample(logits, jax.random.uniform(key, logits.shape[:-1]))
-
-    return act
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ from flax import struct
 
 from envs.core import Env, Key, State, is_over, select
 from envs.errors import UserError
-from jaxrl.search.playout import Table
+from jaxrl.search.playout import Lineup
 from jaxrl.search.policies import SearchParams
 from jaxrl.search.sparse import where_needed
 
@@ -25,7 +25,7 @@ MIN_EFFECTIVE_SHARE = 0.5  # particles are drawn anew when their effective numbe
 
 
 @struct.dataclass
-class Memory:
+class BeliefMemory:
     """What a searching seat keeps during one game. K particles, P seats."""
 
     seat: jax.Array  # i32[]
@@ -39,13 +39,13 @@ class Belief:
     """The rules of a belief.
 
     Attributes:
-      table: the game, and the model of how the others choose.
+      lineup: the game, and the model of how the others choose.
       particles: K; 0 keeps none.
       doubt: the share of the others' choices that are uniformly random for all that the model knows.
       batch: particles to be weighed side by side.
     """
 
-    table: Table
+    lineup: Lineup
     particles: int
     doubt: float
     batch: int
@@ -53,26 +53,26 @@ class Belief:
     @property
     def env(self) -> Env:
         """The game."""
-        return self.table.env
+        return self.lineup.env
 
-    def init(self, params: SearchParams, state: State, seat: jax.Array, key: Key) -> Memory:
+    def init(self, params: SearchParams, state: State, seat: jax.Array, key: Key) -> BeliefMemory:
         """The memory of `seat` (i32[]) before the first action."""
         del params
         particles = self._fresh(state, seat, key) if self.particles else None
         weights = jnp.full(self.particles, -jnp.log(max(self.particles, 1)), jnp.float32)
-        return Memory(seat, jnp.zeros_like(state.rewards), particles, weights)
+        return BeliefMemory(seat, jnp.zeros_like(state.rewards), particles, weights)
 
     def update(
         self,
         params: SearchParams,
-        memory: Memory,
+        memory: BeliefMemory,
         before: State,
         action: jax.Array,
         after: State,
         seat: jax.Array,
         key: Key,
-    ) -> Memory:
-        """The memory after one step; see `jaxrl.matches.match.MemoryFns`."""
+    ) -> BeliefMemory:
+        """The memory after one step; see `jaxrl.players.Observe`."""
         memory = memory.replace(returns=memory.returns + after.rewards)
         if memory.particles is None:
             return memory
@@ -84,7 +84,7 @@ class Belief:
         move = where_needed(lambda _, lanes: jax.vmap(self._move)(*lanes), chunk)
         return move(~is_over(after), memory, (), (memory, gained, action, after, move_key))
 
-    def worlds(self, state: State, memory: Memory, key: Key, count: int) -> State:
+    def worlds(self, state: State, memory: BeliefMemory, key: Key, count: int) -> State:
         """`count` worlds as `memory.seat` may believe them, in random order, each of the same weight."""
         if memory.particles is None:
             return jax.vmap(lambda k: self.permuted(state, memory.seat, k))(jax.random.split(key, count))
@@ -124,7 +124,7 @@ class Belief:
 
     def _weigh(self, params: SearchParams, lanes: tuple[State, jax.Array, Key]) -> jax.Array:
         """Log-likelihoods f32[C, K] of the seen actions in the particles of C games."""
-        model, its_params = self.table.others(params)
+        model, its_params = self.lineup.others(params)
 
         def one(particle: State, action: jax.Array, key: Key) -> jax.Array:
             likelihood = model.likelihood(its_params, particle, action, key)
@@ -135,7 +135,7 @@ class Belief:
         keys = jax.vmap(lambda k: jax.random.split(k, self.particles))(key)
         return jax.vmap(jax.vmap(one, in_axes=(0, None, 0)))(particles, action, keys)
 
-    def _move(self, memory: Memory, gained: jax.Array, action: jax.Array, after: State, key: Key) -> Memory:
+    def _move(self, memory: BeliefMemory, gained: jax.Array, action: jax.Array, after: State, key: Key) -> BeliefMemory:
         """The particles of one game after a step, weighed by f32[K] log-likelihoods and drawn anew if need be."""
         step_key, reconcile_key, draw_key, fresh_key = jax.random.split(key, 4)
         assert memory.particles is not None

@@ -14,15 +14,15 @@ import jax.numpy as jnp
 
 from envs.core import Key, State, is_over
 from jaxrl.networks import distributions
-from jaxrl.search.belief import Belief, Memory
-from jaxrl.search.playout import TO_THE_END, Table, play_on, won
+from jaxrl.search.belief import Belief, BeliefMemory
+from jaxrl.search.playout import TO_THE_END, Lineup, play_on, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
 
 OUT = -1e30  # the score of an action out of the race
 
 
-class Plan(NamedTuple):
+class SearchPlan(NamedTuple):
     """What a search found for one decision."""
 
     action: jax.Array  # i32[]
@@ -53,17 +53,17 @@ def survivors(first: jax.Array, number: jax.Array | int, rounds: int) -> jax.Arr
 
 
 def halving_plan(
-    table: Table, belief: Belief, guide: Guide, settings: SearchSettings, params: SearchParams, lanes
-) -> Plan:
+    lineup: Lineup, belief: Belief, guide: Guide, settings: SearchSettings, params: SearchParams, lanes
+) -> SearchPlan:
     """Plans the next move of C games at once.
 
     Args:
-      table, belief, guide, settings: the search.
+      lineup, belief, guide, settings: the search.
       params: of the policies.
       lanes: (states, memories, keys), each with leading axis C; the seats to move are those of the memories.
 
     Returns:
-      `Plan` with leading axis C.
+      `SearchPlan` with leading axis C.
     """
     state, memory, key = lanes
     rounds, slots = rounds_and_slots(settings)
@@ -83,7 +83,9 @@ def halving_plan(
         race, order, used = carry
         field = survivors(first, number, rounds)
         ranking = jnp.argsort(order, axis=1)
-        race, used = _run(table, guide, settings, params, race, memory, worlds, keys[:, 1], ranking, field, used, slots)
+        race, used = _run(
+            lineup, guide, settings, params, race, memory, worlds, keys[:, 1], ranking, field, used, slots
+        )
         # The race goes on among those that ran: an action that dropped out does not come back.
         ran = order < field[:, None]
         score = _mean(race) + settings.prior * prior
@@ -103,12 +105,12 @@ def _mean(race: Race) -> jax.Array:
 
 
 def _run(
-    table: Table,
+    lineup: Lineup,
     guide: Guide,
     settings: SearchSettings,
     params: SearchParams,
     race: Race,
-    memory: Memory,
+    memory: BeliefMemory,
     worlds: State,
     key: Key,
     ranking: jax.Array,
@@ -131,7 +133,7 @@ def _run(
     start = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[row * pool + number % pool], worlds)
     luck = jax.vmap(jax.random.fold_in)(key[row], number)
     seats = memory.seat[row]
-    end = play_on(table, params, start, action, seats, luck, turns=settings.depth or TO_THE_END)
+    end = play_on(lineup, params, start, action, seats, luck, turns=settings.depth or TO_THE_END)
     result = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
     if settings.objective == "wins":  # on the scale of a network that predicts +1 for a win
         result = jnp.where(won(end.returns + memory.returns[row], seats), 1.0, -1.0)
@@ -144,13 +146,13 @@ def _run(
     return race, used + each
 
 
-def _plan(race: Race, order: jax.Array, logits: jax.Array, legal: jax.Array, settings: SearchSettings) -> Plan:
+def _plan(race: Race, order: jax.Array, logits: jax.Array, legal: jax.Array, settings: SearchSettings) -> SearchPlan:
     action = jnp.argmin(order, axis=1).astype(jnp.int32)
     mean = _mean(race)
     value = jnp.take_along_axis(mean, action[:, None], axis=1)[:, 0]
     tried = race.games > 0
     _, policy = improve(logits, legal, mean, tried, settings.scale)
-    return Plan(action, policy, value, jnp.where(tried, mean, value[:, None]))
+    return SearchPlan(action, policy, value, jnp.where(tried, mean, value[:, None]))
 
 
 def improve(

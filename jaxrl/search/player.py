@@ -1,4 +1,4 @@
-"""The search player: a player of `jaxrl.matches.match` that looks ahead."""
+"""The search player: a player (`jaxrl.players`) that looks ahead."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from envs.core import Env, Key, State, is_over
+from envs.core import Env, Key, PyTree, State, is_over
 from envs.errors import UserError
-from jaxrl.matches.match import MemoryFns
-from jaxrl.search.belief import Belief, Memory, can_believe
-from jaxrl.search.halving import Plan, halving_plan, rounds_and_slots
-from jaxrl.search.playout import Table
-from jaxrl.search.policies import Guide, Policy, SearchParams
+from jaxrl.players import Player
+from jaxrl.search.belief import Belief, BeliefMemory, can_believe
+from jaxrl.search.halving import SearchPlan, halving_plan, rounds_and_slots
+from jaxrl.search.playout import Lineup
+from jaxrl.search.policies import Guide, PlayoutPolicy, SearchParams
 from jaxrl.search.settings import SearchSettings
 from jaxrl.search.sparse import where_needed
 from jaxrl.search.tree import tree_plan
@@ -24,24 +24,23 @@ class Search:
     """A search player's functions of one game; vmapped, only the games in which it has a choice cost anything."""
 
     settings: SearchSettings
-    table: Table
+    lineup: Lineup
     belief: Belief
     guide: Guide
 
-    @property
-    def memory(self) -> MemoryFns:
-        """What it keeps during a game."""
-        return MemoryFns(init=self.belief.init, update=self.belief.update)
+    def player(self, name: str = "search", params: PyTree = None) -> Player:
+        """The search as a player, with `SearchParams`; it remembers what it believes after every step."""
+        return Player(name, self.act, params, init=self.belief.init, observe=self.belief.update)
 
-    def act(self, params: SearchParams, state: State, key: Key, memory: Memory) -> jax.Array:
+    def act(self, params: SearchParams, memory: BeliefMemory, state: State, key: Key) -> tuple[jax.Array, BeliefMemory]:
         """The searched action, i32[]; the lowest legal one where another seat is asked."""
-        return self.plan(params, state, key, memory).action
+        return self.plan(params, memory, state, key).action, memory
 
-    def plan(self, params: SearchParams, state: State, key: Key, memory: Memory) -> Plan:
+    def plan(self, params: SearchParams, memory: BeliefMemory, state: State, key: Key) -> SearchPlan:
         """Everything the search found; a forced move or another seat's turn is not searched."""
         legal = state.legal_action_mask
         uniform = legal / jnp.sum(legal)
-        forced = Plan(
+        forced = SearchPlan(
             action=jnp.argmax(legal).astype(jnp.int32),
             policy=uniform.astype(jnp.float32),
             value=jnp.float32(0.0),
@@ -55,13 +54,13 @@ class Search:
         slots = rounds_and_slots(self.settings)[1]
         return max(1, self.settings.batch // slots)
 
-    def _plan_lanes(self, params: SearchParams, lanes: tuple[State, Memory, Key]) -> Plan:
+    def _plan_lanes(self, params: SearchParams, lanes: tuple[State, BeliefMemory, Key]) -> SearchPlan:
         planner = {"halving": halving_plan, "tree": tree_plan}[self.settings.planner]
-        return planner(self.table, self.belief, self.guide, self.settings, params, lanes)
+        return planner(self.lineup, self.belief, self.guide, self.settings, params, lanes)
 
 
 def make_search(
-    env: Env, settings: SearchSettings, *, own: Policy, guide: Guide, model: Policy | None = None
+    env: Env, settings: SearchSettings, *, own: PlayoutPolicy, guide: Guide, model: PlayoutPolicy | None = None
 ) -> Search:
     """A search player.
 
@@ -73,15 +72,18 @@ def make_search(
       model: how all other seats play; None: like the searching seat.
 
     Raises:
-      UserError: the game is simultaneous or does not say what is hidden, or wins are wanted in a one-seat game.
+      UserError: the game is simultaneous, has sides of several seats or does not say what is hidden, or wins are
+        wanted in a one-seat game.
     """
     if env.simultaneous:
         raise UserError(f"{env.id} asks all seats at once: search is for games that ask one seat at a time.")
+    if env.num_sides < env.num_players:
+        raise UserError(f"{env.id} has sides of several seats: search is for games in which each plays alone.")
     if settings.objective == "wins" and env.num_players < 2:
         raise UserError(f"{env.id} has one seat: search for the objective 'return', nobody can be beaten.")
-    table = Table(env, own, model)
-    belief = Belief(table, settings.particles, settings.doubt, settings.batch)
+    lineup = Lineup(env, own, model)
+    belief = Belief(lineup, settings.particles, settings.doubt, settings.batch)
     jax.eval_shape(lambda key: belief.permuted(env.init(key), jnp.int32(0), key), jax.random.key(0))
     if not can_believe(env):
         belief = dataclasses.replace(belief, particles=0)
-    return Search(settings, table, belief, guide)
+    return Search(settings, lineup, belief, guide)

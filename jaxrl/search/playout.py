@@ -13,22 +13,22 @@ import jax
 import jax.numpy as jnp
 
 from envs.core import Env, Key, PyTree, State, is_over, select
-from jaxrl.matches.match import MAX_STEPS
-from jaxrl.matches.outcomes import compare
-from jaxrl.search.policies import Policy, SearchParams
+from envs.sides import compare
+from jaxrl.players import MAX_STEPS
+from jaxrl.search.policies import PlayoutPolicy, SearchParams
 
 TO_THE_END = -1
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class Lineup:
     """A game and who plays it: one seat's own policy, and the model of all other seats (None: that policy too)."""
 
     env: Env
-    own: Policy
-    model: Policy | None
+    own: PlayoutPolicy
+    model: PlayoutPolicy | None
 
-    def others(self, params: SearchParams) -> tuple[Policy, PyTree]:
+    def others(self, params: SearchParams) -> tuple[PlayoutPolicy, PyTree]:
         """Who moves for the other seats, and with which parameters."""
         return (self.own, params.own) if self.model is None else (self.model, params.model)
 
@@ -41,11 +41,11 @@ class Playout(NamedTuple):
     time: jax.Array  # i32[], steps
 
 
-def choose(table: Table, params: SearchParams, state: State, seat: jax.Array, keys: Key) -> jax.Array:
+def choose(lineup: Lineup, params: SearchParams, state: State, seat: jax.Array, keys: Key) -> jax.Array:
     """The next action of N games, i32[N].
 
     Args:
-      table: who plays.
+      lineup: who plays.
       params: their parameters.
       state: N games.
       seat: i32[N], the searching seats.
@@ -53,7 +53,7 @@ def choose(table: Table, params: SearchParams, state: State, seat: jax.Array, ke
     """
     mine, running = state.current_player == seat, ~is_over(state)
 
-    def ask(policy: Policy, its_params: PyTree, wanted: jax.Array) -> jax.Array:
+    def ask(policy: PlayoutPolicy, its_params: PyTree, wanted: jax.Array) -> jax.Array:
         def play(games: tuple[State, Key]) -> jax.Array:
             return jax.vmap(policy.act, in_axes=(None, 0, 0))(its_params, *games).astype(jnp.int32)
 
@@ -62,25 +62,25 @@ def choose(table: Table, params: SearchParams, state: State, seat: jax.Array, ke
 
         return jax.lax.cond(jnp.any(wanted), play, nothing, (state, keys))
 
-    if table.model is None:
-        return ask(table.own, params.own, running)
-    own = ask(table.own, params.own, mine & running)
-    return jnp.where(mine, own, ask(*table.others(params), ~mine & running))
+    if lineup.model is None:
+        return ask(lineup.own, params.own, running)
+    own = ask(lineup.own, params.own, mine & running)
+    return jnp.where(mine, own, ask(*lineup.others(params), ~mine & running))
 
 
 def play_on(
-    table: Table, params: SearchParams, state: State, action: jax.Array, seat: jax.Array, keys: Key, *, turns: int
+    lineup: Lineup, params: SearchParams, state: State, action: jax.Array, seat: jax.Array, keys: Key, *, turns: int
 ) -> Playout:
     """Carries out `action` in N games and plays them on.
 
     Args:
-      table, params, state, seat: see `choose`.
+      lineup, params, state, seat: see `choose`.
       action: i32[N], the first action.
       keys: key[N], all the randomness; games with equal keys and equal worlds have equal luck.
       turns: how many more times the searching seat moves; then the game stops where it is asked again. `TO_THE_END`
         does not stop.
     """
-    step = jax.vmap(table.env.step)
+    step = jax.vmap(lineup.env.step)
 
     def moves_on(games: State, left: jax.Array) -> jax.Array:
         running = ~is_over(games)
@@ -93,7 +93,7 @@ def play_on(
     def one(carry: tuple[Playout, jax.Array]) -> tuple[Playout, jax.Array]:
         played, left = carry
         now = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, played.time)))(keys)
-        chosen = choose(table, params, played.state, seat, now[:, 0])
+        chosen = choose(lineup, params, played.state, seat, now[:, 0])
         after = step(played.state, chosen, now[:, 1])
         rewards = after.rewards
         if turns != TO_THE_END:  # a finished game stays as it is by itself, one that waits for the seat does not

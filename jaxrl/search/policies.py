@@ -9,14 +9,16 @@ import jax
 import jax.numpy as jnp
 
 from envs.core import Bot, Env, Key, PyTree, State
+from envs.errors import UserError
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import Network
+from jaxrl.players import Player, no_memory
 
 Guide = Callable[[PyTree, State], tuple[jax.Array, jax.Array]]
 """(params, state) -> masked logits f32[A] of the seat asked and its expected return f32[]."""
 
 
-class Policy(NamedTuple):
+class PlayoutPolicy(NamedTuple):
     """A player of simulated games; functions of one game."""
 
     act: Callable[[PyTree, State, Key], jax.Array]
@@ -33,7 +35,7 @@ class SearchParams(NamedTuple):
     model: PyTree = None  # of the policy that moves for all others
 
 
-def bot_policy(bot: Bot, draws: int = 2) -> Policy:
+def bot_policy(bot: Bot, draws: int = 2) -> PlayoutPolicy:
     """A scripted bot, which takes no parameters.
 
     Args:
@@ -43,13 +45,13 @@ def bot_policy(bot: Bot, draws: int = 2) -> Policy:
     return act_policy(lambda params, state, key: bot(state, key), draws)
 
 
-def switch_policy(env: Env, names: Sequence[str], draws: int = 2) -> Policy:
+def switch_policy(env: Env, names: Sequence[str], draws: int = 2) -> PlayoutPolicy:
     """The bot `names[index]`; its parameter is the index i32[], so that one program serves for all of them."""
     play = env.bot_switch(tuple(names))
     return act_policy(lambda index, state, key: play(state, index, key), draws)
 
 
-def act_policy(act: Callable[[PyTree, State, Key], jax.Array], draws: int = 2) -> Policy:
+def act_policy(act: Callable[[PyTree, State, Key], jax.Array], draws: int = 2) -> PlayoutPolicy:
     """Any player of which only the choice is known: (params, state, key) -> action."""
 
     def likelihood(params: PyTree, state: State, action: jax.Array, key: Key) -> jax.Array:
@@ -57,10 +59,21 @@ def act_policy(act: Callable[[PyTree, State, Key], jax.Array], draws: int = 2) -
         same = jax.vmap(lambda k: act(params, state, k) == action)(keys)
         return jnp.mean(same.astype(jnp.float32))
 
-    return Policy(act, likelihood)
+    return PlayoutPolicy(act, likelihood)
 
 
-def network_policy(network: Network, *, greedy: bool = False) -> Policy:
+def player_policy(player: Player, draws: int = 2) -> PlayoutPolicy:
+    """A player of matches, with its parameters.
+
+    Raises:
+      UserError: it has a memory, which nobody keeps in simulated games.
+    """
+    if player.init is not no_memory:
+        raise UserError(f"{player.name!r} remembers what happened: a search cannot take others for it, only for bots.")
+    return act_policy(lambda params, state, key: player.act(params, (), state, key)[0], draws)
+
+
+def network_policy(network: Network, *, greedy: bool = False) -> PlayoutPolicy:
     """A network's policy; `greedy` concerns its moves, while its likelihood is always that of the whole policy."""
 
     def logits_of(params: PyTree, state: State) -> jax.Array:
@@ -74,7 +87,7 @@ def network_policy(network: Network, *, greedy: bool = False) -> Policy:
         del key
         return jnp.exp(distributions.log_prob(logits_of(params, state), action))
 
-    return Policy(act, likelihood)
+    return PlayoutPolicy(act, likelihood)
 
 
 def network_guide(network: Network) -> Guide:

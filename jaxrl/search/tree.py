@@ -17,8 +17,8 @@ from envs.core import Key, State, is_over
 from envs.errors import UserError
 from jaxrl.networks import distributions
 from jaxrl.search.belief import Belief
-from jaxrl.search.halving import Plan, improve
-from jaxrl.search.playout import Table, play_on, won
+from jaxrl.search.halving import SearchPlan, improve
+from jaxrl.search.playout import Lineup, play_on, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
 
@@ -34,8 +34,8 @@ def _mctx() -> Any:
 
 
 def tree_plan(
-    table: Table, belief: Belief, guide: Guide, settings: SearchSettings, params: SearchParams, lanes
-) -> Plan:
+    lineup: Lineup, belief: Belief, guide: Guide, settings: SearchSettings, params: SearchParams, lanes
+) -> SearchPlan:
     """Plans the next move of C games at once; arguments and result as in `halving.halving_plan`."""
     mctx = _mctx()
     state, memory, key = lanes
@@ -51,7 +51,7 @@ def tree_plan(
     def recurrent(params: SearchParams, _: Key, action: jax.Array, embedding: tuple[State, jax.Array, Key]):
         before, returns, key = embedding
         # The number of steps so far is folded into the key by every step, so equal paths have equal luck.
-        end = play_on(table, params, before, action, seats, key, turns=0)
+        end = play_on(lineup, params, before, action, seats, key, turns=0)
         returns, over = returns + end.returns, is_over(end.state)
         logits, value = jax.vmap(guide, in_axes=(None, 0))(params.own, end.state)
         reward = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
@@ -92,11 +92,11 @@ def _joined(
     legal: jax.Array,
     logits: jax.Array,
     settings: SearchSettings,
-) -> Plan:
+) -> SearchPlan:
     """The root of one decision from those of its W worlds: visits and values f32[C, W, A], mean weights f32[C, A]."""
     total = jnp.sum(visits, axis=1)
     mean = jnp.sum(visits * values, axis=1) / jnp.maximum(total, 1.0)
     results, policy = improve(logits, legal, mean, total > 0, settings.scale)
     action = distributions.greedy(distributions.mask_logits(weights, legal))
     value = jnp.take_along_axis(results, action[:, None], axis=1)[:, 0]
-    return Plan(action, policy, value, results)
+    return SearchPlan(action, policy, value, results)

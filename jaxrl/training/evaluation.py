@@ -9,48 +9,49 @@ import numpy as np
 
 from envs.core import Env
 from jaxrl.config import EVALUATION_SEED, Config
-from jaxrl.matches.evaluate import Evaluator
-from jaxrl.matches.match import TRAINING_DEALS, Act, Player
+from jaxrl.matches.deals import TRAINING_DEALS
+from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.tables import Row, overall, scalars
+from jaxrl.players import Player
 from jaxrl.runs import metrics
 
 
-class Verdict(NamedTuple):
+class Evaluated(NamedTuple):
     """What one evaluation found."""
 
     row: dict[str, float]  # for the logs
     score: float  # of `evaluate.best_by`, mean over seeds; higher is better
     text: str  # for the terminal
-    scores: dict[str, np.ndarray]  # win rates by opponent, draws counting half, f64[S]; empty in a one-seat game
+    scores: dict[str, np.ndarray]  # win rates by opponent, draws counting half, f64[S]; empty in a game of one side
 
 
 class TrainingEvaluation:
     """The current policy against every configured opponent; one program, compiled at the first call."""
 
-    def __init__(self, config: Config, env: Env, act: Act, opponents: Sequence[Player]):
+    def __init__(self, config: Config, env: Env, player: Player, opponents: Sequence[Player]):
         """Compiles nothing yet.
 
         Args:
           config: its section `evaluate` says what is played and what counts.
           env: the game as it is evaluated.
-          act: the candidate's.
+          player: the policy; its parameters come with each call.
           opponents: bots.
         """
         self._best_by = config.evaluate.best_by
-        self._evaluator = Evaluator(
+        self._matchup = Matchup(
             env,
-            act,
+            player,
             opponents,
             deals=config.evaluate.training_deals,
             seed=EVALUATION_SEED,
             stream=TRAINING_DEALS,
         )
 
-    def __call__(self, players: Sequence[Player]) -> Verdict:
+    def __call__(self, players: Sequence[Player]) -> Evaluated:
         """Plays all tables; `players` are the seeds of the run."""
-        tables = [self._evaluator(player.params) for player in players]
+        tables = [self._matchup.rows(player.params, player.name) for player in players]
         rates = _rates(tables)
-        return Verdict(
+        return Evaluated(
             row=metrics.flatten_each([scalars(rows) for rows in tables]),
             score=float(np.mean([score(rows, self._best_by) for rows in tables])),
             text=_text(tables, rates),
@@ -67,7 +68,7 @@ def score(rows: Sequence[Row], best_by: str) -> float:
 
 
 def _rates(tables: Sequence[Sequence[Row]]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Shares of wins and draws by opponent, f64[S] each; empty in a one-seat game."""
+    """Shares of wins and draws by opponent, f64[S] each; empty in a game of one side."""
     found: dict[str, list[tuple[float, float]]] = {}
     for rows in tables:
         for row in rows:

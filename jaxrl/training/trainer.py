@@ -20,17 +20,12 @@ import numpy as np
 from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import figures, xla
+from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import EVALUATION_SEED, Config
 from jaxrl.league.pool import controller_names, entry_names, with_results
-from jaxrl.matches.evaluate import (
-    Row,
-    bot_players,
-    evaluate_players,
-    evaluation_record,
-    format_table,
-    opponent_names,
-)
-from jaxrl.matches.match import Player
+from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent_names
+from jaxrl.matches.tables import Row, format_table
+from jaxrl.players import Player, bot_player
 from jaxrl.runs import checkpoint, logs, metrics
 from jaxrl.runs.directory import (
     RunDirectory,
@@ -39,7 +34,6 @@ from jaxrl.runs.directory import (
     each_seed,
     enable_compilation_cache,
     find_run,
-    make_act,
     make_stamp,
     new_run,
     seed_names,
@@ -115,8 +109,9 @@ class Trainer:
         total = self._steps_before + config.num_updates * config.batch_size
         seeds, headline = config.run.seeds, self.program.algorithm.headline
         self.progress = metrics.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
-        self._act = make_act(config, self.evaluation_env, greedy=config.evaluate.greedy)
-        self._evaluation = TrainingEvaluation(config, self.evaluation_env, self._act, self._opponents())
+        table, greedy = self.evaluation_env, config.evaluate.greedy
+        self._player = trained_player(config, table, run.name, None, greedy=greedy)
+        self._evaluation = TrainingEvaluation(config, table, self._player, self._opponents())
         self._exploiter = Exploiter(config, self.env, self.evaluation_env) if config.exploit.every else None
 
     @property
@@ -260,10 +255,10 @@ class Trainer:
         """The current policy of each seed."""
         seeds = self.config.run.seeds
         each = zip(seed_names(self.run.name, seeds), each_seed(self.params, seeds), strict=True)
-        return [Player(name, self._act, params) for name, params in each]
+        return [self._player.named(name, params) for name, params in each]
 
     def _opponents(self) -> list[Player]:
-        return bot_players(self.evaluation_env, opponent_names(self.config, self.env))
+        return [bot_player(self.evaluation_env, name) for name in opponent_names(self.config, self.env)]
 
     def _evaluate(self) -> None:
         """A small evaluation on deals of its own; keeps the state if it is the best so far."""
@@ -297,16 +292,13 @@ class Trainer:
 
     def final_evaluation(self) -> list[Row]:
         """Measures the final policy on fresh deals, prints the table and keeps it in evaluation.json."""
-        settings = self.config.evaluate
-        print(
-            f"evaluating the final policy: {settings.deals} deals x {self.env.num_players} seats, "
-            f"seed {EVALUATION_SEED}"
-        )
+        settings, sides = self.config.evaluate, f"{self.env.num_sides} {self.env.side_name}s"
+        print(f"evaluating the final policy: {settings.deals} deals x {sides}, seed {EVALUATION_SEED}")
         players = self.players()
         rows = evaluate_players(
             self.evaluation_env, players, self._opponents(), deals=settings.deals, seed=EVALUATION_SEED
         )
-        print(format_table(rows, self.env.num_players))
+        print(format_table(rows, self.env.num_sides))
         trained = TrainedRun(
             self.run.name, self.config, self.evaluation_env, self.update, [], checkpoint.params_hash(self.params)
         )

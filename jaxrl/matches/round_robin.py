@@ -1,6 +1,6 @@
 """The results of a round robin: counts, tables, ratings, and whether they agree with a reference.
 
-Shape letters: M players, D deals, P seats.
+Shape letters: M players, D deals.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from jaxrl.matches.tables import align, percent
 
 
 @dataclasses.dataclass
-class Results:
-    """What every player did against every other. In a game of two a pair is played once and stands in both halves; with
-    more seats cell (i, j) is player i at a table of copies of player j, and (j, i) are other games.
+class RoundRobin:
+    """What every player did against every other. In a game of two sides a pair is played once and stands in both
+    halves; with more cell (i, j) is player i at a table of copies of player j, and (j, i) are other games.
 
     Attributes:
       names: of the M players.
-      seats: P.
+      sides: of the seats, see `Env.sides`.
       counts: i64[M, M, 3], games won, drawn and lost by the row player; zero where a pair was not played.
-      points: f64[M, M], sum over games of the share of the other seats that the row player left behind, a tie half:
-        wins plus half the draws in a game of two.
+      points: f64[M, M], sum over games of the share of the other sides that the row player left behind, a tie half:
+        wins plus half the draws in a game of two sides.
       covariance: f64[M, M, 2, 2], over deals, of the shares of the deal's games that the row player won and drew.
       deals: i64[M, M], deals played.
       steps: i64[M, M], of all games.
     """
 
     names: tuple[str, ...]
-    seats: int
+    sides: tuple[int, ...]
     counts: np.ndarray
     points: np.ndarray
     covariance: np.ndarray
@@ -42,12 +42,12 @@ class Results:
     steps: np.ndarray
 
     @classmethod
-    def empty(cls, names: Sequence[str], seats: int) -> Results:
+    def empty(cls, names: Sequence[str], sides: tuple[int, ...]) -> RoundRobin:
         """Before the first game."""
         m = len(names)
         return cls(
             names=tuple(names),
-            seats=seats,
+            sides=sides,
             counts=np.zeros((m, m, 3), np.int64),
             points=np.zeros((m, m)),
             covariance=np.zeros((m, m, 2, 2)),
@@ -60,7 +60,7 @@ class Results:
         shares = np.stack([(outcomes.result > 0).mean(axis=1), (outcomes.result == 0).mean(axis=1)])  # f64[2, D]
         covariance = np.cov(shares) if shares.shape[1] > 1 else np.zeros((2, 2))
         self._enter(row, column, outcomes, list(outcomes.tally()), points, covariance)
-        if self.seats == 2 and row != column:
+        if self.num_sides == 2 and row != column:
             mirror = np.array([[-1.0, -1.0], [0.0, 1.0]])  # the other's wins are 1 - wins - draws
             turned = mirror @ covariance @ mirror.T
             self._enter(column, row, outcomes, list(outcomes.tally())[::-1], outcomes.result.size - points, turned)
@@ -73,6 +73,11 @@ class Results:
         self.steps[row, column] = outcomes.length.sum()
 
     @property
+    def num_sides(self) -> int:
+        """How many sides play a game."""
+        return max(self.sides) + 1
+
+    @property
     def games(self) -> np.ndarray:
         """i64[M, M], games played."""
         return self.counts.sum(axis=-1)
@@ -80,7 +85,7 @@ class Results:
     @property
     def played(self) -> list[tuple[int, int]]:
         """The pairs, each once: their cells are independent, because every pair has deals of its own."""
-        half = np.triu(self.games) if self.seats == 2 else self.games
+        half = np.triu(self.games) if self.num_sides == 2 else self.games
         return [(int(i), int(j)) for i, j in zip(*np.nonzero(half), strict=True)]
 
     @property
@@ -99,7 +104,7 @@ class Results:
         return np.where(self.games[..., None] > 0, self.counts / games, np.nan)
 
     def scores(self) -> np.ndarray:
-        """f64[M, M], points per game, 0.5 among equals in a game for any number of seats."""
+        """f64[M, M], points per game, 0.5 among equals in a game for any number of sides."""
         return np.where(self.games > 0, self.points / np.where(self.games, self.games, 1), np.nan)
 
     def mean_wins(self) -> np.ndarray:
@@ -110,7 +115,7 @@ class Results:
 
     def ratings(self, anchor: str | None = None, anchor_rating: float = 0.0) -> Ratings:
         """A Bradley-Terry fit; see `bradley_terry` for what can be wrong."""
-        points = self.points if self.seats == 2 else self.points + (self.games - self.points).T
+        points = self.points if self.num_sides == 2 else self.points + (self.games - self.points).T
         return bradley_terry(points, self.names, anchor, anchor_rating)
 
     # ---- for people and programs ----
@@ -122,7 +127,7 @@ class Results:
         def cell(i: int, j: int) -> str:
             return "/".join(percent(rate) for rate in rates[i, j]) if self.games[i, j] else "-"
 
-        head = ["row vs column" if self.seats == 2 else "row at a table of column"]
+        head = ["row vs column" if self.num_sides == 2 else "row at a table of column"]
         cells = [[*head, *(self.names[j] for j in order), "mean win %"]]
         cells += [[self.names[i], *(cell(i, j) for j in order), percent(mean[i])] for i in order]
         return align(cells)
@@ -138,7 +143,7 @@ class Results:
 
     def _games_of_players(self) -> np.ndarray:
         others = self.games - np.diag(np.diag(self.games))
-        return others.sum(axis=1) + (others.sum(axis=0) if self.seats > 2 else 0)
+        return others.sum(axis=1) + (others.sum(axis=0) if self.num_sides > 2 else 0)
 
     def record(self) -> dict[str, Any]:
         """For JSON; rates in per cent, so that it can serve as a reference."""
@@ -149,7 +154,7 @@ class Results:
 
         return {
             "names": list(self.names),
-            "seats": self.seats,
+            "seats": len(self.sides),
             "games": self.games.tolist(),
             "deals": self.deals.tolist(),
             "wins": self.counts[..., 0].tolist(),

@@ -1,11 +1,12 @@
 """Matches of games whose engine is another process: live games in a pool, not whole states in a compiled program.
 
-The deals, the players' random numbers and what comes out are those of `match`: deal d is episode 0 of slot d of
-an engine, played once from every seat, and what a player draws depends on the deal, its seat and the time alone. So
+The deals, the players' random numbers and what comes out are those of `deals`: deal d is episode 0 of slot d of
+an engine, played once from every side, and what a player draws depends on the deal, its seat and the time alone. So
 neither the number of games side by side nor the order in which they answer changes a result. Bots play their seats
 inside the engine.
 
-Shape letters: D deals, P seats (and rotations of the candidate through them), L games side by side, B rows of a call.
+Shape letters: D deals, P seats, n sides (and rotations of the candidate through them), L games side by side, B rows of
+a call.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import prng
-from envs.core import Env, Key, PyTree, State
+from envs.core import Env, Key, PyTree, State, select
 from envs.errors import UserError
 from envs.host.bridge import HostPool
 from envs.host.core import Buffers, EngineError, HostGame, IllegalAction, make_buffers
 from envs.host.pure import blank_states
-from jaxrl.matches.match import FINAL_DEALS, LANES, MAX_STEPS, Act, Games, Matchup, Player, Samples, samples_of
-from jaxrl.matches.outcomes import compare
+from envs.sides import compare, of_sides
+from jaxrl.matches.match import Games, memory_number
+from jaxrl.players import MAX_STEPS, Act, Player
 from jaxrl.runs.metrics import duration, rate
 from jaxrl.training.sebulba.faults import explained
 
@@ -36,85 +38,14 @@ QUIET = 10.0  # seconds before there is a word about the progress
 _ENGINES = 0xFFFFFFFF  # folded into the key of the deals for the seed of the engine: no deal has this number
 
 
-class Side(NamedTuple):
-    """Who holds a seat: a bot of the engine, or a network with its parameters."""
-
-    bot: str = ""
-    act: Act | None = None
-    params: PyTree = None
-
-
 def is_remote(env: Env) -> bool:
-    """Whether matches of this game are played by a pool of live games."""
-    return bool(getattr(env, "host", False)) and bool(env.game.remote)  # type: ignore[attr-defined]  # a HostEnv
+    """Whether matches of this game are played by a pool of live games; those that ask all seats at once are not, but as
+    whole states like any other game."""
+    return env.host and not env.simultaneous and bool(env.game.remote)  # type: ignore[attr-defined]  # a HostEnv
 
 
-def make_matchup(
-    env: Env,
-    candidate: Player,
-    opponents: Sequence[Player],
-    *,
-    deals: int,
-    seed: int,
-    stream: int = FINAL_DEALS,
-    lanes: int = LANES,
-) -> Matchup | HostMatchup:
-    """The matchup that fits the game; arguments as for `Matchup`, whose parameters `candidate` and `opponents` bring no
-    part of: those are arguments of its call."""
-    settings: dict[str, Any] = {"deals": deals, "seed": seed, "stream": stream}
-    if is_remote(env) and candidate.memory is None:
-        return HostMatchup(env, candidate, opponents, **settings)
-    acts = [player.act for player in opponents]
-    return Matchup(env, candidate.act, acts, memory=candidate.memory, lanes=lanes, **settings)
-
-
-class HostMatchup:
-    """Candidate against equal opponents on fixed deals; called like `jaxrl.matches.match.Matchup`."""
-
-    def __init__(
-        self,
-        env: Env,
-        candidate: Player,
-        opponents: Sequence[Player],
-        *,
-        deals: int,
-        seed: int,
-        stream: int = FINAL_DEALS,
-        lanes: int = 0,
-        max_steps: int = MAX_STEPS,
-    ):
-        """A matchup.
-
-        Args:
-          env: the game, a `HostEnv`.
-          candidate: the player in question; its parameters come with each call.
-          opponents: players of whom one fills all other seats; empty in a one-seat game.
-          deals, seed, stream, max_steps: as for `Matchup`.
-          lanes: games side by side; 0: as many as the game has room for.
-        """
-        self._candidate, self._opponents = candidate, list(opponents)
-        self._base = jax.random.fold_in(jax.random.key(seed), stream)
-        self._games = HostDeals(env, deals=deals, lanes=lanes, max_steps=max_steps)
-
-    def __call__(self, candidate: PyTree, opponents: Sequence[PyTree] = (), opponent: int = 0) -> Samples:
-        """Plays all deals; see `Matchup`."""
-        sides = [side_of(self._candidate, candidate)]
-        title = self._candidate.name
-        if self._opponents:
-            rival = self._opponents[opponent]
-            sides.append(side_of(rival, opponents[opponent] if opponent < len(opponents) else None))
-            title = f"against {rival.name}"
-        games = self._games(sides, self._base, title)
-        return samples_of(games.figures, games.length)
-
-
-def side_of(player: Player, params: PyTree) -> Side:
-    """The player with these parameters."""
-    return Side(bot=player.bot) if player.bot else Side(act=player.act, params=params)
-
-
-class HostDeals:
-    """Plays D deals, each once in every rotation of the seats: `jaxrl.matches.match.DuplicateDeals` with live games."""
+class LiveDeals:
+    """Plays D deals, each once in every rotation of the sides: `jaxrl.matches.deals.DuplicateDeals` with live games."""
 
     def __init__(self, env: Env, *, deals: int, lanes: int = 0, max_steps: int = MAX_STEPS):
         """Compiles and starts nothing.
@@ -128,30 +59,30 @@ class HostDeals:
         self._env, self._deals = env, deals
         self.game: HostGame = env.game  # type: ignore[attr-defined]
         self.max_steps, self._lanes = max_steps, lanes
-        self._programs: dict[Act, Callable[..., jax.Array]] = {}
+        self._programs: dict[Act, Callable[..., tuple[jax.Array, PyTree]]] = {}
 
-    def __call__(self, sides: Sequence[Side], base: Key, title: str = "") -> Games:
+    def __call__(self, players: Sequence[Player], base: Key, title: str = "") -> Games:
         """The games with leading axes [D, rotation].
 
         Args:
-          sides: the candidate, and who fills all other seats.
+          players: the candidate, and who fills all other seats; bots play inside the engine. None has an `observe`.
           base: key[], from which all deals are made.
           title: of the line about the progress.
 
         Raises:
           UserError: a player chose an illegal action, a game did not end, or the engine failed.
         """
-        sides = [side._replace(params=jax.device_put(side.params)) for side in sides]
+        players = [player.named(player.name, jax.device_put(player.params)) for player in players]
         words = np.asarray(jax.random.bits(jax.random.fold_in(base, np.uint32(_ENGINES)), (2,), jnp.uint32))
         seed = int(words[0]) << 32 | int(words[1])
-        lanes = min(self._lanes or self.game.capacity(), self._deals * self._env.num_players)
+        lanes = min(self._lanes or self.game.capacity(), self._deals * self._env.num_sides)
         engine = self.game.engine(lanes, seed)
         patience = max(PATIENCE, self.game.patience())
         with HostPool(engine, threads=lanes, mode="async", timeout=patience, follow=False) as pool:
             progress = ProgressLine(title, self._deals, self._env)
-            table = _Table(self, pool, sides, base, self._blanks(seed, lanes), progress)
+            match = _LiveMatch(self, pool, players, base, self._blanks(seed, lanes), progress)
             try:
-                return table.play()
+                return match.play()
             except EngineError as error:
                 raise explained(error, 0) from error
             except IllegalAction as error:
@@ -168,11 +99,11 @@ class HostDeals:
             blank_states(self.game.engine(len(part), seed, first_slot=first), part)
         return blanks
 
-    def program(self, act: Act) -> Callable[..., jax.Array]:
-        """(params, base key, player's number, rows) -> i32[B], actions; see `_act`."""
-        if act not in self._programs:
-            self._programs[act] = jax.jit(lambda *arguments: _act(act, self._env.num_players, *arguments))
-        return self._programs[act]
+    def program(self, player: Player) -> Callable[..., tuple[jax.Array, PyTree]]:
+        """(params, memory [B], base key, player's number, rows) -> actions i32[B], memory [B]; see `_act`."""
+        if player.act not in self._programs:
+            self._programs[player.act] = jax.jit(lambda *arguments: _act(player, self._env.num_players, *arguments))
+        return self._programs[player.act]
 
 
 class _Rows(NamedTuple):
@@ -184,52 +115,71 @@ class _Rows(NamedTuple):
     deal: Any  # u32[B]
     rotation: Any  # i32[B]
     time: Any  # i32[B], decisions of the game so far
+    slot: Any  # i32[B], which of the player's seats it is
+    first: Any  # bool[B], the seat's first question: its memory begins
 
 
-def _act(act: Act, seats: int, params: PyTree, base: Key, number: jax.Array, rows: _Rows) -> jax.Array:
-    """i32[B]: what player `number` of a match answers, with the random numbers that it has in `jaxrl.matches.match`."""
+def _act(
+    player: Player, seats: int, params: PyTree, memory: PyTree, base: Key, number: jax.Array, rows: _Rows
+) -> tuple[jax.Array, PyTree]:
+    """What player `number` of a match answers, i32[B], and remembers; it draws as in `jaxrl.matches.match`."""
 
-    def one(row: _Rows) -> jax.Array:
+    def one(row: _Rows, memory: PyTree) -> tuple[jax.Array, PyTree]:
         deal = jax.random.split(jax.random.fold_in(base, row.deal), 3)[2]
-        key = jax.random.fold_in(prng.from_key(jax.random.fold_in(deal, row.rotation)), row.time)
-        state = State(
-            current_player=row.seat,
-            observation=row.observation,
-            legal_action_mask=row.mask,
-            rewards=jnp.zeros(seats, jnp.float32),
-            terminated=jnp.bool_(False),
-            truncated=jnp.bool_(False),
-            illegal_action=jnp.bool_(False),
-        )
-        return act(params, state, jax.random.fold_in(key, number)).astype(jnp.int32)
+        game = prng.from_key(jax.random.fold_in(deal, row.rotation))
+        key = jax.random.fold_in(jax.random.fold_in(game, row.time), number)
+        state = _public(row, seats)
+        if jax.tree.leaves(memory):
+            begun = player.init(
+                params, state, row.seat, jax.random.fold_in(game, memory_number(seats, number, row.slot))
+            )
+            memory = select(row.first, begun, memory)
+        action, memory = player.act(params, memory, state, key)
+        return action.astype(jnp.int32), memory
 
-    return jax.vmap(one)(rows)
+    return jax.vmap(one)(rows, memory)
 
 
-class _Table:
+def _public(row: _Rows, seats: int) -> State:
+    """What is known of a live game at a question."""
+    return State(
+        current_player=row.seat,
+        observation=row.observation,
+        legal_action_mask=row.mask,
+        rewards=jnp.zeros(seats, jnp.float32),
+        terminated=jnp.bool_(False),
+        truncated=jnp.bool_(False),
+        illegal_action=jnp.bool_(False),
+    )
+
+
+class _LiveMatch:
     """One match while it is played: which lane plays which game, and what the games have brought so far."""
 
     def __init__(
         self,
-        deals: HostDeals,
+        deals: LiveDeals,
         pool: HostPool,
-        sides: Sequence[Side],
+        players: Sequence[Player],
         base: Key,
         blanks: np.ndarray,
         progress: ProgressLine,
     ):
-        self._deals, self._pool, self._sides, self._base, self._blanks = deals, pool, sides, base, blanks
+        self._deals, self._pool, self._players, self._base, self._blanks = deals, pool, players, base, blanks
         self._progress = progress
         engine = pool.engine
         self._game = deals.game
-        count, self._seats = len(blanks), engine.num_players
-        self._total, self._next = count * self._seats, 0
+        self._side_of = np.array(self._game.sides)  # [P]
+        self._rotations = self._side_of.max() + 1
+        self._total, self._next = len(blanks) * self._rotations, 0
         self._rows: Buffers = make_buffers(engine, engine.num_games)
-        self._number = np.zeros(engine.num_games, np.int64)  # [L], the game in each lane: deal * P + rotation
-        self._earned = np.zeros((engine.num_games, self._seats), np.float32)
-        self._returns = np.zeros((self._total, self._seats), np.float32)
-        self._stats = np.zeros((self._total, self._seats, engine.num_stats), np.float32)
+        self._number = np.zeros(engine.num_games, np.int64)  # [L], the game in each lane: deal * n + rotation
+        self._earned = np.zeros((engine.num_games, engine.num_players), np.float32)
+        self._returns = np.zeros((self._total, engine.num_players), np.float32)
+        self._stats = np.zeros((self._total, engine.num_players, engine.num_stats), np.float32)
         self._length = np.zeros(self._total, np.int32)
+        self._begun = np.zeros((engine.num_games, engine.num_players), bool)  # seats that have a memory of their game
+        self._memory = [self._room(player) for player in players]  # of every player in every seat, [L, P, ...]
 
     def play(self) -> Games:
         """All games, from the first to the last."""
@@ -247,7 +197,7 @@ class _Table:
         self._progress.close()
         names = [*self._game.stat_names, "return"]
         values = np.concatenate([self._stats, self._returns[..., None]], axis=-1)
-        shape = (len(self._blanks), self._seats, self._seats)
+        shape = (len(self._blanks), self._rotations, len(self._side_of))
         return Games(
             figures={name: values[..., k].reshape(shape) for k, name in enumerate(names)},
             length=self._length.reshape(shape[:2]),
@@ -262,16 +212,16 @@ class _Table:
             return
         self._number[lanes] = np.arange(self._next, self._next + len(lanes))
         self._next += len(lanes)
-        self._earned[lanes] = 0.0
+        self._earned[lanes], self._begun[lanes] = 0.0, False
         bots = self._game.bots
-        numbers = np.array([bots.index(side.bot) if side.bot else -1 for side in self._sides], np.int8)
+        numbers = np.array([bots.index(player.bot) if player.bot else -1 for player in self._players], np.int8)
         self._pool.next_controllers[lanes] = numbers[self._holders(lanes)]
-        self._pool.begin(lanes, self._rows, self._blanks[self._number[lanes] // self._seats])
+        self._pool.begin(lanes, self._rows, self._blanks[self._number[lanes] // self._rotations])
 
     def _holders(self, lanes: np.ndarray) -> np.ndarray:
-        """i64[n, P]: the side that holds each seat; the candidate, 0, sits in the seat of the rotation."""
-        rotation = self._number[lanes] % self._seats
-        return (np.arange(self._seats) != rotation[:, None]).astype(np.int64)
+        """i64[n, P]: who holds each seat; the candidate, 0, holds the side of the rotation."""
+        rotation = self._number[lanes] % self._rotations
+        return (self._side_of != rotation[:, None]).astype(np.int64)
 
     def _answer(self, lanes: np.ndarray) -> None:
         """Asks the players and sends their actions."""
@@ -283,25 +233,50 @@ class _Table:
                 "be truncated whoever plays."
             )
         asked = self._holders(lanes)[np.arange(len(lanes)), self._rows.current_player[lanes]]
-        for number, side in enumerate(self._sides):
+        for number in range(len(self._players)):
             mine = lanes[asked == number]
             for first in range(0, len(mine), ROWS):
                 part = mine[first : first + ROWS]
-                assert side.act is not None  # a bot's seats are not asked
-                chosen = self._deals.program(side.act)(side.params, self._base, np.int32(number), self._questions(part))
-                self._pool.send(np.asarray(chosen)[: len(part)], part)
+                self._pool.send(self._ask(number, part), part)
+
+    def _ask(self, number: int, lanes: np.ndarray) -> np.ndarray:
+        """i32[n]: what a player does in at most ROWS games; it remembers."""
+        player, memory = self._players[number], self._memory[number]
+        seats = self._rows.current_player[lanes]
+        filled = np.concatenate([lanes, np.full(ROWS - len(lanes), lanes[0], lanes.dtype)])
+        at = filled, self._rows.current_player[filled]
+        rows = jax.tree.map(lambda leaf: leaf[at], memory)
+        program = self._deals.program(player)
+        chosen, after = program(player.params, rows, self._base, np.int32(number), self._questions(filled))
+        for leaf, new in zip(jax.tree.leaves(memory), jax.tree.leaves(after), strict=True):
+            leaf[lanes, seats] = np.asarray(new)[: len(lanes)]
+        self._begun[lanes, seats] = True
+        return np.asarray(chosen)[: len(lanes)]
+
+    def _room(self, player: Player) -> PyTree:
+        """Room for a player's memories in every seat of every lane."""
+
+        def begin(rows: _Rows) -> PyTree:
+            row = jax.tree.map(lambda leaf: leaf[0], rows)
+            return player.init(player.params, _public(row, len(self._side_of)), row.seat, jax.random.key(0))
+
+        form = jax.eval_shape(begin, self._questions(np.zeros(1, np.int32)))
+        return jax.tree.map(lambda leaf: np.zeros((*self._begun.shape, *leaf.shape), leaf.dtype), form)
 
     def _questions(self, lanes: np.ndarray) -> _Rows:
-        """Their questions, filled up to ROWS with the first one."""
-        lanes = np.concatenate([lanes, np.full(ROWS - len(lanes), lanes[0], lanes.dtype)])
-        rows = self._rows
+        """The questions of some lanes."""
+        rows, seat = self._rows, self._rows.current_player[lanes]
+        holders = self._holders(lanes)
+        own = holders == np.take_along_axis(holders, seat[:, None], axis=1)
         return _Rows(
             observation=rows.observation[lanes],
             mask=rows.legal_action_mask[lanes],
-            seat=rows.current_player[lanes],
-            deal=(self._number[lanes] // self._seats).astype(np.uint32),
-            rotation=(self._number[lanes] % self._seats).astype(np.int32),
+            seat=seat,
+            deal=(self._number[lanes] // self._rotations).astype(np.uint32),
+            rotation=(self._number[lanes] % self._rotations).astype(np.int32),
             time=rows.length[lanes],
+            slot=(np.cumsum(own, axis=1) - 1)[np.arange(len(lanes)), seat].astype(np.int32),
+            first=~self._begun[lanes, seat],
         )
 
     def _finish(self, lanes: np.ndarray) -> None:
@@ -310,9 +285,10 @@ class _Table:
         self._returns[numbers] = self._earned[lanes]
         self._stats[numbers] = self._rows.stats[lanes]
         self._length[numbers] = self._rows.length[lanes]
-        own = np.arange(self._seats) == (numbers % self._seats)[:, None]
-        rivals = np.where(own, -np.inf, self._earned[lanes]).max(axis=1)
-        won = compare(self._earned[lanes][own], rivals) > 0 if self._seats > 1 else np.zeros(len(lanes), bool)
+        own = np.arange(self._rotations) == (numbers % self._rotations)[:, None]
+        earned = of_sides(self._earned[lanes], self._game.sides)
+        rivals = np.where(own, -np.inf, earned).max(axis=1)
+        won = compare(earned[own], rivals) > 0 if self._rotations > 1 else np.zeros(len(lanes), bool)
         self._progress.add(len(lanes), int(won.sum()))
 
 
@@ -328,7 +304,7 @@ class ProgressLine:
           stream: where the line goes; standard error if None.
           interval: seconds between lines where `stream` is not a terminal.
         """
-        self._title, self._total, self._seats = title, deals * env.num_players, env.num_players
+        self._title, self._total, self._sides = title, deals * env.num_sides, env.num_sides
         self._stream = stream if stream is not None else sys.stderr
         self._interval = 1.0 if self._stream.isatty() else interval
         self._start = time.monotonic()
@@ -352,7 +328,7 @@ class ProgressLine:
     def text(self) -> str:
         """The line."""
         speed = rate(self._done, time.monotonic() - self._start)
-        won = f", {100 * self._won / max(self._done, 1):.1f} % won" if self._seats > 1 else ""
+        won = f", {100 * self._won / max(self._done, 1):.1f} % won" if self._sides > 1 else ""
         left = duration((self._total - self._done) / speed) if speed > 0 else "-"
         return f"{self._title}: {self._done} of {self._total} games{won}, {speed:.2g} games/s, {left} left"
 

@@ -1,0 +1,90 @@
+"""`jaxrl evaluate`: a run, a policy file or a bot against bots and another one, on fixed deals."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from envs.errors import UserError
+from jaxrl import config as configs
+from jaxrl.commands.search import (
+    Searcher,
+    add_search_arguments,
+    evaluate_search,
+    make_searcher,
+    model_of,
+    refuse_without_search,
+    settings_of,
+    warn_of_scale,
+)
+from jaxrl.matches.entrants import Entrant, find_entrant
+from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent_names
+from jaxrl.matches.tables import Row, format_differences, format_table
+from jaxrl.players import Player, bot_player
+from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl evaluate`."""
+    parser.add_argument("candidate", metavar="RUN", help="a run, a policy file, or a bot as bot:NAME")
+    parser.add_argument("--against", metavar="RUN2", help="another run, file or bot:NAME: paired on the same deals")
+    parser.add_argument("--opponents", metavar="A,B", help="bots at the other seats (default: evaluate.opponents)")
+    parser.add_argument("--deals", type=int, help="deals per opponent (default: evaluate.deals)")
+    parser.add_argument("--seed", type=int, help=f"seed of the deals (default: {configs.EVALUATION_SEED})")
+    parser.add_argument("--sampled", action="store_true", help="sample from the policy even if evaluate.greedy is true")
+    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
+    parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
+    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: the game, e.g. env.options.x=v")
+    add_search_arguments(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs `jaxrl evaluate` and prints the tables."""
+    refuse_without_search(args)
+    if args.search is not None and args.sampled:
+        raise UserError("--sampled is of a policy that does not search: leave it or --search out.")
+    candidate = find_entrant(args.candidate, args)
+    config, env = candidate.config, candidate.env
+    enable_compilation_cache(config.run.cache_dir)
+    deals = args.deals if args.deals is not None else config.evaluate.deals
+    if deals < 2:
+        raise UserError(f"--deals must be at least 2, got {deals}.")
+    seed = args.seed if args.seed is not None else configs.EVALUATION_SEED
+    names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
+    bots = [bot_player(env, name) for name in names]
+    rivals = find_entrant(args.against, args, like=candidate).players if args.against else []
+    settings = {"deals": deals, "seed": seed}
+    if args.search is not None and candidate.run is not None:
+        warn_of_scale(config, settings_of(args))
+
+    rows, searcher = evaluate_candidate(candidate, bots, args, settings)
+    paired = evaluate_players(env, rivals[:1], bots, **settings) if rivals else []
+    direct = evaluate_candidate(candidate, rivals[:1], args, settings)[0] if rivals and env.num_sides > 1 else []
+    policy = "search" if searcher else "greedy" if config.evaluate.greedy and not args.sampled else "sampled"
+    player = str(searcher) if searcher else f"{policy} policy"
+    print(f"{args.candidate}: {player}, {deals} deals x {env.num_sides} {env.side_name}s, evaluation seed {seed}")
+    if candidate.run is not None:
+        print(f"checkpoint after {candidate.run.update} updates, parameters {candidate.run.params_hash}")
+    print(format_table(rows + paired, env.num_sides))
+    if direct:
+        print(f"\n{format_table(direct, env.num_sides)}")
+    if paired:
+        pairs = [(row, other) for row in rows for other in paired if row.opponent == other.opponent]
+        print(f"\n{format_differences(pairs)}")
+    if candidate.run is not None:
+        record = evaluation_record(candidate.run, rows + paired, direct, policy=policy, seed=seed)
+        record |= {"search": searcher.record()} if searcher else {}
+        count = append_json(find_run(args.candidate).evaluation_file, record)
+        print(f"evaluation number {count} of this run; all of them are in evaluation.json")
+    return 0
+
+
+def evaluate_candidate(
+    candidate: Entrant, opponents: Sequence[Player], args: argparse.Namespace, settings: dict[str, int]
+) -> tuple[list[Row], Searcher | None]:
+    """Rows of a candidate against each opponent, with the search that the options ask for, and that search."""
+    if args.search is None:
+        return evaluate_players(candidate.env, candidate.players, opponents, **settings), None
+    bot = candidate.players[0].bot or None
+    searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), model_of(args), bot)
+    return evaluate_search(candidate.env, searcher, candidate.players, opponents, **settings), searcher

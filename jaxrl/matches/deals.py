@@ -1,0 +1,154 @@
+"""Duplicate deals: every deal is played once with the candidate on each side, and equal opponents on the others.
+
+The candidate holds all seats of its side (`Env.sides`, by default one seat each), so luck of the deal falls on all
+alike; the mean over the sides of one deal is one sample, and intervals are over deals.
+
+Shape letters: D deals, P seats, n sides (and rotations of the candidate through them), N = D * n games side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from envs import prng
+from envs.core import Env, Key, PyTree
+from envs.errors import UserError
+from envs.sides import of_sides
+from jaxrl import xla
+from jaxrl.matches.match import Chair, GameKeys, Games, figure_names, play_match
+from jaxrl.matches.outcomes import Outcomes, outcomes_of
+from jaxrl.players import MAX_STEPS
+
+FINAL_DEALS, TRAINING_DEALS, EXPLOIT_DEALS = 0, 1, 2
+"""Streams of deals under one evaluation seed: results are never measured on the deals that chose a checkpoint."""
+
+LANES = 2048  # games side by side on one device, which bounds the memory
+CANDIDATE, OTHER = 0, 1  # the holders of seats
+STARTER = "starter"  # a figure of `Env.episode_stats`: 1 for the seat that started
+
+
+def seats_held(env: Env) -> tuple[int, int]:
+    """The most seats that the candidate and the others hold in a game: `Chair.slots`."""
+    sizes = [env.sides.count(side) for side in range(env.num_sides)]
+    return max(sizes), max(1, env.num_players - min(sizes))
+
+
+class DuplicateDeals:
+    """Plays D deals, each once in every rotation of the sides.
+
+    Deals are spread over the local devices, each of which runs its games to the end by itself.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        chairs: Callable[[PyTree], Sequence[Chair]],
+        *,
+        deals: int,
+        lanes: int = LANES,
+        max_steps: int = MAX_STEPS,
+        search: bool = False,
+    ):
+        """Compiles at the first call.
+
+        Args:
+          env: the game.
+          chairs: what a call is given -> the players, for the holders `CANDIDATE` and `OTHER`.
+          deals: D.
+          lanes: games side by side on one device.
+          max_steps: where to give up on a game without an end.
+          search: whether somebody follows every step to search: XLA cannot always compile that with every optimisation.
+        """
+        self._env, self._deals, self._chairs, self._max_steps = env, deals, chairs, max_steps
+        self._names = figure_names(env)
+        devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
+        self._mesh = Mesh(np.array(devices), ("env",))
+        most = max(1, lanes // env.num_sides) * len(devices)
+        portions = -(-deals // most)
+        self._portion = -(-deals // (portions * len(devices))) * len(devices)
+        self._program = jax.jit(self._sharded(), compiler_options=xla.plain_options() if search else None)
+
+    def placed(self, tree: PyTree) -> PyTree:
+        """A copy on every device: parameters may come from a training on fewer (or more) devices."""
+        return jax.device_put(tree, NamedSharding(self._mesh, PartitionSpec()))
+
+    def __call__(self, arguments: PyTree, base: Key) -> Games:
+        """The games with leading axes [D, rotation], on the host.
+
+        Args:
+          arguments: for `chairs`, the same on every device.
+          base: key[], from which all deals are made.
+
+        Raises:
+          UserError: a player chose an illegal action, or a game did not end.
+        """
+        arguments, parts = self.placed(arguments), []
+        for first in range(0, self._deals, self._portion):
+            deals = np.arange(first, first + self._portion, dtype=np.uint32)
+            parts.append(jax.device_get(self._program(arguments, deals, base)))
+        games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
+        if not games.over.all():
+            steps = int(games.length.max())
+            raise UserError(
+                f"{int((~games.over).sum())} games did not end within {steps} steps: a game of {self._env.id} must "
+                "terminate or be truncated whoever plays."
+            )
+        if games.illegal.any():
+            raise UserError(
+                f"{int(games.illegal.sum())} games ended by an illegal action: a player breaks the rules; "
+                f"run `jaxrl check` on {self._env.id}, which tries all its bots."
+            )
+        return games._replace(figures={name: games.figures[name] for name in self._names})
+
+    def _sharded(self) -> Callable[..., Games]:
+        spec = PartitionSpec("env")
+        return jax.shard_map(
+            self._play,
+            mesh=self._mesh,
+            in_specs=(PartitionSpec(), spec, PartitionSpec()),
+            out_specs=spec,
+            check_vma=False,
+        )
+
+    def _play(self, arguments: PyTree, deals: jax.Array, base: Key) -> Games:
+        """Arguments, deal numbers u32[D], a key -> Games with leading axes [D, rotation]."""
+        sides = self._env.num_sides
+        number, rotation = jnp.repeat(deals, sides), jnp.tile(jnp.arange(sides), deals.shape[0])  # [N]
+        deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
+        keys = GameKeys(
+            deal=jax.vmap(prng.from_key)(deal[:, 0]),
+            step=jax.vmap(prng.from_key)(deal[:, 1]),
+            seat=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
+        )
+        holders = jnp.where(np.array(self._env.sides) == rotation[:, None], CANDIDATE, OTHER)
+        games = play_match(self._env, self._chairs(arguments), holders, keys, self._max_steps)
+        return jax.tree.map(lambda x: x.reshape(-1, sides, *x.shape[1:]), games)
+
+
+class Samples(NamedTuple):
+    """One sample per deal: means over the n games in which the candidate was every side once."""
+
+    candidate: dict[str, np.ndarray]  # f64[D] by figure
+    opponents: dict[str, np.ndarray]  # f64[D] by figure, mean over the other sides; empty in a game of one side
+    games: int
+    outcomes: Outcomes | None  # every single game, won, drawn or lost; None in a game of one side
+
+
+def samples_of(games: Games, env: Env) -> Samples:
+    """Games with leading axes [D, rotation] -> one sample per deal, and the outcome of each game."""
+    deals, sides = games.length.shape
+    figures = {name: of_sides(values, env.sides) for name, values in games.figures.items()}
+    own = np.eye(sides, dtype=bool)  # the candidate is side r in rotation r
+    shown = [name for name in figures if name != STARTER]  # its mean says nothing
+    return Samples(
+        candidate={n: figures[n][:, own].astype(np.float64).mean(axis=1) for n in shown},
+        opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in shown if sides > 1},
+        games=deals * sides,
+        outcomes=outcomes_of(figures, games.length, env.side_name),
+    )

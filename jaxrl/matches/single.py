@@ -1,0 +1,66 @@
+"""One game on the host, step by step, for people: `jaxrl play` and `jaxrl film`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+
+from envs.core import Env, Key, PyTree, State
+from jaxrl.players import Player, no_memory
+
+_OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less the seat
+
+
+class SingleGame:
+    """A turn-based game between players, who remember; some seats may be left to the caller."""
+
+    def __init__(self, env: Env, players: Sequence[Player | None]):
+        """Deals nothing yet.
+
+        Args:
+          env: the game.
+          players: of the seats; None is the caller.
+        """
+        self._env, self._players = env, list(players)
+        self._init, self._step = jax.jit(env.init), jax.jit(env.step)
+        self._programs: dict[Callable, Callable] = {}
+        self._memory: list[PyTree] = []
+        self.state: State
+
+    def deal(self, key: Key) -> State:
+        """The first state of a new game."""
+        self.state, self._memory = self._init(key), []
+        for seat, player in enumerate(self._players):
+            if player is None or player.init is no_memory:
+                self._memory.append(())
+            else:
+                memory_key = jax.random.fold_in(key, np.uint32(_OF_THE_MEMORY - seat))
+                self._memory.append(self._call(player.init)(player.params, self.state, np.int32(seat), memory_key))
+        return self.state
+
+    def answer(self, key: Key) -> int:
+        """What the player of the seat asked does."""
+        seat = int(self.state.current_player)
+        player = self._players[seat]
+        if player is None:
+            raise ValueError(f"nobody sits in seat {seat}")
+        action, self._memory[seat] = self._call(player.act)(player.params, self._memory[seat], self.state, key)
+        return int(action)
+
+    def step(self, action: int, key: Key) -> State:
+        """The state after an action of the seat asked."""
+        before, number = self.state, np.int32(action)
+        self.state = self._step(before, number, key)
+        for seat, player in enumerate(self._players):
+            if player is not None and player.observe is not None:
+                memory_key = jax.random.fold_in(key, np.uint32(_OF_THE_MEMORY - seat))
+                told = (before, number, self.state, np.int32(seat), memory_key)
+                self._memory[seat] = self._call(player.observe)(player.params, self._memory[seat], *told)
+        return self.state
+
+    def _call(self, function: Callable) -> Callable:
+        if function not in self._programs:
+            self._programs[function] = jax.jit(function)
+        return self._programs[function]
