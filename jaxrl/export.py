@@ -4,6 +4,7 @@ The file is self-contained: parameters, configuration and game, with a checksum;
 progress. Serving it takes a few lines:
 
     policy = load_policy("agent.jaxrl")
+    policy.reset()  # at the beginning of a game
     action = policy.act(observation, legal_action_mask)
 """
 
@@ -34,7 +35,7 @@ _MAGIC = b"jaxrl policy 1\n"
 
 
 class ExportedPolicy:
-    """A trained policy for inference.
+    """A trained policy for inference, in one seat of one game at a time: a recurrent one remembers its decisions.
 
     Attributes:
       name: of the run it comes from.
@@ -49,9 +50,14 @@ class ExportedPolicy:
         self._params = jax.tree.map(jnp.asarray, params)
         self._algorithm = make_algorithm(config, env)
         self._structure = jax.tree.structure(env.observation_spec)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything: a game begins, or another seat is played."""
+        self._memory = self._algorithm.network.memory(())
 
     def act(self, observation: PyTree, mask: Any, *, greedy: bool = True, seed: int | None = None) -> int:
-        """Chooses one action for one seat.
+        """Chooses one action for one seat, and remembers that it was asked.
 
         Args:
           observation: what the seat may see, as `Env.observe` gives it; nested lists of numbers are fine.
@@ -65,7 +71,10 @@ class ExportedPolicy:
         Raises:
           UserError: observation or mask have the wrong shape, or nothing is legal.
         """
-        probabilities = self.probabilities(observation, mask)
+        checked = self._checked(observation), self._checked_mask(mask)
+        memory, logits, _ = self._evaluate(self._params, self._memory, *checked)
+        self._memory = memory
+        probabilities = self._probabilities(logits)
         if greedy:
             return int(np.argmax(probabilities))
         return int(np.random.default_rng(seed).choice(probabilities.size, p=probabilities / probabilities.sum()))
@@ -79,15 +88,19 @@ class ExportedPolicy:
         return self.act(state.observation, state.legal_action_mask, greedy=greedy, seed=seed)
 
     def probabilities(self, observation: PyTree, mask: Any) -> np.ndarray:
-        """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`."""
-        _, logits, _ = self._evaluate(self._params, (), self._checked(observation), self._checked_mask(mask))
+        """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`; asking
+        is not remembered."""
+        checked = self._checked(observation), self._checked_mask(mask)
+        return self._probabilities(self._evaluate(self._params, self._memory, *checked)[1])
+
+    def _probabilities(self, logits: Any) -> np.ndarray:
         if self._algorithm.by_value:
             return np.eye(self.env.num_actions)[int(np.argmax(logits))]
         weights = np.exp(np.asarray(logits, np.float64) - float(np.max(logits)))
         return weights / weights.sum()
 
     def value(self, observation: PyTree, mask: Any = None) -> float:
-        """The expected return of the seat.
+        """The expected return of the seat; asking is not remembered.
 
         Args:
           observation: what the seat may see.
@@ -96,7 +109,7 @@ class ExportedPolicy:
         if mask is None and self._algorithm.by_value:
             raise UserError("the value of a Q network is that of its best legal action: give the mask too.")
         legal = jnp.ones(self.env.num_actions, bool) if mask is None else self._checked_mask(mask)
-        return float(self._evaluate(self._params, (), self._checked(observation), legal)[2])
+        return float(self._evaluate(self._params, self._memory, self._checked(observation), legal)[2])
 
     @functools.cached_property
     def _evaluate(self) -> Any:

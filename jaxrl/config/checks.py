@@ -111,8 +111,10 @@ def _check_network(config: Config, env: Any) -> None:
     """Raises UserError if the game does not describe what the network reads."""
     from envs.core import Env  # here, because it imports jax, which reading a configuration does without
 
-    if config.network.kind == "transformer" and type(env).tokens is Env.tokens:
-        raise UserError(f"network.kind transformer needs card tokens, which {config.env.id} has not: use mlp.")
+    network = config.network
+    reader, key = (network.recurrent.torso, "recurrent.torso") if network.kind == "recurrent" else (network.kind, "kind")
+    if reader == "transformer" and type(env).tokens is Env.tokens:
+        raise UserError(f"network.{key} transformer needs card tokens, which {config.env.id} has not: use mlp.")
     if config.network.kind == "candidates" and type(env).candidates is Env.candidates:
         raise UserError(
             f"network.kind candidates needs options that are described one by one, which {config.env.id} has not: "

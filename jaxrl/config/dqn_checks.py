@@ -35,6 +35,10 @@ def _check_others(config: Config) -> None:
     wrong = {
         "league.snapshots": (config.league.snapshots, "DQN meets bots and itself only: use 0"),
         "exploit.every": (config.exploit.every, "best responses are trained by PPO: use 0"),
+        "network.kind": (
+            config.network.kind if config.network.kind == "recurrent" else "",
+            "nothing is remembered between decisions: use another",
+        ),
         "network.transformer.dropout": (
             config.network.transformer.dropout if config.network.kind == "transformer" else 0,
             "a Q network is trained without: use 0",

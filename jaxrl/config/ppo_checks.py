@@ -28,6 +28,9 @@ def check_ppo(config: Config) -> None:
     divides(train.num_envs, groups, "train.num_envs", "run.devices")
     what = f"train.num_envs / {groups} * train.num_steps" if groups > 1 else "train.num_envs * train.num_steps"
     group = train.num_envs // groups * train.num_steps
+    if config.network.kind == "recurrent":  # chunks are shuffled, not steps
+        divides(train.num_steps, ppo.sequence, "train.num_steps", "ppo.sequence")
+        what, group = f"{what} / ppo.sequence", group // ppo.sequence
     divides(group, ppo.minibatches, what, "ppo.minibatches")
     divides(group // ppo.minibatches, ppo.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
     temperature = ppo.temperature
