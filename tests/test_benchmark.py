@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import pytest
 
 from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.measure import hardware, play, timing
 from jaxrl.measure.tables import count, table
 from jaxrl.measure.timing import Contestant, Speed
@@ -187,9 +189,15 @@ def test_workers_get_flags_of_their_own(monkeypatch):
     assert flags.split() == ["--xla_dump_to=/x", "--xla_force_host_platform_device_count=3"]
 
 
-def test_the_game_decides_about_fusion():
-    assert worker._asks_for_fusion({"env": "skull_king"})
-    assert not worker._asks_for_fusion({"config": {"env": {"id": "tests.games:TicTacToe"}}})
+def test_the_game_decides_about_fusion(monkeypatch):
+    for game, job in (
+        ("skull_king", {"env": "skull_king"}),
+        ("tests.games:TicTacToe", {"config": {"env": {"id": "tests.games:TicTacToe"}}}),
+    ):
+        monkeypatch.setenv("XLA_FLAGS", "")
+        assert worker._game_of(job) == game
+        xla.prepare_game(game)
+        assert ("xla_cpu_use_multi_output_fusion" in os.environ["XLA_FLAGS"]) == (game == "skull_king")
 
 
 # ---- the command --------------------------------------------------------------------------------------------------

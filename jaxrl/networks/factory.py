@@ -80,8 +80,8 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
         elif built.dropout and key is not None:
             settings = {"deterministic": False, "rngs": {"dropout": key}}
         found: Any = module.apply({"params": params}, *arguments, **settings)
-        memory, output = found if built.memory else (memory, found)
-        return memory, *heads.finish(*output, mask)
+        memory, (logits, value) = found if built.memory else (memory, found)
+        return memory, *heads.finish(logits, value, mask)
 
     network = Network(env.num_actions, encode, init, apply, memory, dropout=built.dropout, noisy=heads.noisy)
     return _normalising(network, env) if config.normalize else network

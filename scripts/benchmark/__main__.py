@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"--json {args.json!r}: there is no folder {str(target.parent)!r}.")
     games = [text for text in args.overrides if "=" not in text]
     overrides = [text for text in args.overrides if "=" in text]
-    overrides += [f"env.id={args.env}"] if args.env and not games else []
+    overrides += [f"env.id={game}" for game in (games or [args.env])[:1] if game]
     overrides += [f"run.devices={args.devices}"] if args.devices is not None else []
     overrides += ["run.deterministic=true"] if args.deterministic else []
     config = configs.load(args.config, overrides)
