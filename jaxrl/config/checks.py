@@ -112,7 +112,9 @@ def _check_network(config: Config, env: Any) -> None:
     from envs.core import Env  # here, because it imports jax, which reading a configuration does without
 
     network = config.network
-    reader, key = (network.recurrent.torso, "recurrent.torso") if network.kind == "recurrent" else (network.kind, "kind")
+    reader, key = (
+        (network.recurrent.torso, "recurrent.torso") if network.kind == "recurrent" else (network.kind, "kind")
+    )
     if reader == "transformer" and type(env).tokens is Env.tokens:
         raise UserError(f"network.{key} transformer needs card tokens, which {config.env.id} has not: use mlp.")
     if config.network.kind == "candidates" and type(env).candidates is Env.candidates:
