@@ -17,7 +17,7 @@ Section = TypeVar("Section")
 
 
 @struct.dataclass
-class Schedule:
+class TracedSchedule:
     """A schedule from `start` at progress 0 to `end` at progress `until`."""
 
     kind: jax.Array  # i32[], index into KINDS
@@ -26,13 +26,13 @@ class Schedule:
     until: jax.Array  # f32[], above 0
 
 
-def make_schedule(kind: str, start: float, end: float, until: float = 1.0) -> Schedule:
+def make_schedule(kind: str, start: float, end: float, until: float = 1.0) -> TracedSchedule:
     """A schedule from its configuration; `kind` is one of `KINDS`."""
     kind_index = jnp.int32(KINDS.index(kind))
-    return Schedule(kind=kind_index, start=jnp.float32(start), end=jnp.float32(end), until=jnp.float32(until))
+    return TracedSchedule(kind=kind_index, start=jnp.float32(start), end=jnp.float32(end), until=jnp.float32(until))
 
 
-def value_at(schedule: Schedule, progress: jax.Array) -> jax.Array:
+def value_at(schedule: TracedSchedule, progress: jax.Array) -> jax.Array:
     """f32[]: the value at `progress` (f32[], clipped to 0 .. `until`)."""
     progress = jnp.clip(progress / schedule.until, 0.0, 1.0)
     cosine = 0.5 * (1.0 - jnp.cos(jnp.pi * progress))
@@ -45,7 +45,7 @@ class Hyper:
     """The numbers and schedules of a section of the configuration, traced, by key."""
 
     numbers: dict[str, jax.Array]  # f32[]
-    schedules: dict[str, Schedule]
+    schedules: dict[str, TracedSchedule]
     first_update: jax.Array  # f32[], the number of the first update: schedules begin with it
     total_updates: jax.Array  # f32[], the number of the last update + 1: they end with it
 

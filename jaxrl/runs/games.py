@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from envs.core import Env
 
 
-class Games(NamedTuple):
+class GameForms(NamedTuple):
     """A game in its two forms; one object where they are the same."""
 
     training: Env  # as it is trained on
     evaluation: Env  # as it is evaluated and played, e.g. whole games where training is on single rounds
 
 
-def make_games(config: Config) -> Games:
+def make_games(config: Config) -> GameForms:
     """The game of a configuration, which is compared with it.
 
     Raises:
@@ -38,7 +38,7 @@ def make_games(config: Config) -> Games:
         except UserError as error:
             raise UserError(f"evaluate.options: {error}") from error
     check_game(config, training, evaluation)
-    return Games(training, evaluation)
+    return GameForms(training, evaluation)
 
 
 def make_env(config: Config) -> Env:

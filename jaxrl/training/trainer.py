@@ -39,7 +39,7 @@ from jaxrl.runs.directory import (
     seed_names,
     write_json,
 )
-from jaxrl.runs.games import Games, make_games
+from jaxrl.runs.games import GameForms, make_games
 from jaxrl.runs.logs import LOG
 from jaxrl.runs.prometheus import make_exporter
 from jaxrl.training import continuation
@@ -67,7 +67,7 @@ class HostState:
 class Trainer:
     """One training, new or resumed."""
 
-    def __init__(self, config: Config, run: RunDirectory, *, resume: bool, games: Games | None = None):
+    def __init__(self, config: Config, run: RunDirectory, *, resume: bool, games: GameForms | None = None):
         """Compiles nothing yet except the initial state.
 
         Args:
@@ -334,7 +334,7 @@ def _first(counter: Counter | jax.Array) -> int:
 # ---- the commands -------------------------------------------------------------------------------------------------
 
 
-def run_training(config: Config, run: RunDirectory, *, resume: bool, games: Games | None = None) -> int:
+def run_training(config: Config, run: RunDirectory, *, resume: bool, games: GameForms | None = None) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands."""
     enable_compilation_cache(config.run.cache_dir)
     with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):

@@ -113,7 +113,7 @@ class PPO(Algorithm):
 
     # ---- from a rollout to what is learnt from ------------------------------------------------------------------
 
-    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOConfig) -> Estimate:
+    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOConfig) -> Estimates:
         """Advantages and targets of all decisions."""
         steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
         gamma, gae_lambda = jnp.asarray(coefs.gamma), jnp.asarray(coefs.gae_lambda)
@@ -121,7 +121,7 @@ class PPO(Algorithm):
             values = values_of(self.network, rollout)
             per_seat, known = advantage.gae(trajectory_of(rollout, values), gamma, gae_lambda)
             found = of_decisions(per_seat, steps.seat)
-            return Estimate(steps.value, found, found, of_decisions(known, steps.seat))
+            return Estimates(steps.value, found, found, of_decisions(known, steps.seat))
         temperature: Any = coefs.temperature
         log_prob, values = replay(self.network, params, rollout, temperature)
         ratio = jnp.exp(jnp.where(steps.weight > 0.0, log_prob - steps.log_prob, 0.0))  # opponents' have ratio 1
@@ -129,9 +129,9 @@ class PPO(Algorithm):
         weights = jnp.where(trajectory.steps.acting, to_seats(ratio, steps.seat, seats), 1.0)
         per_seat, beyond, known = advantage.vtrace(trajectory, weights, RHO_CLIP, gamma, gae_lambda)
         found, correction = of_decisions(per_seat, steps.seat), of_decisions(beyond, steps.seat)
-        return Estimate(values.value, found, correction, of_decisions(known, steps.seat))
+        return Estimates(values.value, found, correction, of_decisions(known, steps.seat))
 
-    def _batch(self, rollout: Rollout, estimate: Estimate) -> Batch:
+    def _batch(self, rollout: Rollout, estimate: Estimates) -> Batch:
         """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]."""
         steps = rollout.steps
         batch = Batch(
@@ -149,7 +149,7 @@ class PPO(Algorithm):
         return jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:]), batch)
 
 
-class Estimate(NamedTuple):
+class Estimates(NamedTuple):
     """What is known of all decisions afterwards, [T, B, S] each."""
 
     value: jax.Array  # f32, expected when they were made

@@ -21,7 +21,7 @@ from jaxrl.figures import Figures
 from jaxrl.networks import distributions
 from jaxrl.training.finished import FinishedGames, finished, no_games, over_lanes
 from jaxrl.training.playing import Actor
-from jaxrl.training.sebulba.storage import Progress
+from jaxrl.training.sebulba.storage import PlayedGames
 from jaxrl.training.state import TrainState, update_keys
 
 STEPS, LANES = Spec(None, AXIS), Spec(AXIS)
@@ -122,18 +122,18 @@ class HostLearner:
 
     # ---- the games ----------------------------------------------------------------------------------------------
 
-    def account(self, state: TrainState, progress: Progress, played: Any) -> tuple[TrainState, Figures]:
+    def account(self, state: TrainState, games_played: PlayedGames, played: Any) -> tuple[TrainState, Figures]:
         """The state with counters, pool and returns after a rollout, and the figures of the games that ended in it.
 
         Args:
           state: before; its learner and the lanes but for the returns are left alone.
-          progress: of the rollout.
+          games_played: of the rollout.
           played: the pool that it was played with, or None.
         """
         pool = state.pool.replace(snapshots=None) if state.pool is not None else None
         born = played.born if played is not None and played.born.shape[0] else None
         counters = (state.update, state.env_steps, state.games)
-        counters, pool, returns, games = self._account(counters, pool, state.lanes.episode_return, progress, born)
+        counters, pool, returns, games = self._account(counters, pool, state.lanes.episode_return, games_played, born)
         if pool is not None and state.pool is not None:
             pool = pool.replace(snapshots=state.pool.snapshots)
             before = self._results
@@ -149,25 +149,29 @@ class HostLearner:
         results, self._results = self._results, None
         return self._figures(pool.replace(snapshots=None), results)
 
-    def _accounted(self, counters: Any, pool: Any, returns: jax.Array, progress: Progress, born: Any) -> Any:
+    def _accounted(self, counters: Any, pool: Any, returns: jax.Array, games_played: PlayedGames, born: Any) -> Any:
         update, env_steps, games = counters
         seats = self._actor.seats
-        returns, played = self._finished(returns, progress, born is not None)
+        returns, played = self._finished(returns, games_played, born is not None)
         played = played._replace(results=_of_same_snapshots(played.results, pool, born))
         counters = (update + 1, env_steps.add(self._config.batch_size), games.add(played.games))
         return counters, seats.learn(pool, played.results), returns, played
 
-    def _finished(self, returns: jax.Array, progress: Progress, snapshots: bool) -> tuple[jax.Array, FinishedGames]:
+    def _finished(
+        self, returns: jax.Array, games_played: PlayedGames, snapshots: bool
+    ) -> tuple[jax.Array, FinishedGames]:
         """Returns f32[B, P] of the running games afterwards, and the sums over those that ended."""
         seats = self._actor.seats
         sums = no_games(seats, self._names)
         if snapshots:
-            returns = jnp.where(progress.restarted[:, None], progress.first, returns)
+            returns = jnp.where(games_played.restarted[:, None], games_played.first, returns)
         if snapshots and sums.results is not None:
-            redealt = jnp.sum(progress.restarted, dtype=jnp.float32)
+            redealt = jnp.sum(games_played.restarted, dtype=jnp.float32)
             sums = sums._replace(results=sums.results._replace(redealt=redealt))
 
-        def step(carry: tuple[jax.Array, FinishedGames], now: Progress) -> tuple[tuple[jax.Array, FinishedGames], None]:
+        def step(
+            carry: tuple[jax.Array, FinishedGames], now: PlayedGames
+        ) -> tuple[tuple[jax.Array, FinishedGames], None]:
             returns, sums = carry
             returns = returns + now.rewards
             stats = {name: now.stats[..., i] for i, name in enumerate(self._names)}
@@ -178,7 +182,7 @@ class HostLearner:
             returns = jnp.where(now.over[:, None], now.opening, returns)
             return (returns, jax.tree.map(jnp.add, sums, over_lanes(ended))), None
 
-        along = progress._replace(restarted=None, first=None)
+        along = games_played._replace(restarted=None, first=None)
         return jax.lax.scan(step, (returns, sums), along)[0]
 
 

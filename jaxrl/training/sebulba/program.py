@@ -176,7 +176,7 @@ class Sebulba(Program):
         league, pool = self.config.league, state.pool
         rollout: Rollout = storage.rollout(behaviour.policy, may_truncate=self.game.may_truncate)
         learner, found = self.learner.learn(state.learner, rollout, state.key, np.int32(number))
-        state, played = self.learner.account(state, storage.progress(), behaviour.pool)
+        state, played = self.learner.account(state, storage.games_played(), behaviour.pool)
         jax.block_until_ready((learner, state.lanes.episode_return))  # until then the storage may still be read
         if (
             pool is not None

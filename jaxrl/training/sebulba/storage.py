@@ -20,7 +20,7 @@ from jaxrl.league.seats import LEARNER
 from jaxrl.training.state import HostLanes
 
 
-class Progress(NamedTuple):
+class PlayedGames(NamedTuple):
     """What the accounting of games reads of a rollout. T steps, B lanes, P seats, K statistics."""
 
     rewards: Any  # f32[T, B, P], up to the lane's next question
@@ -116,10 +116,10 @@ class Storage:
         holder = np.take_along_axis(self.controllers, np.maximum(seat, 0), axis=-1)
         return ((holder == LEARNER) & (seat >= 0)).astype(np.float32)
 
-    def progress(self) -> Progress:
+    def games_played(self) -> PlayedGames:
         """What the accounting of games reads; views."""
         rows = self.buffers
-        return Progress(
+        return PlayedGames(
             rewards=rows.rewards[1:],
             opening=rows.opening[1:],
             over=rows.terminated[1:] | rows.truncated[1:],
