@@ -88,8 +88,8 @@ class ExportedPolicy:
         return self.act(state.observation, state.legal_action_mask, greedy=greedy, seed=seed)
 
     def probabilities(self, observation: PyTree, mask: Any) -> np.ndarray:
-        """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`; that it
-        was asked is not remembered."""
+        """f64[A], 0 for illegal actions; 1 for the best action of a Q network. Arguments and errors as for `act`; the
+        question is not remembered."""
         checked = self._checked(observation), self._checked_mask(mask)
         return self._probabilities(self._evaluate(self._params, self._memory, *checked)[1])
 
