@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.core import Env
-from jaxrl import figures
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config.schema import (
     Config,
@@ -24,6 +23,7 @@ from jaxrl.config.schema import (
 )
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
+from tests.training import run
 
 
 def dqn_config(
@@ -77,16 +77,13 @@ def program(env: Env, config: Config) -> Program:
 def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Program, Any, dict[str, Any]]:
     """Runs `calls` calls and ends the threads; returns the program, the state and the last metrics."""
     dqn = program(env, config)
-    state, found = dqn.init(seed), {}
-    for _ in range(calls):
-        state, found, _ = dqn.run(state)
+    state, found = run(dqn, dqn.init(seed), calls)
     dqn.close()
-    values = figures.values(jax.device_get(found))
-    return dqn, state, {name: float(np.mean(value)) for name, value in values.items()}
+    return dqn, state, {name: float(np.mean(value)) for name, value in found.items()}
 
 
-def action_values(config: Config, env: Env, params: Any, observations: Any, masks: np.ndarray) -> np.ndarray:
-    """f32[N, A] of N observations."""
+def action_values(config: Config, env: Env, state: Any, observations: Any, masks: np.ndarray) -> np.ndarray:
+    """f32[N, A] of N observations, as the learner of a state expects them."""
     network = make_algorithm(config, env).network
     evaluate = jax.jit(jax.vmap(network.evaluate, in_axes=(None, None, 0, 0)))
-    return np.asarray(evaluate(params, (), jnp.asarray(observations), jnp.asarray(masks))[1])
+    return np.asarray(evaluate(state.learner.params, (), jnp.asarray(observations), jnp.asarray(masks))[1])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Iterator
+
+from jaxrl.config import schema
 
 SECTIONS = {  # what a parameter or variable with this annotation holds
     "Config": "",
@@ -22,7 +25,8 @@ def keys_read(source: str, properties: dict[str, set[str]] | None = None) -> set
     """The dotted paths of every key that the source reads, and of the sections on the way.
 
     Followed are chains such as `self.config.ppo.clip`, variables bound to a part of one (`ppo, x = config.ppo, y`,
-    `for mix in config.seats`), annotated parameters, and `getattr(part, name)` where the names are written out.
+    `for mix in config.seats`), annotated parameters, what `__init__` keeps of them, `getattr(part, name)` where the
+    names are written out, and sections whose numbers have become traced ones (`jaxrl.algorithms.schedule`).
 
     Args:
       source: of a module.
@@ -52,14 +56,9 @@ def _of_scope(scope: ast.AST, outer: Names) -> Iterator[str]:
     for field in scope.body if isinstance(scope, ast.ClassDef) else []:  # what its methods know as self.<field>
         if isinstance(field, ast.AnnAssign) and ast.unparse(field.annotation) in SECTIONS:
             names[f"self.{ast.unparse(field.target)}"] = SECTIONS[ast.unparse(field.annotation)]
-    arguments = getattr(scope, "args", None)
-    if isinstance(arguments, ast.arguments):
-        for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
-            annotation = ast.unparse(argument.annotation) if argument.annotation else ""
-            if argument.arg != "self":  # stays what it is in the class
-                names.pop(argument.arg, None)
-            if annotation in SECTIONS:
-                names[argument.arg] = SECTIONS[annotation]
+        if isinstance(field, ast.FunctionDef) and field.name == "__init__":
+            names |= _kept(field, names)
+    _bind_arguments(scope, names)
     inner, own = [], []
     stack = list(ast.iter_child_nodes(scope))
     while stack:
@@ -76,8 +75,43 @@ def _of_scope(scope: ast.AST, outer: Names) -> Iterator[str]:
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
             section = _path(node.args[0], names)
             yield from (f"{section}.{text}" for text in texts if section)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "make_hyper":
+            yield from _schedules(_path(node.args[0], names))
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith(("hyper.numbers", "hyper.schedules")):
+            yield from (f"{section}.{ast.literal_eval(node.slice)}" for section in ("ppo", "dqn"))
     for node in inner:
         yield from _of_scope(node, names)
+
+
+def _bind_arguments(scope: ast.AST, names: Names) -> None:
+    """Notes what the parameters of a function are."""
+    arguments = getattr(scope, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return
+    for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        annotation = ast.unparse(argument.annotation) if argument.annotation else ""
+        if argument.arg != "self":  # stays what it is in the class
+            names.pop(argument.arg, None)
+        if annotation in SECTIONS:
+            names[argument.arg] = SECTIONS[annotation]
+
+
+def _kept(init: ast.FunctionDef, outer: Names) -> Names:
+    """What a class keeps as self.<name> of the arguments of its `__init__`."""
+    names = dict(outer)
+    _bind_arguments(init, names)
+    for node in ast.walk(init):
+        _bind(node, names)
+    return {name: path for name, path in names.items() if name.startswith("self.")}
+
+
+def _schedules(section: str | None) -> Iterator[str]:
+    """What `make_hyper` reads of a section: every part of its schedules. (The values are read where they are used.)"""
+    for field in dataclasses.fields(schema.Config):
+        if field.name == section:
+            for part in dataclasses.fields(field.default):
+                if isinstance(part.default, schema.Schedule):
+                    yield from (f"{section}.{part.name}.{leaf.name}" for leaf in dataclasses.fields(schema.Schedule))
 
 
 def _bind(node: ast.AST, names: Names) -> None:
@@ -89,6 +123,8 @@ def _bind(node: ast.AST, names: Names) -> None:
             pairs = [(t, v, "") for t, v in zip(target.elts, value.elts, strict=False)]
         else:
             pairs = [(target, value, "")]
+    elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) in SECTIONS:
+        names[ast.unparse(node.target)] = SECTIONS[ast.unparse(node.annotation)]
     elif isinstance(node, (ast.For, ast.comprehension)):
         target, value = node.target, node.iter
         if isinstance(value, ast.Call) and ast.unparse(value.func) == "enumerate" and isinstance(target, ast.Tuple):
@@ -96,14 +132,16 @@ def _bind(node: ast.AST, names: Names) -> None:
         pairs = [(target, value, ".0")]
     for target, value, suffix in pairs:
         path = _path(value, names)
-        if isinstance(target, ast.Name) and path is not None:
-            names[target.id] = path + suffix
+        if isinstance(target, (ast.Name, ast.Attribute)) and path is not None:
+            names[ast.unparse(target)] = path + suffix
 
 
 def _path(node: ast.AST, names: Names) -> str | None:
     """The part of the configuration that an expression is; None if it is no part of one."""
     if isinstance(node, ast.Name):
         return names.get(node.id, "" if node.id == "config" else None)
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("hyper.at"):  # with traced numbers
+        return _path(node.args[0], names)
     if not isinstance(node, ast.Attribute):
         return None
     if ast.unparse(node) in names:

@@ -8,11 +8,9 @@ import threading
 import time
 from typing import Any
 
-import jax
 import numpy as np
 
 from envs.host.env import HostEnv
-from jaxrl import figures
 from jaxrl.config.schema import Config, LeagueConfig, SebulbaConfig
 from jaxrl.training.make import make_program
 from jaxrl.training.sebulba.program import Sebulba
@@ -30,14 +28,6 @@ def sebulba_config(*, league: LeagueConfig | None = None, sebulba: dict[str, Any
 def sebulba_program(config: Config, env: HostEnv | None = None) -> Sebulba:
     """A program for TicTacToe, or for another game."""
     return make_program(config, env or HostTicTacToe(opening=True))
-
-
-def run(program: Sebulba, state: Any, calls: int) -> tuple[Any, dict[str, Any]]:
-    """The state after some calls, and the metrics of the last one."""
-    found: figures.Figures = {}
-    for _ in range(calls):
-        state, found, _ = program.run(state)
-    return state, figures.values(jax.device_get(found))
 
 
 def threads_left(names: tuple[str, ...] = ("actor", "engine")) -> list[str]:

@@ -9,12 +9,23 @@ import pytest
 
 from envs import prng
 from envs.errors import UserError
+from jaxrl.algorithms import trajectory
 from jaxrl.config.checks import check_game, check_numbers
 from jaxrl.config.schema import SeatMix
-from jaxrl.training import rollout
-from jaxrl.training.anakin import make_anakin
+from jaxrl.training.make import make_program
+from jaxrl.training.playing import play
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
-from tests.training import assert_close, assert_identical, on_devices, on_host, program, small_config, train
+from tests.training import (
+    assert_close,
+    assert_identical,
+    on_devices,
+    on_host,
+    program,
+    run,
+    small_config,
+    train,
+    values_of,
+)
 
 BOTS = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("lowest", "random")))
 
@@ -23,15 +34,15 @@ BOTS = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("lowest", "random")))
 def test_resume_loses_optimizer_env_or_key_state(seeds: int) -> None:
     """brax 655, SB3 1643 and 326, PufferLib 618: 2 + 2 updates equal 4 bit by bit, through host memory."""
     anakin = program(TicTacToe(), small_config(seats=BOTS, seeds=seeds))
-    state, _ = anakin.run(anakin.init(3))
+    state, _ = run(anakin, anakin.init(3))
     leaves, tree = jax.tree.flatten(state)
     saved = [np.asarray(jax.random.key_data(x)) if _is_key(x) else np.asarray(x) for x in leaves]
-    uninterrupted, _ = anakin.run(state)
+    uninterrupted, _ = run(anakin, state)
     restored = [
         jax.random.wrap_key_data(jnp.asarray(x)) if _is_key(like) else jnp.asarray(x)
         for x, like in zip(saved, leaves, strict=True)
     ]
-    resumed, _ = anakin.run(jax.device_put(tree.unflatten(restored), anakin.shardings))
+    resumed, _ = run(anakin, jax.device_put(tree.unflatten(restored), anakin.shardings))
     assert_identical(resumed, uninterrupted)
     assert int(np.ravel(resumed.update)[0]) == 4
 
@@ -50,7 +61,7 @@ def test_several_seeds_equal_single_seeds() -> None:
     _, both, _ = train(TicTacToe(), small_config(seats=BOTS, seeds=2), 1, seed=5)
     single = program(TicTacToe(), small_config(seats=BOTS))
     for index in range(2):
-        state, _ = single.run(single.init(5 + index))
+        state, _ = run(single, single.init(5 + index))
         one_of_both = jax.tree.map(lambda leaf, i=index: leaf[i], both)
         assert_close(one_of_both, state, 1e-4)
         assert_identical(one_of_both.lanes.env_state.board, state.lanes.env_state.board)
@@ -68,7 +79,7 @@ results = []
 for devices in (1, 2, 8):
     seats = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("random",)))
     _, state, metrics = train(HighCard(), small_config(devices=devices, seats=seats), 1)
-    leaves = jax.tree.leaves(on_host(state.params)) + jax.tree.leaves(on_host(state.lanes))
+    leaves = jax.tree.leaves(on_host(state.learner.params)) + jax.tree.leaves(on_host(state.lanes))
     results.append({
         "leaves": [np.asarray(leaf, np.float64).ravel().tolist() for leaf in leaves],
         "metrics": {name: float(value) for name, value in metrics.items()},
@@ -87,21 +98,29 @@ def test_one_two_and_eight_devices_agree() -> None:
             np.testing.assert_allclose(other["metrics"][name], value, rtol=2e-3, atol=2e-5, err_msg=name)
 
 
+def played(anakin, state, lanes, key, steps):
+    """The lanes and the steps of a rollout that is played with the policy of a state."""
+    ids = jnp.arange(lanes.episode_length.shape[0], dtype=jnp.uint32)
+    policy = anakin.algorithm.policy(state.learner, state.update)
+    lanes, rollout, _ = play(anakin.actor, policy, state.pool, lanes, key, ids, steps)
+    return lanes, rollout.steps
+
+
 def test_opponent_swapped_in_the_middle_of_a_game() -> None:
     """PufferLib 620: controllers change exactly where a game ended, and every mix occurs."""
     config = small_config(seats=(SeatMix(), SeatMix(learners=1, bots=("lowest", "highest"))), num_envs=64)
     anakin = program(HighCard(), config)
     state = anakin.init(0)
-    lanes, ids = state.lanes, jnp.arange(64, dtype=jnp.uint32)
+    lanes = state.lanes
 
     @jax.jit
     def one_step(lanes, t):
-        return rollout.rollout(anakin.actor, state.params, lanes, jax.random.fold_in(prng.fast_key(1), t), ids, 1)
+        return played(anakin, state, lanes, jax.random.fold_in(prng.fast_key(1), t), 1)
 
     drawn, changed = {0}, False
     for t in range(30):
         before = np.asarray(lanes.controllers)
-        lanes, transition, _ = one_step(lanes, t)
+        lanes, transition = one_step(lanes, t)
         over = np.asarray(transition.terminated[0])
         np.testing.assert_array_equal(np.asarray(lanes.controllers)[~over], before[~over])
         changed = changed or bool(np.any(np.asarray(lanes.controllers)[over] != before[over]))
@@ -117,8 +136,7 @@ def test_the_bot_in_the_seat_acts() -> None:
     config = small_config(seats=(SeatMix(learners=1, bots=("lowest",)),), num_envs=64)
     anakin = program(HighCard(), config)
     state = anakin.init(0)
-    ids = jnp.arange(64, dtype=jnp.uint32)
-    _, steps, _ = rollout.rollout(anakin.actor, state.params, state.lanes, prng.fast_key(1), ids, 9)
+    _, steps = played(anakin, state, state.lanes, prng.fast_key(1), 9)
     words = np.asarray(steps.mask)[..., 0]
     lowest = np.log2((words & -words.astype(np.int64)).astype(np.float64))
     held = np.asarray(steps.weight) == 0
@@ -145,7 +163,8 @@ def test_simultaneous_and_truncated_games_train(env) -> None:
     assert all(np.isfinite(value) for value in metrics.values())
     game = env.init(jax.random.key(0))
     for greedy in (False, True):
-        action = anakin.policy(state.params, game, jax.random.key(1), greedy)
+        player = anakin.algorithm.player("learner", state.learner.params, greedy=greedy)
+        action, _ = player.act(player.params, (), game, jax.random.key(1))
         assert action.shape == game.current_player.shape and bool(jnp.all(env.is_legal(game, action)))
 
 
@@ -154,23 +173,24 @@ def test_terminal_observation_lost_in_auto_reset() -> None:
     env = Corridor(length=5, limit=3, random_start=False)
     anakin = program(env, small_config(num_envs=8))
     state = anakin.init(0)
-    ids = jnp.arange(8, dtype=jnp.uint32)
-    _, steps, _ = rollout.rollout(anakin.actor, state.params, state.lanes, prng.fast_key(0), ids, 6)
+    ids, policy = jnp.arange(8, dtype=jnp.uint32), anakin.algorithm.policy(state.learner, state.update)
+    _, rollout, _ = play(anakin.actor, policy, None, state.lanes, prng.fast_key(0), ids, 6)
+    steps = rollout.steps
     truncated = np.asarray(steps.truncated)
     assert np.all(truncated[2]) and np.all(truncated[5]) and truncated.sum() == 16
     position = np.argmax(np.asarray(steps.observation), axis=-1)[..., 0]
     after = np.maximum(position + 2 * np.asarray(steps.action)[..., 0] - 1, 0)  # where the walker stood when cut
-    value = np.asarray([anakin.actor.values(state.params, (jnp.arange(5) == p)[None])[0] for p in range(5)])
-    np.testing.assert_allclose(np.asarray(steps.final_value)[..., 0], np.where(truncated, value[after], 0.0), atol=1e-6)
+    value = values_of(anakin, state.learner.params, jnp.eye(5, dtype=bool))
+    final = trajectory.values_of(anakin.algorithm.network, rollout).final
+    np.testing.assert_allclose(np.asarray(final)[..., 0], np.where(truncated, value[after], 0.0), atol=1e-6)
 
 
 def test_the_same_first_state_after_every_reset() -> None:
     """mujoco_playground 169 and 179: deals differ between lanes and after resets."""
     anakin = program(HighCard(), small_config(num_envs=64))
     state = anakin.init(0)
-    ids = jnp.arange(64, dtype=jnp.uint32)
     first = np.asarray(state.lanes.env_state.owner)
-    lanes, _, _ = rollout.rollout(anakin.actor, state.params, state.lanes, prng.fast_key(1), ids, 9)
+    lanes, _ = played(anakin, state, state.lanes, prng.fast_key(1), 9)
     second = np.asarray(lanes.env_state.owner)
     assert len(np.unique(first, axis=0)) > 60 and len(np.unique(second, axis=0)) > 60
     assert np.mean(np.all(first == second, axis=1)) < 0.1
@@ -189,19 +209,23 @@ def test_impossible_configurations() -> None:
             check_numbers(config)
             check_game(config, TicTacToe(), TicTacToe())
     with pytest.raises(UserError, match="devices"):
-        make_anakin(small_config(devices=1000, num_envs=1000), TicTacToe())
+        make_program(small_config(devices=1000, num_envs=1000), TicTacToe())
 
 
 def test_seed_has_no_effect() -> None:
     """Mava 1194: another seed gives other games, parameters and another training; the same seed the same."""
+
+    def kernel(state):
+        return np.asarray(state.learner.params["dense_0"]["kernel"])
+
     anakin = program(HighCard(), small_config())
     left, right = on_host(anakin.init(0)), on_host(anakin.init(1))
     assert np.any(left.lanes.env_state.owner != right.lanes.env_state.owner)
-    assert np.any(left.params["dense_0"]["kernel"] != right.params["dense_0"]["kernel"])
+    assert np.any(kernel(left) != kernel(right))
     assert_identical(left, anakin.init(0))
-    left, again, right = (anakin.run(anakin.init(seed))[0] for seed in (0, 0, 1))
+    left, again, right = (run(anakin, anakin.init(seed))[0] for seed in (0, 0, 1))
     assert_identical(left, again)
-    assert np.any(on_host(left).params["dense_0"]["kernel"] != on_host(right).params["dense_0"]["kernel"])
+    assert np.any(kernel(left) != kernel(right))
 
 
 def test_staggered_games_are_not_in_step() -> None:
@@ -228,9 +252,9 @@ def test_out_of_memory_from_stacked_metrics() -> None:
     loop, which cannot stack)."""
     config = small_config(updates=7, epochs=5, minibatches=1)
     anakin = program(TicTacToe(), config)
-    traced = anakin.run.trace(anakin.abstract_state)
+    traced = anakin._run.trace(anakin.abstract_state)
     loops = scans(traced.jaxpr.jaxpr, 7)
     assert len(loops) == 1 and not scans(traced.jaxpr.jaxpr, 5)
     for loop in loops:
         assert len(loop.outvars) == loop.params["num_carry"]
-    assert all(metric.shape == () for metric in traced.out_info[1].values())
+    assert all(leaf.shape == () for leaf in jax.tree.leaves(traced.out_info[1]))

@@ -17,7 +17,7 @@ from jaxrl.algorithms.registry import trained_player
 from jaxrl.config.schema import CandidatesConfig, DQNConfig, NetworkConfig, Schedule
 from jaxrl.matches.evaluate import evaluate_players
 from jaxrl.networks import distributions
-from jaxrl.networks.factory import Network
+from jaxrl.networks.base import Network
 from jaxrl.players import bot_player
 from tests.candidate_games import KINDS, STALLS, Market
 from tests.games import HighCard
@@ -71,7 +71,7 @@ def test_outputs_are_float32_and_masked(config, dqn):
     params = network.init(jax.random.key(0))
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
     observation, mask = questions(7)
-    logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
+    _, logits, value = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))(params, (), observation, mask)
     assert logits.shape == (7, STALLS + 1) and value.shape == (7,) and logits.dtype == value.dtype == jnp.float32
     np.testing.assert_array_equal(logits == distributions.MASK_FILL, ~mask)
     if dqn is None:
@@ -85,9 +85,9 @@ def test_mixed_options_have_mixed_logits(dqn):
     observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
     view, order = Market().candidates(observation), jax.random.permutation(jax.random.key(3), STALLS + 1)
     mixed = view._replace(options=view.options[order], option_ids=view.option_ids[order])
-    logits, value = network.apply(params, view, mask)
-    np.testing.assert_allclose(network.apply(params, mixed, mask[order])[0], logits[order], atol=1e-4)
-    np.testing.assert_allclose(network.apply(params, mixed, mask[order])[1], value, atol=1e-4)
+    _, logits, value = network.apply(params, (), view, mask)
+    np.testing.assert_allclose(network.apply(params, (), mixed, mask[order])[1], logits[order], atol=1e-4)
+    np.testing.assert_allclose(network.apply(params, (), mixed, mask[order])[2], value, atol=1e-4)
     assert len(np.unique(np.asarray(logits)[np.asarray(mask)])) == mask.sum()
 
 
@@ -107,13 +107,13 @@ def test_the_order_of_the_entities_does_not_matter_but_their_zone_does():
         entity_mask=view.entity_mask[order],
         zones=view.zones[order],
     )
-    logits, value = network.apply(params, view, mask)
-    np.testing.assert_allclose(network.apply(params, mixed, mask)[0], logits, atol=1e-4)
-    np.testing.assert_allclose(network.apply(params, mixed, mask)[1], value, atol=1e-4)
+    _, logits, value = network.apply(params, (), view, mask)
+    np.testing.assert_allclose(network.apply(params, (), mixed, mask)[1], logits, atol=1e-4)
+    np.testing.assert_allclose(network.apply(params, (), mixed, mask)[2], value, atol=1e-4)
     hidden = view._replace(entities=view.entities.at[7].add(3.0), entity_ids=view.entity_ids.at[6].set(11))
-    np.testing.assert_array_equal(network.apply(params, hidden, mask)[0], logits)  # rows that stand for nothing
+    np.testing.assert_array_equal(network.apply(params, (), hidden, mask)[1], logits)  # rows that stand for nothing
     elsewhere = view._replace(zones=view.zones[::-1])
-    assert abs(network.apply(params, elsewhere, mask)[1] - value) > 1e-3
+    assert abs(network.apply(params, (), elsewhere, mask)[2] - value) > 1e-3
 
 
 def test_unknown_kinds_are_their_features_and_kind_0_stays_nobody():
@@ -121,11 +121,11 @@ def test_unknown_kinds_are_their_features_and_kind_0_stays_nobody():
     params = network.init(jax.random.key(0))
     observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
     view = Market().candidates(observation)
-    fresh = network.apply(params, view, mask)
-    other = network.apply(params, view._replace(option_ids=(view.option_ids + 1) % KINDS), mask)
-    np.testing.assert_array_equal(fresh[0], other[0])
+    fresh = network.apply(params, (), view, mask)
+    other = network.apply(params, (), view._replace(option_ids=(view.option_ids + 1) % KINDS), mask)
+    np.testing.assert_array_equal(fresh[1], other[1])
     params["kinds"]["embedding"] = params["kinds"]["embedding"].at[0].set(99.0)
-    np.testing.assert_array_equal(network.apply(params, view, mask)[0], fresh[0])
+    np.testing.assert_array_equal(network.apply(params, (), view, mask)[1], fresh[1])
 
 
 def test_an_option_may_be_about_an_entity():
@@ -139,8 +139,8 @@ def test_an_option_may_be_about_an_entity():
     observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
     view, everything = Pointed().candidates(observation), jnp.ones_like(mask)
     view = view._replace(entity_mask=jnp.zeros(8, bool))  # in no sum: what is left is what the options are about
-    logits, _ = network.apply(params, view, everything)
-    changed, _ = network.apply(params, view._replace(entities=view.entities.at[1].add(1.0)), everything)
+    _, logits, _ = network.apply(params, (), view, everything)
+    _, changed, _ = network.apply(params, (), view._replace(entities=view.entities.at[1].add(1.0)), everything)
     np.testing.assert_array_equal(np.asarray(changed != logits), np.arange(6) == 2)
 
 
@@ -150,7 +150,7 @@ def test_gradients_reach_every_parameter():
     observation, mask = questions(32)
 
     def objective(params):
-        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
+        _, logits, value = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))(params, (), observation, mask)
         return jnp.sum(jnp.square(value - 1.0)) + jnp.sum(distributions.log_prob(logits, jnp.argmax(mask, axis=-1)))
 
     for path, leaf in jax.tree_util.tree_leaves_with_path(jax.jit(jax.grad(objective))(params)):

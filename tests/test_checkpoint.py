@@ -28,7 +28,7 @@ from jaxrl.runs.checkpoint import (
     is_no_space,
     pack,
     params_hash,
-    subtree,
+    params_of,
     take,
     unpack,
 )
@@ -40,7 +40,7 @@ def a_state(scale: float = 1.0):
     """A tree with every kind of leaf that a training state may have."""
     params = {"params": {"dense_0": {"kernel": scale * jnp.arange(6.0).reshape(2, 3), "bias": jnp.zeros(3)}}}
     return {
-        "params": params,
+        "learner": {"params": params},
         "opt_state": optax.adam(1e-3).init(params),
         "key": jax.random.key(7),
         "fast": jax.random.split(prng.fast_key(3), 4),
@@ -79,10 +79,10 @@ def test_round_trip_is_exact_with_keys_and_odd_leaves(tmp_path):
     assert isinstance(restored["opt_state"], type(a_state()["opt_state"]))
     draw = jax.random.uniform
     assert draw(restored["key"]) == draw(a_state()["key"]) and draw(restored["fast"][2]) == draw(a_state()["fast"][2])
-    assert snapshot.meta["params_hash"] == params_hash(restored["params"]) != params_hash(a_state(1.0)["params"])
-    assert np.array_equal(
-        subtree(snapshot.arrays, "params")["params"]["dense_0"]["kernel"], 2.0 * np.arange(6.0).reshape(2, 3)
-    )
+    restored_hash, other = (params_hash(state["learner"]["params"]) for state in (restored, a_state(1.0)))
+    assert snapshot.meta["params_hash"] == restored_hash != other
+    kernel = params_of(snapshot.arrays)["params"]["dense_0"]["kernel"]
+    assert np.array_equal(kernel, 2.0 * np.arange(6.0).reshape(2, 3))
 
 
 def test_shapes_are_a_template_too():
@@ -165,7 +165,7 @@ def test_no_intact_checkpoint_is_one_sentence(tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"params": {"params": {"dense_1": jnp.zeros(3)}}}, "does not fit: params.params.dense_"),
+        ({"learner": {"params": {"params": {"dense_1": jnp.zeros(3)}}}}, "does not fit: learner.params.params.dense_"),
         ({"count": jnp.int32([1, 2])}, r"count is int32\[\] there but int32\[2\] here"),
         ({"count": jnp.float32(1)}, r"count is int32\[\] there but float32\[\] here"),
         ({"key": prng.fast_key(1)}, "key is uint32"),

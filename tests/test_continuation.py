@@ -81,7 +81,7 @@ def test_parameters_optimizer_key_and_counters_are_taken_over(home):
     )
     arrays, _ = checkpoint.pack(new.state)
     new.close()
-    parts = ("params.", "opt_state.", "key", "update", "env_steps.", "games.")
+    parts = ("learner.params.", "learner.opt_state.", "key", "update", "env_steps.", "games.")
     names = [name for name in source.arrays if name.startswith(parts)]
     assert len(names) > 20
     for name in names:
@@ -89,7 +89,8 @@ def test_parameters_optimizer_key_and_counters_are_taken_over(home):
     assert new.update == 4 and new.steps == int(new.state.env_steps) == 4 * BATCH
     assert int(new.state.games) == int(source.arrays["games.lo"]) > 0
     assert arrays["lanes.controllers"].shape == (16, 2)
-    assert float(new.state.hyper.first_update) == 4 and int(new.state.hyper.entropy_coef_at(4) * 1e6) in (39999, 40000)
+    hyper = new.state.learner.hyper
+    assert float(hyper.first_update) == 4 and int(hyper.at(new.config.ppo, 4).entropy_coef * 1e6) in (39999, 40000)
 
 
 def test_the_pool_begins_with_the_earlier_checkpoints(home):
@@ -148,7 +149,7 @@ def test_a_resume_without_own_checkpoints_begins_with_the_other_run_again(home):
     again.close()
     assert again.update == 6
     source = runs.RunDirectory(home / "runs" / "first").checkpoints().read(6)
-    assert checkpoint.params_hash(again.state.params) == source.meta["params_hash"]
+    assert checkpoint.params_hash(again.params) == source.meta["params_hash"]
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 import tracemalloc
 
 import pytest
 
-from jaxrl.config.schema import NetworkConfig
-from jaxrl.networks.factory import make_network
+from jaxrl.algorithms.registry import make_algorithm
+from jaxrl.config.schema import Config, NetworkConfig, TrainConfig
 from jaxrl.training.sebulba import counters, shares
 from jaxrl.training.sebulba.counters import NAMES, NULL, PREFIX, Timers
 from tests import games
@@ -116,9 +117,9 @@ def test_updates_are_shared_out_between_forward_and_backward():
 
 
 def test_the_share_is_measured():
-    env = games.TicTacToe()
-    network = make_network(NetworkConfig(hidden=(32,)), env)
-    once, thrice = (shares.forward_share(network, env, 64, forwards) for forwards in (1, 3))
+    env, config = games.TicTacToe(), Config(network=NetworkConfig(hidden=(32,)))
+    as_dqn = dataclasses.replace(config, train=TrainConfig(algorithm="dqn"))
+    once, thrice = (shares.forward_share(make_algorithm(each, env), env, 64) for each in (config, as_dqn))
     assert 0 < once <= 2 / 3 and 0 < thrice <= 6 / 7  # a backward pass is half a forward pass at least
 
 

@@ -56,7 +56,7 @@ def test_the_learner_closes_the_gap_and_ignores_what_was_not_searched():
     )
     learn = jax.jit(make_learner(network, epochs=400, minibatch=32, learning_rate=0.02, value_coef=0.5))
     params, _, losses = learn(params, optimizer.init(params), lessons, jax.random.key(2))
-    logits, value = network.evaluate(params, states.observation[0], states.legal_action_mask[0])
+    _, logits, value = network.evaluate(params, (), states.observation[0], states.legal_action_mask[0])
     policy = jax.nn.softmax(mask_logits(logits, states.legal_action_mask[0]))
     np.testing.assert_allclose(policy[jnp.array([0, 4, 8])], [0.5, 0.5, 0.0], atol=0.05)
     assert abs(float(value) - 0.5) < 0.05

@@ -21,7 +21,7 @@ def test_corridor_values_with_truncation(settings: dict) -> None:
         hidden=(64,), updates=100, calls=3, n_step=1, gamma=gamma, target_every=100, batch=64, **settings
     )
     _, state, metrics = train(env, config, 3)
-    q = action_values(config, env, state.params, np.eye(length, dtype=bool)[:-1], np.ones((length - 1, 2), bool))
+    q = action_values(config, env, state, np.eye(length, dtype=bool)[:-1], np.ones((length - 1, 2), bool))
     cells = np.arange(length - 1)
     np.testing.assert_allclose(q[:, 1], gamma ** (length - 2.0 - cells), atol=0.06)
     if not settings:  # noise does not go left for long
@@ -31,21 +31,21 @@ def test_corridor_values_with_truncation(settings: dict) -> None:
 
 
 def test_nim_by_self_play() -> None:
-    """Every won heap is played right and its value is near 1 (a random move now and then costs a little), so a random
-    player is beaten in 95 % of the games."""
+    """Every won heap is played right and its value is near 1 (a random move now and then costs a little). Whoever plays
+    so beats a random player in 0.889 to 0.963 of the games, by what is done with lost heaps, where nothing helps."""
     config = dqn_config(
         hidden=(64, 64), updates=100, calls=4, batch=64, gamma=1.0, epsilon=Schedule("linear", 1.0, 0.02)
     )
     env = Nim()
     _, state, _ = train(env, config, 4)
     heaps = np.arange(1, LARGEST + 1)
-    q = action_values(config, env, state.params, np.eye(LARGEST + 1, dtype=bool)[1:], np.arange(3) < heaps[:, None])
+    q = action_values(config, env, state, np.eye(LARGEST + 1, dtype=bool)[1:], np.arange(3) < heaps[:, None])
     for heap, values in zip(heaps, q, strict=True):
         assert not best(heap) or int(np.argmax(values)) in best(heap), heap
     won = np.array([bool(best(heap)) for heap in heaps])
     np.testing.assert_allclose(q.max(axis=1)[won], 1.0, atol=0.25)
     assert np.all(q.max(axis=1)[~won] < 0.0)
-    assert win_rate_against_random(q, games=4000) > 0.95
+    assert 0.875 < win_rate_against_random(q, games=4000) < 0.975
 
 
 def test_rewards_between_turns_and_a_pool_of_bots() -> None:
@@ -56,4 +56,4 @@ def test_rewards_between_turns_and_a_pool_of_bots() -> None:
     _, state, metrics = train(HighCard(), config, 3)
     assert metrics["league/win_rate/lowest"] > 0.5 and metrics["league/games/lowest"] > 0
     assert float(state.pool.elo[0]) > 1000.0 and np.isfinite(metrics["rollout/stat_tricks"])
-    assert np.unique(state.memory.priority).tolist() == [0.0, 1.0]
+    assert np.unique(state.learner.replay.priority).tolist() == [0.0, 1.0]

@@ -7,10 +7,10 @@ import dataclasses
 import jax
 import numpy as np
 
-from jaxrl.algorithms.dqn.device_replay import RecordFormat, draw, empty, reprioritise
+from jaxrl.algorithms.dqn.device_replay import DeviceReplay, RecordFormat, draw, empty
 from tests.dqn_training import dqn_config, program, train
 from tests.games import Corridor, RockPaperScissors
-from tests.training import assert_identical, on_host
+from tests.training import assert_identical, on_host, run
 
 
 def test_a_state_that_was_copied_away_and_back_goes_on_bit_by_bit() -> None:
@@ -18,17 +18,22 @@ def test_a_state_that_was_copied_away_and_back_goes_on_bit_by_bit() -> None:
     dqn, state, metrics = train(Corridor(), config, 2)
     again = dqn.init(0)
     for _ in range(2):
-        kept = jax.tree.map(np.array, on_host(again.memory))
-        again, _ = dqn.run(again.replace(memory=jax.device_put(kept)))
+        kept = jax.tree.map(np.array, on_host(again.learner.replay))
+        again, _ = run(dqn, again.replace(learner=again.learner.replace(replay=jax.device_put(kept))))
     assert_identical(again, state)
     abstract = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), dqn.abstract_state)
     assert abstract == jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state)
     assert metrics["train/replay"] > 400
-    # Without the memory in the state it stays with the program, and learns the same.
+    # Without the memory in checkpoints it learns the same until it is resumed, with an empty one.
     other = dataclasses.replace(config, dqn=dataclasses.replace(config.dqn, save_replay=False))
     dqn, without, metrics = train(Corridor(), other, 2)
-    assert without.memory is None and dqn.abstract_state.memory is None and metrics["train/replay"] > 400
-    assert_identical(without.params, state.params)
+    assert metrics["train/replay"] > 400
+    assert_identical(without.learner, state.learner)
+    saved = dqn.saved(without)
+    assert saved.learner.replay is None and dqn.abstract_state.learner.replay is None
+    resumed = dqn.restored(saved)
+    assert_identical(resumed.learner.params, state.learner.params)
+    assert not resumed.learner.ready and not np.any(resumed.learner.replay.priority)
 
 
 def test_several_seeds_play_at_random_until_there_is_enough() -> None:
@@ -37,13 +42,14 @@ def test_several_seeds_play_at_random_until_there_is_enough() -> None:
     dqn = program(RockPaperScissors(no_repeat=True), config)
     state, seen = dqn.init(0), []
     for _ in range(4):
-        state, metrics = dqn.run(state)
-        seen.append(jax.device_get(metrics))
+        state, metrics = run(dqn, state)
+        seen.append(metrics)
     assert [(each["train/update_ratio"] > 0).tolist() for each in seen] == [[False] * 2] * 2 + [[True] * 2] * 2
-    assert seen[0]["train/loss"].tolist() == [0.0, 0.0] and seen[0]["train/epsilon"].tolist() == [1.0, 1.0]
-    assert state.optimizer_steps.tolist() == [2 * config.dqn.updates] * 2
+    assert np.all(np.isnan(seen[0]["train/loss"])) and seen[0]["train/epsilon"].tolist() == [1.0, 1.0]
+    assert seen[2]["train/epsilon"].tolist() == [1.0, 1.0] and np.all(seen[3]["train/epsilon"] < 1.0)
+    assert state.learner.steps.tolist() == [2 * config.dqn.updates] * 2
     assert seen[3]["rollout/illegal"].tolist() == [0.0, 0.0]
-    first, second = np.asarray(state.params["heads"]["value"]["kernel"])
+    first, second = np.asarray(state.learner.params["heads"]["value"]["kernel"])
     assert not np.array_equal(first, second)
 
 
@@ -80,6 +86,6 @@ def test_draws_at_the_edges_find_what_can_be_drawn() -> None:
 
 def test_the_larger_of_two_new_priorities_counts() -> None:
     memory = empty(RecordFormat(jax.ShapeDtypeStruct((3,), np.float32), 2, "float16"), 100, 4, 2)
-    changed = jax.jit(reprioritise)(memory, np.array([5, 7, 5]), np.array([2.0, 0.5, 3.0], np.float32))
+    changed = jax.jit(DeviceReplay.reprioritise)(memory, np.array([5, 7, 5]), np.array([2.0, 0.5, 3.0], np.float32))
     flat = np.asarray(changed.priority).ravel()
     assert flat[5] == 3.0 and flat[7] == 0.5 and flat.sum() == 3.5 and float(changed.highest) == 3.0

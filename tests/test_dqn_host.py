@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.algorithms.dqn.program import make_dqn
 from jaxrl.config.schema import LeagueConfig, Schedule, SeatMix, SebulbaConfig
+from jaxrl.training.make import make_program
 from jaxrl.training.program import Failed
 from tests.dqn_training import action_values, dqn_config, train
 from tests.host_games import HostTicTacToe
 from tests.nim import LARGEST, HostNim, best
-from tests.training import assert_identical
+from tests.training import assert_identical, run
 
 
 def test_threads_groups_and_actors_change_nothing_but_the_clock() -> None:
@@ -29,7 +29,7 @@ def test_threads_groups_and_actors_change_nothing_but_the_clock() -> None:
     assert_identical(results[0], results[1])
 
 
-@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize("lag", [0, 1, 2])
 def test_a_state_goes_on_bit_by_bit_with_other_threads(lag: int) -> None:
     config = dqn_config(sebulba=SebulbaConfig(threads=1, lag=lag), updates=3, learning_starts=100)
     env = HostTicTacToe(limit=7)
@@ -40,14 +40,14 @@ def test_a_state_goes_on_bit_by_bit_with_other_threads(lag: int) -> None:
     )
     kept = jax.tree.map(lambda leaf: np.array(leaf) if isinstance(leaf, np.ndarray) else jnp.copy(leaf), state)
     for _ in range(2):
-        state, _ = dqn.run(state)
+        state, _ = run(dqn, state)
     dqn.close()
     state = jax.tree.map(lambda leaf: np.array(leaf) if isinstance(leaf, np.ndarray) else leaf, state)
     for _ in range(2):  # with other threads and other engines, and a memory that has gone elsewhere meanwhile
-        kept, _ = dqn.run(kept)
+        kept, _ = run(dqn, kept)
         dqn.close()
     assert_identical(kept, state)
-    assert int(state.optimizer_steps) > 20 and int(state.env_steps) == 3 * 3 * config.batch_size
+    assert int(state.learner.steps) > 20 and int(state.env_steps) == 3 * 3 * config.batch_size
 
 
 def test_nim_by_self_play() -> None:
@@ -58,9 +58,7 @@ def test_nim_by_self_play() -> None:
     env = HostNim()
     _, state, _ = train(env, config, 4)
     heaps = np.arange(1, LARGEST + 1)
-    q = action_values(
-        config, env, state.params, np.eye(LARGEST + 1, dtype=np.float32)[1:], np.arange(3) < heaps[:, None]
-    )
+    q = action_values(config, env, state, np.eye(LARGEST + 1, dtype=np.float32)[1:], np.arange(3) < heaps[:, None])
     won = np.array([bool(best(heap)) for heap in heaps])
     for heap, values in zip(heaps[won], q[won], strict=True):
         assert int(np.argmax(values)) in best(heap), heap
@@ -90,14 +88,14 @@ def test_a_broken_engine_stops_the_run_and_leaves_a_good_state() -> None:
                 raise ZeroDivisionError("house rule 7")
 
     config = dqn_config(updates=20, calls=1, sebulba=SebulbaConfig(threads=1))
-    broken = make_dqn(config, Broken())
-    state, metrics = broken.run(broken.init(0))
-    assert 0 < int(state.update) < 20 and metrics["train/updates"] == int(state.update)
+    broken = make_program(config, Broken())
+    state, _, updates = broken.run(broken.init(0))
+    assert 0 < int(state.update) < 20 and updates == int(state.update)
     with pytest.raises(Failed, match="the engine failed in game 5: .*house rule 7"):
         broken.run(state)
     broken.close()
     broken.game.fault = None  # type: ignore[attr-defined]
-    state, _ = broken.run(state)
+    state, _ = run(broken, state)
     broken.close()
     assert int(state.update) == 20
 
@@ -115,8 +113,8 @@ def test_a_state_is_not_changed_by_the_next_call_but_for_the_big_arrays() -> Non
 def test_without_saving_the_memory_learning_waits_for_a_new_one() -> None:
     config = dqn_config(updates=3, save_replay=False, learning_starts=250)
     dqn, state, _ = train(HostTicTacToe(), config, 1)
-    steps = int(state.optimizer_steps)
-    assert state.memory is None and dqn.abstract_state.memory is None and steps > 0
-    state, metrics = dqn.run(state)  # with threads of its own, as in another process
+    steps = int(state.learner.steps)
+    assert state.learner.replay is None and dqn.abstract_state.learner.replay is None and steps > 0
+    state, metrics = run(dqn, state)  # with threads of its own, as in another process
     dqn.close()
-    assert 0 < int(state.optimizer_steps) - steps < 3 * config.dqn.updates and metrics["train/replay"] > 250
+    assert 0 < int(state.learner.steps) - steps < 3 * config.dqn.updates and metrics["train/replay"] > 250

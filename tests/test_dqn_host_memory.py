@@ -9,62 +9,54 @@ import jax
 import numpy as np
 import pytest
 
+from jaxrl.algorithms.base import Transition
 from jaxrl.algorithms.dqn import device_replay, nstep
-from jaxrl.algorithms.dqn.device_replay import Decisions, RecordFormat
+from jaxrl.algorithms.dqn.device_replay import RecordFormat
 from jaxrl.algorithms.dqn.host_replay import HostReplay
 from jaxrl.algorithms.dqn.nstep import END
 from jaxrl.algorithms.dqn.prefetch import Prefetcher
 from jaxrl.config.schema import DQNConfig
 from jaxrl.training.sebulba.counters import Timers
-from jaxrl.training.sebulba.storage import make_storage
 from tests.host_games import TicTacToeGame
 from tests.training import assert_identical
 
 STEPS, LANES = 6, 4
 
 
-def random_storage(seed: int, first: int) -> Any:
-    """A rollout of random steps of TicTacToe's shape; every observation begins with a number of its own."""
+def random_steps(seed: int, first: int) -> Transition:
+    """A rollout of random steps of TicTacToe's shape on the host; every observation begins with a number of its own."""
     random = np.random.default_rng(seed)
-    game = TicTacToeGame(limit=5)
-    storage = make_storage(game, STEPS, LANES, 1, 1)
-    rows, shape = storage.buffers, (STEPS + 1, LANES)
-    rows.current_player[:] = random.integers(0, 2, shape)
-    rows.observation[..., 0] = first + np.arange(np.prod(shape)).reshape(shape)
-    rows.final_observation[..., 0] = 1000 + first + np.arange(np.prod(shape)).reshape(shape)
-    rows.legal_action_mask[:] = random.random((*shape, 9)) < 0.7
-    rows.action[:] = random.integers(0, 9, shape)
-    rows.rewards[:] = random.integers(-2, 3, (*shape, 2))
-    rows.terminated[:], rows.truncated[:] = random.random((2, *shape)) < 0.12
-    over = rows.terminated | rows.truncated
-    rows.final_player[:] = np.where(over, random.integers(-1, 2, shape), -1)
-    rows.controllers[:] = np.where(random.random((*shape, 2)) < 0.7, -1, 1)
-    return storage
-
-
-def as_decisions(storage: Any) -> Decisions:
-    """The same rollout for the memory on the device."""
-    rows = storage.buffers
-    final = np.maximum(rows.final_player[1:], 0)
-    held = np.take_along_axis(rows.controllers[1:], final[..., None], axis=-1)
-    return Decisions(
-        observation=rows.observation[:-1, :, None],
-        mask=pack(rows.legal_action_mask[:-1]),
-        action=rows.action[1:, :, None],
-        seat=rows.current_player[:-1, :, None],
-        own=np.ones((STEPS, LANES, 1), bool),
-        rewards=rows.rewards[1:],
-        terminated=rows.terminated[1:],
-        truncated=rows.truncated[1:],
-        final_observation=rows.final_observation[1:, :, None],
-        final_seat=final[..., None],
-        final_own=(held == -1) & (rows.final_player[1:, :, None] >= 0),
+    shape, asked = (STEPS, LANES), (STEPS, LANES, 1)
+    observation = np.zeros((2, *asked, 18), np.float32)
+    observation[..., 0] = first + np.arange(np.prod(asked)).reshape(asked)
+    observation[1, ..., 0] += 1000
+    terminated, truncated = random.random((2, *shape)) < 0.12
+    seat, final_seat = random.integers(0, 2, asked), random.integers(-1, 2, asked)
+    return Transition(
+        observation=observation[0],
+        mask=random.random((*asked, 9)) < 0.7,
+        action=random.integers(0, 9, asked),
+        log_prob=np.zeros(asked, np.float32),
+        value=np.zeros(asked, np.float32),
+        seat=seat,
+        weight=(random.random(asked) < 0.8).astype(np.float32),
+        rewards=random.integers(-2, 3, (*shape, 2)).astype(np.float32),
+        terminated=terminated,
+        truncated=truncated,
+        final_observation=observation[1],
+        final_seat=final_seat,
+        final_weight=((random.random(asked) < 0.7) & (final_seat >= 0)).astype(np.float32),
     )
 
 
+def on_device(steps: Transition) -> Transition:
+    """The same rollout for the memory on the device."""
+    return steps._replace(mask=pack(steps.mask), final_seat=np.maximum(steps.final_seat, 0))
+
+
 def pack(mask: np.ndarray) -> np.ndarray:
-    """bool[T, B, A] -> u32[T, B, 1, 1]."""
-    return np.sum(mask.astype(np.uint32) << np.arange(9, dtype=np.uint32), axis=-1, dtype=np.uint32)[..., None, None]
+    """bool[T, B, S, A] -> u32[T, B, S, 1]."""
+    return np.sum(mask.astype(np.uint32) << np.arange(9, dtype=np.uint32), axis=-1, dtype=np.uint32)[..., None]
 
 
 FORM = RecordFormat(jax.ShapeDtypeStruct((18,), np.float32), 9, "float32")
@@ -76,11 +68,11 @@ def test_remembers_what_the_memory_on_the_device_remembers(capacity: int) -> Non
     dqn = DQNConfig(capacity=capacity, learning_starts=1)
     replay = HostReplay(TicTacToeGame(limit=5), dqn, LANES)
     memory = device_replay.empty(FORM, capacity, LANES, 2)
-    append = jax.jit(lambda memory, decisions: device_replay.append(memory, decisions, FORM))
+    append = jax.jit(lambda memory, steps: device_replay.append(memory, steps, FORM))
     for number in range(8):
-        storage = random_storage(number, 100 * number)
-        replay.push(storage)
-        memory = append(memory, as_decisions(storage))
+        steps = random_steps(number, 100 * number)
+        replay.push(steps)
+        memory = append(memory, on_device(steps))
     host, device = replay.save(), transitions_of(memory)
     found = {}
     for record in np.flatnonzero(host.priority > 0):
@@ -96,7 +88,7 @@ def test_remembers_what_the_memory_on_the_device_remembers(capacity: int) -> Non
     assert capacity == 60 or any(values[2] >= 1000 for values in found.values())  # some stand on final observations
 
 
-def transitions_of(memory: device_replay.Memory) -> dict[float, tuple]:
+def transitions_of(memory: device_replay.ReplayMemory) -> dict[float, tuple]:
     """Observation -> (return, discount, where it stands, action, legal actions) of all that can be drawn."""
     links, content = np.asarray(memory.links), jax.jit(FORM.unpack)(memory.content)
     observation, masks, actions = np.asarray(content.observation)[:, 0], np.asarray(content.mask), content.action
@@ -120,16 +112,16 @@ def test_a_saved_memory_draws_the_same() -> None:
     dqn = DQNConfig(capacity=200, batch=16, learning_starts=1)
     first = HostReplay(TicTacToeGame(limit=5), dqn, LANES)
     for number in range(4):
-        first.push(random_storage(number, 50 * number))
+        first.push(random_steps(number, 50 * number))
     room = first.room()
-    first.use_key(9)
+    first.use_key(jax.random.key(9))
     first.sample(3, room)
     first.reprioritise(room.records, np.linspace(0.1, 2.0, 16, dtype=np.float32))
     second = HostReplay(TicTacToeGame(limit=5), dqn, LANES)
     second.load(jax.tree.map(np.array, first.save()))
-    second.use_key(9)
+    second.use_key(jax.random.key(9))
     for memory in (first, second):
-        memory.push(random_storage(9, 900))
+        memory.push(random_steps(9, 900))
     assert_identical(first.save(), second.save())
     rooms = [first.room(), second.room()]
     for memory, room in zip((first, second), rooms, strict=True):
@@ -153,9 +145,9 @@ class Diary(HostReplay):
         time.sleep(0.02 if name == self._slow else 0.0)
         self.done.append(what)
 
-    def push(self, storage: Any) -> None:
+    def push(self, steps: Transition) -> None:
         self._note("push", "push")
-        super().push(storage)
+        super().push(steps)
 
     def sample(self, number: int, into: Any) -> None:
         self._note("sample", ("draw", number))
@@ -174,7 +166,7 @@ def test_the_order_is_the_schedule_whoever_is_slow(slow: str) -> None:
     """Batch k + 1 is drawn after the push of its round and after the priorities of batch k - 1; the result is the same
     however long anything takes, so nothing is ever read half-written."""
     dqn = DQNConfig(capacity=200, batch=16, learning_starts=1)
-    replay = Diary(TicTacToeGame(limit=5), dqn, slow=slow)
+    replay = Diary(TicTacToeGame(limit=5), dqn, LANES, slow=slow)
     prefetcher = Prefetcher(replay, Timers(False))
     drawn = []
 
@@ -184,7 +176,7 @@ def test_the_order_is_the_schedule_whoever_is_slow(slow: str) -> None:
         return np.abs(batch.reward) + np.float32(0.5)
 
     for number in range(3):
-        prefetcher.push(random_storage(number, 50 * number))
+        prefetcher.push(random_steps(number, 50 * number))
         prefetcher.learn(4 * number, 4, learn)
     prefetcher.close()
     expected = []

@@ -11,23 +11,25 @@ import numpy as np
 import pytest
 
 from jaxrl.algorithms import optimizer
-from jaxrl.algorithms.dqn.learner import LearnShape, exploring, learn
-from jaxrl.algorithms.dqn.loss import Batch, dqn_loss, importance_weights, new_priority, targets
-from jaxrl.algorithms.dqn.state import Learner, make_dqn_hyper
+from jaxrl.algorithms.dqn.algorithm import DQN, exploring
+from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights, new_priority, targets
+from jaxrl.algorithms.dqn.optimise import DQNLearner, optimise
+from jaxrl.algorithms.dqn.q_heads import combine
+from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config.schema import Config, DQNConfig, NetworkConfig, Schedule, TrainConfig
 from jaxrl.networks import distributions
-from jaxrl.networks.factory import Network, kind_of, make_network, network_of
-from jaxrl.networks.q_heads import combine
+from jaxrl.networks.base import Network
 from tests.games import TicTacToe
+from tests.training import compiled_network
 
 
 @functools.cache
 def table_network() -> Network:
     """Action values are rows of a table, the observation is the number of the row."""
 
-    def apply(params, row, mask, dropout_key=None):
+    def apply(params, memory, row, mask, key=None):
         q = distributions.mask_logits(params[row], mask)
-        return q, jnp.max(q, axis=-1)
+        return memory, q, jnp.max(q, axis=-1)
 
     return Network(3, lambda row: row, lambda key: jnp.zeros((4, 3)), apply)
 
@@ -39,7 +41,7 @@ COPY = jnp.array([[7.0, 7.0, 7.0], [6.0, 1.0, 4.0], [2.0, 3.0, 4.0], [9.0, 9.0, 
 TARGETS = jax.jit(targets, static_argnums=3)
 
 
-def batch(**changed) -> Batch:
+def batch(**changed) -> Transitions:
     """Three transitions: 0 -> 1, 1 -> 2 (action 2 is illegal there), 3 -> the end."""
     fields = {
         "observation": jnp.array([0, 1, 3]),
@@ -51,7 +53,7 @@ def batch(**changed) -> Batch:
         "next_mask": jnp.array([[True, True, True], [True, True, False], [True, True, True]]),
         "priority": jnp.array([1.0, 1.0, 1.0]),
     }
-    return Batch(**(fields | changed))
+    return Transitions(**(fields | changed))
 
 
 def test_double_targets_are_chosen_by_one_network_and_judged_by_the_other() -> None:
@@ -94,26 +96,46 @@ def test_priorities_by_hand() -> None:
     np.testing.assert_array_equal(new_priority(jnp.array([-3.0, 0.0]), 0.0, 1e-3), [1.0, 1.0])
 
 
+def q_learning(**dqn) -> DQN:
+    """The algorithm with these keys of `dqn`, for a run of 101 updates."""
+    train = TrainConfig(algorithm="dqn", num_envs=8, num_steps=1, total_steps=101 * 8, updates_per_call=1)
+    return make_algorithm(Config(network=NetworkConfig(hidden=(8,)), dqn=DQNConfig(**dqn), train=train), TicTacToe())
+
+
+def section_at(update: int, **dqn) -> DQNConfig:
+    """The settings with the numbers of an update."""
+    algorithm = q_learning(**dqn)
+    return algorithm.hyper().at(algorithm.section, jnp.int32(update))
+
+
+def epsilon_at(update: int, *, ready: bool = True, **dqn) -> float:
+    """The share of random actions with which an update's rollout is played."""
+    algorithm = q_learning(**dqn)
+    learner = DQNLearner(None, algorithm.hyper(), None, None, jnp.int32(0), jnp.bool_(ready), None)
+    return float(algorithm.policy(learner, jnp.int32(update)).epsilon)
+
+
 def test_uniform_replay_has_no_weights_and_noise_no_epsilon() -> None:
-    uniform = make_dqn_hyper(DQNConfig(alpha=0.0), 10)
-    assert float(uniform.alpha) == 0.0 and float(uniform.beta_at(jnp.int32(5))) == 0.0
-    assert float(make_dqn_hyper(DQNConfig(exploration="noisy"), 10).epsilon_at(jnp.int32(0))) == 0.0
+    uniform = section_at(5, alpha=0.0)
+    assert float(uniform.alpha) == 0.0 and float(uniform.beta) == 0.0
+    assert epsilon_at(0, exploration="noisy") == 0.0
 
 
 def test_schedules_begin_and_end_where_they_say() -> None:
-    hyper = make_dqn_hyper(DQNConfig(epsilon=Schedule("linear", 1.0, 0.1, until=0.5)), 101)
-    betas = [float(hyper.beta_at(jnp.int32(u))) for u in (0, 50, 100)]
+    settings = {"epsilon": Schedule("linear", 1.0, 0.1, until=0.5)}
+    betas = [float(section_at(update, **settings).beta) for update in (0, 50, 100)]
     np.testing.assert_allclose(betas, [0.4, 0.7, 1.0], rtol=1e-6)
-    epsilons = [float(hyper.epsilon_at(jnp.int32(u))) for u in (0, 25, 50, 100)]
+    epsilons = [epsilon_at(update, **settings) for update in (0, 25, 50, 100)]
     np.testing.assert_allclose(epsilons, [1.0, 0.55, 0.1, 0.1], rtol=1e-5)
+    assert epsilon_at(50, ready=False, **settings) == 1.0  # there is nothing to go by yet
 
 
 def test_the_copy_is_renewed_every_so_many_steps() -> None:
-    hyper = make_dqn_hyper(DQNConfig(learning_rate=Schedule("constant", 0.1)), 10)
-    learner = Learner(ONLINE, COPY, optimizer.init(ONLINE), jnp.int32(0))
-    step = jax.jit(
-        lambda learner: learn(table_network(), LearnShape(3), learner, batch(), hyper, jnp.int32(0), jax.random.key(0))
-    )
+    algorithm = q_learning(learning_rate=Schedule("constant", 0.1), target_every=3)
+    hyper = algorithm.hyper()
+    learner = DQNLearner(ONLINE, hyper, COPY, optimizer.init(ONLINE), jnp.int32(0), jnp.bool_(True), None)
+    coefs = hyper.at(algorithm.section, jnp.int32(0))
+    step = jax.jit(lambda learner: optimise(table_network(), coefs, learner, batch(), jax.random.key(0)))
     for number in range(1, 8):
         before = learner
         learner, priority, sums = step(learner)
@@ -146,27 +168,27 @@ def test_dueling_takes_off_the_mean_of_the_legal_actions() -> None:
 
 def test_a_q_network_gives_masked_values_and_the_largest_of_them() -> None:
     env = TicTacToe()
-    network = make_network(NetworkConfig(hidden=(16,)), env, DQNConfig())
+    network = compiled_network(NetworkConfig(hidden=(16,)), env, DQNConfig())
     params, board, mask = jax.jit(network.init)(jax.random.key(0)), np.ones((9, 2), bool), np.arange(9) != 3
     evaluate = jax.jit(network.evaluate)
-    q, value = evaluate(params, board, mask)
+    _, q, value = evaluate(params, (), board, mask)
     assert q.shape == (9,) and q[3] == distributions.MASK_FILL and value == np.max(q)
     assert "value" in params["heads"]
-    with_key = evaluate(params, board, mask, jax.random.key(7))
-    np.testing.assert_array_equal(with_key[0], q)
+    with_key = evaluate(params, (), board, mask, jax.random.key(7))
+    np.testing.assert_array_equal(with_key[1], q)
 
 
 def test_noise_acts_with_a_key_only_and_is_learnt() -> None:
     env = TicTacToe()
-    network = make_network(NetworkConfig(hidden=(16,)), env, DQNConfig(exploration="noisy"))
+    network = compiled_network(NetworkConfig(hidden=(16,)), env, DQNConfig(exploration="noisy"))
     params, board, mask = jax.jit(network.init)(jax.random.key(0)), np.ones((9, 2), bool), np.ones(9, bool)
     keys = jax.random.split(jax.random.key(2), 1000)
 
     @jax.jit
     def measure(params):
-        both = [network.evaluate(params, board, mask)[0] for _ in range(2)]
-        noisy = jax.vmap(network.evaluate, in_axes=(None, None, None, 0))(params, board, mask, keys)[0]
-        square = jax.grad(lambda p: jnp.sum(jnp.square(network.evaluate(p, board, mask, keys[0])[0])))
+        both = [network.evaluate(params, (), board, mask)[1] for _ in range(2)]
+        noisy = jax.vmap(network.evaluate, in_axes=(None, None, None, None, 0))(params, (), board, mask, keys)[1]
+        square = jax.grad(lambda p: jnp.sum(jnp.square(network.evaluate(p, (), board, mask, keys[0])[1])))
         return both, noisy, square(params)["heads"]
 
     calm, noisy, gradient = measure(params)
@@ -180,7 +202,7 @@ def test_networks_are_told_apart_by_what_their_parameters_are_for() -> None:
     ppo = Config(network=NetworkConfig(hidden=(8,)))
     dqn = dataclasses.replace(ppo, train=TrainConfig(algorithm="dqn"))
     noisy = dataclasses.replace(dqn, dqn=DQNConfig(exploration="noisy"))
-    assert len({kind_of(ppo), kind_of(dqn), kind_of(noisy)}) == 3
-    assert kind_of(dqn) == kind_of(dataclasses.replace(dqn, dqn=DQNConfig(capacity=7)))
-    assert "policy" in network_of(ppo, TicTacToe()).init(jax.random.key(0))["heads"]
-    assert "advantage" in network_of(noisy, TicTacToe()).init(jax.random.key(0))["heads"]
+    networks = [make_algorithm(config, TicTacToe()).network for config in (ppo, dqn, noisy)]
+    heads = [network.init(jax.random.key(0))["heads"] for network in networks]
+    assert heads[0].keys() == {"policy", "value"} and heads[1].keys() > {"advantage", "value"}
+    assert "kernel_size" in heads[2]["advantage"] and "kernel_size" not in heads[1]["advantage"]

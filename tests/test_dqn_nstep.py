@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.algorithms.base import Transition
 from jaxrl.algorithms.dqn import device_replay, nstep
-from jaxrl.algorithms.dqn.device_replay import Decisions, RecordFormat
-from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, Played, Sequel, Waiting
+from jaxrl.algorithms.dqn.device_replay import RecordFormat
+from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, Recorded, Sequel, Waiting
 from jaxrl.networks import distributions
 
 LANES, SEATS, STEPS, ROLLOUTS = 5, 3, 7, 6
@@ -27,13 +28,13 @@ class Steps:
 
     observation: np.ndarray  # i32[T, B]
     seat: np.ndarray
-    own: np.ndarray
+    weight: np.ndarray
     rewards: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
     final_observation: np.ndarray
     final_seat: np.ndarray
-    final_own: np.ndarray
+    final_weight: np.ndarray
 
 
 def random_steps(seed: int) -> Steps:
@@ -48,13 +49,13 @@ def random_steps(seed: int) -> Steps:
     return Steps(
         observation=np.arange(seat.size).reshape(shape),
         seat=seat,
-        own=~(foreign & (seat == 1)),
+        weight=1.0 - (foreign & (seat == 1)),
         rewards=random.integers(-3, 4, (*shape, SEATS)).astype(np.float32),
         terminated=terminated,
         truncated=truncated,
         final_observation=10_000 + np.arange(seat.size).reshape(shape),
         final_seat=final_seat,
-        final_own=~(foreign & (final_seat == 1)),
+        final_weight=1.0 - (foreign & (final_seat == 1)),
     )
 
 
@@ -67,7 +68,7 @@ def brute_force(steps: Steps, gamma: float, n: int) -> dict[int, tuple[float, fl
     total = len(steps.seat)
     for lane in range(LANES):
         for t in range(total):
-            if not steps.own[t, lane]:
+            if not steps.weight[t, lane]:
                 continue
             seat, value, discount, now, stands = steps.seat[t, lane], 0.0, 1.0, t, None
             for _ in range(n):
@@ -77,11 +78,11 @@ def brute_force(steps: Steps, gamma: float, n: int) -> dict[int, tuple[float, fl
                     if steps.terminated[after, lane]:
                         end = "over"
                     elif steps.truncated[after, lane]:
-                        asked = steps.final_seat[after, lane] == seat and steps.final_own[after, lane]
+                        asked = steps.final_seat[after, lane] == seat and steps.final_weight[after, lane]
                         end = "cut" if asked else "lost"
                     elif after + 1 == total:
                         end = "lost"
-                    elif steps.seat[after + 1, lane] == seat and steps.own[after + 1, lane]:
+                    elif steps.seat[after + 1, lane] == seat and steps.weight[after + 1, lane]:
                         end = "next"
                     after += 1
                 if end == "lost":
@@ -106,20 +107,19 @@ def in_rollouts(steps: Steps) -> list[Steps]:
     ]
 
 
-def remembered(steps: Steps, capacity: int) -> device_replay.Memory:
+def remembered(steps: Steps, capacity: int) -> device_replay.ReplayMemory:
     """The memory after all rollouts; masks say which action was taken."""
     memory = device_replay.empty(FORM, capacity, LANES, SEATS)
     for part in in_rollouts(steps):
         one: dict[str, Any] = {name: jnp.asarray(value)[..., None] for name, value in vars(part).items()}
         one |= {name: one[name][..., 0] for name in ("rewards", "terminated", "truncated")}
-        action = one["observation"] % 4
-        memory = APPEND(
-            memory, Decisions(mask=distributions.pack_mask(jax.nn.one_hot(action, 4) > 0), action=action, **one)
-        )
+        action, nothing = one["observation"] % 4, jnp.zeros(part.seat.shape)[..., None]
+        mask = distributions.pack_mask(jax.nn.one_hot(action, 4) > 0)
+        memory = APPEND(memory, Transition(mask=mask, action=action, log_prob=nothing, value=nothing, **one))
     return memory
 
 
-def returns_of(memory: device_replay.Memory, gamma: float, n: int) -> dict[int, tuple[float, float, int]]:
+def returns_of(memory: device_replay.ReplayMemory, gamma: float, n: int) -> dict[int, tuple[float, float, int]]:
     """Observation -> (return, discount, observation on which it stands) of everything that can be drawn."""
     records = np.flatnonzero(np.asarray(memory.priority).reshape(-1) > 0)
     links = np.asarray(memory.links)
@@ -167,21 +167,23 @@ def test_a_record_that_waits_too_long_is_not_written_over_by_its_end() -> None:
     """Seat 1 acts once, then seat 0 fills the ring; what seat 1 earned must not go into somebody else's record."""
     memory = device_replay.empty(FORM, 6, 1, 2)
 
-    def played(seats: list[int], first: int) -> Decisions:
+    def played(seats: list[int], first: int) -> Transition:
         seat = jnp.array(seats, jnp.int32)[:, None, None]
-        none = jnp.zeros((len(seats), 1), bool)
-        return Decisions(
+        none, nothing = jnp.zeros((len(seats), 1), bool), jnp.zeros(seat.shape)
+        return Transition(
             observation=first + jnp.arange(len(seats))[:, None, None],
             mask=jnp.ones((len(seats), 1, 1, 1), jnp.uint32),
             action=jnp.zeros_like(seat),
+            log_prob=nothing,
+            value=nothing,
             seat=seat,
-            own=jnp.ones_like(seat, bool),
+            weight=nothing + 1.0,
             rewards=jnp.ones((len(seats), 1, 2), jnp.float32) * jnp.array([1.0, 100.0]),
             terminated=none,
             truncated=none,
             final_observation=None,
             final_seat=seat,
-            final_own=jnp.ones_like(seat, bool),
+            final_weight=nothing + 1.0,
         )
 
     for turn, seats in enumerate([[1, 0, 0], [0, 0, 0], [0, 1, 0]]):
@@ -203,7 +205,7 @@ def test_host_and_device_link_alike() -> None:
         over = random.random((2, STEPS, LANES)) < 0.15
         final = np.where(random.random(acted.shape) < 0.5, 50_000, NONE).astype(np.int32)
         rewards = random.normal(size=acted.shape).astype(np.float32)
-        played = Played(record, rewards, over[0], over[1], final)
+        played = Recorded(record, rewards, over[0], over[1], final)
         host, device = nstep.link_on_host(played, waiting[0]), link(played, waiting[1])
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), host, device)
         jax.tree.map(lambda a, b: np.testing.assert_equal(a.dtype, b.dtype), host, device)

@@ -10,7 +10,8 @@ from envs import registry
 from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.runs.games import make_games
-from jaxrl.training.anakin import make_anakin
+from jaxrl.training.make import make_program
+from tests.training import run
 
 
 @pytest.mark.parametrize(
@@ -56,17 +57,17 @@ def test_skull_king_trains_with_a_pool_by_overrides_alone():
     ]
     config = configs.load("skull_king_cpu", overrides)
     env = registry.make(config.env.id, **config.env.options)
-    anakin = make_anakin(config, env)
+    anakin = make_program(config, env)
     before = anakin.init(0)
-    first = jax.device_get(before.params)
-    state, metrics = anakin.run(before)
+    first = jax.device_get(before.learner.params)
+    state, metrics = run(anakin, before)
     assert int(state.update) == 1 and int(state.pool.taken) == 1
     shares = {name: float(value) for name, value in metrics.items() if name.startswith("league/share/")}
     assert sum(shares.values()) == pytest.approx(1.0, abs=1e-5)
     assert {f"league/share/{name}" for name in ("self", "snapshot_0", "snapshot_1", *env.bots)} == set(shares)
     assert all(shares[f"league/share/{name}"] > 0 for name in ("self", *env.bots))
     assert len(np.unique(np.asarray(state.lanes.controllers))) > 2
-    after = jax.device_get(state.params)
+    after = jax.device_get(state.learner.params)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after))
     changed = [not np.array_equal(a, b) for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(after), strict=True)]
     assert any(changed)

@@ -13,12 +13,12 @@ from envs import prng
 from envs.errors import UserError
 from examples.nim import Nim
 from jaxrl import config as configs
-from jaxrl.config.schema import LeagueConfig, SeatMix, TrainConfig
+from jaxrl.config.schema import LeagueConfig, SeatMix
 from jaxrl.league import pool as pools
 from jaxrl.runs.games import make_games
-from jaxrl.training import rollout
+from jaxrl.training.playing import play
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
-from tests.training import assert_close, assert_identical, on_devices, on_host, program, small_config, train
+from tests.training import assert_close, assert_identical, on_devices, on_host, program, run, small_config, train
 
 EVERYBODY = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snapshot_every=1, half_life=50.0)
 
@@ -30,7 +30,7 @@ def league_config(league: LeagueConfig = EVERYBODY, **settings):
 def filled(anakin, count: int, seed: int = 0):
     """The first state of a program whose pool holds `count` snapshots, of parameters that differ."""
     state = anakin.init(seed)
-    pool, first = state.pool, jax.device_get(state.params)
+    pool, first = state.pool, jax.device_get(state.learner.params)
     for number in range(count):
         params = jax.tree.map(lambda leaf, n=number: leaf + np.float32(0.1 * (n + 1)), first)
         pool = pools.add_snapshot(pool, params, number)
@@ -44,16 +44,16 @@ def test_resume_is_exact_with_a_league() -> None:
     """Snapshots, results, ratings and opponents in progress: 2 + 2 updates equal 4 through host memory, with two seeds;
     tests/test_trainer.py kills and resumes a process with one."""
     anakin = program(TicTacToe(), league_config(seeds=2))
-    state, _ = anakin.run(anakin.init(3))
+    state, _ = run(anakin, anakin.init(3))
     leaves, tree = jax.tree.flatten(state)
     is_key = [jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
     saved = [np.array(leaf) for leaf in jax.tree.leaves(on_host(state))]
-    uninterrupted, _ = anakin.run(state)
+    uninterrupted, _ = run(anakin, state)
     restored = [
         jax.random.wrap_key_data(jnp.asarray(x)) if key else jnp.asarray(x)
         for x, key in zip(saved, is_key, strict=True)
     ]
-    resumed, _ = anakin.run(jax.device_put(tree.unflatten(restored), anakin.shardings))
+    resumed, _ = run(anakin, jax.device_put(tree.unflatten(restored), anakin.shardings))
     assert_identical(resumed, uninterrupted)
     pool = on_host(resumed.pool)
     assert np.all(pool.taken == 4) and np.all(pool.games.sum(axis=-1) > 50) and np.all(pool.elo[..., 0] != 1000.0)
@@ -64,7 +64,7 @@ def test_several_seeds_are_trainings_of_their_own() -> None:
     single = program(TicTacToe(), league_config())
     pool, controllers = jax.device_get((both.pool, both.lanes.controllers))
     for index in range(2):
-        state, _ = single.run(single.init(5 + index))
+        state, _ = run(single, single.init(5 + index))
         assert_close(jax.tree.map(lambda leaf, i=index: leaf[i], pool), state.pool, 1e-3)
         assert_identical(controllers[index], state.lanes.controllers)
     assert metrics["league/share/self"].shape == (2,)
@@ -79,7 +79,7 @@ from tests.test_league_pool import league_config
 results = []
 for devices in (1, 2):
     _, state, metrics = train(TicTacToe(), league_config(devices=devices), 2)
-    leaves = [jax.tree.leaves(on_host(tree)) for tree in (state.params, state.lanes, state.pool)]
+    leaves = [jax.tree.leaves(on_host(tree)) for tree in (state.learner.params, state.lanes, state.pool)]
     results.append({
         "leaves": [np.asarray(leaf, np.float64).ravel().tolist() for part in leaves for leaf in part],
         "metrics": {name: float(value) for name, value in metrics.items() if value == value},
@@ -104,11 +104,13 @@ def _table():
     """64 lanes with four snapshots in the pool, and a compiled step of them."""
     anakin = program(HighCard(), league_config(num_envs=64))
     state, ids = filled(anakin, 4), jnp.arange(64, dtype=jnp.uint32)
+    policy = anakin.algorithm.policy(state.learner, state.update)
 
     @jax.jit
     def one_step(lanes, pool, t):
         key = jax.random.fold_in(prng.fast_key(1), t)
-        return rollout.rollout(anakin.actor, state.params, lanes, key, ids, 1, pool=pool)
+        lanes, rollout, sums = play(anakin.actor, policy, pool, lanes, key, ids, 1)
+        return lanes, rollout.steps, sums
 
     return state, one_step
 
@@ -147,18 +149,20 @@ def test_the_opponent_in_the_seat_acts(env) -> None:
     pool = state.pool
     favourite = np.arange(6) % 3  # by controller: snapshots that choose one action wherever it is legal
     for entry in range(2, 6):
-        params = jax.tree.map(jnp.zeros_like, state.params)
+        params = jax.tree.map(jnp.zeros_like, state.learner.params)
         params["heads"]["policy"]["bias"] = 100.0 * (jnp.arange(env.num_actions) == favourite[entry])
         pool = pools.add_snapshot(pool, params, 0)
     ids = jnp.arange(64, dtype=jnp.uint32)
+    policy = anakin.algorithm.policy(state.learner, state.update)
 
     @jax.jit
-    def play(lanes, pool, seed):
-        return rollout.rollout(anakin.actor, state.params, lanes, prng.fast_key(seed), ids, 2, pool=pool)
+    def two_steps(lanes, pool, seed):
+        lanes, rollout, sums = play(anakin.actor, policy, pool, lanes, prng.fast_key(seed), ids, 2)
+        return lanes, rollout.steps, sums
 
-    lanes, _, sums = play(state.lanes, pools.deal_all_anew(pool), 1)
+    lanes, _, sums = two_steps(state.lanes, pools.deal_all_anew(pool), 1)
     assert sums.results.redealt == 64
-    _, steps, _ = play(lanes, pool.replace(stale=jnp.zeros_like(pool.stale)), 2)
+    _, steps, _ = two_steps(lanes, pool.replace(stale=jnp.zeros_like(pool.stale)), 2)
     held = np.asarray(lanes.controllers)[np.arange(64)[:, None], np.asarray(steps.seat[0])]  # [B, S]
     legal = (np.asarray(steps.mask[0])[..., 0] >> favourite[held]) & 1 == 1
     as_liked = np.asarray(steps.action[0]) == favourite[held]
@@ -172,11 +176,12 @@ def test_the_opponent_in_the_seat_acts(env) -> None:
 def test_a_resting_slot_is_overwritten_without_a_trace() -> None:
     """In training with a snapshot after every update nobody is left at the slot that is written."""
     anakin = program(TicTacToe(), league_config())
-    state, metrics = anakin.run(filled(anakin, 4))
+    state, metrics = run(anakin, filled(anakin, 4))
     assert int(state.pool.taken) == 6 and np.array_equal(state.pool.born, [1, 2, 2, 3])
     np.testing.assert_array_equal(state.pool.stale, np.arange(7) == 4)  # the last written
     assert not np.any(np.asarray(state.lanes.controllers) == 4) and metrics["league/redealt"] == 0
-    for leaf, all_slots in zip(jax.tree.leaves(state.params), jax.tree.leaves(state.pool.snapshots), strict=True):
+    pair = (state.learner.params, state.pool.snapshots)
+    for leaf, all_slots in zip(*map(jax.tree.leaves, pair), strict=True):
         np.testing.assert_array_equal(leaf, all_slots[1])
 
 
@@ -187,7 +192,8 @@ def test_games_against_an_overwritten_snapshot_are_dealt_anew(table) -> None:
     pool = state.pool.replace(stale=jnp.zeros(8, bool))
     lanes, _, _ = one_step(lanes, pool, 1)
     controllers = np.asarray(lanes.controllers)
-    pool = pools.add_snapshot(pools.add_snapshot(pool, state.params, 9), state.params, 9)  # slots 0 and 1
+    params = state.learner.params
+    pool = pools.add_snapshot(pools.add_snapshot(pool, params, 9), params, 9)  # slots 0 and 1
     hit = controllers.max(axis=1) == 5
     assert np.any(hit) and not np.any(controllers == 4)
     after, _, sums = one_step(lanes, pool, 2)
@@ -220,7 +226,6 @@ def nim_against_the_perfect(**league) -> tuple:
     """Two opponents, one of them strong; few updates."""
     settings = {"opponents": ("self", "random", "perfect"), "half_life": 200.0, "floor": 0.05, "self_play": 0.2}
     config = league_config(LeagueConfig(**(settings | league)), num_envs=64, num_steps=16, updates=5)
-    config = dataclasses.replace(config, train=TrainConfig(total_steps=64 * 16 * 10, updates_per_call=5))
     return program(Nim(), config)
 
 
@@ -230,7 +235,7 @@ def test_a_strong_opponent_is_met_more_often() -> None:
     state, shares, metrics = anakin.init(0), [], {}
     shares.append(np.asarray(anakin.actor.seats.shares(state.pool)))
     for _ in range(2):
-        state, metrics = anakin.run(state)
+        state, metrics = run(anakin, state)
         shares.append(np.asarray(anakin.actor.seats.shares(state.pool)))
     np.testing.assert_allclose(shares[0], [0.2, 0.4, 0.4], rtol=1e-5)
     assert shares[0][2] < shares[1][2] and shares[2][2] > 0.5
@@ -352,7 +357,7 @@ def test_old_results_fade() -> None:
 def test_without_a_league_there_is_no_pool() -> None:
     anakin = program(TicTacToe(), small_config())
     assert anakin.abstract_state.pool is None
-    metrics = jax.eval_shape(anakin.run, anakin.abstract_state)[1]
+    metrics = jax.eval_shape(anakin._run, anakin.abstract_state)[1]
     assert metrics and not [name for name in metrics if name.startswith("league/")]
 
 

@@ -7,19 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.core import Env
-from jaxrl.config.schema import Schedule, SeatMix
-from jaxrl.training.anakin import Anakin
+from jaxrl.algorithms.registry import trained_player
+from jaxrl.config.schema import Config, Schedule, SeatMix
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
-from tests.training import small_config, train
+from tests.training import small_config, train, values_of
 
 
-def returns_against_random(anakin: Anakin, env: Env, params, *, steps: int, games: int = 1000) -> np.ndarray:
+def returns_against_random(config: Config, env: Env, params, *, steps: int, games: int = 1000) -> np.ndarray:
     """f32[P, games]: the learner's sampled returns from each seat, everybody else playing at random."""
+
+    player = trained_player(config, env, "learner", params, greedy=False)
 
     def play(key: jax.Array, seat: jax.Array) -> jax.Array:
         def step(state, key):
             learner_key, random_key, step_key = jax.random.split(key, 3)
-            learner = anakin.policy(params, state, learner_key, False)
+            learner, _ = player.act(params, (), state, learner_key)
             action = jnp.where(state.current_player == seat, learner, env.random_action(state, random_key))
             state = env.step(state, action, step_key)
             return state, state.rewards
@@ -47,8 +49,8 @@ def test_tic_tac_toe_by_self_play() -> None:
         entropy_coef=Schedule("linear", 0.1, 0.005),
     )
     env = TicTacToe()
-    anakin, state, metrics = train(env, config, 3)
-    returns = returns_against_random(anakin, env, state.params, steps=9)
+    _, state, metrics = train(env, config, 3)
+    returns = returns_against_random(config, env, state.learner.params, steps=9)
     assert np.mean(returns[0] > 0) > 0.8 and np.mean(returns[0] < 0) < 0.03
     assert np.mean(returns[1] > 0) > 0.6 and np.mean(returns[1] < 0) < 0.08
     assert metrics["rollout/ep_len_mean"] > 8.0  # between equals the game is a draw
@@ -63,7 +65,7 @@ def test_corridor_values_with_truncation() -> None:
     )
     env = Corridor(length=length, limit=3)
     anakin, state, metrics = train(env, config, 2)
-    values = [float(anakin.actor.values(state.params, (jnp.arange(length) == p)[None])[0]) for p in range(length - 1)]
+    values = values_of(anakin, state.learner.params, jnp.eye(length, dtype=bool)[:-1])
     np.testing.assert_allclose(values, gamma ** np.arange(length - 2, -1, -1), atol=0.06)
     assert metrics["train/entropy_loss"] > -0.2
 

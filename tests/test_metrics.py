@@ -7,9 +7,12 @@ import json
 import math
 import struct
 
+import jax
 import numpy as np
+import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
+from jaxrl import figures
 from jaxrl.runs.metrics import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
 
 
@@ -77,7 +80,8 @@ def test_no_division_by_zero():
 def test_progress_prints_a_line_now_and_then_without_a_terminal():
     clock = iter([0.0, 1.0, 2.0, 9.0, 10.0]).__next__
     stream = io.StringIO()
-    progress = Progress(100, stream=stream, interval=5.0, clock=clock)
+    headline = {"KL": "train/approx_kl", "EV": "train/explained_variance"}
+    progress = Progress(100, headline=headline, stream=stream, interval=5.0, clock=clock)
     for steps in (10, 20, 30, 100):
         progress.show(steps, {"time/fps": 1234.0, "train/approx_kl": 0.01, "train/explained_variance": 0.5})
     lines = stream.getvalue().splitlines()
@@ -101,14 +105,47 @@ def test_progress_redraws_one_line_on_a_terminal():
 
 def test_a_figure_that_begins_or_ends_within_a_window():
     """Counters stand in a report from their first use on, and settings may change at a resume."""
+    window, one, three = Window(), figures.measured, lambda value: figures.measured(value, 3.0)
+    calls = ({"time/a": one(2.0)}, {"time/a": one(4.0), "time/b": one(6.0)}, {"time/b": three(8.0)})
+    for number, found in enumerate(calls):
+        window.add({"rollout/games": figures.total(10.0 * number), **found}, 1.0, updates=3 if number == 2 else 1)
+    row = figures.values(window.figures)
+    assert row["time/b"] == (1 * 6.0 + 3 * 8.0) / 4 and row["rollout/games"] == 30.0
+    assert row["time/a"] == 3.0 and window.updates == 5 and window.seconds == 3.0
+
+
+def test_a_line_speaks_of_all_its_calls_as_each_figure_adds_up():
+    """A state of affairs is the newest one; means are over what they speak of, whatever call that was in."""
+    window, begun = Window(), None
+    for epsilon, updates, losses, games in ((1.0, 2, 0.0, 0), (0.5, 3, 6.0, 4), (0.1, 1, 1.0, 1)):
+        found = {
+            "train/epsilon": figures.last(epsilon),
+            "train/loss": figures.mean(losses, updates),
+            "rollout/ep_len_mean": figures.mean(10.0 * games, games),
+            "rollout/games": figures.total(games),
+        }
+        window.add(jax.device_get(found), 0.5, updates)
+        window = Window(**json.loads(json.dumps(window.record())))  # as from a checkpoint
+        begun = begun or figures.values(window.figures)
+    row = figures.values(window.figures)
+    assert row["train/epsilon"] == np.float32(0.1) and row["train/loss"] == pytest.approx(7.0 / 6)
+    assert row["rollout/games"] == 5 and row["rollout/ep_len_mean"] == 10.0 and math.isnan(begun["rollout/ep_len_mean"])
+    assert window.updates == 6 and window.seconds == 1.5
+
+
+def test_figures_of_seeds_add_up_seed_by_seed():
     window = Window()
-    for number, figures in enumerate(
-        ({"time/a": 2.0}, {"time/a": 4.0, "time/b": 6.0}, {"time/b": 8.0, "train/updates": 3.0})
-    ):
-        window.add({"rollout/games": 10.0 * number, **figures}, 1.0)
-    figures = window.figures()
-    assert figures["time/b"] == (1 * 6.0 + 3 * 8.0) / 4 and figures["rollout/games"] == 30.0
-    assert figures["train/updates"] == 3.0 and "time/a" not in figures
+    for amounts, weights in (([1.0, 2.0], [1.0, 0.0]), ([5.0, 6.0], [1.0, 0.0])):
+        window.add({"a": figures.mean(amounts, weights), "b": figures.last(amounts)}, 1.0, 1)
+    row = figures.values(Window(**window.record()).figures)
+    assert row["a"][0] == 3.0 and math.isnan(row["a"][1]) and row["b"].tolist() == [5.0, 6.0]
+
+
+def test_figures_of_nothing_begin_a_sum():
+    found = {"a": figures.mean(3.0, 2.0), "b": figures.total(4), "c": figures.last(5.0)}
+    joined = figures.join(figures.nothing(found), found)
+    assert {tag: float(value) for tag, value in figures.values(joined).items()} == {"a": 1.5, "b": 4.0, "c": 5.0}
+    assert math.isnan(figures.nothing(found)["a"].value)
 
 
 def test_readable_numbers():

@@ -55,14 +55,15 @@ def test_outputs_are_float32_and_masked(config: NetworkConfig) -> None:
     params = network.init(jax.random.key(0))
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
     states = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(1), 5))
-    evaluate = jax.vmap(network.evaluate, in_axes=(None, 0, 0))
-    logits, value = evaluate(params, states.observation, states.legal_action_mask)
+    evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
+    memory, logits, value = evaluate(params, (), states.observation, states.legal_action_mask)
+    assert memory == () and not network.remembers
     assert logits.shape == (5, 12) and value.shape == (5,) and logits.dtype == value.dtype == jnp.float32
     np.testing.assert_array_equal(logits == distributions.MASK_FILL, ~states.legal_action_mask)
     legal = np.asarray(logits)[np.asarray(states.legal_action_mask)]
     assert np.max(np.abs(legal)) < 0.2  # the first policy is nearly uniform
-    one = network.evaluate(params, jax.tree.map(lambda x: x[2], states.observation), states.legal_action_mask[2])
-    np.testing.assert_allclose(one[0], logits[2], atol=1e-2 if config.compute_dtype == "bfloat16" else 1e-5)
+    one = network.evaluate(params, (), jax.tree.map(lambda x: x[2], states.observation), states.legal_action_mask[2])
+    np.testing.assert_allclose(one[1], logits[2], atol=1e-2 if config.compute_dtype == "bfloat16" else 1e-5)
 
 
 @pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[5]], ids=lambda c: c.kind)
@@ -73,7 +74,8 @@ def test_gradients_reach_every_parameter(config: NetworkConfig) -> None:
     keys = jax.random.split(prng.fast_key(2), 16)
 
     def objective(params):
-        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0))(params, observation, mask, keys)
+        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0))
+        _, logits, value = evaluate(params, (), observation, mask, keys)
         first = jnp.argmax(mask, axis=-1)
         return jnp.sum(jnp.square(value - 1.0)) + jnp.sum(distributions.log_prob(logits, first))
 
@@ -90,11 +92,11 @@ def test_the_order_of_the_cards_does_not_matter() -> None:
     observation, mask = jax.tree.map(lambda leaf: leaf[0], example(1))
     tokens, order = env.tokens(observation), jax.random.permutation(jax.random.key(3), 12)
     mixed = tokens._replace(suit=tokens.suit[order], rank=tokens.rank[order], features=tokens.features[order])
-    logits, value = network.apply(params, tokens, mask)
-    np.testing.assert_allclose(network.apply(params, mixed, mask)[0], logits, atol=1e-5)
-    np.testing.assert_allclose(network.apply(params, mixed, mask)[1], value, atol=1e-5)
+    _, logits, value = network.apply(params, (), tokens, mask)
+    np.testing.assert_allclose(network.apply(params, (), mixed, mask)[1], logits, atol=1e-5)
+    np.testing.assert_allclose(network.apply(params, (), mixed, mask)[2], value, atol=1e-5)
     other = tokens._replace(rank=tokens.rank[order])  # other cards in the same places are told apart
-    assert abs(network.apply(params, other, mask)[1] - value) > 1e-3
+    assert abs(network.apply(params, (), other, mask)[2] - value) > 1e-3
 
 
 def test_dropout_acts_only_with_a_key() -> None:
@@ -102,13 +104,13 @@ def test_dropout_acts_only_with_a_key() -> None:
     params = network.init(jax.random.key(0))
     observation, mask = example(1)
     observation, mask = jax.tree.map(lambda leaf: leaf[0], observation), mask[0]
-    calm = network.evaluate(params, observation, mask)
-    np.testing.assert_array_equal(network.evaluate(params, observation, mask)[0], calm[0])
+    calm = network.evaluate(params, (), observation, mask)
+    np.testing.assert_array_equal(network.evaluate(params, (), observation, mask)[1], calm[1])
     keys = jax.random.split(prng.fast_key(5), 64)
-    dropped = jax.vmap(network.evaluate, in_axes=(None, None, None, 0))(params, observation, mask, keys)
-    assert len(np.unique(dropped[1])) == 64 and np.all(np.isfinite(dropped[1]))
-    again = jax.vmap(network.evaluate, in_axes=(None, None, None, 0))(params, observation, mask, keys)
-    np.testing.assert_array_equal(again[0], dropped[0])
+    dropping = jax.vmap(network.evaluate, in_axes=(None, None, None, None, 0))
+    dropped, again = (dropping(params, (), observation, mask, keys) for _ in range(2))
+    assert len(np.unique(dropped[2])) == 64 and np.all(np.isfinite(dropped[2]))
+    np.testing.assert_array_equal(again[1], dropped[1])
 
 
 def test_a_rate_of_zero_reads_no_key() -> None:
@@ -116,10 +118,9 @@ def test_a_rate_of_zero_reads_no_key() -> None:
     assert network.dropout == 0.0
     params = network.init(jax.random.key(0))
     observation, mask = example(1)
-    program = jax.make_jaxpr(network.evaluate)(params, *jax.tree.map(lambda leaf: leaf[0], (observation, mask)))
-    with_key = jax.make_jaxpr(lambda *inputs: network.evaluate(*inputs, jax.random.key(0)))(
-        params, *jax.tree.map(lambda leaf: leaf[0], (observation, mask))
-    )
+    question = jax.tree.map(lambda leaf: leaf[0], (observation, mask))
+    program = jax.make_jaxpr(network.evaluate)(params, (), *question)
+    with_key = jax.make_jaxpr(lambda *inputs: network.evaluate(*inputs, jax.random.key(0)))(params, (), *question)
     assert "random" not in str(program) and len(with_key.eqns) <= len(program.eqns) + 2  # the key itself
 
 
@@ -128,7 +129,6 @@ def test_parameters_can_be_stacked() -> None:
     network = compiled_network(CONFIGS[0], env)
     stacked = jax.vmap(network.init)(jax.random.split(jax.random.key(0), 3))
     state = env.init(jax.random.key(1))
-    logits, value = jax.vmap(network.evaluate, in_axes=(0, None, None))(
-        stacked, state.observation, state.legal_action_mask
-    )
+    evaluate = jax.vmap(network.evaluate, in_axes=(0, None, None, None))
+    _, logits, value = evaluate(stacked, (), state.observation, state.legal_action_mask)
     assert logits.shape == (3, 12) and len(np.unique(value)) == 3

@@ -283,7 +283,7 @@ def test_a_queue_that_is_full_for_long_loses_nothing(caplog):
     states = []
     for pause in (0.0, 1.0):
         program = sebulba_program(config)
-        state, _ = program.run(program.init(0))
+        state, *_ = program.run(program.init(0))
         storages = list(program.storages)
         if pause:
             time.sleep(pause)
@@ -292,7 +292,7 @@ def test_a_queue_that_is_full_for_long_loses_nothing(caplog):
             assert played == program._session.pipeline._complete == {0: 3}  # two ahead of the learner, no further
             assert "nothing is lost" in caplog.text
         for _ in range(3):
-            state, _ = program.run(state)
+            state, *_ = program.run(state)
         assert all(one is two for one, two in zip(storages, program.storages, strict=True))
         program.close()
         states.append(state)
@@ -304,7 +304,7 @@ def test_many_sessions_leave_nothing_behind():
     program = sebulba_program(sebulba_config(updates=1))
     state, resident = program.init(0), []
     for number in range(60):
-        state, _ = program.run(state)
+        state, *_ = program.run(state)
         if number % 3 == 0:
             program.close()
             assert not threads_left()
@@ -320,7 +320,7 @@ def test_ten_minutes_of_soak():
     state, resident, threads = program.init(0), [], []
     until = time.monotonic() + 600
     while time.monotonic() < until:
-        state, _ = program.run(state)
+        state, *_ = program.run(state)
         resident.append(resident_mb())
         threads.append(len(list(Path("/proc/self/task").iterdir())))
     program.close()

@@ -16,27 +16,15 @@ from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
 from jaxrl.runs.metrics import read_rows
 from tests.host_games import HostTicTacToe
-from tests.sebulba_training import run, sebulba_config, sebulba_program, threads_left
+from tests.sebulba_training import sebulba_config, sebulba_program, threads_left
 from tests.test_learning import returns_against_random
+from tests.training import run
 
 
 @pytest.fixture(autouse=True)
 def no_thread_survives():
     yield
     assert not threads_left()
-
-
-class _OnHost:
-    """What `returns_against_random` asks of a training program."""
-
-    def __init__(self, program):
-        self._network = program.actor.network
-
-    def policy(self, params, state, key, greedy):
-        from jaxrl.networks import distributions
-
-        logits, _ = self._network.evaluate(params, state.observation, state.legal_action_mask)
-        return distributions.sample(logits, jax.random.uniform(key, ()))
 
 
 def test_tic_tac_toe_by_self_play():
@@ -56,7 +44,7 @@ def test_tic_tac_toe_by_self_play():
     program = sebulba_program(config, env)
     state, metrics = run(program, program.init(0), 2)
     program.close()
-    returns = returns_against_random(_OnHost(program), env, state.params, steps=9, games=300)
+    returns = returns_against_random(config, env, state.learner.params, steps=9, games=300)
     # A random player wins 0.585 from the first seat and 0.288 from the second, and loses 0.288 and 0.585.
     assert np.mean(returns[0] > 0) > 0.8 and np.mean(returns[0] < 0) < 0.1
     assert np.mean(returns[1] > 0) > 0.6 and np.mean(returns[1] < 0) < 0.2
@@ -139,8 +127,8 @@ def test_a_continued_run_begins_with_the_parameters_of_the_other_one(home):
     trainer = Trainer(config, runs.new_run(config), resume=False)
     trainer.close()
     saved = runs.RunDirectory(home / "runs" / "first").checkpoints().newest().meta["params_hash"]
-    assert checkpoint.params_hash(trainer.state.params) == saved
+    assert checkpoint.params_hash(trainer.params) == saved
     [acting] = trainer.state.acting
-    assert checkpoint.params_hash(acting.params) == saved and int(acting.version) == trainer.update == 8
+    assert checkpoint.params_hash(acting.policy.params) == saved and int(acting.version) == trainer.update == 8
     assert np.all(jax.device_get(acting.pool.born) == jax.device_get(trainer.state.pool.born))
     assert not np.any(trainer.state.pool.stale) and jnp.any(acting.pool.stale)

@@ -16,8 +16,8 @@ from jaxrl.runs import checkpoint
 from jaxrl.runs.games import make_games
 from jaxrl.training.sebulba.program import Sebulba
 from tests.host_games import HostTicTacToe
-from tests.sebulba_training import Slow, run, sebulba_config, sebulba_program, threads_left
-from tests.training import assert_identical
+from tests.sebulba_training import Slow, sebulba_config, sebulba_program, threads_left
+from tests.training import assert_identical, run
 
 # Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt anew.
 LEAGUE = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=2, snapshot_every=1, half_life=50.0)
@@ -70,7 +70,7 @@ def test_nothing_depends_on_timing_threads_or_queue(monkeypatch):
         assert len(program.storages) == (2, 3)[number]
         state = program.init(0)
         for _ in range(4):
-            state, _ = program.run(state)
+            state, _ = run(program, state)
             time.sleep(0.1 * number)  # the actors of the second one are always ahead of the learner
         program.close()
         states.append(state)
@@ -118,7 +118,7 @@ def test_seats_are_held_for_a_whole_game_and_bots_play_inside_the_engine():
     for _ in range(12):
         stale = np.asarray(state.pool.stale)
         seen = {name: [] for name in ("return", "stones", "length")}
-        state, metrics = program.run(state)
+        state, metrics = run(program, state)
         rows, controllers = storage.buffers, storage.controllers
         restarted = stale[held.max(axis=1)]
         assert metrics["league/redealt"] == restarted.sum()
@@ -156,20 +156,20 @@ def test_what_is_stored_is_what_the_network_says():
     """The log-ratio of the learner's decisions is 0 before the first update; storage is that of the engine."""
     program = league_program(lag=0)
     state = program.init(0)
-    params = jax.device_get(state.params)
+    params = jax.device_get(state.learner.params)
     program.run(state)
     program.close()
     storage = program.storages[0]
-    rows, network = storage.buffers, program.actor.network
+    rows, network = storage.buffers, program.algorithm.network
     for t in (0, 3):
         observation, mask = rows.observation[t], rows.legal_action_mask[t]
-        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(params, observation, mask)
+        _, logits, value = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))(params, (), observation, mask)
         probability = np.exp(logits - np.max(logits, axis=-1, keepdims=True))
         probability /= probability.sum(axis=-1, keepdims=True)
         action = rows.action[t + 1]
         assert np.all(mask[np.arange(16), action])
-        np.testing.assert_allclose(storage.value[t], value, atol=1e-6)
-        np.testing.assert_allclose(storage.log_prob[t], np.log(probability[np.arange(16), action]), atol=1e-5)
+        np.testing.assert_allclose(storage.value[t, :, 0], value, atol=1e-6)
+        np.testing.assert_allclose(storage.log_prob[t, :, 0], np.log(probability[np.arange(16), action]), atol=1e-5)
     big = program.storages[0].buffers.observation
     assert big.flags.c_contiguous and big.ctypes.data % (4096 if big.nbytes >= 4096 else 64) == 0
 
@@ -178,7 +178,7 @@ def test_vtrace_with_a_lag_of_two_and_cut_games():
     """Games that are cut off, values of final observations, ratios that are not 1: all finite, and resumed exactly."""
     config = sebulba_config(sebulba={"lag": 2}, updates=2, num_steps=6)
     program = sebulba_program(config, HostTicTacToe(opening=True, limit=6))
-    assert program.learner.corrects
+    assert program.algorithm._corrects
     state, metrics = run(program, program.init(0), 2)
     assert metrics["train/policy_lag"] == 2.0 and all(np.isfinite(float(v)) for v in metrics.values())
     assert np.any(program.storages[0].buffers.truncated)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import types
 
 import jax
 import jax.numpy as jnp
@@ -12,15 +12,15 @@ import pytest
 from envs import prng
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.ppo import update
-from jaxrl.algorithms.ppo.loss import Batch, LossCoefs, ppo_loss
-from jaxrl.algorithms.ppo.state import Counter, make_hyper
-from jaxrl.algorithms.schedule import KINDS, make_schedule, value_at
-from jaxrl.config.schema import NetworkConfig, PPOConfig, TransformerConfig
+from jaxrl.algorithms.ppo.loss import Batch, ppo_loss
+from jaxrl.algorithms.schedule import KINDS, make_hyper, make_schedule, value_at
+from jaxrl.config.schema import NetworkConfig, PPOConfig, Schedule, TransformerConfig
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import make_network
+from jaxrl.training.state import Counter
 from tests.games import HighCard, TicTacToe
 from tests.test_networks import Cards
-from tests.training import assert_close, assert_identical, program, small_config, train
+from tests.training import assert_close, assert_identical, in_mesh, program, run, small_config, train, with_hyper
 
 
 def test_schedules() -> None:
@@ -40,16 +40,15 @@ ONE_UPDATE = small_config(updates=1, calls=4)
 def initial_state(**hyper):
     """The program of `ONE_UPDATE` and its first state with other hyper-parameters."""
     anakin = program(TicTacToe(), ONE_UPDATE)
-    state = anakin.init(0)
-    return anakin, state.replace(hyper=state.hyper.replace(**hyper))
+    return anakin, with_hyper(anakin.init(0), **hyper)
 
 
 def test_schedules_reach_their_ends_with_the_last_update() -> None:
     schedule = make_schedule("linear", 1e-3, 1e-4)
-    anakin, state = initial_state(learning_rate=schedule, total_updates=jnp.float32(3))
+    anakin, state = initial_state(learning_rate=schedule, total_updates=3)
     rates = []
     for _ in range(3):
-        state, metrics = anakin.run(state)
+        state, metrics = run(anakin, state)
         rates.append(float(metrics["train/learning_rate"]))
     np.testing.assert_allclose(rates, [1e-3, 5.5e-4, 1e-4], rtol=1e-5)
 
@@ -82,10 +81,10 @@ def test_permutations(size: int) -> None:
 
 
 def test_every_decision_is_used_once_per_epoch_and_groups_contribute_equally() -> None:
-    shape = update.UpdateShape(3, 4, 2, groups=2, axis_name=None)
     steps, lanes = 8, 6
-    shuffled = jax.jit(lambda key: update.shuffled_indices(jax.random.split(key, 2), steps, lanes, shape))
-    indices = np.asarray(shuffled(jax.random.key(0)))
+    shape = update.Shuffle(epochs=3, portions=4 * 2, groups=2, chunks=steps, lanes=lanes)
+    shuffled = jax.jit(lambda key: update.shuffled_indices(jax.random.split(key, 2), shape))
+    indices = np.asarray(shuffled(jax.random.key(0))).reshape(3 * 4, 2, -1)
     assert indices.shape == (12, 2, 6)
     for epoch in indices.reshape(3, -1):
         np.testing.assert_array_equal(np.sort(epoch), np.arange(steps * lanes))
@@ -96,33 +95,32 @@ def test_every_decision_is_used_once_per_epoch_and_groups_contribute_equally() -
 def test_normalisation_reads_weights() -> None:
     advantage = jnp.array([[1.0, 2.0, 3.0, 1e6]])
     weight = jnp.array([[1.0, 1.0, 1.0, 0.0]])
-    normal = update.normalize(advantage, weight, None)[0, :3]
+    normal = in_mesh(update.normalize)(advantage, weight)[0, :3]
     np.testing.assert_allclose(normal, np.array([-1.0, 0.0, 1.0]) / np.sqrt(2 / 3), rtol=1e-5)
 
 
 def test_accumulation_changes_nothing() -> None:
     _, whole, _ = train(TicTacToe(), small_config(), 1)
     _, portions, _ = train(TicTacToe(), small_config(accumulate=4), 1)
-    assert_close(whole.params, portions.params, 1e-5)
+    assert_close(whole.learner.params, portions.learner.params, 1e-5)
 
 
 def test_target_kl_declared_never_read() -> None:
     """cleanrl's JAX variants: the stop stops, and what is skipped changes nothing."""
 
-    def run(target_kl: float):
+    def learnt(target_kl: float):
         rate = make_schedule("constant", 0.03, 0.0)
-        anakin, state = initial_state(learning_rate=rate, target_kl=jnp.float32(target_kl))
-        state, metrics = anakin.run(state)
-        return state, jax.device_get(metrics)
+        state, metrics = run(*initial_state(learning_rate=rate, target_kl=target_kl))
+        return state.learner, metrics
 
-    free, without = run(0.0)
-    stopped, metrics = run(0.002)
+    free, without = learnt(0.0)
+    stopped, metrics = learnt(0.002)
     assert without["train/epochs_done"] == 2.0 and int(free.opt_state.count) == 4
     assert 0.0 < metrics["train/epochs_done"] < 2.0
     assert metrics["train/approx_kl"] < without["train/approx_kl"]
     # The minibatch that finds out is not learnt from.
     assert int(stopped.opt_state.count) == round(metrics["train/epochs_done"] * 2) - 1
-    assert_identical(run(1e6)[0].params, free.params)
+    assert_identical(learnt(1e6)[0].params, free.params)
 
 
 def test_replayed_log_ratio_is_zero_before_the_first_update() -> None:
@@ -131,8 +129,14 @@ def test_replayed_log_ratio_is_zero_before_the_first_update() -> None:
     assert metrics["train/approx_kl"] == 0.0 and metrics["train/clip_fraction"] == 0.0
 
 
-def gradient_function(network, coefs):
+def now(settings: PPOConfig) -> PPOConfig:
+    """The settings with the numbers of the first update."""
+    return make_hyper(settings, 10).at(settings, jnp.int32(0))
+
+
+def gradient_function(network):
     """(parameters, batch) -> gradient of the loss and its sums."""
+    coefs = now(PPOConfig(clip=0.2, value_clip=0.2, value_coef=0.5, entropy_coef=Schedule("constant", 0.01)))
     return jax.jit(jax.grad(lambda params, batch: ppo_loss(params, batch, network, coefs), has_aux=True))
 
 
@@ -153,8 +157,7 @@ def test_only_weighted_decisions_move_the_parameters() -> None:
     )
     noise = jnp.where(batch.weight > 0, 0.0, 100.0)
     other = batch._replace(advantage=batch.advantage + noise, target=batch.target - noise)
-    coefs = LossCoefs(*map(jnp.float32, (0.2, 0.2, 0.5, 0.01)))
-    gradient_of = gradient_function(network, coefs)
+    gradient_of = gradient_function(network)
     gradient, sums = gradient_of(params, batch)
     assert_identical(gradient_of(params, other)[0], gradient)
     assert sums.weight == 5.0
@@ -164,29 +167,30 @@ def test_only_weighted_decisions_move_the_parameters() -> None:
 def test_dropout_keys_belong_to_decisions() -> None:
     """One key per decision and epoch, whatever device its group is on."""
     group_keys = jax.random.split(prng.fast_key(0), 2)
-    both = update.UpdateShape(3, 4, 1, groups=2, axis_name=None)
+    both = update.Shuffle(epochs=3, portions=4, groups=2, chunks=8, lanes=6)
     rows = jnp.arange(8 * 6)  # 8 steps of 6 lanes: lanes 0-2 are the first group, 3-5 the second
-    keys_of = jax.jit(update.dropout_keys, static_argnums=(1, 2))
-    keys = {e: jax.random.key_data(keys_of(group_keys, 6, both, e, rows)) for e in range(3)}
+    batch = types.SimpleNamespace(played=None)
+    keys_of = jax.jit(
+        lambda keys, shape, epoch, rows: update.dropout_keys(keys, shape, 1, batch, epoch, rows), static_argnums=1
+    )
+    keys = {e: jax.random.key_data(keys_of(group_keys, both, e, rows)) for e in range(3)}
     assert len(np.unique(np.concatenate(list(keys.values())), axis=0)) == 3 * 48
-    one = dataclasses.replace(both, groups=1)
-    alone = keys_of(group_keys[1:], 3, one, 2, jnp.arange(8 * 3))
+    one = both._replace(groups=1, lanes=3)
+    alone = keys_of(group_keys[1:], one, 2, jnp.arange(8 * 3))
     np.testing.assert_array_equal(jax.random.key_data(alone), keys[2].reshape(8, 6, 2)[:, 3:].reshape(-1, 2))
 
 
 def test_an_update_with_dropout() -> None:
     """Decisions made without dropout, learnt from with it; the same keys give the same parameters."""
-    env, hyper = Cards(), make_hyper(PPOConfig(), 10)
+    env, coefs = Cards(), now(PPOConfig(epochs=1, minibatches=2, accumulate=2))
     network = make_network(NetworkConfig(kind="transformer", transformer=TINY_TRANSFORMER), env)
-    shape = update.UpdateShape(1, 2, 2, groups=2, axis_name=None)
 
-    @jax.jit
+    @in_mesh
     def learn(seed: int):
         params = network.init(jax.random.key(0))
         states = jax.vmap(env.init)(jax.random.split(prng.fast_key(1), 16))
-        logits, value = jax.vmap(network.evaluate, in_axes=(None, 0, 0))(
-            params, states.observation, states.legal_action_mask
-        )
+        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
+        _, logits, value = evaluate(params, (), states.observation, states.legal_action_mask)
         action = distributions.greedy(logits)
         rows = Batch(
             observation=states.observation,
@@ -200,7 +204,7 @@ def test_an_update_with_dropout() -> None:
         )
         batch = jax.tree.map(lambda leaf: leaf.reshape(4, 4, *leaf.shape[1:]), rows)
         keys = jax.random.split(prng.fast_key(seed), 2)
-        return update.update(network, shape, params, optimizer.init(params), batch, keys, hyper, jnp.int32(0))
+        return update.update(network, coefs, params, optimizer.init(params), batch, keys)
 
     (first, _, sums), (other, _, _) = learn(0), learn(1)
     assert sums.steps == 2 and sums.parts.approx_kl > 0.0 and np.isfinite(sums.loss)
@@ -225,14 +229,13 @@ def test_a_bots_all_but_impossible_action_does_not_poison_the_loss() -> None:
         target=one,
         weight=two,
     )
-    coefs = LossCoefs(*jnp.array([0.2, 0.2, 0.5, 0.01]))
-    gradient, sums = gradient_function(network, coefs)(params, batch)
+    gradient, sums = gradient_function(network)(params, batch)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((gradient, sums)))
 
 
 def test_a_step_that_is_not_a_number_is_not_taken() -> None:
-    anakin, state = initial_state(gamma=jnp.float32(jnp.nan))
-    before = jax.device_get(state.params)
-    state, metrics = anakin.run(state)
+    anakin, state = initial_state(gamma=jnp.nan)
+    before = jax.device_get(state.learner.params)
+    state, metrics = run(anakin, state)
     assert not np.isfinite(metrics["train/loss"])
-    assert_identical(before, state.params)
+    assert_identical(before, state.learner.params)

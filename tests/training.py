@@ -9,16 +9,21 @@ import sys
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as Spec
 
 from envs.core import Env
 from jaxrl import figures
+from jaxrl.algorithms.base import AXIS
 from jaxrl.algorithms.dqn.q_heads import heads_of
 from jaxrl.config.schema import Config, DQNConfig, NetworkConfig, PPOConfig, RunConfig, Schedule, SeatMix, TrainConfig
 from jaxrl.networks.base import Network
 from jaxrl.networks.factory import POLICY, make_network
 from jaxrl.training.anakin import Anakin
 from jaxrl.training.make import make_program
+from jaxrl.training.program import Program
 
 
 def small_config(
@@ -74,13 +79,44 @@ def program(env: Env, config: Config) -> Anakin:
     return _programs[identity]
 
 
+def run(program: Program, state: Any, calls: int = 1) -> tuple[Any, dict[str, np.ndarray]]:
+    """The state after some calls, and the metrics of the last one."""
+    found: figures.Figures = {}
+    for _ in range(calls):
+        state, found, _ = program.run(state)
+    return state, figures.values(jax.device_get(found))
+
+
 def train(env: Env, config: Config, calls: int, seed: int = 0) -> tuple[Anakin, Any, dict[str, np.ndarray]]:
     """Runs `calls` compiled calls; returns the program, the state and the last metrics."""
     anakin = program(env, config)
-    state, found = anakin.init(seed), {}
-    for _ in range(calls):
-        state, found, _ = anakin.run(state)
-    return anakin, state, figures.values(jax.device_get(found))
+    return anakin, *run(anakin, anakin.init(seed), calls)
+
+
+def with_hyper(state: Any, *, total_updates: float | None = None, **changed: Any) -> Any:
+    """The state with other traced hyper-parameters: numbers, and schedules as `make_schedule` gives them."""
+    hyper = state.learner.hyper
+    assert changed.keys() <= hyper.numbers.keys() | hyper.schedules.keys()
+    hyper = hyper.replace(
+        numbers={name: jnp.float32(changed.get(name, value)) for name, value in hyper.numbers.items()},
+        schedules={name: changed.get(name, value) for name, value in hyper.schedules.items()},
+        total_updates=hyper.total_updates if total_updates is None else jnp.float32(total_updates),
+    )
+    return state.replace(learner=state.learner.replace(hyper=hyper))
+
+
+def values_of(program: Program, params: Any, observations: Any) -> np.ndarray:
+    """f32[N]: what the network expects of N observations."""
+    network = program.algorithm.network
+    count = jax.tree.leaves(observations)[0].shape[0]
+    evaluate = jax.jit(jax.vmap(network.evaluate, in_axes=(None, None, 0, 0)))
+    return np.asarray(evaluate(params, (), observations, jnp.ones((count, network.num_actions), bool))[2])
+
+
+def in_mesh(function: Any) -> Any:
+    """A function as it runs inside of the mesh of one device, compiled."""
+    mesh = Mesh(np.array(jax.local_devices()[:1]), (AXIS,))
+    return jax.jit(jax.shard_map(function, mesh=mesh, in_specs=Spec(), out_specs=Spec(), check_vma=False))
 
 
 def on_host(tree: Any) -> Any:

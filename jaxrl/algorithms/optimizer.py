@@ -23,7 +23,7 @@ def init(params: Params) -> optax.OptState:
     return optax.scale_by_adam().init(params)
 
 
-def clip_by_global_norm(gradient: Params, max_norm: jax.Array) -> tuple[Params, GradientNorms]:
+def clip_by_global_norm(gradient: Params, max_norm: Any) -> tuple[Params, GradientNorms]:
     """Scales `gradient` down to the global norm `max_norm` (f32[]) if it is larger."""
     norm = jnp.sqrt(sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(gradient)))
     scale = jnp.minimum(1.0, max_norm / jnp.maximum(norm, 1e-12))
@@ -31,7 +31,7 @@ def clip_by_global_norm(gradient: Params, max_norm: jax.Array) -> tuple[Params, 
 
 
 def apply(
-    params: Params, opt_state: optax.OptState, gradient: Params, learning_rate: jax.Array, eps: jax.Array
+    params: Params, opt_state: optax.OptState, gradient: Params, learning_rate: Any, eps: Any
 ) -> tuple[Params, optax.OptState]:
     """One Adam step; `learning_rate` and `eps` are f32[]."""
     direction, opt_state = optax.scale_by_adam(eps=eps).update(gradient, opt_state)

@@ -56,7 +56,7 @@ def check_dqn_game(config: Config, env: Any) -> None:
     """What only the game can tell.
 
     Raises:
-      UserError: a memory that is too small for it, or settings that a game on the host cannot have.
+      UserError: a memory that is too small for it.
     """
     dqn = config.dqn
     asked = env.num_players if env.simultaneous else 1
@@ -64,8 +64,4 @@ def check_dqn_game(config: Config, env: Any) -> None:
     if records > dqn.capacity:
         raise UserError(
             f"dqn.capacity ({dqn.capacity}) must hold one round of {config.env.id}, {records} records: raise it."
-        )
-    if getattr(env, "host", False) and config.sebulba.lag > 1:
-        raise UserError(
-            f"sebulba.lag is {config.sebulba.lag}, but DQN's playing is one round ahead at most: use 0 or 1."
         )

@@ -77,9 +77,10 @@ def optimise(
     (loss, parts), gradient = jax.value_and_grad(dqn_loss, has_aux=True)(
         learner.params, learner.target, batch, weight, network, keys
     )
-    rate: Any = coefs.learning_rate
-    gradient, norms = optimizer.clip_by_global_norm(gradient, jnp.asarray(coefs.max_grad_norm))
-    params, opt_state = optimizer.apply(learner.params, learner.opt_state, gradient, rate, jnp.asarray(coefs.adam_eps))
+    gradient, norms = optimizer.clip_by_global_norm(gradient, coefs.max_grad_norm)
+    params, opt_state = optimizer.apply(
+        learner.params, learner.opt_state, gradient, coefs.learning_rate, coefs.adam_eps
+    )
     steps = learner.steps + 1
     target = select(steps % coefs.target_every == 0, params, learner.target)
     sums = LearnSums(

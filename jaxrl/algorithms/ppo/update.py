@@ -186,7 +186,7 @@ def _fold(keys: jax.Array, numbers: jax.Array) -> jax.Array:
 # ---- minibatches --------------------------------------------------------------------------------------------------
 
 
-def _minibatch(network, coefs, pick, indices, keys_of, carry: _Carry) -> _Carry:
+def _minibatch(network, coefs: PPOConfig, pick, indices, keys_of, carry: _Carry) -> _Carry:
     """One optimizer step; the one that finds the KL divergence too large is not taken."""
     index, epoch = indices[carry.number], carry.number // coefs.minibatches
     keys = None if keys_of is None else functools.partial(keys_of, epoch)
@@ -202,7 +202,7 @@ def _minibatch(network, coefs, pick, indices, keys_of, carry: _Carry) -> _Carry:
     return _Carry(carry.number + 1, params, opt_state, stopped, jax.tree.map(jnp.add, carry.sums, sums))
 
 
-def _gradient(network, coefs, pick, keys_of, params: Any, indices: jax.Array) -> tuple[Any, LossSums]:
+def _gradient(network, coefs: PPOConfig, pick, keys_of, params: Any, indices: jax.Array) -> tuple[Any, LossSums]:
     """Gradient of the mean loss of one minibatch (i32[accumulate, n] chunks) and the means of its parts."""
 
     def portion(index: jax.Array) -> tuple[Any, LossSums]:
