@@ -94,6 +94,7 @@ def assert_same(first, second) -> None:
 
 
 LEAGUE = "{opponents: [self, snapshots, random], snapshots: 2, snapshot_every: 2}"
+RECURRENT = "{kind: recurrent, hidden: [8], recurrent: {width: 4}}"
 SEATS = "[{weight: 1, learners: 1, bots: [random, highest]}, {weight: 2, learners: all}]"
 
 
@@ -103,6 +104,7 @@ SEATS = "[{weight: 1, learners: 1, bots: [random, highest]}, {weight: 2, learner
         ("one", ["train.evaluate_every=4"]),
         ("seeds", ["run.seeds=2", f"seats={SEATS}"]),
         ("league", [f"league={LEAGUE}"]),
+        ("memory", [f"league={LEAGUE}", f"network={RECURRENT}", "ppo.sequence=2"]),
     ],
 )
 def test_resume_after_kill_is_exact(home, name, overrides):
