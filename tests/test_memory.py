@@ -36,7 +36,7 @@ def recurrent_config(
         kind="recurrent", hidden=(16,), recurrent=RecurrentConfig(cell=cell, width=8, layers=layers)
     )
     config = small_config(**({"num_envs": 16, "num_steps": 24, "sequence": 6} | settings))
-    host = SebulbaConfig(threads=1, vtrace="off")
+    host = SebulbaConfig(threads=1)
     return dataclasses.replace(config, network=network, league=league or LeagueConfig(), sebulba=host)
 
 
