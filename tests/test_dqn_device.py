@@ -8,9 +8,10 @@ import jax
 import numpy as np
 
 from jaxrl.algorithms.dqn.device_replay import DeviceReplay, RecordFormat, draw, empty
+from jaxrl.config.schema import RunConfig
 from tests.dqn_training import dqn_config, program, train
 from tests.games import Corridor, RockPaperScissors
-from tests.training import assert_identical, on_host, run
+from tests.training import assert_close, assert_identical, on_host, run
 
 
 def test_a_state_that_was_copied_away_and_back_goes_on_bit_by_bit() -> None:
@@ -51,6 +52,10 @@ def test_several_seeds_play_at_random_until_there_is_enough() -> None:
     assert seen[3]["rollout/illegal"].tolist() == [0.0, 0.0]
     first, second = np.asarray(state.learner.params["heads"]["value"]["kernel"])
     assert not np.array_equal(first, second)
+    single = program(RockPaperScissors(no_repeat=True), dataclasses.replace(config, run=RunConfig(seeds=1)))
+    alone, _ = run(single, single.init(1), 4)  # what the second seed is
+    assert_close(jax.tree.map(lambda leaf: leaf[1], state.learner.params), alone.learner.params, 1e-5)
+    assert_identical(jax.tree.map(lambda leaf: leaf[1], state.lanes), alone.lanes)
 
 
 # ---- drawing on the device ----

@@ -253,8 +253,7 @@ def with_normaliser(network: Network, params: Any, steps: Transition, total: Cal
     """
     if network.normaliser is None:
         return params
-    moments = network.normaliser.moments(params, steps.observation, steps.weight)
-    return network.normaliser.absorb(params, total(moments))
+    return network.normaliser(params, steps.observation, steps.weight, total)
 
 
 def local_numbers(count: int) -> jax.Array:

@@ -17,7 +17,7 @@ from jaxrl.networks import distributions, normaliser, recurrent
 from jaxrl.networks.base import Memory, Network, Params
 from jaxrl.networks.candidates import CandidateScorer
 from jaxrl.networks.mlp import MLP, Heads
-from jaxrl.networks.normaliser import Normaliser, Statistics
+from jaxrl.networks.normaliser import Statistics
 from jaxrl.networks.recurrent import Recurrent, Torso
 from jaxrl.networks.transformer import Transformer
 
@@ -158,10 +158,8 @@ def _normalising(network: Network, env: Env) -> Network:
     ) -> tuple[Memory, jax.Array, jax.Array]:
         return network.apply(params[INNER], memory, normaliser.normalised(statistics(params), encoded), mask, key)
 
-    def moments(params: Params, observations: Any, weight: jax.Array) -> normaliser.Moments:
-        return normaliser.moments_of(statistics(params), network.encode, observations, weight)
+    def absorb(params: Params, observations: Any, weight: jax.Array, total: Callable[[Any], Any]) -> Params:
+        found = normaliser.absorbed(statistics(params), network.encode, observations, weight, total)
+        return params | {STATISTICS: found._asdict()}
 
-    def absorb(params: Params, moments: normaliser.Moments) -> Params:
-        return params | {STATISTICS: normaliser.absorbed(statistics(params), moments)._asdict()}
-
-    return network._replace(init=init, apply=apply, normaliser=Normaliser(moments, absorb))
+    return network._replace(init=init, apply=apply, normaliser=absorb)

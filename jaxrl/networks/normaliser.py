@@ -7,6 +7,7 @@ decisions of a rollout after it has learnt from it, so that a rollout is learnt 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,18 +27,15 @@ class Statistics(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Sums over decisions about the present mean; add them up over devices."""
+    """Sums over decisions about some centre; add them up over devices."""
 
     decisions: jax.Array  # f32[]
     first: jax.Array  # f32[F]
     second: jax.Array  # f32[F]
 
 
-class Normaliser(NamedTuple):
-    """What `Network.normaliser` is."""
-
-    moments: Callable[[Any, Any, jax.Array], Moments]  # (params, observations [T, ...], weights f32[T, ...])
-    absorb: Callable[[Any, Moments], Any]  # (params, moments) -> params
+Normaliser = Callable[[Any, Any, jax.Array, Callable[[Any], Any]], Any]
+"""What `Network.normaliser` is: (params, observations [T, ...], weights f32[T, ...], the sum over all devices) -> params"""
 
 
 def fresh(features: int) -> Statistics:
@@ -51,24 +49,23 @@ def normalised(statistics: Statistics, features: jax.Array) -> jax.Array:
     return jnp.clip((features - mean) * jax.lax.rsqrt(variance + 1e-8), -REACH, REACH)
 
 
-def moments_of(
-    statistics: Statistics, encode: Callable[[Any], jax.Array], observations: Any, weight: jax.Array
+def moments_about(
+    encode: Callable[[Any], jax.Array], observations: Any, weight: jax.Array, centre: jax.Array
 ) -> Moments:
     """Sums over the decisions of a rollout, step by step: expanded features of all of it would not fit into memory.
 
     Args:
-      statistics: with the present mean.
       encode: one packed observation -> features f32[F].
       observations: leaves [T, ...].
       weight: f32[T, ...], 0 = does not count.
+      centre: f32[F].
     """
-    axes = weight.ndim - 1
-    for _ in range(axes):
+    for _ in range(weight.ndim - 1):
         encode = jax.vmap(encode)
 
     def add(total: Moments, now: tuple[Any, jax.Array]) -> tuple[Moments, None]:
         observation, weight = now
-        away = encode(observation) - statistics.mean
+        away = encode(observation) - centre
         away, weight = away.reshape(-1, away.shape[-1]), weight.reshape(-1)
         # A column of products, not one matrix product: its precision on accelerators is not that of float32.
         sums = Moments(
@@ -78,19 +75,38 @@ def moments_of(
         )
         return jax.tree.map(jnp.add, total, sums), None
 
-    zero = jnp.zeros_like(statistics.mean)
+    zero = jnp.zeros_like(centre)
     return jax.lax.scan(add, Moments(jnp.float32(0.0), zero, zero), (observations, weight))[0]
 
 
-def absorbed(statistics: Statistics, moments: Moments) -> Statistics:
-    """The statistics with these decisions (Chan et al. 1979)."""
+def absorbed(
+    statistics: Statistics,
+    encode: Callable[[Any], jax.Array],
+    observations: Any,
+    weight: jax.Array,
+    total: Callable[[Any], Any],
+) -> Statistics:
+    """The statistics with the decisions of a rollout (Chan et al. 1979).
+
+    Their variance is taken about their own mean, in a second pass: about any other centre, such as 0 at first, that of
+    a feature which hardly varies far from it would drown in rounding, or even come out negative.
+
+    Args:
+      statistics: before.
+      encode, observations, weight: see `moments_about`.
+      total: sums over all devices.
+    """
     count, mean, variance = statistics
-    more = moments.decisions
-    total = count + more
-    share = more / jnp.maximum(total, 1.0)
-    away = moments.first / jnp.maximum(more, 1.0)
-    theirs = moments.second / jnp.maximum(more, 1.0) - jnp.square(away)
+    about = functools.partial(moments_about, encode, observations, weight)
+    decisions, first, _ = total(about(mean))
+    some = jnp.maximum(decisions, 1.0)
+    centre = mean + first / some
+    _, first, second = total(about(centre))
+    off = first / some  # what rounding has left of it
+    theirs = jnp.maximum(second / some - jnp.square(off), 0.0)
+    away = centre + off - mean
+    share = decisions / jnp.maximum(count + decisions, 1.0)
     spread = (1.0 - share) * variance + share * theirs + share * (1.0 - share) * jnp.square(away)
     # Without any decision yet the variance 1 is nobody's; with none now nothing changes.
-    variance = jnp.where(more > 0.0, jnp.where(count > 0.0, spread, theirs), variance)
-    return Statistics(jnp.minimum(total, MOST), mean + share * away, variance)
+    variance = jnp.where(decisions > 0.0, jnp.where(count > 0.0, spread, theirs), variance)
+    return Statistics(jnp.minimum(count + decisions, MOST), mean + share * away, variance)
