@@ -9,16 +9,18 @@ import pytest
 
 from jaxrl import cli
 from jaxrl.algorithms.registry import trained_player
+from jaxrl.config.schema import NetworkConfig, RecurrentConfig
 from jaxrl.export import load_policy, save_policy
 from jaxrl.matches.evaluate import Matchup, evaluate_players
 from jaxrl.matches.tournament import Tournament
-from jaxrl.players import Player, bot_player
+from jaxrl.networks.factory import make_network
+from jaxrl.players import Player, bot_player, network_player
 from jaxrl.runs.directory import load_run
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
 from tests.games import HighCard, OneAgainstTwo, RockPaperScissors
-from tests.host_games import HostSignals
+from tests.host_games import HostSignals, HostTicTacToe
 from tests.test_export import a_run
 from tests.test_host_match import Remote
 
@@ -142,11 +144,29 @@ def test_memories_draw_the_same_numbers_live_and_compiled():
     player = Player("moody", act, init=begin)
     settings = {"deals": 8, "seed": 1}
     live = Matchup(Remote(opening=False), player, [player], **settings).play()
-    from tests.host_games import HostTicTacToe
-
     whole = Matchup(HostTicTacToe(opening=False), player, [player], **settings).play()
     same(live, whole)
     assert len(np.unique(live.outcomes.length)) > 1
+
+
+def test_recurrent_networks_remember_in_matches():
+    """Live as compiled, and not as a network would whose memory is cleared before each of its decisions."""
+    live, whole = Remote(opening=False), HostTicTacToe(opening=False)
+    network = make_network(NetworkConfig(kind="recurrent", hidden=(8,), recurrent=RecurrentConfig(width=8)), whole)
+    assert network.remembers
+    params = jax.tree.map(lambda leaf: 4.0 * leaf, network.init(jax.random.key(1)))
+    player = network_player(network, whole, "lstm", params, greedy=False)
+    forgetful = Player("forgets", lambda p, _, *rest: (player.act(p, network.memory(()), *rest)[0], ()), params)
+    settings = {"deals": 12, "seed": 3}
+    found = [Matchup(env, player, [player], **settings).play(params) for env in (live, whole)]
+    same(*found)
+    without = Matchup(whole, forgetful, [forgetful], **settings).play(params)
+    assert not np.array_equal(found[0].outcomes.length, without.outcomes.length)
+    env = RockPaperScissors(num_players=3)
+    network = make_network(NetworkConfig(kind="recurrent", hidden=(8,), recurrent=RecurrentConfig(width=8)), env)
+    player = network_player(network, env, "lstm", network.init(jax.random.key(1)), greedy=False)
+    results = Tournament(env, [bot_player(env, "random"), player], deals=10).run()
+    assert results.total_games == 60
 
 
 def test_searches_sit_in_any_seat():

@@ -53,10 +53,7 @@ class SeatMix:
 
     weight: float = option(1.0, "relative frequency of this mix among the games", above=0.0)
     learners: int | str = option(
-        "all",
-        "seats held by the learner (a number, or all); in a game of teams: sides, with all their seats",
-        minimum=1,
-        choices=("all",),
+        "all", "seats held by the learner (a number, or all); with teams: whole sides", minimum=1, choices=("all",)
     )
     bots: tuple[str, ...] = option((), "bots drawn uniformly for each of the other seats, or sides")
 
@@ -303,8 +300,7 @@ class LeagueConfig:
     )
     learners: int = option(
         1,
-        "seats of the learner against anybody but itself, in a game of teams: sides, with all their seats; copies of "
-        "one opponent hold the rest",
+        "the learner's seats (with teams: whole sides) where others play; copies of one opponent hold the rest",
         minimum=1,
     )
     self_play: float = option(
