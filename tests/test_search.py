@@ -186,7 +186,7 @@ def test_one_program_models_any_bot():
     state = env.init(jax.random.key(3))
     for index, name in enumerate(names):
         expected = env.bots[name](state, jax.random.key(0))
-        assert policy.act(jnp.int32(index), state, jax.random.key(0)) == expected
+        assert policy.act(jnp.int32(index), (), state, jax.random.key(0))[0] == expected
         assert policy.likelihood(jnp.int32(index), state, expected, jax.random.key(0)) == 1.0
 
 

@@ -19,11 +19,11 @@ from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.search.player import make_search
 from jaxrl.search.playout import TO_THE_END, Lineup, play_on
-from jaxrl.search.policies import SearchParams, act_policy, bot_policy, network_guide, network_policy
+from jaxrl.search.policies import SearchParams, bot_policy, network_guide, network_policy
 from jaxrl.search.settings import SearchSettings
 
 NOTHING = SearchParams(own=None, model=None)
-take_one = act_policy(lambda params, state, key: jnp.int32(0))
+take_one = bot_policy(lambda state, key: jnp.int32(0))
 jitted = functools.partial(jax.jit, compiler_options=xla.plain_options())
 
 
@@ -51,9 +51,9 @@ def test_a_simulated_game_stops_where_its_seat_is_asked_again(turns, left):
     state = nim_at(env, jnp.array([11, 9, 3]))
     seat = state.current_player
     lineup = Lineup(env, take_one, take_one)
-    played = jax.jit(
-        lambda: play_on(lineup, NOTHING, state, jnp.zeros(3, jnp.int32), seat, keys_of(1, 3), turns=turns)
-    )()
+    first, keys = jnp.zeros(3, jnp.int32), keys_of(1, 3)
+    memories = lineup.memories(NOTHING, (), state, seat, keys)
+    played = jax.jit(lambda: play_on(lineup, NOTHING, state, memories, first, seat, keys, turns=turns))()
     stones = np.where(played.state.terminated, 0, played.state.stones)
     np.testing.assert_array_equal(stones, left)
     np.testing.assert_array_equal(played.state.terminated, np.array(left) == 0)
@@ -67,9 +67,9 @@ def test_a_limited_depth_is_judged_by_the_guide():
     env = OpenNim(largest=30)
     perfect = bot_policy(env.bots["perfect"])
 
-    def guide(params: PyTree, state: State) -> tuple[jax.Array, jax.Array]:
+    def guide(params: PyTree, memory: PyTree, state: State) -> tuple[PyTree, jax.Array, jax.Array]:
         value = jnp.where(state.stones % 4 == 0, -1.0, 1.0)
-        return mask_logits(jnp.zeros(3), state.legal_action_mask), value
+        return memory, mask_logits(jnp.zeros(3), state.legal_action_mask), value
 
     search = make_search(
         env, SearchSettings(simulations=24, particles=0, depth=1), own=perfect, guide=guide, model=perfect

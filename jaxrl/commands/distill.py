@@ -71,7 +71,7 @@ class Collected(NamedTuple):
 
 
 def collect_games(
-    env: Env, search: Search, opponent: Player, games: int, steps: int
+    env: Env, search: Search, opponent: Player, games: int, steps: int, *, in_order: bool = False
 ) -> Callable[[SearchParams, PyTree, Key], Collected]:
     """A function that plays games by search and keeps its decisions.
 
@@ -81,9 +81,10 @@ def collect_games(
       opponent: who plays all others.
       games: N, side by side.
       steps: T, the most steps of a game that are kept; a game longer than this teaches only what it has shown so far.
+      in_order: lessons for a network that remembers.
 
     Returns:
-      (search's parameters, opponent's parameters, key) -> T * N lessons.
+      (search's parameters, opponent's parameters, key) -> lessons [T * N], in order [N, T].
     """
     seats = (jnp.arange(games) % env.num_players).astype(jnp.int32)
     holders = (jnp.arange(env.num_players) != seats[:, None]).astype(jnp.int32)  # i32[N, P], 0 is the search
@@ -99,8 +100,9 @@ def collect_games(
         answer, theirs = others(other).ask(state, holder, theirs, other_key)
         action = jnp.where(mine, plan.action, answer)
         after = env.step(state, action, step_key)
-        searched = mine & ~is_over(state) & (jnp.sum(state.legal_action_mask) > 1)
-        lesson = (state.observation, state.legal_action_mask, plan.policy, searched.astype(jnp.float32))
+        decides = mine & ~is_over(state)
+        searched = decides & (jnp.sum(state.legal_action_mask) > 1)
+        lesson = (state.observation, state.legal_action_mask, plan.policy, searched.astype(jnp.float32)), decides
         memory = search.belief.update(params, memory, state, action, after, seat, memory_key)
         return after, (memory, others(other).see(theirs, state, action, after, holder, other_key)), lesson
 
@@ -120,14 +122,18 @@ def collect_games(
             own = jnp.take_along_axis(state.rewards, seats[:, None], axis=1)[:, 0]
             return (state, memories), (lesson, own)
 
-        (end, _), (kept, earned) = jax.lax.scan(step, (state, (memory, theirs)), jnp.arange(steps))
+        (end, _), ((kept, decides), earned) = jax.lax.scan(step, (state, (memory, theirs)), jnp.arange(steps))
         observation, mask, policy, weight = kept
         # Only games that ended say how they ended.
         weight = weight * is_over(end).astype(jnp.float32)
         value = jnp.cumsum(earned[::-1], axis=0)[::-1]  # what is earned from each step on
         lessons = Lessons(observation, mask, policy, value, weight)
-        flat = jax.tree.map(lambda leaf: leaf.reshape(steps * games, *leaf.shape[2:]), lessons)
-        return Collected(flat, jnp.mean(jnp.sum(earned, axis=0)))
+        if in_order:  # what the seat decided, in front
+            first = jnp.argsort(~decides, axis=0, stable=True).T
+            lessons = jax.tree.map(lambda leaf: leaf[first, jnp.arange(games)[:, None]], lessons)
+        else:
+            lessons = jax.tree.map(lambda leaf: leaf.reshape(steps * games, *leaf.shape[2:]), lessons)
+        return Collected(lessons, jnp.mean(jnp.sum(earned, axis=0)))
 
     return collect
 
@@ -139,8 +145,8 @@ def make_learner(
     teach = make_step(network, learning_rate, value_coef)
 
     def learn(params: PyTree, opt_state: Any, lessons: Lessons, key: Key) -> tuple[PyTree, Any, Losses]:
-        count = lessons.weight.shape[0]
-        size = min(minibatch, count)
+        count, taught = lessons.weight.shape[0], lessons.weight.reshape(lessons.weight.shape[0], -1).sum(axis=1)
+        size = max(1, min(minibatch // (lessons.weight.size // count), count))
         batches = count // size
 
         def step(carry: tuple[PyTree, Any], batch: Lessons) -> tuple[tuple[PyTree, Any], Losses]:
@@ -157,7 +163,7 @@ def make_learner(
         def epoch(carry: tuple[PyTree, Any], key: Key) -> tuple[tuple[PyTree, Any], tuple[Losses, jax.Array]]:
             # Decisions without a lesson (another seat's, forced ones) come last: they would only thin out minibatches.
             shuffled = jax.random.permutation(key, count)
-            order = shuffled[jnp.argsort(lessons.weight[shuffled] <= 0, stable=True)]
+            order = shuffled[jnp.argsort(taught[shuffled] <= 0, stable=True)]
             return jax.lax.scan(one, carry, order[: batches * size].reshape(batches, size))
 
         (params, opt_state), (losses, weight) = jax.lax.scan(epoch, (params, opt_state), jax.random.split(key, epochs))
@@ -191,7 +197,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--iterations", type=int, default=20, help="turns of playing and learning (default: 20)")
     parser.add_argument("--games", type=int, default=256, help="games per turn (default: 256)")
     parser.add_argument("--epochs", type=int, default=2, help="passes over the games of a turn (default: 2)")
-    parser.add_argument("--minibatch", type=int, default=512, help="searched decisions per step (default: 512)")
+    parser.add_argument(
+        "--minibatch",
+        type=int,
+        default=512,
+        help="searched decisions per step; a network that remembers learns whole games, as many as have so many moves "
+        "of all seats (default: 512)",
+    )
     parser.add_argument("--learning-rate", type=float, default=3e-4, help="of Adam (default: 3e-4)")
     parser.add_argument("--value-coef", type=float, default=0.5, help=VALUE_HELP)
     parser.add_argument("--seed", type=int, default=0, help="of all randomness (default: 0)")
@@ -264,9 +276,10 @@ def _distil(source: TrainedRun, teaching: Teaching, args: argparse.Namespace) ->
     """The parameters after all turns; one line is printed for each."""
     env, config = source.env, source.config
     names, searcher, opponent, by_itself = teaching
-    program = collect_games(env, searcher.search, opponent, args.games, longest_game(env))
-    collect = jax.jit(program, compiler_options=xla.plain_options())
     network = make_network(config.network, env)
+    steps, in_order = longest_game(env), network.remembers
+    program = collect_games(env, searcher.search, opponent, args.games, steps, in_order=in_order)
+    collect = jax.jit(program, compiler_options=xla.plain_options())
     learn = jax.jit(make_learner(network, args.epochs, args.minibatch, args.learning_rate, args.value_coef))
 
     params = source.params[0]

@@ -40,7 +40,7 @@ from jaxrl.training import demonstrations
 from jaxrl.training.constant_policies import Prediction, all_constant, over_games
 from jaxrl.training.demonstrations import Batch, Examples
 from jaxrl.training.state import Counter
-from jaxrl.training.supervised import Lessons, make_step
+from jaxrl.training.supervised import Lessons, evaluate_all, make_step
 
 CHECKED_AT_A_TIME = 256
 
@@ -69,18 +69,17 @@ class Checked(NamedTuple):
 
 def lessons_of(batch: Batch, weight: np.ndarray) -> Lessons:
     """Questions as lessons: the recorded action is what should be done."""
-    policy = np.zeros(batch.mask.shape, np.float32)
-    policy[np.arange(len(policy)), batch.action] = 1.0
+    policy = (np.arange(batch.mask.shape[-1]) == batch.action[..., None]).astype(np.float32)
     return Lessons(batch.observation, batch.mask, policy, batch.value, weight)  # type: ignore[arg-type]  # NumPy
 
 
 def minibatches(examples: Examples, size: int, generator: np.random.Generator) -> Iterator[Lessons]:
-    """All questions once, shuffled; the last minibatch is filled up with questions of weight 0."""
-    order = generator.permutation(len(examples))
-    for first in range(0, len(order), size):
-        index = order[first : first + size]
-        weight = (np.arange(size) < len(index)).astype(np.float32)
-        yield lessons_of(examples.batch(np.resize(index, size)), weight)
+    """All units once, shuffled, about `size` questions at a time; the last minibatch is filled up with weight 0."""
+    order, rows = generator.permutation(len(examples.units)), examples.units_of(size)
+    for first in range(0, len(order), rows):
+        index = examples.units[np.resize(order[first : first + rows], rows)]
+        index[len(order) - first :] = -1
+        yield lessons_of(examples.batch(index), (index >= 0).astype(np.float32))
 
 
 def make_check(network: Network) -> Callable[[PyTree, Examples], Checked]:
@@ -88,20 +87,21 @@ def make_check(network: Network) -> Callable[[PyTree, Examples], Checked]:
 
     @jax.jit
     def predict(params: PyTree, observation: Any, mask: Any, action: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
-        _, logits, value = evaluate(params, network.memory(()), observation, mask)
+        logits, value = evaluate_all(network, params, observation, mask)
         return jnp.argmax(logits, axis=-1) == action, -log_prob(logits, action), value
 
     def check(params: PyTree, examples: Examples) -> Checked:
-        parts = []
-        for first in range(0, len(examples), CHECKED_AT_A_TIME):
-            index = np.arange(first, min(first + CHECKED_AT_A_TIME, len(examples)))
-            batch = examples.batch(np.resize(index, CHECKED_AT_A_TIME))
+        parts = np.zeros((3, len(examples)))
+        rows = examples.units_of(CHECKED_AT_A_TIME)
+        for first in range(0, len(examples.units), rows):
+            units = examples.units[first : first + rows]
+            index = np.resize(units, (rows, *units.shape[1:]))
+            batch = examples.batch(index)
             found = jax.device_get(predict(params, batch.observation, batch.mask, batch.action))
-            parts.append([part[: len(index)].astype(np.float64) for part in found])
-        right, surprise, value = (np.concatenate(column) for column in zip(*parts, strict=True))
+            parts[:, index[index >= 0]] = [part[index >= 0] for part in found]
+        right, surprise, value = parts
         target = examples.value.astype(np.float64)
-        share = float(np.clip(value @ target / max(value @ value, 1e-12), 0.0, 1.0))
+        share = float(np.clip(value @ target / max(float(value @ value), 1e-12), 0.0, 1.0))
         error = float(np.square(value - target).mean())
         return Checked(Prediction("learnt", right, surprise), error, float(np.var(target)), share)
 
@@ -270,7 +270,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="name of the run (default: that of the configuration, with -imitated behind)")
     parser.add_argument("--epochs", type=int, default=30, help="most passes over the games (default: 30)")
     parser.add_argument("--patience", type=int, default=4, help="passes without progress before the end (default: 4)")
-    parser.add_argument("--minibatch", type=int, default=256, help="decisions per step (default: 256)")
+    parser.add_argument(
+        "--minibatch",
+        type=int,
+        default=256,
+        help="decisions per step; a network that remembers learns whole games, as many as fit (default: 256)",
+    )
     parser.add_argument("--learning-rate", type=float, default=1e-3, help="of Adam (default: 1e-3)")
     parser.add_argument("--value-coef", type=float, default=0.5, help="weight of the value loss (default: 0.5)")
     parser.add_argument("--check", type=float, default=0.15, help="share of the games to check with (default: 0.15)")
@@ -287,7 +292,9 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"{config.env.id} has no recorded games to learn from: imitation is for games on the host.")
     found = demonstrations.read(game, demonstrations.files_of(game, args.data), _say)
     parts = demonstrations.split(len(found.games), args.check, args.seed)
-    train, check = (demonstrations.examples_of(game, found, part, config.ppo.gamma) for part in parts)
+    network, gamma = make_network(config.network, env), config.ppo.gamma
+    in_order = network.remembers
+    train, check = (demonstrations.examples_of(game, found, part, gamma, in_order=in_order) for part in parts)
     _say(_summary(found, train, check))
     del found  # twice in memory otherwise
     target = new_run(config)
@@ -299,7 +306,7 @@ def main(args: argparse.Namespace) -> int:
                 logger.write(epoch, epoch * len(train), row)
                 _say(_line(epoch, row))
 
-            params, checked, epoch = learn(make_network(config.network, env), train, check, args, tell)
+            params, checked, epoch = learn(network, train, check, args, tell)
         report = report_of(checked, train, check)
         digest = save(target, config, env, params)
         settings = {name: value for name, value in vars(args).items() if name not in ("config", "overrides")}

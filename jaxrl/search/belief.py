@@ -2,8 +2,9 @@
 
 A particle is a state that looks to the seat like the real one. After every step each particle takes the same step; it
 is weighed by how likely the model of the others was to choose the seen action there, and what the step made visible is
-taken over from the real state (`Env.reconcile`). Nothing else of the real state is read, so a belief knows no more
-than its seat. See Doucet & Johansen 2009, "A tutorial on particle filtering and smoothing".
+taken over from the real state (`Env.reconcile`). A model with a memory is asked with an empty one: what it would
+remember is kept in no particle. Nothing else of the real state is read, so a belief knows no more than its seat. See
+Doucet & Johansen 2009, "A tutorial on particle filtering and smoothing".
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.core import Env, Key, State, is_over, select
+from envs.core import Env, Key, PyTree, State, is_over, select
 from envs.errors import UserError
 from jaxrl.search.playout import Lineup
 from jaxrl.search.policies import SearchParams
@@ -30,6 +31,7 @@ class BeliefMemory:
 
     seat: jax.Array  # i32[]
     returns: jax.Array  # f32[P], earned so far
+    own: PyTree  # of its policy, after its decision before
     particles: State | None  # K states, None without a belief
     log_weights: jax.Array  # f32[K], normalised
 
@@ -57,10 +59,10 @@ class Belief:
 
     def init(self, params: SearchParams, state: State, seat: jax.Array, key: Key) -> BeliefMemory:
         """The memory of `seat` (i32[]) before the first action."""
-        del params
+        own = self.lineup.own.memory(params.own, state, seat, key)
         particles = self._fresh(state, seat, key) if self.particles else None
         weights = jnp.full(self.particles, -jnp.log(max(self.particles, 1)), jnp.float32)
-        return BeliefMemory(seat, jnp.zeros_like(state.rewards), particles, weights)
+        return BeliefMemory(seat, jnp.zeros_like(state.rewards), own, particles, weights)
 
     def update(
         self,
@@ -74,6 +76,10 @@ class Belief:
     ) -> BeliefMemory:
         """The memory after one step; see `jaxrl.players.Observe`."""
         memory = memory.replace(returns=memory.returns + after.rewards)
+        if jax.tree.leaves(memory.own):
+            mine = (before.current_player == seat) & ~is_over(before)
+            remembered = self.lineup.own.act(params.own, memory.own, before, key)[1]
+            memory = memory.replace(own=select(mine, remembered, memory.own))
         if memory.particles is None:
             return memory
         weigh_key, move_key = jax.random.split(key)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from envs.core import Key, State, is_over
 from jaxrl.networks import distributions
 from jaxrl.search.belief import Belief, BeliefMemory
-from jaxrl.search.playout import TO_THE_END, Lineup, play_on, won
+from jaxrl.search.playout import TO_THE_END, Lineup, of_seat, play_on, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
 
@@ -68,7 +68,7 @@ def halving_plan(
     state, memory, key = lanes
     rounds, slots = rounds_and_slots(settings)
     keys = jax.vmap(lambda k: jax.random.split(k, 3))(key)
-    logits, _ = jax.vmap(guide, in_axes=(None, 0))(params.own, state)
+    remembered, logits, _ = jax.vmap(guide, in_axes=(None, 0, 0))(params.own, memory.own, state)
     prior = jax.nn.log_softmax(logits)
     legal = state.legal_action_mask
     first = jnp.minimum(jnp.sum(legal, axis=1), min(settings.candidates, slots)).astype(jnp.int32)
@@ -78,6 +78,7 @@ def halving_plan(
     race = Race(jnp.zeros(legal.shape), jnp.zeros(legal.shape))
     worlds_count = settings.worlds or max(1, (rounds * slots) // 2)
     worlds = jax.vmap(lambda s, m, k: belief.worlds(s, m, k, worlds_count))(state, memory, keys[:, 0])
+    memory = memory.replace(own=remembered)
 
     def play_round(number: jax.Array, carry: tuple[Race, jax.Array, jax.Array]) -> tuple[Race, jax.Array, jax.Array]:
         race, order, used = carry
@@ -133,12 +134,15 @@ def _run(
     start = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[row * pool + number % pool], worlds)
     luck = jax.vmap(jax.random.fold_in)(key[row], number)
     seats = memory.seat[row]
-    end = play_on(lineup, params, start, action, seats, luck, turns=settings.depth or TO_THE_END)
+    own = jax.tree.map(lambda leaf: leaf[row], memory.own)
+    memories = lineup.memories(params, own, start, seats, luck)
+    end = play_on(lineup, params, start, memories, action, seats, luck, turns=settings.depth or TO_THE_END)
     result = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
     if settings.objective == "wins":  # on the scale of a network that predicts +1 for a win
         result = jnp.where(won(end.returns + memory.returns[row], seats), 1.0, -1.0)
     if settings.depth:
-        foreseen = jax.vmap(guide, in_axes=(None, 0))(params.own, end.state)[1]
+        own = of_seat(end.memories[0], seats)
+        foreseen = jax.vmap(guide, in_axes=(None, 0, 0))(params.own, own, end.state)[2]
         before = 0.0 if settings.objective == "wins" else result
         result = jnp.where(is_over(end.state), result, before + foreseen)
     weight = counted.astype(jnp.float32)

@@ -68,7 +68,7 @@ def make_search(
       env: the game.
       settings: see `SearchSettings`; without `Env.reconcile` the worlds are drawn anew at every move.
       own: how the searching seat goes on in simulated games.
-      guide: priors of actions, and values for the planner "tree".
+      guide: priors of actions, and values for the planner "tree"; it shares the memory of `own`.
       model: how all other seats play; None: like the searching seat.
 
     Raises:

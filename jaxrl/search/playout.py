@@ -32,49 +32,89 @@ class Lineup:
         """Who moves for the other seats, and with which parameters."""
         return (self.own, params.own) if self.model is None else (self.model, params.model)
 
+    def memories(self, params: SearchParams, own: PyTree, state: State, seat: jax.Array, keys: Key) -> list[PyTree]:
+        """The memories of each policy (`own`, and the model if there is one) for all seats, [N, P, ...], where
+        simulated games begin; `own` [N, ...] is that of the searching seat, the others' are empty."""
+        seats = jnp.arange(self.env.num_players)
+
+        def empty(policy: PlayoutPolicy, its_params: PyTree) -> PyTree:
+            by_seat = jax.vmap(policy.memory, in_axes=(None, None, 0, None))
+            return jax.vmap(by_seat, in_axes=(None, 0, None, 0))(its_params, state, seats, keys)
+
+        mine = put(empty(self.own, params.own), seat, own)
+        return [mine] if self.model is None else [mine, empty(self.model, params.model)]
+
+
+def of_seat(memory: PyTree, seat: jax.Array) -> PyTree:
+    """[N, ...] of [N, P, ...]: the memories of `seat` i32[N]."""
+    return jax.tree.map(lambda leaf: leaf[jnp.arange(seat.shape[0]), seat], memory)
+
+
+def put(memory: PyTree, seat: jax.Array, new: PyTree) -> PyTree:
+    """[N, P, ...] with `new` [N, ...] as the memories of `seat` i32[N]."""
+    return jax.tree.map(lambda leaf, value: leaf.at[jnp.arange(seat.shape[0]), seat].set(value), memory, new)
+
 
 class Playout(NamedTuple):
     """N games that have been played on."""
 
     state: State
     returns: jax.Array  # f32[N, P], what every seat earned on the way
+    memories: list[PyTree]  # see `Lineup.memories`
     time: jax.Array  # i32[], steps
 
 
-def choose(lineup: Lineup, params: SearchParams, state: State, seat: jax.Array, keys: Key) -> jax.Array:
-    """The next action of N games, i32[N].
+def choose(
+    lineup: Lineup, params: SearchParams, state: State, memories: list[PyTree], seat: jax.Array, keys: Key
+) -> tuple[jax.Array, list[PyTree]]:
+    """The next action of N games, i32[N], and the memories afterwards.
 
     Args:
       lineup: who plays.
       params: their parameters.
       state: N games.
+      memories: see `Lineup.memories`.
       seat: i32[N], the searching seats.
       keys: key[N].
     """
     mine, running = state.current_player == seat, ~is_over(state)
 
-    def ask(policy: PlayoutPolicy, its_params: PyTree, wanted: jax.Array) -> jax.Array:
-        def play(games: tuple[State, Key]) -> jax.Array:
-            return jax.vmap(policy.act, in_axes=(None, 0, 0))(its_params, *games).astype(jnp.int32)
+    def ask(policy: PlayoutPolicy, its_params: PyTree, memory: PyTree, wanted: jax.Array) -> tuple[jax.Array, PyTree]:
+        def play(games: tuple[State, PyTree, Key]) -> tuple[jax.Array, PyTree]:
+            state, memory, keys = games
+            before = of_seat(memory, state.current_player)
+            action, after = jax.vmap(policy.act, in_axes=(None, 0, 0, 0))(its_params, before, state, keys)
+            after = jax.vmap(select)(wanted, after, before)
+            return action.astype(jnp.int32), put(memory, state.current_player, after)
 
-        def nothing(games: tuple[State, Key]) -> jax.Array:
-            return jnp.zeros_like(seat)
+        def nothing(games: tuple[State, PyTree, Key]) -> tuple[jax.Array, PyTree]:
+            return jnp.zeros_like(seat), games[1]
 
-        return jax.lax.cond(jnp.any(wanted), play, nothing, (state, keys))
+        return jax.lax.cond(jnp.any(wanted), play, nothing, (state, memory, keys))
 
     if lineup.model is None:
-        return ask(lineup.own, params.own, running)
-    own = ask(lineup.own, params.own, mine & running)
-    return jnp.where(mine, own, ask(*lineup.others(params), ~mine & running))
+        action, memory = ask(lineup.own, params.own, memories[0], running)
+        return action, [memory]
+    own, memory = ask(lineup.own, params.own, memories[0], mine & running)
+    other, others = ask(*lineup.others(params), memories[1], ~mine & running)
+    return jnp.where(mine, own, other), [memory, others]
 
 
 def play_on(
-    lineup: Lineup, params: SearchParams, state: State, action: jax.Array, seat: jax.Array, keys: Key, *, turns: int
+    lineup: Lineup,
+    params: SearchParams,
+    state: State,
+    memories: list[PyTree],
+    action: jax.Array,
+    seat: jax.Array,
+    keys: Key,
+    *,
+    turns: int,
 ) -> Playout:
     """Carries out `action` in N games and plays them on.
 
     Args:
-      lineup, params, state, seat: see `choose`.
+      lineup, params, state, memories, seat: see `choose`; the searching seat remembers what it sees in `state`.
       action: i32[N], the first action.
       keys: key[N], all the randomness; games with equal keys and equal worlds have equal luck.
       turns: how many more times the searching seat moves; then the game stops where it is asked again. `TO_THE_END`
@@ -93,18 +133,18 @@ def play_on(
     def one(carry: tuple[Playout, jax.Array]) -> tuple[Playout, jax.Array]:
         played, left = carry
         now = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, played.time)))(keys)
-        chosen = choose(lineup, params, played.state, seat, now[:, 0])
+        chosen, memories = choose(lineup, params, played.state, played.memories, seat, now[:, 0])
         after = step(played.state, chosen, now[:, 1])
         rewards = after.rewards
         if turns != TO_THE_END:  # a finished game stays as it is by itself, one that waits for the seat does not
             moves = moves_on(played.state, left)
             rewards = jnp.where(moves[:, None], rewards, 0.0)
             left = left - (moves & (played.state.current_player == seat))
-            after = jax.vmap(select)(moves, after, played.state)
-        return Playout(after, played.returns + rewards, played.time + 1), left
+            after, memories = jax.vmap(select)(moves, (after, memories), (played.state, played.memories))
+        return Playout(after, played.returns + rewards, memories, played.time + 1), left
 
     first = step(state, action, jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys))
-    begin = Playout(first, first.rewards, jnp.int32(1)), jnp.full_like(seat, turns)
+    begin = Playout(first, first.rewards, memories, jnp.int32(1)), jnp.full_like(seat, turns)
     return jax.lax.while_loop(more, one, begin)[0]
 
 

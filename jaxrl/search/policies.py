@@ -1,4 +1,8 @@
-"""Who moves in a simulated game: policies that can also say how likely they were to choose an action."""
+"""Who moves in a simulated game: policies that can also say how likely they were to choose an action.
+
+What a policy remembers: the searching seat's goes on from its real decisions so far. What the others have seen is
+hidden from it, so they begin each simulated game with an empty memory, and remember what they decide there.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +16,23 @@ from envs.core import Bot, Env, Key, PyTree, State
 from envs.errors import UserError
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import Network
-from jaxrl.players import Player, no_memory
+from jaxrl.players import Act, Init, Player, no_memory
 
-Guide = Callable[[PyTree, State], tuple[jax.Array, jax.Array]]
-"""(params, state) -> masked logits f32[A] of the seat asked and its expected return f32[]."""
+Guide = Callable[[PyTree, PyTree, State], tuple[PyTree, jax.Array, jax.Array]]
+"""(params, memory, state) -> the memory of the seat asked afterwards, masked logits f32[A], expected return f32[]."""
 
 
 class PlayoutPolicy(NamedTuple):
     """A player of simulated games; functions of one game."""
 
-    act: Callable[[PyTree, State, Key], jax.Array]
-    """(params, state, key) -> i32[], a legal action for the seat asked."""
+    act: Act
 
     likelihood: Callable[[PyTree, State, jax.Array, Key], jax.Array]
-    """(params, state, action, key) -> f32[], the probability of choosing `action`, or an unbiased estimate of it."""
+    """(params, state, action, key) -> f32[], the probability of choosing `action` there as the first decision that it
+    remembers, or an unbiased estimate of it."""
+
+    memory: Init = no_memory
+    """The memory of a seat that begins to play in this state."""
 
 
 class SearchParams(NamedTuple):
@@ -42,63 +49,60 @@ def bot_policy(bot: Bot, draws: int = 2) -> PlayoutPolicy:
       bot: (state, key) -> action.
       draws: how often the bot is asked for one likelihood; it tells only what it does, not with which probability.
     """
-    return act_policy(lambda params, state, key: bot(state, key), draws)
+    return act_policy(lambda params, memory, state, key: (bot(state, key), memory), draws)
 
 
 def switch_policy(env: Env, names: Sequence[str], draws: int = 2) -> PlayoutPolicy:
     """The bot `names[index]`; its parameter is the index i32[], so that one program serves for all of them."""
     play = env.bot_switch(tuple(names))
-    return act_policy(lambda index, state, key: play(state, index, key), draws)
+    return act_policy(lambda index, memory, state, key: (play(state, index, key), memory), draws)
 
 
-def act_policy(act: Callable[[PyTree, State, Key], jax.Array], draws: int = 2) -> PlayoutPolicy:
-    """Any player of which only the choice is known: (params, state, key) -> action."""
+def act_policy(act: Act, draws: int = 2, memory: Init = no_memory) -> PlayoutPolicy:
+    """Any player of which only the choice is known."""
 
     def likelihood(params: PyTree, state: State, action: jax.Array, key: Key) -> jax.Array:
-        keys = jax.random.split(key, draws)
-        same = jax.vmap(lambda k: act(params, state, k) == action)(keys)
+        keys, empty = jax.random.split(key, draws), memory(params, state, state.current_player, key)
+        same = jax.vmap(lambda k: act(params, empty, state, k)[0] == action)(keys)
         return jnp.mean(same.astype(jnp.float32))
 
-    return PlayoutPolicy(act, likelihood)
+    return PlayoutPolicy(act, likelihood, memory)
 
 
 def player_policy(player: Player, draws: int = 2) -> PlayoutPolicy:
     """A player of matches, with its parameters.
 
     Raises:
-      UserError: it has a memory, which nobody keeps in simulated games.
+      UserError: it remembers what others do, which nobody tells it in simulated games.
     """
-    if player.init is not no_memory:
-        raise UserError(f"{player.name!r} remembers what happened: a search cannot take others for it, only for bots.")
-    return act_policy(lambda params, state, key: player.act(params, (), state, key)[0], draws)
+    if player.observe is not None:
+        raise UserError(f"{player.name!r} remembers what others do: a search cannot take others for it, only for bots.")
+    return act_policy(player.act, draws, player.init)
 
 
 def network_policy(network: Network, *, greedy: bool = False) -> PlayoutPolicy:
     """A network's policy; `greedy` concerns its moves, while its likelihood is always that of the whole policy."""
+    guide = network_guide(network)
 
-    def logits_of(params: PyTree, state: State) -> jax.Array:
-        return network.evaluate(params, network.memory(()), state.observation, state.legal_action_mask)[1]
-
-    def act(params: PyTree, state: State, key: Key) -> jax.Array:
-        logits = logits_of(params, state)
-        return distributions.greedy(logits) if greedy else distributions.sample(logits, jax.random.uniform(key))
+    def act(params: PyTree, memory: PyTree, state: State, key: Key) -> tuple[jax.Array, PyTree]:
+        memory, logits, _ = guide(params, memory, state)
+        action = distributions.greedy(logits) if greedy else distributions.sample(logits, jax.random.uniform(key))
+        return action, memory
 
     def likelihood(params: PyTree, state: State, action: jax.Array, key: Key) -> jax.Array:
         del key
-        return jnp.exp(distributions.log_prob(logits_of(params, state), action))
+        return jnp.exp(distributions.log_prob(guide(params, network.memory(()), state)[1], action))
 
-    return PlayoutPolicy(act, likelihood)
+    return PlayoutPolicy(act, likelihood, lambda params, state, seat, key: network.memory(()))
 
 
 def network_guide(network: Network) -> Guide:
     """The network's own policy and value."""
-    return lambda params, state: network.evaluate(
-        params, network.memory(()), state.observation, state.legal_action_mask
-    )[1:]
+    return lambda params, memory, state: network.evaluate(params, memory, state.observation, state.legal_action_mask)
 
 
-def no_guide(params: PyTree, state: State) -> tuple[jax.Array, jax.Array]:
+def no_guide(params: PyTree, memory: PyTree, state: State) -> tuple[PyTree, jax.Array, jax.Array]:
     """Every legal action alike and a value of 0: for bots, which give no opinion."""
     del params
     mask = state.legal_action_mask
-    return distributions.mask_logits(jnp.zeros(mask.shape), mask), jnp.float32(0.0)
+    return memory, distributions.mask_logits(jnp.zeros(mask.shape), mask), jnp.float32(0.0)

@@ -18,7 +18,7 @@ from envs.errors import UserError
 from jaxrl.networks import distributions
 from jaxrl.search.belief import Belief
 from jaxrl.search.halving import SearchPlan, improve
-from jaxrl.search.playout import Lineup, play_on, won
+from jaxrl.search.playout import Lineup, of_seat, play_on, put, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
 
@@ -46,14 +46,17 @@ def tree_plan(
     worlds = jax.tree.map(lambda leaf: leaf.reshape(games * count, *leaf.shape[2:]), worlds)
     luck = jax.vmap(lambda k: jax.random.split(k, count))(keys[:, 1]).reshape(games * count)
     seats, earned = jnp.repeat(memory.seat, count), jnp.repeat(memory.returns, count, axis=0)
-    logits, value = jax.vmap(guide, in_axes=(None, 0))(params.own, worlds)
+    own = jax.tree.map(lambda leaf: jnp.repeat(leaf, count, axis=0), memory.own)
+    own, logits, value = jax.vmap(guide, in_axes=(None, 0, 0))(params.own, own, worlds)
+    memories = lineup.memories(params, own, worlds, seats, luck)
 
-    def recurrent(params: SearchParams, _: Key, action: jax.Array, embedding: tuple[State, jax.Array, Key]):
-        before, returns, key = embedding
+    def recurrent(params: SearchParams, _: Key, action: jax.Array, embedding: tuple[State, jax.Array, list, Key]):
+        before, returns, memories, key = embedding
         # The number of steps so far is folded into the key by every step, so equal paths have equal luck.
-        end = play_on(lineup, params, before, action, seats, key, turns=0)
+        end = play_on(lineup, params, before, memories, action, seats, key, turns=0)
         returns, over = returns + end.returns, is_over(end.state)
-        logits, value = jax.vmap(guide, in_axes=(None, 0))(params.own, end.state)
+        own, *others = end.memories
+        remembered, logits, value = jax.vmap(guide, in_axes=(None, 0, 0))(params.own, of_seat(own, seats), end.state)
         reward = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
         if settings.objective == "wins":  # on the scale of the network's value: a game that is not won is lost
             reward = jnp.where(over, jnp.where(won(returns, seats), 1.0, -1.0), 0.0)
@@ -63,9 +66,10 @@ def tree_plan(
             prior_logits=logits,
             value=jnp.where(over, 0.0, value),
         )
-        return output, (end.state, returns, jax.vmap(lambda k: jax.random.fold_in(k, 0x5EED))(key))
+        key = jax.vmap(lambda k: jax.random.fold_in(k, 0x5EED))(key)
+        return output, (end.state, returns, [put(own, seats, remembered), *others], key)
 
-    root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=(worlds, earned, luck))
+    root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=(worlds, earned, memories, luck))
     found = mctx.gumbel_muzero_policy(
         params,
         jax.random.key(0),  # nothing is drawn from it: the Gumbel noise is off

@@ -19,7 +19,7 @@ from envs.host.core import Demonstrations, HostGame
 
 
 class Batch(NamedTuple):
-    """Some questions, written out."""
+    """Some questions, written out; B may be several axes."""
 
     observation: np.ndarray  # f32[B, F]
     mask: np.ndarray  # bool[B, A]
@@ -38,6 +38,7 @@ class Examples:
     action: np.ndarray  # i32[N]
     value: np.ndarray  # f32[N]
     game: np.ndarray  # i32[N], from 0
+    units: np.ndarray  # i64[N] or i64[R, q], what is learnt as one: questions, or rows of `sequences`
     features: int  # F
     actions: int  # A
 
@@ -49,14 +50,20 @@ class Examples:
         """How many there are."""
         return int(self.game[-1]) + 1 if len(self.game) else 0
 
+    def units_of(self, questions: int) -> int:
+        """How many units have about so many questions."""
+        return max(1, questions // self.units[0].size)
+
     def batch(self, index: np.ndarray) -> Batch:
-        """The questions with these numbers, i64[B]."""
+        """The questions with these numbers, i64[B]; those below 0 stand for none."""
+        shape, index = index.shape, np.maximum(index.ravel(), 0)
         observation = np.zeros((len(index), self.features), np.float32)
         first, count = self.start[index], self.start[index + 1] - self.start[index]
         row = np.repeat(np.arange(len(index)), count)
         where = np.arange(len(row)) + np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
         observation[row, self.place[where]] = self.number[where]
-        return Batch(observation, self.masks(index), self.action[index], self.value[index])
+        parts = observation, self.masks(index), self.action[index], self.value[index]
+        return Batch(*(part.reshape(*shape, *part.shape[1:]) for part in parts))
 
     def masks(self, index: np.ndarray) -> np.ndarray:
         """bool[B, A]."""
@@ -144,10 +151,21 @@ def _packed(observation: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return place.astype(np.uint32), observation[row, place], np.bincount(row, minlength=len(observation))
 
 
-def examples_of(game: HostGame, found: Found, chosen: Sequence[int], gamma: float) -> Examples:
-    """The games with the numbers `chosen`; `gamma` discounts per own decision of a seat, as the learner does."""
+def examples_of(
+    game: HostGame, found: Found, chosen: Sequence[int], gamma: float, *, in_order: bool = False
+) -> Examples:
+    """Some games to learn from.
+
+    Args:
+      game: that they are of.
+      found: all games.
+      chosen: the numbers of those wanted.
+      gamma: discounts per own decision of a seat, as the learner does.
+      in_order: the questions of a game and seat are learnt together, as a network that remembers meets them.
+    """
     games, packed = [found.games[i] for i in chosen], [found.packed[i] for i in chosen]
     counts = np.concatenate([each[2] for each in packed])
+    questions = sum(len(each.action) for each in games)
     return Examples(
         place=np.concatenate([each[0] for each in packed]),
         number=np.concatenate([each[1] for each in packed]),
@@ -156,9 +174,26 @@ def examples_of(game: HostGame, found: Found, chosen: Sequence[int], gamma: floa
         action=np.concatenate([each.action for each in games]).astype(np.int32),
         value=np.concatenate([_values(each, gamma) for each in games]),
         game=np.repeat(np.arange(len(games)), [len(each.action) for each in games]).astype(np.int32),
+        units=sequences([each.seat for each in games]) if in_order else np.arange(questions),
         features=game.num_features,
         actions=game.num_actions,
     )
+
+
+def sequences(seats: Sequence[np.ndarray]) -> np.ndarray:
+    """i64[R, q]: the numbers of the questions of each seat in each game, in order, and -1 behind the last one.
+
+    Args:
+      seats: i32[n] for each game, who was asked; questions are numbered through all games.
+    """
+    rows, first = [], 0
+    for seat in seats:
+        rows += [first + np.flatnonzero(seat == number) for number in np.unique(seat)]
+        first += len(seat)
+    found = np.full((len(rows), max(map(len, rows))), -1)
+    for row, numbers in zip(found, rows, strict=True):
+        row[: len(numbers)] = numbers
+    return found
 
 
 def _values(game: Demonstrations, gamma: float) -> np.ndarray:

@@ -10,12 +10,17 @@ import jax.numpy as jnp
 
 from envs.core import PyTree
 from jaxrl.algorithms import optimizer
+from jaxrl.networks.base import Memory
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import Network
 
 
 class Lessons(NamedTuple):
-    """Decisions to learn from, every leaf with the leading axis N."""
+    """Decisions to learn from, every leaf with the leading axis N.
+
+    For a network that remembers the leading axes are [N, q]: the first q decisions of a seat in a game, in order. What
+    stands behind the last one has no weight.
+    """
 
     observation: PyTree
     mask: jax.Array  # bool[N, A]
@@ -31,12 +36,25 @@ class Losses(NamedTuple):
     value: jax.Array  # squared error
 
 
+def evaluate_all(network: Network, params: PyTree, observation: PyTree, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Masked logits [..., A] and values [...] of all decisions, with leading axes as in `Lessons`."""
+
+    def evaluate(memory: Memory, asked: tuple[PyTree, jax.Array]) -> tuple[Memory, tuple[jax.Array, jax.Array]]:
+        memory, logits, value = network.evaluate(params, memory, *asked)
+        return memory, (logits, value)
+
+    def in_order(*asked: Any) -> tuple[jax.Array, jax.Array]:
+        return jax.lax.scan(evaluate, network.memory(()), asked)[1]
+
+    each = in_order if network.remembers else lambda *asked: evaluate(network.memory(()), asked)[1]
+    return jax.vmap(each)(observation, mask)
+
+
 def make_loss(network: Network, value_coef: float) -> Callable[[PyTree, Lessons], tuple[jax.Array, Losses]]:
     """The function (params, lessons) -> loss f32[], its parts."""
 
     def loss_of(params: PyTree, lessons: Lessons) -> tuple[jax.Array, Losses]:
-        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
-        _, logits, value = evaluate(params, network.memory(()), lessons.observation, lessons.mask)
+        logits, value = evaluate_all(network, params, lessons.observation, lessons.mask)
         log_policy = jax.nn.log_softmax(mask_logits(logits, lessons.mask))
         target = jnp.where(lessons.mask, lessons.policy, 0.0)
         known = jnp.where(target > 0, jnp.log(jnp.maximum(target, 1e-30)), 0.0)
