@@ -153,13 +153,13 @@ def _resolve(id: str) -> tuple[type[Env], tuple[str, ...]]:
     if prefix in _LIBRARIES and name:
         return _load(id, _LIBRARIES[prefix]), (name,)
     if colon and name.isidentifier():
-        _import_from_working_directory()
+        import_from_working_directory()
         return _load(id, id), ()
     known = [*_GAMES, *(f"{library}:NAME" for library in _LIBRARIES)]
     raise UserError(f"unknown game {id!r}: {nearest(id, known)} (your own game: 'package.module:Class')")
 
 
-def _import_from_working_directory() -> None:
+def import_from_working_directory() -> None:
     """A console script does not search the working directory, but a user's own game lives there."""
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())

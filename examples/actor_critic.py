@@ -17,6 +17,7 @@ import optax
 from flax import struct
 
 from envs.core import Env
+from envs.errors import UserError
 from envs.values import option
 from jaxrl import figures
 from jaxrl.algorithms import advantage
@@ -58,6 +59,8 @@ class ActorCritic(Algorithm):
         super().__init__(config, env)
         self.section = self.own_section(A2CConfig())
         self.network = make_network(config.network, env)
+        if self.network.remembers or self.network.normaliser:
+            raise UserError("this actor-critic has neither memory nor normaliser: use another network.")
         self.optimizer = optax.scale_by_rms(decay=0.99, eps=1e-5)
 
     def hyper(self) -> Hyper:

@@ -18,6 +18,7 @@ from envs.errors import UserError
 from envs.files import read
 from envs.values import all_paths, limits_of, to_tree
 from jaxrl import config as configs
+from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.commands import config as config_command
 from jaxrl.commands.config import describe
 from jaxrl.config import presets
@@ -403,7 +404,10 @@ def test_an_algorithm_of_ones_own(tmp_path):
     assert config.train.algorithm == "mine.learner:Critic" and config.algorithm == {"rate": 0.1, "deep": {"size": 3}}
     configs.save(config, tmp_path / "config.yaml")
     assert load(path=tmp_path / "config.yaml") == config
-    assert "train.algorithm must be ppo, dqn or package.module:Class, got 'a2c'" in message("train.algorithm=a2c")
+    assert "train.algorithm must be a name or package.module:Class, got 'a 2 c'" in message("train.algorithm='a 2 c'")
+    assert "the settings of ppo are the section ppo" in message("algorithm.gamma=1")
+    with pytest.raises(UserError, match="there is no algorithm 'a2c'"):
+        find_algorithm("a2c")
 
 
 # ---- sections of games ----

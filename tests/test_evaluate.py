@@ -12,10 +12,10 @@ import pytest
 from envs import registry
 from envs.errors import UserError
 from jaxrl import cli
+from jaxrl.intervals import Estimate
 from jaxrl.matches import evaluate, tables
 from jaxrl.matches.deals import TRAINING_DEALS
 from jaxrl.matches.evaluate import Matchup
-from jaxrl.matches.intervals import Estimate
 from jaxrl.matches.match import Chair, GameKeys, play_match
 from jaxrl.players import Player, bot_player
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from envs.sides import compare
+from jaxrl.intervals import wilson
 from jaxrl.matches import evaluate, tables
 from jaxrl.matches.deals import Samples
-from jaxrl.matches.intervals import wilson
 from jaxrl.matches.outcomes import GameTally, Outcomes, outcomes_of
 from jaxrl.players import bot_player
 from tests.games import Corridor, TicTacToe

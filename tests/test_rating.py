@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from envs.errors import UserError
+from jaxrl.intervals import Z95
 from jaxrl.league.rating import SCALE, bradley_terry, elo_update, expected_score
-from jaxrl.matches.intervals import Z95
 
 
 def test_elo_expectations_and_updates():

@@ -100,7 +100,11 @@ class HostLearning(abc.ABC):
 
     @abc.abstractmethod
     def begun(self, learner: Any) -> Any:
-        """A first learner, or the shapes of one, with the host's part as it begins."""
+        """A first light learner with the host's part as it begins."""
+
+    @abc.abstractmethod
+    def forms(self, learner: Any) -> Any:
+        """The shapes of a light learner with those of the host's part."""
 
     @abc.abstractmethod
     def light(self, learner: Any) -> Any:

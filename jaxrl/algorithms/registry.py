@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from envs import registry
 from envs.core import Env
 from envs.errors import UserError, nearest
 from jaxrl.algorithms.base import Algorithm
@@ -30,6 +31,7 @@ def find_algorithm(name: str) -> type[Algorithm]:
             f"train.algorithm: there is no algorithm {name!r}: {nearest(name, ALGORITHMS)} One of your own is given as "
             "package.module:Class."
         )
+    registry.import_from_working_directory()
     try:
         found = getattr(importlib.import_module(module), cls)
     except (ImportError, AttributeError) as error:

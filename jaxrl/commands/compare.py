@@ -27,7 +27,7 @@ import numpy as np
 
 from envs import files, registry
 from envs.errors import UserError
-from jaxrl.matches.intervals import Interval, difference, gain_interval, mean_interval, median_interval, wilson
+from jaxrl.intervals import Interval, difference, gain_interval, mean_interval, median_interval, wilson
 from jaxrl.measure.tables import count, table
 from jaxrl.runs.directory import RunDirectory, find_run
 from jaxrl.runs.metrics import read_rows

@@ -28,7 +28,7 @@ from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.registry import find_algorithm, make_algorithm
 from jaxrl.config import Config
-from jaxrl.matches.intervals import Estimate
+from jaxrl.intervals import Estimate
 from jaxrl.matches.tables import align
 from jaxrl.networks.distributions import log_prob
 from jaxrl.networks.factory import Network, make_network
@@ -334,6 +334,8 @@ def _checked(args: argparse.Namespace) -> Config:
     config = configs.load(args.config, [*args.overrides, *keys])
     if find_algorithm(config.train.algorithm).by_value:
         raise UserError("a Q network has no probabilities to learn: imitate with train.algorithm ppo.")
+    if config.network.normalize:
+        raise UserError("network.normalize is learnt while playing: imitate without it.")
     name = args.name or f"{config.run.name or Path(args.config).stem}-imitated"
     return configs.named(config, name)
 

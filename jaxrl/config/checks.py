@@ -26,6 +26,9 @@ def check_numbers(config: Config) -> None:
         check_ppo(config)
     elif config.train.algorithm == "dqn":
         check_dqn(config)
+    if config.algorithm and ":" not in config.train.algorithm:
+        name = config.train.algorithm
+        raise UserError(f"the section algorithm is for one of your own: the settings of {name} are the section {name}.")
     updates = -(-config.train.total_steps // config.batch_size)
     if config.train.updates_per_call > updates:
         raise UserError(

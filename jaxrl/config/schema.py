@@ -226,8 +226,8 @@ class TrainConfig:
     algorithm: str = option(
         "ppo",
         "what learns: ppo or dqn, with the settings in the section of that name, or package.module:Class, your own",
-        pattern=r"ppo|dqn|[A-Za-z_][\w.]*:[A-Za-z_]\w*",
-        words="ppo, dqn or package.module:Class",
+        pattern=r"[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*",
+        words="a name or package.module:Class",
     )
     num_envs: int = option(512, "games played side by side, over all devices", minimum=1)
     num_steps: int = option(64, "steps of each game per update", minimum=1)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from envs.errors import UserError, nearest
-from jaxrl.matches.intervals import Z95
+from jaxrl.intervals import Z95
 
 SCALE = 400 / math.log(10)  # rating points for one unit of log-odds
 VIRTUAL_DRAWS = 1.0  # drawn games added to each pair where the likelihood has no maximum

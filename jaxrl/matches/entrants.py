@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -116,8 +117,9 @@ def find_field(texts: Sequence[str], config: str | None = None, *, sampled: bool
             players += [bot_player(env, bot) for bot in bots]
     programs: dict[Any, Player] = {}
     for each in trained:
-        config_of = each.config
-        kind = (config_of.network, config_of.train.algorithm, config_of.dqn, config_of.evaluate.greedy)
+        tree = configs.to_dict(each.config)  # what differs in settings of an algorithm may differ in its network
+        named = (each.config.train.algorithm, "algorithm", "network")
+        kind = json.dumps([named[0], each.config.evaluate.greedy, *(tree.get(name) for name in named)], sort_keys=True)
         program = programs.setdefault(kind, each.players[0])
         players += [program.named(player.name, player.params) for player in each.players]
     known: set[str] = set()

@@ -25,12 +25,12 @@ from envs.core import Env, Key, PyTree, State, select
 from envs.errors import UserError
 from envs.host.bridge import HostPool
 from envs.host.core import Buffers, EngineError, HostGame, IllegalAction, make_buffers
+from envs.host.faults import explained
 from envs.host.pure import blank_states
 from envs.sides import compare, of_sides
 from jaxrl.matches.match import Games, memory_number
 from jaxrl.players import MAX_STEPS, Act, Player
 from jaxrl.runs.metrics import duration, rate
-from jaxrl.training.sebulba.faults import explained
 
 ROWS = 8  # decisions in a call of a network: always as many, or rounding would depend on who is ready when
 PATIENCE = 600.0  # seconds without progress in any game after which an engine hangs, or more if the game says so

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from envs.sides import compare
-from jaxrl.matches.intervals import wilson
+from jaxrl.intervals import wilson
 
 
 class GameTally(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxrl.intervals import Estimate
 from jaxrl.matches.deals import Samples
-from jaxrl.matches.intervals import Estimate
 from jaxrl.matches.outcomes import GameTally, Outcomes
 
 _SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by how much

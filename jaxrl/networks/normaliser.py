@@ -35,7 +35,7 @@ class Moments(NamedTuple):
 
 
 Normaliser = Callable[[Any, Any, jax.Array, Callable[[Any], Any]], Any]
-"""What `Network.normaliser` is: (params, observations [T, ...], weights f32[T, ...], the sum over all devices) -> params"""
+"""What `Network.normaliser` is: (params, observations [T, ...], weights f32[T, ...], sum over all devices) -> params"""
 
 
 def fresh(features: int) -> Statistics:

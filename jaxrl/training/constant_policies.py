@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxrl.matches.intervals import Estimate
+from jaxrl.intervals import Estimate
 
 STEPS, RATE = 400, 0.1
 

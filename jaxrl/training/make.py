@@ -10,7 +10,7 @@ from envs.core import Env
 from envs.wrappers import auto_reset
 from jaxrl.algorithms.base import AXIS
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config.checks import device_count
+from jaxrl.config.checks import check_numbers, device_count
 from jaxrl.config.schema import Config
 from jaxrl.league.pool import make_seats
 from jaxrl.training.anakin import Anakin
@@ -25,6 +25,7 @@ def make_program(config: Config, env: Env) -> Program:
     Raises:
       UserError: something in the configuration does not fit the game, the algorithm or this machine.
     """
+    check_numbers(config)
     actor = Actor(env, auto_reset(env), make_algorithm(config, env), make_seats(config, env))
     devices = jax.local_devices()
     count = device_count(config, len(devices)) if actor.algorithm.many_devices else 1

@@ -158,7 +158,8 @@ class DQN(Algorithm):
         """With an empty memory if it was not saved."""
         if self.config.dqn.save_replay:
             return learner
-        return learner.replace(replay=self.replay.empty(), ready=jnp.zeros_like(learner.ready))
+        empty = None if self.env.host else self.replay.empty()  # on the host it is made where it is loaded
+        return learner.replace(replay=empty, ready=jnp.zeros_like(learner.ready))
 
 
 def _complete(dqn: DQNConfig) -> CompleteDQN:

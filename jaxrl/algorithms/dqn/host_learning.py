@@ -10,7 +10,7 @@ import numpy as np
 
 from envs.host.core import HostGame
 from jaxrl.algorithms.base import HostLearning, Rollout, with_normaliser
-from jaxrl.algorithms.dqn.host_replay import HostReplay
+from jaxrl.algorithms.dqn.host_replay import HostReplay, memory_shapes
 from jaxrl.algorithms.dqn.loss import Transitions
 from jaxrl.algorithms.dqn.optimise import DQNLearner, LearnSums, no_sums, optimise
 from jaxrl.algorithms.dqn.prefetch import Prefetcher
@@ -45,6 +45,12 @@ class DQNHostLearning(HostLearning):
         algorithm = self._algorithm
         self._replay = HostReplay(self._game, algorithm.section, algorithm.config.train.num_envs)
         return self.save(learner)
+
+    def forms(self, learner: DQNLearner) -> DQNLearner:
+        """With the shapes of the memory."""
+        algorithm = self._algorithm
+        shapes = memory_shapes(self._game, algorithm.section, algorithm.config.train.num_envs)
+        return algorithm.saved(learner.replace(replay=shapes))
 
     def light(self, learner: DQNLearner) -> DQNLearner:
         """Without the memory."""

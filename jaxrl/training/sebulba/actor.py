@@ -11,9 +11,9 @@ import numpy as np
 
 from envs.host.bridge import HostPool
 from envs.host.core import EngineError
+from envs.host.faults import explained
 from jaxrl.algorithms.base import Asked
 from jaxrl.training.sebulba.counters import Timers
-from jaxrl.training.sebulba.faults import explained
 from jaxrl.training.sebulba.pipeline import Closed, Pipeline
 from jaxrl.training.sebulba.policy import ActorPrograms, Seating
 from jaxrl.training.sebulba.storage import Storage

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from envs.host.core import RANDOM, Buffers, EngineError, make_buffers
-from jaxrl.training.sebulba.faults import explained
+from envs.host.faults import explained
 from jaxrl.training.sebulba.policy import Seating
 from jaxrl.training.state import HostLanes, TrainState
 

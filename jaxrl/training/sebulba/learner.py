@@ -7,6 +7,7 @@ Shape letters as in `jaxrl.algorithms.base`.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,6 +43,7 @@ class HostLearner:
           timers: counters of the run.
         """
         self._config, self._actor, self._mesh, self._names = config, actor, mesh, tuple(stat_names)
+        self._timers = timers
         self._host = actor.algorithm.host_learning(timers)
         self._holds: Any = None  # the lanes of the state whose learner's host part is held here
         self._learn = jax.jit(self._compiled, donate_argnums=1)
@@ -53,8 +55,12 @@ class HostLearner:
     # ---- the learner --------------------------------------------------------------------------------------------
 
     def begun(self, learner: Any) -> Any:
-        """A first learner, or the shapes of one, with the part of it that lives on the host."""
+        """A first learner with the part of it that lives on the host."""
         return learner if self._host is None else self._host.begun(learner)
+
+    def forms(self, learner: Any) -> Any:
+        """The shapes of a saved learner, from those of a light one."""
+        return self._actor.algorithm.saved(learner) if self._host is None else self._host.forms(learner)
 
     def light(self, learner: Any) -> Any:
         """A learner without that part."""
@@ -85,14 +91,17 @@ class HostLearner:
           key: the training's.
           number: i32[], of the update.
         """
-        if self._host is not None:
+        if self._host is not None:  # which counts its time by itself
             return self._host.learn(learner, rollout, self._keys(key, number)[1], number)
+        start = time.perf_counter_ns()
         # On a CPU the rollout may stay where it is.
         parts = [
             jax.device_put(part, NamedSharding(self._mesh, place)) for part, place in zip(rollout, PLACES, strict=True)
         ]
         placed = Rollout(*parts)
-        return self._learn(learner.params, learner.replace(params=None), placed, key, number)
+        found = jax.block_until_ready(self._learn(learner.params, learner.replace(params=None), placed, key, number))
+        self._timers.add_ns("backward", time.perf_counter_ns() - start)
+        return found
 
     def close(self) -> None:
         """Ends all threads."""

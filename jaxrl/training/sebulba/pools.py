@@ -1,4 +1,4 @@
-"""The games of one actor and the threads that step them, for PPO and DQN alike."""
+"""The games of one actor and the threads that step them."""
 
 from __future__ import annotations
 

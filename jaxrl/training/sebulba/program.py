@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import time
 from typing import Any
 
 import jax
@@ -75,6 +74,7 @@ class Sebulba(Program):
     def init(self, seed: int) -> TrainState:
         """The state before the first update; starts and staggers all games."""
         self.close()
+        self._fault = None
         state, engine_seed = self._first(np.uint32(seed))
         state = state.replace(lanes=first_lanes(self, state, int(engine_seed)))
         return self.begin(state.replace(learner=self.learner.begun(state.learner)))
@@ -140,8 +140,16 @@ class Sebulba(Program):
         policy = jax.eval_shape(self.algorithm.policy, shapes.learner, shapes.update)
         policy = jax.tree.map(lambda leaf: self._form(leaf, self.replicated), policy)
         acting = Acting(policy, state.pool, state.update)
-        learner = jax.tree.map(self._form_of_host, self.learner.begun(state.learner))
+        learner = jax.tree.map(self._form_of_host, self.learner.forms(state.learner))
         return state.replace(learner=learner, lanes=of_host, acting=(acting,) * self.config.sebulba.lag)
+
+    def saved(self, state: TrainState) -> TrainState:
+        """The state as checkpoints hold it."""
+        return state.replace(learner=self.algorithm.saved(state.learner))
+
+    def restored(self, state: TrainState) -> TrainState:
+        """A state to run on from."""
+        return state.replace(learner=self.algorithm.restored(state.learner))
 
     def request_stop(self) -> None:
         """A `run` under way returns after the update in hand; one that waits for a rollout returns at once."""
@@ -163,10 +171,8 @@ class Sebulba(Program):
         now = Acting(self._policy(state.learner, np.int32(later)), state.pool, state.update)
         session.pipeline.publish(later, (now, state.key))
         storage = session.pipeline.take(number, lambda: self._stop)
-        start = time.perf_counter_ns()
         acting = (*state.acting, now)
         state, found = self._learn(state, storage, acting[0], number)
-        self.timers.add_ns("backward", time.perf_counter_ns() - start)
         session.lanes = state.lanes
         session.pipeline.release(number)
         return state.replace(acting=acting[1:]), found

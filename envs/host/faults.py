@@ -1,4 +1,4 @@
-"""What is said about an engine that fails while it plays for a training."""
+"""What is said about an engine that fails."""
 
 from __future__ import annotations
 
