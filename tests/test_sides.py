@@ -189,19 +189,17 @@ def test_the_pool_counts_a_teams_games():
 
 
 def test_what_does_not_fit_is_told_in_sides():
-    league = dataclasses.replace(small_config(), league=dataclasses.replace(LEAGUE, learners=2))
-    with pytest.raises(UserError, match="league.learners is 2, but .* has 2 sides here"):
-        make_league(league, Signals())
-    with pytest.raises(UserError, match="has only 2 sides"):
-        make_mixed_seats([SeatMix(learners=3)], Signals())
-    env = Signals()
+    env, game, league = Signals(), "env.id=tests.games:Signals", "league={opponents: [random], learners: 2}"
+    for keys, said in (
+        ([league, "seats=[{}]"], "league.learners is 2, but .* has 2 sides here"),
+        (["seats=[{learners: 3}]"], "seats.0.learners is 3, but .* has 2 sides here"),
+        (["seats=[{learners: 1}]"], "1 sides are left for bots"),
+    ):
+        config = configs.load(None, [game, *keys])
+        with pytest.raises(UserError, match=said):
+            configs.check_game(config, env, env)
     with pytest.raises(UserError, match="sides of several seats"):
         make_search(env, SearchSettings(), own=bot_policy(env.bots["random"]), guide=no_guide)
-    game = "env.id=tests.games:Signals"
-    with pytest.raises(UserError, match="seats.0.learners is 3, but .* has 2 sides here"):
-        configs.load(None, [game, "seats=[{learners: 3}]"])
-    with pytest.raises(UserError, match="1 sides are left for bots"):
-        configs.load(None, [game, "seats=[{learners: 1}]"])
 
 
 def test_training_learns_to_signal():
