@@ -22,7 +22,7 @@ from flax import struct
 from envs.core import Env
 from jaxrl.algorithms.base import Transition
 from jaxrl.algorithms.dqn.loss import Transitions
-from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Recorded, Sequel, Waiting, link, n_step
+from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Sequel, Waiting, n_step, writing
 from jaxrl.config.schema import DQNConfig
 from jaxrl.networks import distributions
 
@@ -143,46 +143,17 @@ def append(memory: ReplayMemory, decisions: Transition, form: RecordFormat) -> R
       decisions: [T, B, ...].
       form: of the records.
     """
-    capacity, seats = memory.links.shape[0], memory.waiting.record.shape[1]
-    content, cut = Content(decisions.observation, decisions.mask, decisions.action), None
-    keep = own = decisions.weight > 0.0
+    capacity = memory.links.shape[0]
+    plan = writing(jnp, decisions, memory.head, capacity, memory.waiting)
+    content = Content(decisions.observation, decisions.mask, decisions.action)
     if decisions.final_observation is not None:
-        cut = (decisions.final_weight > 0.0) & (decisions.truncated & ~decisions.terminated)[..., None]
-        keep = jnp.concatenate([own, cut], axis=-1)  # bool[T, B, 2S]
         # A finished game has no legal actions any more, so all of them count as legal.
         anything = jnp.broadcast_to(distributions.pack_mask(jnp.ones(form.num_actions, bool)), decisions.mask.shape)
         last = Content(decisions.final_observation, anything, jnp.zeros_like(decisions.action))
         content = jax.tree.map(lambda *both: jnp.concatenate(both, axis=2), content, last)
-    place = jnp.cumsum(keep.reshape(-1), dtype=jnp.int32).reshape(keep.shape) - 1
-    record = jnp.where(keep, (memory.head + place) % capacity, NONE)
-    count = jnp.sum(keep, dtype=jnp.int32)
-    asked = own.shape[-1]
-    at_seat = _by_seat(record[..., :asked], decisions.seat, seats)
-    final = jnp.full_like(at_seat, NONE)
-    if cut is not None:
-        final = _by_seat(record[..., asked:], decisions.final_seat, seats)
-    played = Recorded(at_seat, decisions.rewards, decisions.terminated, decisions.truncated, final)
-    waiting = _without_overwritten(memory.waiting, memory.head, count, capacity)
-    links = link(played, waiting)
-    sequel = jax.tree.map(lambda leaf: jnp.take_along_axis(leaf, decisions.seat, axis=-1), links.rollout)
-    if cut is not None:  # nothing follows a final observation
-        nothing = Sequel(jnp.full(cut.shape, LOST, jnp.int32), jnp.zeros(cut.shape, jnp.float32))
-        sequel = jax.tree.map(lambda *both: jnp.concatenate(both, axis=-1), sequel, nothing)
-    memory = _write(memory, record, form.pack(content), sequel)
-    memory = _close(memory, waiting.record, links.waited)
-    return memory.replace(head=(memory.head + count) % capacity, waiting=links.waiting)
-
-
-def _by_seat(record: jax.Array, seat: jax.Array, num_players: int) -> jax.Array:
-    """Records i32[..., S] of the seats i32[..., S] -> one column for each seat, i32[..., P]."""
-    there = seat[..., None] == jnp.arange(num_players)
-    return jnp.max(jnp.where(there, record[..., None], NONE), axis=-2)
-
-
-def _without_overwritten(waiting: Waiting, head: jax.Array, count: jax.Array, capacity: int) -> Waiting:
-    """Drops the records that are about to be overwritten by `count` new ones."""
-    gone = (waiting.record >= 0) & ((waiting.record - head) % capacity < count)
-    return Waiting(jnp.where(gone, NONE, waiting.record), jnp.where(gone, 0.0, waiting.reward))
+    memory = _write(memory, plan.record, form.pack(content), plan.sequel)
+    memory = _close(memory, plan.waited, plan.closed)
+    return memory.replace(head=(memory.head + plan.count) % capacity, waiting=plan.waiting)
 
 
 def _write(memory: ReplayMemory, record: jax.Array, content: jax.Array, sequel: Sequel) -> ReplayMemory:

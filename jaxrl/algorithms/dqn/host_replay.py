@@ -14,7 +14,7 @@ from flax import struct
 from envs.host.core import HostGame, aligned
 from jaxrl.algorithms.base import Transition
 from jaxrl.algorithms.dqn.loss import Transitions
-from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Recorded, Sequel, Waiting, link_on_host, n_step
+from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Sequel, Waiting, n_step, writing
 from jaxrl.algorithms.dqn.sumtree import SumTree
 from jaxrl.config.schema import DQNConfig
 
@@ -129,39 +129,18 @@ class HostReplay:
 
     def push(self, steps: Transition) -> None:
         """Adds the learner's decisions of a rollout [T, B, ...] of host arrays and closes those that waited for it."""
-        keep = own = steps.weight > 0.0
-        asked, seats = own.shape[-1], np.arange(self._waiting.record.shape[1], dtype=np.int32)
-        observation, mask, action, cut = steps.observation, steps.mask, steps.action, None
-        if steps.final_observation is not None:
-            cut = (steps.final_weight > 0.0) & (steps.truncated & ~steps.terminated)[..., None]
-            keep = np.concatenate([own, cut], axis=-1)  # bool[T, B, 2S]
-        count = int(np.count_nonzero(keep))
-        place = np.cumsum(keep.reshape(-1), dtype=np.int32).reshape(keep.shape) - 1
-        record = np.where(keep, (self._head + place) % self._dqn.capacity, NONE).astype(np.int32)
-        at_seat = _by_seat(record[..., :asked], steps.seat, seats)
-        final = np.full_like(at_seat, NONE)
-        if cut is not None:
-            final = _by_seat(record[..., asked:], steps.final_seat, seats)
-        waiting = self._without_overwritten(count)
-        links = link_on_host(Recorded(at_seat, steps.rewards, steps.terminated, steps.truncated, final), waiting)
-        sequel = Sequel(*[np.take_along_axis(leaf, steps.seat, axis=-1) for leaf in links.rollout])
-        self._write(record[..., :asked], observation, mask, action)
-        self._link(record[..., :asked][own], Sequel(*[leaf[own] for leaf in sequel]))
-        if cut is not None and cut.any():
-            # A finished game has no legal actions any more, so all of them count as legal; nothing follows.
-            last = record[..., asked:]
-            self._write(last, steps.final_observation, np.ones_like(mask), np.zeros_like(action))
-            lost = int(np.count_nonzero(cut))
-            self._link(last[cut], Sequel(np.full(lost, LOST, np.int32), np.zeros(lost, np.float32)))
-        known = (waiting.record >= 0) & (links.waited.following != OPEN)
-        self._link(waiting.record[known], Sequel(*[leaf[known] for leaf in links.waited]))
-        self._waiting, self._head = links.waiting, (self._head + count) % self._dqn.capacity
-
-    def _without_overwritten(self, count: int) -> Waiting:
-        """The decisions that wait, without those that `count` new records are about to overwrite."""
-        record, reward = self._waiting
-        gone = (record >= 0) & ((record - self._head) % self._dqn.capacity < count)
-        return Waiting(np.where(gone, NONE, record).astype(np.int32), np.where(gone, np.float32(0.0), reward))
+        plan = writing(np, steps, np.int32(self._head), self._dqn.capacity, self._waiting)
+        asked = steps.seat.shape[-1]
+        self._write(plan.record[..., :asked], steps.observation, steps.mask, steps.action)
+        last = plan.record[..., asked:]
+        if (last >= 0).any():
+            # A finished game has no legal actions any more, so all of them count as legal.
+            self._write(last, steps.final_observation, np.ones_like(steps.mask), np.zeros_like(steps.action))
+        kept = plan.record >= 0
+        self._link(plan.record[kept], Sequel(*[leaf[kept] for leaf in plan.sequel]))
+        known = (plan.waited >= 0) & (plan.closed.following != OPEN)
+        self._link(plan.waited[known], Sequel(*[leaf[known] for leaf in plan.closed]))
+        self._waiting, self._head = plan.waiting, (self._head + int(plan.count)) % self._dqn.capacity
 
     def _write(self, record: np.ndarray, observation: np.ndarray, mask: np.ndarray, action: np.ndarray) -> None:
         """Writes decisions [T, B, S, ...] to their records i32[T, B, S]; those with the number NONE are left out."""
@@ -223,8 +202,3 @@ class HostReplay:
         """New priorities f32[n] of records i32[n]; of a record that comes twice the later one counts."""
         self._tree.set(records, priority)
         self._highest = max(self._highest, priority.max())
-
-
-def _by_seat(record: np.ndarray, seat: np.ndarray, seats: np.ndarray) -> np.ndarray:
-    """Records i32[..., S] of the seats i32[..., S] -> one column for each seat, i32[..., P]."""
-    return np.where(seat[..., None] == seats, record[..., None], NONE).max(axis=-2).astype(np.int32)

@@ -34,6 +34,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxrl.algorithms.base import Transition
+
 NONE = -1  # no record
 END, OPEN, LOST = -1, -2, -3  # what follows a record, where it is no record
 STORAGE = "float16"  # of stored float observations: half the memory, and their values are small
@@ -134,6 +136,58 @@ def link_on_host(played: Recorded, waiting: Waiting) -> Links:
         found.append(sequel)
     following, reward = (np.stack([getattr(each, name) for each in found[::-1]]) for name in Sequel._fields)
     return _links(np, played, Sequel(following, reward), after, waiting)
+
+
+class Writing(NamedTuple):
+    """Where the decisions of a rollout go in a ring of records. S' = S, or 2 S with final observations behind them."""
+
+    record: Array  # i32[T, B, S'], NONE where there is nothing to keep
+    sequel: Sequel  # [T, B, S'], what follows them
+    waited: Array  # i32[B, P], the records that waited for this rollout and are not overwritten by it
+    closed: Sequel  # [B, P], what follows those; OPEN where they still wait
+    waiting: Waiting  # afterwards
+    count: Array  # i32[], records written
+
+
+def writing(xp: Any, steps: Transition, head: Array, capacity: int, waiting: Waiting) -> Writing:
+    """Plans how a rollout is written.
+
+    Args:
+      xp: numpy or jax.numpy.
+      steps: [T, B, ...]; the learner's decisions are kept, and final observations in which the learner was asked.
+      head: i32[], the record that is written next.
+      capacity: of the ring.
+      waiting: from the rollout before.
+    """
+    keep = own = steps.weight > 0.0
+    asked, seats = own.shape[-1], waiting.record.shape[-1]
+    if steps.final_observation is not None:
+        cut = (steps.final_weight > 0.0) & (steps.truncated & ~steps.terminated)[..., None]
+        keep = xp.concatenate([own, cut], axis=-1)
+    place = xp.cumsum(keep.reshape(-1), dtype=xp.int32).reshape(keep.shape) - 1
+    record = xp.where(keep, (head + place) % capacity, NONE).astype(xp.int32)
+    count = xp.sum(keep, dtype=xp.int32)
+    at_seat = _by_seat(xp, record[..., :asked], steps.seat, seats)
+    final = xp.full_like(at_seat, NONE)
+    if steps.final_observation is not None:
+        final = _by_seat(xp, record[..., asked:], steps.final_seat, seats)
+    gone = (waiting.record >= 0) & ((waiting.record - head) % capacity < count)  # overwritten
+    waiting = Waiting(
+        xp.where(gone, NONE, waiting.record).astype(xp.int32), xp.where(gone, xp.float32(0.0), waiting.reward)
+    )
+    played = Recorded(at_seat, steps.rewards, steps.terminated, steps.truncated, final)
+    links = (link_on_host if xp is np else link)(played, waiting)
+    following, reward = (xp.take_along_axis(leaf, steps.seat, axis=-1) for leaf in links.rollout)
+    if steps.final_observation is not None:  # nothing follows a final observation
+        following = xp.concatenate([following, xp.full_like(following, LOST)], axis=-1)
+        reward = xp.concatenate([reward, xp.zeros_like(reward)], axis=-1)
+    return Writing(record, Sequel(following, reward), waiting.record, links.waited, links.waiting, count)
+
+
+def _by_seat(xp: Any, record: Array, seat: Array, seats: int) -> Array:
+    """Records i32[..., S] of the seats i32[..., S] -> one column for each seat, i32[..., P]."""
+    there = seat[..., None] == xp.arange(seats)
+    return xp.max(xp.where(there, record[..., None], NONE), axis=-2).astype(xp.int32)
 
 
 class Return(NamedTuple):
