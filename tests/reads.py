@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from jaxrl.config import schema
 
 SECTIONS = {  # what a parameter or variable with this annotation holds
+    "CompleteDQN": "dqn",
     "Config": "",
     "DQNConfig": "dqn",
     "LeagueConfig": "league",

@@ -252,7 +252,7 @@ def test_out_of_memory_from_stacked_metrics() -> None:
     loop, which cannot stack)."""
     config = small_config(updates=7, epochs=5, minibatches=1)
     anakin = program(TicTacToe(), config)
-    traced = anakin._run.trace(anakin.abstract_state)
+    traced = anakin.compiled.trace(anakin.abstract_state)
     loops = scans(traced.jaxpr.jaxpr, 7)
     assert len(loops) == 1 and not scans(traced.jaxpr.jaxpr, 5)
     for loop in loops:

@@ -19,6 +19,7 @@ from jaxrl.matches.evaluate import evaluate_players
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network
 from jaxrl.players import bot_player
+from jaxrl.runs.games import make_games
 from tests.candidate_games import KINDS, STALLS, Market
 from tests.games import HighCard
 from tests.training import compiled_network, small_config, train
@@ -171,6 +172,6 @@ def test_ppo_learns_what_kinds_are_worth():
 
 def test_games_without_described_options_are_refused():
     with pytest.raises(UserError, match="described one by one, which skull_king has not: use mlp"):
-        configs.load(None, ["network.kind=candidates"])
+        make_games(configs.load(None, ["network.kind=candidates"]))
     with pytest.raises(NotImplementedError, match="use the mlp network"):
         HighCard().candidates(None)

@@ -357,7 +357,7 @@ def test_old_results_fade() -> None:
 def test_without_a_league_there_is_no_pool() -> None:
     anakin = program(TicTacToe(), small_config())
     assert anakin.abstract_state.pool is None
-    metrics = jax.eval_shape(anakin._run, anakin.abstract_state)[1]
+    metrics = jax.eval_shape(anakin.compiled, anakin.abstract_state)[1]
     assert metrics and not [name for name in metrics if name.startswith("league/")]
 
 

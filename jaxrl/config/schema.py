@@ -138,9 +138,7 @@ class PPOConfig:
     epochs: int = option(2, "passes over the collected data per update", minimum=1)
     minibatches: int = option(8, "optimizer steps per pass", minimum=1)
     sequence: int = option(
-        16,
-        "with a memory: steps through which a gradient flows back; chunks of so many are shuffled",
-        minimum=1,
+        16, "with a memory: steps through which a gradient flows back; chunks of so many are shuffled", minimum=1
     )
     accumulate: int = option(
         1,

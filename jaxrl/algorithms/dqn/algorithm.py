@@ -56,7 +56,7 @@ class DQN(Algorithm):
     def __init__(self, config: Config, env: Env):
         """Compiles nothing."""
         super().__init__(config, env)
-        self.section = _complete(config.dqn)
+        self.section: CompleteDQN = _complete(config.dqn)
         self.network = make_network(config.network, env, q_heads.heads_of(config.dqn))
         self.forwards = 3  # the network looks at every transition once, and at its next state twice
         self.replay = DeviceReplay(env, config.dqn, config.train.num_envs)
