@@ -128,14 +128,21 @@ def collect_games(
         weight = weight * is_over(end).astype(jnp.float32)
         value = jnp.cumsum(earned[::-1], axis=0)[::-1]  # what is earned from each step on
         lessons = Lessons(observation, mask, policy, value, weight)
-        if in_order:  # what the seat decided, in front
-            first = jnp.argsort(~decides, axis=0, stable=True).T
-            lessons = jax.tree.map(lambda leaf: leaf[first, jnp.arange(games)[:, None]], lessons)
-        else:
-            lessons = jax.tree.map(lambda leaf: leaf.reshape(steps * games, *leaf.shape[2:]), lessons)
+        lessons = by_game(lessons, decides) if in_order else flat(lessons)
         return Collected(lessons, jnp.mean(jnp.sum(earned, axis=0)))
 
     return collect
+
+
+def flat(lessons: Lessons) -> Lessons:
+    """[T, N, ...] -> [T * N, ...]."""
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), lessons)
+
+
+def by_game(lessons: Lessons, decides: jax.Array) -> Lessons:
+    """[T, N, ...] -> [N, T, ...] with the steps in front in which the seat decides, bool[T, N]."""
+    order = jnp.argsort(~decides, axis=0, stable=True).T
+    return jax.tree.map(lambda leaf: leaf[order, jnp.arange(order.shape[0])[:, None]], lessons)
 
 
 def make_learner(
