@@ -9,17 +9,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import cli
+from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
-from jaxrl.commands.distill import Lessons, make_learner
+from jaxrl.commands.distill import Lessons, collect_games, make_learner
 from jaxrl.commands.search import other_scale, warn_of_scale
-from jaxrl.config.schema import NetworkConfig
+from jaxrl.config.schema import NetworkConfig, RecurrentConfig
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
+from jaxrl.players import bot_player
 from jaxrl.runs.directory import find_run, load_run, read_checkpoint
+from jaxrl.search.player import make_search
+from jaxrl.search.policies import SearchParams, network_guide, network_policy
 from jaxrl.search.settings import SearchSettings
 from tests.games import TicTacToe
+
+RECURRENT = NetworkConfig(kind="recurrent", hidden=(16,), recurrent=RecurrentConfig(width=16))
 
 SMALL = """
 env: {id: "tests.games:TicTacToe", options: {random_start: true}}
@@ -29,6 +34,44 @@ ppo: {epochs: 1, minibatches: 2}
 train: {num_envs: 8, num_steps: 6, total_steps: 48, updates_per_call: 1, evaluate_every: 1}
 evaluate: {deals: 2, opponents: [lowest]}
 """
+
+
+def test_a_network_that_remembers_is_taught_whole_games_in_order():
+    env, network = TicTacToe(), make_network(RECURRENT, TicTacToe())
+    params = network.init(jax.random.key(0))
+    own, guide = network_policy(network), network_guide(network)
+    search = make_search(env, SearchSettings(simulations=8, particles=0), own=own, guide=guide)
+    collect = collect_games(env, search, bot_player(env, "random"), games=16, steps=12, in_order=True)
+    found = jax.jit(collect, compiler_options=xla.plain_options())(SearchParams(params), None, jax.random.key(1))
+    lessons, taught = found.lessons, np.asarray(found.lessons.weight) > 0
+    assert lessons.mask.shape == (16, 12, 9) and taught[:, :2].all() and not taught[:, 5:].any()
+    stones = np.asarray(lessons.observation).reshape(16, 12, -1).sum(axis=-1)
+    np.testing.assert_array_equal(np.diff(stones, axis=1)[taught[:, 1:]], 2)
+    ends = np.broadcast_to(lessons.value[:, :1], taught.shape)  # only the last step pays
+    np.testing.assert_allclose(lessons.value[taught], ends[taught])
+
+
+def test_only_a_network_that_remembers_learns_what_depends_on_the_number_of_the_decision():
+    """All observations are alike, the third of five decisions is another one: not to know it costs 0.5 nats or more."""
+    env, shape = TicTacToe(), (16, 8)
+    state, number = env.init(jax.random.key(1)), jnp.arange(8)
+    lessons = Lessons(
+        observation=jnp.broadcast_to(state.observation, (*shape, *state.observation.shape)),
+        mask=jnp.ones((*shape, 9), bool),
+        policy=jnp.broadcast_to(jax.nn.one_hot(jnp.where(number == 2, 4, 8), 9), (*shape, 9)),
+        value=jnp.zeros(shape),
+        weight=jnp.broadcast_to((number < 5).astype(jnp.float32), shape),
+    )
+    gaps = []
+    for config, given in (
+        (RECURRENT, lessons),
+        (NetworkConfig(hidden=(16,)), jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), lessons)),
+    ):
+        network = make_network(config, env)
+        params = network.init(jax.random.key(0))
+        learn = jax.jit(make_learner(network, epochs=100, minibatch=64, learning_rate=0.02, value_coef=0.5))
+        gaps.append(float(learn(params, optimizer.init(params), given, jax.random.key(2))[2].policy))
+    assert gaps[0] < 0.05 and gaps[1] > 0.45
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from jaxrl.runs.metrics import read_rows
 from jaxrl.training import demonstrations
 from jaxrl.training.constant_policies import Prediction, all_constant, fit_weights, over_games, uniform
 from tests.host_games import LINES, Board, TicTacToeGame
+from tests.memory_games import CUES, RecallGame, RecallOnHost
 
 
 def move_of_expert(board: Board) -> int:
@@ -189,6 +190,67 @@ def test_mistakes_are_explained_and_leave_no_run(taught, monkeypatch, capsys, ar
     assert cli.main(["imitate", "small.yaml", *arguments, "--name", "no", f"run.directory={taught}"]) == cli.USER_ERROR
     assert sentence in capsys.readouterr().err
     assert not (taught / "no").exists()
+
+
+# ---- a memory -------------------------------------------------------------------------------------------------------
+
+
+class RememberedGame(RecallGame):
+    """Recall whose recorded games are lines of two cues: who plays answers them, and 0 where it is not asked."""
+
+    recordings = (".cues",)
+
+    def demonstrations(self, path: Path) -> Iterator[Demonstrations]:
+        for line in path.read_text().splitlines():
+            game, rows = RecallOnHost(0, 0, self.delays), []
+            game.cues = list(map(int, line.split()))
+            while not game.ended():
+                seat = game.player()
+                asked = game.number // 2 in (0, *self.delays)
+                rows.append((game.observe(seat), game.mask(), game.cues[seat] if asked else 0, seat))
+                game.step(rows[-1][2])
+            columns = (np.array(column) for column in zip(*rows, strict=True))
+            yield Demonstrations(*columns, result=np.full(2, len(self.delays), np.float32))  # type: ignore[misc]
+
+
+class Remembered(HostEnv):
+    """The same as an `Env`."""
+
+    id, version = "remembered", "1"
+
+    def __init__(self):
+        super().__init__(RememberedGame((1, 3)))
+
+
+@pytest.mark.parametrize(("kind", "share"), [("recurrent", (0.95, 1.0)), ("mlp", (0.5, 0.75))])
+def test_what_must_be_remembered_is_learnt_by_who_remembers(tmp_path, kind, share):
+    """Half of a seat's four answers can be seen; a quarter of the others is right by chance. Checked on other games."""
+    cues = [f"{one} {two}" for one in range(CUES) for two in range(CUES)]
+    (tmp_path / "all.cues").write_text("\n".join(cues))
+    network = f"network: {{kind: {kind}, hidden: [16], recurrent: {{width: 16}}}}"
+    (tmp_path / "small.yaml").write_text(
+        SMALL.replace("test_imitate:Shown", "test_imitate:Remembered").replace("network: {hidden: [64]}", network)
+    )
+    options = ["--minibatch", "16", "--learning-rate", "1e-2", "--epochs", "30", "--patience", "30", "--check", "0.25"]
+    data = ["--data", str(tmp_path / "all.cues"), f"run.directory={tmp_path}", "--name", "taught"]
+    assert cli.main(["imitate", str(tmp_path / "small.yaml"), *data, *options, "ppo.sequence=8"]) == 0
+    report = json.loads((tmp_path / "taught" / "imitation.json").read_text())
+    assert report["decisions"] == 4 * 8 and share[0] <= report["players"]["learnt"]["accuracy"]["mean"] <= share[1]
+
+
+def test_questions_of_a_game_and_seat_stay_in_order(tmp_path):
+    rows = demonstrations.sequences([np.array([0, 1, 1, 0]), np.array([1, 1, 1])])
+    np.testing.assert_array_equal(rows, [[0, 3, -1], [1, 2, -1], [4, 5, 6]])
+    record(tmp_path / "a.moves", 9, 3)
+    found = demonstrations.read(ShownGame(), [tmp_path / "a.moves"])
+    examples = demonstrations.examples_of(ShownGame(), found, range(len(found.games)), gamma=1.0, in_order=True)
+    batches = list(minibatches(examples, 16, np.random.default_rng(0)))
+    assert all(batch.mask.shape == (16 // examples.units.shape[1], examples.units.shape[1], 9) for batch in batches)
+    total = sum((batch.weight[..., None] * batch.policy).sum(axis=(0, 1)) for batch in batches)
+    np.testing.assert_array_equal(total, np.bincount(examples.action, minlength=9))
+    for batch in batches:
+        more = np.diff(batch.observation.sum(axis=-1), axis=1)  # stones on the board
+        np.testing.assert_array_equal(more[batch.weight[:, 1:] > 0], 2)
 
 
 # ---- the games ------------------------------------------------------------------------------------------------------

@@ -123,19 +123,21 @@ def collect_games(
             return (state, memories), (lesson, own)
 
         (end, _), ((kept, decides), earned) = jax.lax.scan(step, (state, (memory, theirs)), jnp.arange(steps))
-        observation, mask, policy, weight = kept
-        # Only games that ended say how they ended.
-        weight = weight * is_over(end).astype(jnp.float32)
+        observation, mask, policy, searched = kept
+        weight = searched * is_over(end).astype(jnp.float32)  # only games that ended say how they ended
         value = jnp.cumsum(earned[::-1], axis=0)[::-1]  # what is earned from each step on
-        lessons = Lessons(observation, mask, policy, value, weight)
-        if in_order:  # what the seat decided, in front
-            first = jnp.argsort(~decides, axis=0, stable=True).T
-            lessons = jax.tree.map(lambda leaf: leaf[first, jnp.arange(games)[:, None]], lessons)
-        else:
-            lessons = jax.tree.map(lambda leaf: leaf.reshape(steps * games, *leaf.shape[2:]), lessons)
+        lessons = arranged(Lessons(observation, mask, policy, value, weight), decides, in_order=in_order)
         return Collected(lessons, jnp.mean(jnp.sum(earned, axis=0)))
 
     return collect
+
+
+def arranged(lessons: Lessons, decides: jax.Array, *, in_order: bool) -> Lessons:
+    """[T, N, ...] -> [T * N, ...], or in order [N, T, ...] with the steps in front in which the seat decides."""
+    if not in_order:
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), lessons)
+    order = jnp.argsort(~decides, axis=0, stable=True).T
+    return jax.tree.map(lambda leaf: leaf[order, jnp.arange(order.shape[0])[:, None]], lessons)
 
 
 def make_learner(

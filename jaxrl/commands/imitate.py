@@ -38,7 +38,7 @@ from jaxrl.runs.games import make_games
 from jaxrl.runs.metrics import MetricsLogger
 from jaxrl.training import demonstrations
 from jaxrl.training.constant_policies import Prediction, all_constant, over_games
-from jaxrl.training.demonstrations import Batch, Examples
+from jaxrl.training.demonstrations import Examples, Questions
 from jaxrl.training.state import Counter
 from jaxrl.training.supervised import Lessons, evaluate_all, make_step
 
@@ -67,7 +67,7 @@ class Checked(NamedTuple):
 # ---- learning -------------------------------------------------------------------------------------------------------
 
 
-def lessons_of(batch: Batch, weight: np.ndarray) -> Lessons:
+def lessons_of(batch: Questions, weight: np.ndarray) -> Lessons:
     """Questions as lessons: the recorded action is what should be done."""
     policy = (np.arange(batch.mask.shape[-1]) == batch.action[..., None]).astype(np.float32)
     return Lessons(batch.observation, batch.mask, policy, batch.value, weight)  # type: ignore[arg-type]  # NumPy

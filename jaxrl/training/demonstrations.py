@@ -18,7 +18,7 @@ from envs.errors import UserError
 from envs.host.core import Demonstrations, HostGame
 
 
-class Batch(NamedTuple):
+class Questions(NamedTuple):
     """Some questions, written out; B may be several axes."""
 
     observation: np.ndarray  # f32[B, F]
@@ -54,7 +54,7 @@ class Examples:
         """How many units have about so many questions."""
         return max(1, questions // self.units[0].size)
 
-    def batch(self, index: np.ndarray) -> Batch:
+    def batch(self, index: np.ndarray) -> Questions:
         """The questions with these numbers, i64[B]; those below 0 stand for none."""
         shape, index = index.shape, np.maximum(index.ravel(), 0)
         observation = np.zeros((len(index), self.features), np.float32)
@@ -63,7 +63,7 @@ class Examples:
         where = np.arange(len(row)) + np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
         observation[row, self.place[where]] = self.number[where]
         parts = observation, self.masks(index), self.action[index], self.value[index]
-        return Batch(*(part.reshape(*shape, *part.shape[1:]) for part in parts))
+        return Questions(*(part.reshape(*shape, *part.shape[1:]) for part in parts))
 
     def masks(self, index: np.ndarray) -> np.ndarray:
         """bool[B, A]."""
