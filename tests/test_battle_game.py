@@ -99,10 +99,14 @@ CROWDED = "{rows: 16, cols: 24, barricades: [[0, 0, 15, 6], [0, 17, 15, 23]]}"
 @pytest.mark.parametrize(
     ("rifle", "board", "said"),
     [
-        ("", "{rows: 40}", "own.yaml, unit 1 'Rifles': ranged must be a weapon with the keys range, A, "),
-        ("{range: 24}", "{rows: 40}", "own.yaml, unit 1 'Rifles', ranged weapon lacks A: give "),
+        (
+            "",
+            "{rows: 40}",
+            "own.yaml: units.0 (Rifles).ranged must be a weapon, or left out for a unit without one, got nothing.",
+        ),
+        ("{range: 24}", "{rows: 40}", "own.yaml: units.0 (Rifles).ranged lacks A: give "),
         (RIFLE, CROWDED, "map 'board' has no legal deployment for roster 'own' on the left: unit 'Rifles' (5 models)"),
-        (RIFLE, "{rows: 40, wals: []}", "board.yaml has an unknown key 'wals': did you mean 'walls'?"),
+        (RIFLE, "{rows: 40, wals: []}", "board.yaml: unknown key 'wals': did you mean 'walls'?"),
     ],
 )
 def test_training_with_wrong_files_ends_with_one_sentence(rifle, board, said, tmp_path, capsys):

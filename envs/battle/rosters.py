@@ -173,6 +173,9 @@ class RangedFile(MeleeFile):
     range: int = required(minimum=1, maximum=48)
 
 
+WEAPON = "a weapon, or left out for a unit without one"
+
+
 @dataclass(frozen=True, kw_only=True)
 class UnitFile:
     """A unit; see `UnitType`."""
@@ -189,8 +192,8 @@ class UnitFile:
     regen: Literal[0, 3, 6] = option(0)
     kp: int = option(1, minimum=0, maximum=20)
     keywords: tuple[str, ...] = option((), choices=KEYWORDS)
-    ranged: RangedFile | None = option(None, words="a weapon, or left out for a unit without one")
-    melee: MeleeFile | None = option(None, words="a weapon, or left out for a unit without one")
+    ranged: RangedFile | None = option(None, words=WEAPON)
+    melee: MeleeFile | None = option(None, words=WEAPON)
 
     def unit(self) -> UnitType:
         """As the engine knows it."""
@@ -218,5 +221,15 @@ def roster_from_tree(tree: Any, source: str = "roster") -> Roster:
     Raises:
       UserError: a key is unknown or missing, or a value is out of its range; `source` begins the message.
     """
+    _refuse_empty_weapons(tree, Place(source))
     written = build(RosterFile, tree, Place(source))
     return Roster(written.name, tuple(unit.unit() for unit in written.units))
+
+
+def _refuse_empty_weapons(tree: Any, place: Place) -> None:
+    """A weapon that was begun and not written is a mistake; a unit without one leaves the key out."""
+    units = tree.get("units") if isinstance(tree, dict) else None
+    for number, unit in enumerate(units if isinstance(units, list) else ()):
+        for key in ("ranged", "melee"):
+            if isinstance(unit, dict) and unit.get(key, ...) is None:
+                raise place.at("units").at(f"{number} ({unit.get('name')})").at(key).wrong(WEAPON, None)
