@@ -371,7 +371,7 @@ def test_the_command_reports_success_and_failure(capsys):
     [
         (["tests.games:HighCards"], "did you mean 'HighCard'"),
         (["tests.games:HighCard", "players"], "write option=value"),
-        (["tests.games:Corridor", "length=long"], "must be int, not 'long'"),
+        (["tests.games:Corridor", "length=long"], "length must be a whole number, got 'long'"),
         (["tests.games:HighCard", "--only", "seat_to_mov"], "did you mean 'seat_to_move'"),
         (["tests.games:HighCard", "--games", "0"], "at least 1"),
     ],
