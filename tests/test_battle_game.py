@@ -131,7 +131,7 @@ def test_own_rosters_and_maps_are_played(tmp_path):
 
 
 def test_the_registry_checks_types():
-    with pytest.raises(UserError, match="'mission' must be one of 'hold', 'annihilation'"):
+    with pytest.raises(UserError, match="mission must be hold or annihilation, got 'holds'"):
         registry.make("battle", mission="holds")
     with pytest.raises(UserError, match="did you mean 'rounds'"):
         registry.make("battle", round=3)
