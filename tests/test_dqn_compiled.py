@@ -34,7 +34,7 @@ def test_nim_by_self_play() -> None:
     """Every won heap is played right and its value is near 1 (a random move now and then costs a little). Whoever plays
     so beats a random player in 0.889 to 0.963 of the games, by what is done with lost heaps, where nothing helps."""
     config = dqn_config(
-        hidden=(64, 64), updates=100, calls=4, batch=64, gamma=1.0, epsilon=Schedule("linear", 1.0, 0.02)
+        hidden=(64, 64), updates=100, calls=4, batch=64, gamma=1.0, epsilon=Schedule("linear", 1.0, 0.02, until=0.25)
     )
     env = Nim()
     _, state, _ = train(env, config, 4)
@@ -51,7 +51,7 @@ def test_nim_by_self_play() -> None:
 def test_rewards_between_turns_and_a_pool_of_bots() -> None:
     """High card for three: rewards reach a seat between its turns; the league counts results and shifts its weights."""
     league = LeagueConfig(opponents=("self", "lowest", "random"), self_play=0.2)
-    settings = {"replay": "uniform", "batch": 64, "gamma": 1.0}
+    settings = {"alpha": 0.0, "batch": 64, "gamma": 1.0}
     config = dqn_config(hidden=(64,), updates=100, calls=3, league=league, **settings)
     _, state, metrics = train(HighCard(), config, 3)
     assert metrics["league/win_rate/lowest"] > 0.5 and metrics["league/games/lowest"] > 0

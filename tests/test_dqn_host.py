@@ -53,7 +53,7 @@ def test_a_state_goes_on_bit_by_bit_with_other_threads(lag: int) -> None:
 def test_nim_by_self_play() -> None:
     """Every won heap is played right, and its value is near 1."""
     config = dqn_config(
-        hidden=(64, 64), updates=100, calls=4, batch=64, gamma=1.0, epsilon=Schedule("linear", 1.0, 0.02)
+        hidden=(64, 64), updates=100, calls=4, batch=64, gamma=1.0, epsilon=Schedule("linear", 1.0, 0.02, until=0.25)
     )
     env = HostNim()
     _, state, _ = train(env, config, 4)
@@ -69,9 +69,15 @@ def test_nim_by_self_play() -> None:
 def test_beats_random_play_and_counts_the_results_of_a_pool() -> None:
     league = LeagueConfig(opponents=("random", "lowest"))
     config = dqn_config(
-        league=league, hidden=(64,), updates=100, calls=4, batch=64, gamma=1.0, epsilon=Schedule("linear", 1.0, 0.0)
+        league=league,
+        hidden=(64,),
+        updates=100,
+        calls=3,
+        batch=64,
+        gamma=1.0,
+        epsilon=Schedule("linear", 1.0, 0.0, until=0.25),
     )
-    _, state, metrics = train(HostTicTacToe(), config, 4)
+    _, state, metrics = train(HostTicTacToe(), config, 3)
     assert metrics["rollout/ep_rew_mean"] > 0.8 and metrics["rollout/stat_won"] > 0.9
     assert metrics["league/win_rate/lowest"] > 0.9 and metrics["league/games/random"] > 100
     assert float(state.pool.elo[0]) > 1100

@@ -139,7 +139,7 @@ def test_evaluated_exported_and_met_by_others(home: Path, game: str, tmp_path: P
 def test_what_needs_probabilities_says_so(home: Path, capsys: Any) -> None:
     run = str(home / "runs" / "compiled")
     assert cli.main(["exploit", run]) == 2
-    assert "cannot meet a Q network" in capsys.readouterr().err
+    assert "best responses cannot be trained with train.algorithm dqn" in capsys.readouterr().err
 
 
 # ---- mistakes ----
