@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from envs.errors import UserError
-from jaxrl import cli
+from jaxrl import cli, figures
 from jaxrl.runs import directory as runs
 from jaxrl.runs.metrics import read_rows
 from jaxrl.training import trainer
@@ -265,12 +265,12 @@ def test_several_seeds_log_their_mean_and_each(home):
 
 
 def test_a_diverged_training_stops_before_it_is_saved(home, capsys, monkeypatch):
-    row = trainer.Trainer._row
+    check = trainer.Trainer._check_finite
 
-    def diverge(self, values, seconds, calls=1):
-        return row(self, values, seconds, calls) | ({"train/loss": float("nan")} if self.update > 4 else {})
+    def diverge(self, found):
+        check(self, found | ({"train/loss": figures.measured(float("nan"))} if self.update > 4 else {}))
 
-    monkeypatch.setattr(trainer.Trainer, "_row", diverge)
+    monkeypatch.setattr(trainer.Trainer, "_check_finite", diverge)
     assert train(home, "diverged") == 2
     assert "training diverged" in capsys.readouterr().err
     assert newest_steps(home, "diverged") == [4]
