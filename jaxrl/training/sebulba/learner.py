@@ -99,8 +99,10 @@ class HostLearner:
             jax.device_put(part, NamedSharding(self._mesh, place)) for part, place in zip(rollout, PLACES, strict=True)
         ]
         placed = Rollout(*parts)
-        found = jax.block_until_ready(self._learn(learner.params, learner.replace(params=None), placed, key, number))
-        self._timers.add_ns("backward", time.perf_counter_ns() - start)
+        found = self._learn(learner.params, learner.replace(params=None), placed, key, number)
+        if self._timers.enabled:  # else the games are accounted for meanwhile
+            jax.block_until_ready(found)
+            self._timers.add_ns("backward", time.perf_counter_ns() - start)
         return found
 
     def close(self) -> None:
