@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ import numpy as np
 from envs import files, registry
 from envs.errors import UserError
 from jaxrl.intervals import Interval, difference, gain_interval, mean_interval, median_interval, wilson
-from jaxrl.measure.tables import count, table
+from jaxrl.measure.tables import count, flat, table
 from jaxrl.runs.directory import RunDirectory, find_run
 from jaxrl.runs.metrics import read_rows
 from jaxrl.training.sebulba.counters import PREFIX as COUNTERS
@@ -349,14 +349,7 @@ def _differences(before: Side, after: Side) -> list[tuple[str, Any, Any]]:
     facts = []
     for side in (before, after):
         evaluated = {f"evaluation.{key}": side.evaluation.get(key) for key in EVALUATED}
-        facts.append(_flat(side.config) | evaluated)
+        facts.append(flat(side.config) | evaluated)
     left, right = facts
     names = [name for name in {**left, **right} if name != "run.name"]
     return [(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found

@@ -18,7 +18,7 @@ from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.measure import hardware
 from jaxrl.measure.diagnosis import FORMAT, PERCENTILES, diagnose
-from jaxrl.measure.tables import machine, table
+from jaxrl.measure.tables import flat, machine, table
 from jaxrl.measure.timing import safe_ratio
 from jaxrl.runs.games import deployment
 
@@ -181,17 +181,10 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     """What else is different: hardware, versions, configuration. Without it a comparison says little."""
-    left = _flat({"hardware": before["hardware"], "config": before["config"]})
-    right = _flat({"hardware": after["hardware"], "config": after["config"]})
+    left = flat({"hardware": before["hardware"], "config": before["config"]})
+    right = flat({"hardware": after["hardware"], "config": after["config"]})
     names = [name for name in {**left, **right} if name not in ("hardware.load_average",)]
     return [(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in tree.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
 
 
 def _number(value: float | None) -> str:
