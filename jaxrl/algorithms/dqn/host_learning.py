@@ -14,6 +14,7 @@ from jaxrl.algorithms.dqn.host_replay import HostReplay, memory_shapes
 from jaxrl.algorithms.dqn.loss import Transitions
 from jaxrl.algorithms.dqn.optimise import DQNLearner, LearnSums, no_sums, optimise
 from jaxrl.algorithms.dqn.prefetch import Prefetcher
+from jaxrl.algorithms.schedule import Hyper
 from jaxrl.figures import Figures
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class DQNHostLearning(HostLearning):
     """The memory, the thread that owns it, and the compiled optimizer step."""
 
     def __init__(self, algorithm: DQN, timers: Any):
-        """An empty memory; starts nothing.
+        """Makes no memory and starts nothing.
 
         Args:
           algorithm: what it learns for.
@@ -32,19 +33,19 @@ class DQNHostLearning(HostLearning):
         """
         self._game: HostGame = algorithm.env.game  # type: ignore[attr-defined]  # a HostEnv
         self._algorithm, self._timers = algorithm, timers
-        self._replay = HostReplay(self._game, algorithm.section, algorithm.config.train.num_envs)
+        self._replay: HostReplay | None = None
         self._prefetcher: Prefetcher | None = None
         # Parameters are not donated: the next rollout may be played with them.
         self._step = jax.jit(self._optimise, donate_argnums=1)
+        self._figures = jax.jit(self._figures_of)
         self._absorb = lambda params, steps: params
         if algorithm.network.normaliser is not None:
             self._absorb = jax.jit(lambda params, steps: with_normaliser(algorithm.network, params, steps, lambda x: x))
 
     def begun(self, learner: DQNLearner) -> DQNLearner:
         """With an empty memory of its own: states of before keep their arrays."""
-        algorithm = self._algorithm
-        self._replay = HostReplay(self._game, algorithm.section, algorithm.config.train.num_envs)
-        return self.save(learner)
+        self._replay = self._empty()
+        return self._with(learner, self._replay)
 
     def forms(self, learner: DQNLearner) -> DQNLearner:
         """With the shapes of the memory."""
@@ -59,16 +60,18 @@ class DQNHostLearning(HostLearning):
     def load(self, learner: DQNLearner, key: jax.Array) -> None:
         """Takes the memory over; without one it begins empty, at random."""
         self.close()
+        self._replay = replay = self._replay or self._empty()
         if learner.replay is None:
-            self._replay.clear()
+            replay.clear()
         else:
-            self._replay.load(learner.replay)
-        self._replay.use_key(key)
-        self._prefetcher = Prefetcher(self._replay, self._timers)
+            replay.load(learner.replay)
+        replay.use_key(key)
+        self._prefetcher = Prefetcher(replay, self._timers)
 
     def save(self, learner: DQNLearner) -> DQNLearner:
         """With the memory, as `dqn.save_replay` says; its big arrays stay live and change with the next `learn`."""
-        return self._algorithm.saved(learner.replace(replay=self._replay.save()))
+        assert self._replay is not None, "load comes first"
+        return self._with(learner, self._replay)
 
     def learn(self, learner: DQNLearner, rollout: Rollout, key: jax.Array, number: Any) -> tuple[DQNLearner, Figures]:
         """Remembers the rollout and learns from what is remembered."""
@@ -80,15 +83,22 @@ class DQNHostLearning(HostLearning):
             learner, sums = self._updates(learner, sums, key, number)
         params = self._absorb(learner.params, rollout.steps)
         learner = learner.replace(params=params, ready=jnp.bool_(ready))
-        coefs = learner.hyper.at(self._algorithm.section, number)
-        found = self._algorithm.figures_of(sums, coefs, rollout.policy.epsilon, self._replay.drawable)
-        return learner, found
+        drawable = np.int32(self._prefetcher.replay.drawable)
+        return learner, self._figures(learner.hyper, sums, number, rollout.policy.epsilon, drawable)
 
     def close(self) -> None:
         """Ends the thread."""
         prefetcher, self._prefetcher = self._prefetcher, None
         if prefetcher is not None:
             prefetcher.close()
+
+    def _empty(self) -> HostReplay:
+        """A new memory."""
+        return HostReplay(self._game, self._algorithm.section, self._algorithm.config.train.num_envs)
+
+    def _with(self, learner: DQNLearner, replay: HostReplay) -> DQNLearner:
+        """The learner with a memory, as checkpoints hold it."""
+        return self._algorithm.saved(learner.replace(replay=replay.save()))
 
     def _updates(self, learner: DQNLearner, sums: LearnSums, key: jax.Array, number: Any) -> tuple[Any, LearnSums]:
         """K optimizer steps."""
@@ -123,3 +133,7 @@ class DQNHostLearning(HostLearning):
         network, noise_key = self._algorithm.network, jax.random.fold_in(key, k)
         learner, priority, now = optimise(network, coefs, learner, batch, noise_key)
         return learner, priority, jax.tree.map(jnp.add, sums, now)
+
+    def _figures_of(self, hyper: Hyper, sums: LearnSums, number: jax.Array, epsilon: Any, drawable: Any) -> Figures:
+        """The figures of one round."""
+        return self._algorithm.figures_of(sums, hyper.at(self._algorithm.section, number), epsilon, drawable)

@@ -170,12 +170,12 @@ class ActorThread(threading.Thread):
             answer = programs.read(packed)
         if programs.varied:
             storage.controllers[step, lanes] = controllers
-            self._following[local] = answer.following
+            self._following[local] = answer.following.T
             self.pool.next_controllers[local] = self._numbers[self._following[local]]
-        action = answer.action if storage.simultaneous else answer.action[:, 0]
-        self.pool.send(np.ascontiguousarray(action), storage.rows[int(step) + 1][block], group)
-        storage.log_prob[step, lanes] = answer.log_prob
-        storage.value[step, lanes] = answer.value
+        action = np.ascontiguousarray(answer.action.T) if storage.simultaneous else answer.action[0]
+        self.pool.send(action, storage.rows[int(step) + 1][block], group)
+        storage.log_prob[step, lanes] = answer.log_prob.T
+        storage.value[step, lanes] = answer.value.T
 
     def _keep_memory(self, storage: Storage, step: int, group: int) -> None:
         """Clears the memory of games that have begun, and writes it down where a chunk begins or the rollout ends."""

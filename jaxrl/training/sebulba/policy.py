@@ -28,10 +28,10 @@ class Seating(NamedTuple):
 class BlockAnswer(NamedTuple):
     """A block's answers on the host; B lanes, S seats asked, P seats."""
 
-    action: np.ndarray  # i32[B, S]
-    log_prob: np.ndarray  # f32[B, S], of the learner's policy
-    value: np.ndarray  # f32[B, S]
-    following: np.ndarray  # i32[B, P], controllers of the next game; P = 0 if all seats are always the learner's
+    action: np.ndarray  # i32[S, B]
+    log_prob: np.ndarray  # f32[S, B], of the learner's policy
+    value: np.ndarray  # f32[S, B]
+    following: np.ndarray  # i32[P, B], controllers of the next game; P = 0 if all seats are always the learner's
 
 
 class ActorPrograms:
@@ -41,11 +41,12 @@ class ActorPrograms:
         """Compiles at the first calls. `actor` holds the algorithm and the seats; its game is not played."""
         self.actor = actor
         self.varied, self.remembers = actor.seats.varied, actor.algorithm.network.remembers
+        self._seats_asked = actor.env.num_players if actor.env.simultaneous else 1
         self.seating = jax.jit(self._seating)
         """(key, rollout i32[], pool without snapshots, lane_ids u32[B]) -> Seating"""
         self.answers = jax.jit(self._answers)
         """(policy, snapshots, seating, step u32[], asked [B, ...], controllers i8[B, P], episode u32[B], memory) ->
-        i32[B, 3 S + P] for `read`, memory"""
+        i32[3 S + P, B] for `read`, memory"""
         self.deal = jax.jit(self._deal)
         """(seating, episode u32[B]) -> i8[B, P], the controllers of the game with this number in each lane"""
         self.cleared = jax.jit(cleared)
@@ -76,7 +77,7 @@ class ActorPrograms:
         parts = [decision.action, *bits]  # one array crosses to the host
         if self.varied:
             parts.append(self._deal(seating, episode + 1).astype(jnp.int32))
-        return jnp.concatenate(parts, axis=1), memory
+        return jnp.concatenate(parts, axis=1).T, memory
 
     def _deal(self, seating: Seating, episode: jax.Array) -> jax.Array:
         return deal_seats(self.actor.seats, seating.deal_key, seating.lane_ids, episode, seating.odds)
@@ -84,9 +85,8 @@ class ActorPrograms:
     def read(self, packed: jax.Array) -> BlockAnswer:
         """Waits for the answers and takes them apart."""
         rows = np.asarray(packed)
-        seats = self.actor.env.num_players if self.actor.env.simultaneous else 1
-        action, log_prob, value = (np.ascontiguousarray(rows[:, i * seats : (i + 1) * seats]) for i in range(3))
-        return BlockAnswer(action, log_prob.view(np.float32), value.view(np.float32), rows[:, 3 * seats :])
+        seats, numbers = self._seats_asked, rows.view(np.float32)
+        return BlockAnswer(rows[:seats], numbers[seats : 2 * seats], numbers[2 * seats : 3 * seats], rows[3 * seats :])
 
 
 def deal_seats(seats: Seats, key: jax.Array, lane_ids: jax.Array, episode: jax.Array, odds: Any) -> jax.Array:
