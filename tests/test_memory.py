@@ -249,7 +249,7 @@ def solved(cell: str, env: Env, calls: int, **settings: Any) -> dict[str, float]
         minibatches=4,
         sequence=16,
         learning_rate=Schedule("linear", 3e-3, 3e-4),
-        entropy_coef=Schedule("linear", 0.01, 0.0),
+        entropy_coef=Schedule("linear", 0.05, 0.0),  # with less, two cues stay taken for one in one seed of six
         gamma=0.99,
         **settings,
     )
