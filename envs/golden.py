@@ -6,11 +6,9 @@ put through the engine and compared. Files are JSON lines, plain or gzip.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import itertools
 import json
-import time
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -59,38 +57,6 @@ class Findings(NamedTuple):
 
     def __str__(self) -> str:
         return ", ".join(f"{n:,} {what}" for what, n in [*self.counts.items(), ("disagreements", self.disagreements)])
-
-
-# ---- the command ----------------------------------------------------------------------------------------------------
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `jaxrl verify`."""
-    parser.add_argument("game", nargs="?", help="a registered game, e.g. skull_king")
-    parser.add_argument("file", nargs="*", help="its recordings: JSON lines, plain or .gz")
-
-
-def main(args: argparse.Namespace) -> int:
-    """Prints one report for each file; 0 = everything agrees, 1 = something does not.
-
-    Raises:
-      UserError: there is no such game, it has no recordings, or a file cannot be read.
-    """
-    from envs import registry  # here, because it imports jax, of which the games on the host know nothing
-
-    if args.game is None:
-        raise UserError(f"verify needs a game first: {', '.join(registry.games_with('golden'))}.")
-    kinds, failed = registry.game_module(args.game, "golden").KINDS, False
-    if not args.file:
-        raise UserError(f"verify needs recordings: files of {' or '.join(kind.name for kind in kinds)}.")
-    for path in args.file:
-        began = time.perf_counter()
-        found = verify(path, kinds)
-        print(f"{path}: {found} ({time.perf_counter() - began:.1f} s)", flush=True)
-        if found.first:
-            print(f"first disagreement: {found.first}", flush=True)
-        failed = failed or found.disagreements > 0
-    return int(failed)
 
 
 def verify(path: str | Path, kinds: Sequence[Kind]) -> Findings:

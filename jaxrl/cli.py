@@ -1,7 +1,8 @@
 """The command line: `jaxrl <command> …`.
 
-Each command lives in the module that does the work, as `add_arguments(parser)` and `main(args) -> int`, and is imported
-only when it is asked for. Mistakes of the user (`UserError`) end in one sentence on stderr and exit code 2.
+What a command can be told stands in `jaxrl.commands.options`, what it does in its module of `jaxrl.commands`, which is
+imported only when the command runs: help and completion start no jax. Mistakes of the user (`UserError`) end in one
+sentence on stderr and exit code 2.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import jaxrl
 from envs import registry
 from envs.errors import UserError, nearest
 from jaxrl import xla
+from jaxrl.commands import options
 
 USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C
@@ -30,40 +32,37 @@ OWN = "own"  # the module chooses (`xla.prepare_training`)
 
 
 class Command(NamedTuple):
-    """One subcommand."""
+    """One subcommand, the module of that name in `jaxrl.commands`."""
 
-    module: str  # empty: the module `commands` beside the game of that name
-    function: str
     help: str
+    add_options: Callable[[argparse.ArgumentParser], None]
     devices: str = ONE
     game: str = ""  # the argument that names its game, where no configuration does
 
 
 COMMANDS = {
-    "train": Command("jaxrl.training.trainer", "train", "train an agent: `jaxrl train --config skull_king_cpu`", OWN),
-    "resume": Command("jaxrl.training.trainer", "resume", "continue a run exactly where it stopped", OWN),
-    "evaluate": Command("jaxrl.commands.evaluate", "", "play a run against every bot, or against another run", CORES),
-    "tournament": Command("jaxrl.commands.tournament", "", "play a round robin: win matrix, ratings, heat map", CORES),
-    "exploit": Command("jaxrl.commands.exploit", "", "train best responses to a run: approximate exploitability", OWN),
-    "distill": Command("jaxrl.commands.distill", "", "teach a run's network what a search finds"),
-    "imitate": Command("jaxrl.commands.imitate", "", "teach a network to play as in recorded games"),
-    "play": Command("jaxrl.commands.play", "", "sit at the table with a trained agent"),
-    "film": Command("jaxrl.commands.film", "", "write a game as an animated picture"),
-    "export": Command("jaxrl.export", "", "write a policy file for inference"),
-    "check": Command("envs.conformance", "", "test whether a game keeps the contract", game="env"),
-    "verify": Command("envs.golden", "", "replay recorded games against the rules", game="game"),
-    "compare": Command("jaxrl.commands.compare", "", "quality gate: is run B faster than run A, and as strong?"),
-    "diagnose": Command("jaxrl.commands.diagnose", "", "report where the time goes on this machine", OWN),
-    "config": Command(
-        "jaxrl.commands.config", "", "explain every configuration key, or print a resolved configuration"
-    ),
+    "train": Command("train an agent: `jaxrl train --config skull_king_cpu`", options.train, OWN),
+    "resume": Command("continue a run exactly where it stopped", options.resume, OWN),
+    "evaluate": Command("play a run against every bot, or against another run", options.evaluate, CORES),
+    "tournament": Command("play a round robin: win matrix, ratings, heat map", options.tournament, CORES),
+    "exploit": Command("train best responses to a run: approximate exploitability", options.exploit, OWN),
+    "distill": Command("teach a run's network what a search finds", options.distill),
+    "imitate": Command("teach a network to play as in recorded games", options.imitate),
+    "play": Command("sit at the table with a trained agent", options.play),
+    "film": Command("write a game as an animated picture", options.film),
+    "export": Command("write a policy file for inference", options.export),
+    "check": Command("test whether a game keeps the contract", options.check, game="env"),
+    "verify": Command("replay recorded games against the rules", options.verify, game="game"),
+    "compare": Command("quality gate: is run B faster than run A, and as strong?", options.compare),
+    "diagnose": Command("report where the time goes on this machine", options.diagnose, OWN),
+    "config": Command("explain every configuration key, or print a resolved configuration", options.config),
 }
 
 
-def commands() -> dict[str, Command]:
-    """All commands: ours, and those of games that have some, called as the game."""
-    found = registry.games_with("commands")
-    return COMMANDS | {id: Command("", "", registry.game_module(id, "commands").HELP) for id in found}
+def commands() -> dict[str, str]:
+    """What all commands do: ours, and those of games that have some, called as the game."""
+    found = {name: command.help for name, command in COMMANDS.items()}
+    return found | {id: registry.game_module(id, "commands").HELP for id in registry.games_with("commands")}
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,6 +75,8 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code of the process."""
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what could be written next
+        complete()
     return guarded(lambda: _run(list(sys.argv[1:] if argv is None else argv)))
 
 
@@ -111,42 +112,49 @@ def _run(argv: list[str]) -> int:
     known = commands()
     if name not in known:
         raise UserError(f"there is no command {name!r}: {nearest(name, known)}")
-    command = known[name]
-    parser = Parser(prog=f"jaxrl {name}", description=command.help, allow_abbrev=False)
-    if command.devices == OWN and name != "resume":
-        parser.add_argument(
-            "--devices", type=int, metavar="N", help="devices to use (on a CPU: virtual ones, as threads)"
-        )
-        parser.add_argument(
-            "--deterministic", action="store_true", help="the same bits every time on a GPU too; slower"
-        )
-    module = _module(name, command, rest, parser)
-    _function(module, command, "add_arguments")(parser)
+    parser = Parser(prog=f"jaxrl {name}", description=known[name], allow_abbrev=False)
+    work = _prepare(parser, name, rest)
     try:
         args = parser.parse_intermixed_args(rest)  # a.b=value may stand before and after options
     except SystemExit as error:  # --help
         return int(error.code or 0)
     _merge_overrides(args)
-    if command.devices != OWN:
-        xla.set_devices(xla.cores() if command.devices == CORES else 1)
-    if game := vars(args).get(command.game):
+    devices, named = COMMANDS[name][2:] if name in COMMANDS else (ONE, "")
+    if devices != OWN:
+        xla.set_devices(xla.cores() if devices == CORES else 1)
+    if game := vars(args).get(named):
         with contextlib.suppress(UserError):  # the command will say what is wrong
             xla.prepare_game(game)
-    return int(_function(module, command, "main")(args) or 0)
+    return int(work(args) or 0)
 
 
-def _module(name: str, command: Command, rest: list[str], parser: argparse.ArgumentParser):
-    """The module of a command; those that belong to a game are found beside it."""
-    if command.module:
-        return importlib.import_module(command.module)
+def _prepare(parser: Parser, name: str, rest: list[str]) -> Callable[[argparse.Namespace], int | None]:
+    """Adds the options of a command to its parser; returns what it does."""
+    if name in COMMANDS:
+        COMMANDS[name].add_options(parser)
+        return lambda args: importlib.import_module(f"jaxrl.commands.{name}").main(args)
     parser.add_argument("command", help="what to do")
-    return registry.game_module(name, "commands").module(rest[0] if rest else "")
+    module = registry.game_module(name, "commands").module(rest[0] if rest else "")
+    module.add_arguments(parser)
+    return lambda args: module.main(args)
 
 
-def _function(module, command: Command, kind: str):
-    """`main`, or `train_main` where one module serves two commands."""
-    special = f"{command.function}_{kind}" if command.function else kind
-    return getattr(module, special, None) or getattr(module, kind)
+def complete() -> NoReturn:
+    """Answers the shell with what could be written next, and ends the process."""
+    import argcomplete
+
+    parser = Parser(prog="jaxrl", allow_abbrev=False)
+    each = parser.add_subparsers()
+    for name, help in commands().items():
+        inner = each.add_parser(name, help=help)
+        if name in COMMANDS:
+            COMMANDS[name].add_options(inner)
+            continue
+        module, words = registry.game_module(name, "commands"), inner.add_subparsers()
+        for word in module.COMMANDS:
+            module.module(word).add_arguments(words.add_parser(word))
+    argcomplete.autocomplete(parser)
+    sys.exit(USER_ERROR)  # nobody asked
 
 
 def _merge_overrides(args: argparse.Namespace) -> None:
@@ -163,7 +171,7 @@ def _merge_overrides(args: argparse.Namespace) -> None:
 def _overview() -> str:
     known = commands()
     width = max(map(len, known))
-    lines = [f"  {name:<{width}}  {command.help}" for name, command in known.items()]
+    lines = [f"  {name:<{width}}  {help}" for name, help in known.items()]
     return "\n".join(["usage: jaxrl COMMAND …   (jaxrl COMMAND --help)", "", *lines])
 
 

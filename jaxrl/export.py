@@ -10,7 +10,6 @@ progress. Serving it takes a few lines:
 
 from __future__ import annotations
 
-import argparse
 import functools
 import os
 import zlib
@@ -29,7 +28,7 @@ from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
 from jaxrl.players import Player
-from jaxrl.runs.directory import TrainedRun, load_run, make_evaluation_env
+from jaxrl.runs.directory import TrainedRun, make_evaluation_env
 
 _MAGIC = b"jaxrl policy 1\n"
 
@@ -180,21 +179,3 @@ def load_policy(path: str | os.PathLike) -> ExportedPolicy:
             f"this is version {env.version}: train again or install the older one."
         )
     return ExportedPolicy(content["name"], config, env, content["update"], content["params"])
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl export`."""
-    parser.add_argument("run", metavar="RUN", help="a run directory, or the name of a run in runs/")
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the policy file (default: RUN.jaxrl)")
-    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
-    parser.add_argument("--seed-index", type=int, default=0, help="which seed of a run with several")
-
-
-def main(args: argparse.Namespace) -> int:
-    """Runs `jaxrl export`."""
-    run = load_run(args.run, args.checkpoint)
-    path = args.file or f"{run.name}.jaxrl"
-    save_policy(path, run, args.seed_index)
-    size = Path(path).stat().st_size
-    print(f"{path}: {run.name} after {run.update} updates, parameters {run.params_hash}, {size / 1e6:.1f} MB")
-    return 0

@@ -9,14 +9,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import jaxrl
 from envs.errors import UserError
 from jaxrl import cli, xla
-from jaxrl.training import trainer
+from jaxrl.commands import resume, train
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -77,9 +76,8 @@ def test_config_file_errors_name_file_and_line(capsys, tmp_path):
 
 
 def fake_command(monkeypatch, main) -> None:
-    """Replaces `jaxrl check` by a command that runs `main`."""
-    module = SimpleNamespace(add_arguments=lambda parser: None, main=main)
-    monkeypatch.setattr(cli, "_module", lambda *_: module)
+    """Replaces what every command does by `main`, and their options by none."""
+    monkeypatch.setattr(cli, "_prepare", lambda *_: main)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
@@ -131,10 +129,47 @@ def test_overview_version_and_help(capsys):
     assert cli.main([]) == 2
 
 
-@pytest.mark.parametrize("name", cli.commands())
-def test_every_command_has_help(capsys, name):
-    assert cli.main([name, "--help"]) == 0
-    assert f"jaxrl {name}" in capsys.readouterr().out
+HELP = """
+import sys
+from jaxrl import cli
+for name in sys.argv[1:]:
+    assert cli.main([*name.split(), "--help"]) == 0, name
+heavy = {"jax", "numpy", "flax", "optax", "orbax", "rich", "tensorboardX"} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+def test_every_command_has_help_that_waits_for_nothing(tmp_path):
+    """Importing jax alone costs longer than anybody wants to wait for a list of options."""
+    names = [*cli.commands(), "forge record", "forge story", "forge replay"]
+    result = run("-c", HELP, *names, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert all(f"usage: jaxrl {name.split()[0]} " in result.stdout for name in names)
+
+
+def completions(line: str, cwd: Path) -> set[str]:
+    """What a shell would offer behind `line`."""
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": "found", "COMP_LINE": line, "_ARGCOMPLETE_IFS": "\n"}
+    result = run("-m", "jaxrl", cwd=cwd, **asked, COMP_POINT=str(len(line)))
+    assert result.returncode == 0, result.stderr
+    return set((cwd / "found").read_text().split())
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("jaxrl re", {"resume"}),
+        ("jaxrl forge re", {"record", "replay"}),
+        ("jaxrl train --conf", {"--config"}),
+        ("jaxrl train --config skull_king_c", {"skull_king_cpu"}),
+        ("jaxrl train --config x ppo.gam", {"ppo.gamma="}),
+        ("jaxrl resume mi", {"mine"}),
+    ],
+)
+def test_the_shell_completes(line, words, tmp_path):
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "config.yaml").touch()
+    assert completions(line, tmp_path) == words
 
 
 def test_config_prints_what_train_would_use(capsys):
@@ -188,7 +223,7 @@ def test_no_virtual_devices_on_a_gpu(flags, monkeypatch):
 )
 def test_devices_of_a_training(flags, monkeypatch, arguments, cores, devices):
     monkeypatch.setattr(xla, "cores", lambda: cores)
-    monkeypatch.setattr(trainer, "make_games", stop)
+    monkeypatch.setattr(train, "make_games", stop)
     assert cli.main(["train", "--config", "skull_king_cpu", *arguments]) == 2
     assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
 
@@ -200,8 +235,7 @@ def stop(*_, **__):
 @pytest.mark.parametrize(("command", "devices"), [("evaluate", 5), ("tournament", 5), ("play", 1), ("config", 1)])
 def test_devices_of_other_commands(flags, monkeypatch, command, devices):
     monkeypatch.setattr(xla, "cores", lambda: 5)
-    module = SimpleNamespace(add_arguments=lambda parser: None, main=lambda args: 0)
-    monkeypatch.setattr(cli, "_module", lambda *_: module)
+    fake_command(monkeypatch, lambda args: 0)
     assert cli.main([command]) == 0
     assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
 
@@ -227,7 +261,7 @@ def test_a_game_has_to_ask_for_multi_output_fusion(flags, arguments, fusion):
 def test_resume_uses_the_devices_of_the_run(flags, tmp_path, monkeypatch):
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "runs" / "mine" / "config.yaml").write_text("run: {devices: 4}\n")
-    monkeypatch.setattr(trainer, "run_training", stop)
+    monkeypatch.setattr(resume, "run_training", stop)
     assert cli.main(["resume", "mine", "--steps", "5000000"]) == 2
     assert flags() == ["--xla_force_host_platform_device_count=4"]
 
@@ -236,7 +270,7 @@ STARTS = """
 import collections, json, sys
 import jax
 from jaxrl import cli
-from jaxrl.training import trainer
+from jaxrl.commands import train
 from envs import files, registry
 from jaxrl.config import checks
 counts = collections.Counter()
@@ -260,7 +294,7 @@ count(registry, "make")
 def begin(config, run, **_):
     print(json.dumps(counts | {"devices": jax.local_device_count()}))
     return 0
-trainer.run_training = begin
+train.run_training = begin
 sys.exit(cli.main(sys.argv[1:]))
 """
 
@@ -281,8 +315,8 @@ def test_a_start_reads_checks_and_makes_the_game_once(tmp_path, config, games):
 # ---- as a process ----
 
 
-def run(*command: str, cwd: Path) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+def run(*command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"} | more
     return subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True)
 
 

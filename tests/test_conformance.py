@@ -11,11 +11,14 @@ import pytest
 from jax.custom_batching import custom_vmap
 
 from envs import conformance
-from envs.conformance import check, parse_options, probe
+from envs.conformance import check, probe
 from envs.conformance.checks import CHECKS
 from envs.core import Env
 from envs.errors import UserError
 from envs.wrappers import AutoReset
+from jaxrl.commands import check as check_command
+from jaxrl.commands import options
+from jaxrl.commands.check import parse_options
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
 
@@ -354,8 +357,8 @@ def test_a_crash_of_the_game_is_a_finding_not_a_crash_of_the_suite():
 
 def run(*words):
     parser = argparse.ArgumentParser()
-    conformance.add_arguments(parser)
-    return conformance.main(parser.parse_args(words))
+    options.check(parser)
+    return check_command.main(parser.parse_args(words))
 
 
 def test_the_command_reports_success_and_failure(capsys):

@@ -10,7 +10,7 @@ import pytest
 
 from envs.errors import UserError
 from jaxrl import config as configs
-from jaxrl.commands import diagnose
+from jaxrl.commands import diagnose, options
 from jaxrl.measure import diagnosis
 
 SETTINGS = [
@@ -26,7 +26,7 @@ SETTINGS = [
 
 def arguments(*given: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    diagnose.add_arguments(parser)
+    options.diagnose(parser)
     return parser.parse_args(given)
 
 

@@ -9,7 +9,7 @@ import pytest
 from envs.errors import UserError
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import from_dict, save
-from jaxrl.export import load_policy, main, save_policy
+from jaxrl.export import load_policy, save_policy
 from jaxrl.networks.factory import make_network
 from jaxrl.runs.checkpoint import take
 from jaxrl.runs.directory import TrainedRun, load_run, make_env, make_stamp, new_run
@@ -85,7 +85,6 @@ def test_the_command_and_the_seeds_of_a_run(tmp_path, capsys):
     assert cli.main(["export", str(run.path), str(tmp_path / "x"), "--seed-index", "2"]) == 2
     assert cli.main(["export", str(run.path), str(tmp_path / "no" / "x")]) == 2
     assert "cannot write" in capsys.readouterr().err
-    assert callable(main)
 
 
 def test_files_that_are_no_policies(tmp_path):

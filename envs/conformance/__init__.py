@@ -8,14 +8,11 @@ Every promise of the contract is one small named function in `envs.conformance.c
 
 from __future__ import annotations
 
-import argparse
-import ast
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from envs import registry
 from envs.conformance.checks import CHECKS
 from envs.conformance.probe import Broken, NotApplicable, Probe
 from envs.core import Env
@@ -107,47 +104,3 @@ def _run(name: str, probe: Probe) -> CheckResult:
         first_line = (str(error).strip() or "no message").splitlines()[0]
         status, note = FAIL, f"raised {type(error).__name__}: {first_line} ({frame.filename}:{frame.lineno})"
     return CheckResult(name, status, note, time.perf_counter() - start)
-
-
-# ---- command line ---------------------------------------------------------------------------------------------------
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``jaxrl check``."""
-    parser.add_argument("env", help="a registered game, LIBRARY:NAME, or your own package.module:Class")
-    parser.add_argument("options", nargs="*", metavar="option=value", help="options of the game")
-    parser.add_argument("--games", type=int, default=16, help="random games to play (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of all randomness in the checks (default %(default)s)")
-    parser.add_argument("--max-steps", type=int, default=5000, help="limit of a random game (default %(default)s)")
-    parser.add_argument("--only", action="append", default=[], metavar="CHECK", help="run this check alone; repeatable")
-
-
-def main(args: argparse.Namespace) -> int:
-    """Prints the report; 0 if the game fulfils the contract, else 1. Raises UserError for a bad request."""
-    if args.games < 1 or args.max_steps < 1:
-        raise UserError("--games and --max-steps must be at least 1")
-    env = registry.make(args.env, **parse_options(args.options))
-    width = max(map(len, CHECKS))
-
-    def show(result: CheckResult) -> None:
-        line = f"{result.status}  {result.name:<{width}}  {result.seconds:5.1f} s  {result.note}"
-        print(line.rstrip(), flush=True)
-
-    report = check(env, games=args.games, seed=args.seed, max_steps=args.max_steps, only=args.only, on_result=show)
-    print(str(report).splitlines()[-1])
-    return 0 if report.ok else 1
-
-
-def parse_options(assignments: Iterable[str]) -> dict[str, Any]:
-    """["num_players=3", "expansion=false"] -> {"num_players": 3, "expansion": False}; other words are strings."""
-    words = {"true": True, "false": False, "null": None, "none": None}
-    options: dict[str, Any] = {}
-    for assignment in assignments:
-        name, equals, text = assignment.partition("=")
-        if not equals or not name:
-            raise UserError(f"{assignment!r} is not an option: write option=value, e.g. num_players=3")
-        try:
-            options[name] = words[text.lower()] if text.lower() in words else ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            options[name] = text
-    return options

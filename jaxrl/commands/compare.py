@@ -33,7 +33,6 @@ from jaxrl.runs.directory import RunDirectory, find_run
 from jaxrl.runs.metrics import read_rows
 from jaxrl.training.sebulba.counters import PREFIX as COUNTERS
 
-MIN_GAIN, MAX_DROP = 10.0, 3.0  # per cent of throughput, points of win rate
 LAST_SHARE = 0.2  # of the log lines: where the mean reward in training is taken
 EVALUATED = ("policy", "seed", "search")  # what two evaluations must share to be of one kind
 
@@ -71,15 +70,6 @@ class Verdict(NamedTuple):
 
 
 # ---- the command --------------------------------------------------------------------------------------------------
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
-    parser.add_argument("before", metavar="A", help="the run that is compared with: a path, or a name in runs/")
-    parser.add_argument("after", metavar="B", help="the run that should be faster and play as well")
-    parser.add_argument("--min-gain", type=float, default=MIN_GAIN, help="throughput that B must gain (default: 10 %%)")
-    parser.add_argument("--max-drop", type=float, default=MAX_DROP, help="win rate that B may lose (default: 3 points)")
-    parser.add_argument("--json", metavar="FILE", help="write the comparison there too")
 
 
 def main(args: argparse.Namespace) -> int:

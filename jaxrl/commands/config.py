@@ -13,6 +13,7 @@ import yaml
 from envs import registry
 from envs.values import default_of, limits_of, to_tree, type_name
 from jaxrl.config import Config, Schedule, load, to_dict
+from jaxrl.runs.games import make_games
 
 
 def describe() -> str:
@@ -54,17 +55,8 @@ def _default(value: Any) -> str:
     return text.replace("\n...", "").strip()
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `jaxrl config`."""
-    parser.add_argument("--config", help="print this configuration, complete and checked, instead of the key table")
-    parser.add_argument("--env", metavar="ID", help="print the options and settings of this game instead")
-    parser.add_argument("overrides", nargs="*", metavar="key.key=value", help="overrides of --config")
-
-
 def main(args: argparse.Namespace) -> int:
     """`jaxrl config`: the key table, the options of a game, or a resolved configuration."""
-    from jaxrl.runs.games import make_games  # here, because it imports jax
-
     if args.env:
         for name, (kind, default, doc) in registry.options_of(args.env).items():
             print(f"env.options.{name}  {type_name(kind)} = {_default(default)}\n    {doc}")

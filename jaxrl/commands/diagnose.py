@@ -20,23 +20,8 @@ from jaxrl.measure import hardware
 from jaxrl.measure.diagnosis import FORMAT, PERCENTILES, diagnose
 from jaxrl.measure.tables import flat, machine, table
 from jaxrl.measure.timing import safe_ratio
+from jaxrl.runs.directory import find_run
 from jaxrl.runs.games import deployment
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
-    parser.add_argument(
-        "run",
-        nargs="?",
-        metavar="RUN",
-        help="diagnose the configuration of this run, or what a game needs whose engine is another program: "
-        f"{', '.join(registry.games_with('diagnosis'))}",
-    )
-    parser.add_argument("overrides", nargs="*", metavar="a.b=value", help="changes to the configuration")
-    parser.add_argument("--config", metavar="FILE", help="diagnose this configuration (default: the defaults)")
-    parser.add_argument("--save", metavar="FILE", help="write the report there, for --compare")
-    parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long each measurement takes (default: 2)")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -75,8 +60,6 @@ def _configuration(args: argparse.Namespace) -> Config:
         return configs.load(args.config, overrides)
     if args.config:
         raise UserError("give either a run or --config, not both.")
-    from jaxrl.runs.directory import find_run
-
     return configs.load(find_run(run).config_file, overrides)
 
 

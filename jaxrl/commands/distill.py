@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import math
 import sys
 import time
 from collections.abc import Callable
@@ -29,10 +28,10 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.registry import find_algorithm, trained_player
+from jaxrl.commands.options import check_learning
 from jaxrl.commands.search import (
     SELF,
     Searcher,
-    add_search_arguments,
     make_searcher,
     model_of,
     other_scale,
@@ -59,8 +58,6 @@ from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams
 from jaxrl.training.supervised import Lessons, Losses, make_step
 from jaxrl.training.trainer import HostState
-
-VALUE_HELP = "weight of the value loss; values are learnt in the game as evaluated (default: 0.5)"
 
 
 class Collected(NamedTuple):
@@ -190,37 +187,9 @@ def longest_game(env: Env, games: int = 64) -> int:
 # ---- jaxrl distill ------------------------------------------------------------------------------------------------
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl distill`."""
-    parser.add_argument("run", metavar="RUN", help="the run whose network searches and learns")
-    parser.add_argument("--name", required=True, help="name of the new run, beside RUN")
-    parser.add_argument("--opponents", metavar="A,B", help="bots, or self (default: evaluate.opponents)")
-    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
-    parser.add_argument("--iterations", type=int, default=20, help="turns of playing and learning (default: 20)")
-    parser.add_argument("--games", type=int, default=256, help="games per turn (default: 256)")
-    parser.add_argument("--epochs", type=int, default=2, help="passes over the games of a turn (default: 2)")
-    parser.add_argument(
-        "--minibatch",
-        type=int,
-        default=512,
-        help="searched decisions per step; a network that remembers learns whole games, as many as have so many moves "
-        "of all seats (default: 512)",
-    )
-    parser.add_argument("--learning-rate", type=float, default=3e-4, help="of Adam (default: 3e-4)")
-    parser.add_argument("--value-coef", type=float, default=0.5, help=VALUE_HELP)
-    parser.add_argument("--seed", type=int, default=0, help="of all randomness (default: 0)")
-    add_search_arguments(parser, required=True)
-
-
 def main(args: argparse.Namespace) -> int:
     """`jaxrl distill`: a new run whose network has learnt from search."""
-    for name in ("iterations", "games", "epochs", "minibatch"):
-        if getattr(args, name) < 1:
-            raise UserError(f"--{name} must be at least 1, got {getattr(args, name)}.")
-    if not 0.0 < args.learning_rate < math.inf:
-        raise UserError(f"--learning-rate must be above 0, got {args.learning_rate}.")
-    if not 0.0 <= args.value_coef < math.inf:
-        raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")
+    check_learning(args)
     source = load_run(args.run, args.checkpoint)
     if len(source.params) != 1:
         raise UserError(f"run {source.name!r} trains {len(source.params)} seeds at once: distill a run of one seed.")

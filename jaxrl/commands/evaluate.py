@@ -9,7 +9,6 @@ from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.commands.search import (
     Searcher,
-    add_search_arguments,
     evaluate_search,
     make_searcher,
     model_of,
@@ -22,20 +21,6 @@ from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent
 from jaxrl.matches.tables import Row, format_differences, format_table
 from jaxrl.players import Player, bot_player
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl evaluate`."""
-    parser.add_argument("candidate", metavar="RUN", help="a run, a policy file, or a bot as bot:NAME")
-    parser.add_argument("--against", metavar="RUN2", help="another run, file or bot:NAME: paired on the same deals")
-    parser.add_argument("--opponents", metavar="A,B", help="bots at the other seats (default: evaluate.opponents)")
-    parser.add_argument("--deals", type=int, help="deals per opponent (default: evaluate.deals)")
-    parser.add_argument("--seed", type=int, help=f"seed of the deals (default: {configs.EVALUATION_SEED})")
-    parser.add_argument("--sampled", action="store_true", help="sample from the policy even if evaluate.greedy is true")
-    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
-    parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
-    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: the game, e.g. env.options.x=v")
-    add_search_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -12,12 +12,11 @@ import numpy as np
 from envs import registry
 from envs.core import Env, State, is_over
 from envs.errors import UserError
+from jaxrl.commands.options import FASTEST, SLOWEST
 from jaxrl.matches.entrants import find_entrant
 from jaxrl.matches.single import SingleGame
 from jaxrl.players import Player, bot_player
 from jaxrl.runs.directory import enable_compilation_cache
-
-SLOWEST, FASTEST = 0.1, 20.0  # pace
 
 
 def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[State], list[int]]:
@@ -40,20 +39,6 @@ def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[St
         actions.append(game.answer(act_key))
         states.append(game.step(actions[-1], step_key))
     return states, actions
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl film`."""
-    parser.add_argument("candidate", metavar="RUN", help="who plays: a run, a policy file, or a bot as bot:NAME")
-    parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn (default: RUN itself)")
-    parser.add_argument("--seat", type=int, default=0, help="the seat of RUN (default: 0)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the game (default: 0)")
-    parser.add_argument("--file", default="film.svg", help="where to write it (default: film.svg)")
-    parser.add_argument("--pace", type=float, default=1.0, help=f"2 is twice as fast, up to {FASTEST:g} (default: 1)")
-    parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
-    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
-    parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
-    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: the game, e.g. env.id=battle")
 
 
 def main(args: argparse.Namespace) -> int:

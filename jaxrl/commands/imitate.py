@@ -27,6 +27,7 @@ from envs.host.core import HostGame
 from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.registry import find_algorithm, make_algorithm
+from jaxrl.commands.options import check_learning
 from jaxrl.config import Config
 from jaxrl.intervals import Estimate
 from jaxrl.matches.tables import align
@@ -261,28 +262,6 @@ def save(run: RunDirectory, config: Config, env: Env, params: PyTree) -> str:
 # ---- jaxrl imitate --------------------------------------------------------------------------------------------------
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl imitate`."""
-    parser.add_argument("config", metavar="CONFIG", help="a YAML file or the name of a shipped configuration")
-    parser.add_argument(
-        "--data", nargs="+", action="extend", required=True, metavar="PATH", help="recorded games: files or folders"
-    )
-    parser.add_argument("--name", help="name of the run (default: that of the configuration, with -imitated behind)")
-    parser.add_argument("--epochs", type=int, default=30, help="most passes over the games (default: 30)")
-    parser.add_argument("--patience", type=int, default=4, help="passes without progress before the end (default: 4)")
-    parser.add_argument(
-        "--minibatch",
-        type=int,
-        default=256,
-        help="decisions per step; a network that remembers learns whole games, as many as fit (default: 256)",
-    )
-    parser.add_argument("--learning-rate", type=float, default=1e-3, help="of Adam (default: 1e-3)")
-    parser.add_argument("--value-coef", type=float, default=0.5, help="weight of the value loss (default: 0.5)")
-    parser.add_argument("--check", type=float, default=0.15, help="share of the games to check with (default: 0.15)")
-    parser.add_argument("--seed", type=int, default=0, help="of parameters, split and order (default: 0)")
-    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="configuration keys to change")
-
-
 def main(args: argparse.Namespace) -> int:
     """`jaxrl imitate`: a new run whose network plays as it was shown."""
     config = _checked(args)
@@ -319,13 +298,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _checked(args: argparse.Namespace) -> Config:
     """The configuration of the new run. Raises UserError for options out of range."""
-    for name in ("epochs", "patience", "minibatch"):
-        if getattr(args, name) < 1:
-            raise UserError(f"--{name} must be at least 1, got {getattr(args, name)}.")
-    if not 0.0 < args.learning_rate < math.inf:
-        raise UserError(f"--learning-rate must be above 0, got {args.learning_rate}.")
-    if not 0.0 <= args.value_coef < math.inf:
-        raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")
+    check_learning(args)
     if not 0.0 < args.check < 1.0:
         raise UserError(f"--check must lie between 0 and 1, got {args.check}.")
     # A list of paths takes whatever follows it: keys to change are known by their "=".

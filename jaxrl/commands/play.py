@@ -117,18 +117,6 @@ def summary(env: Env, state: State, seat: int) -> str:
     return "\n".join(lines)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl play`."""
-    parser.add_argument("candidate", metavar="RUN", help="a run, a policy file, or a bot as bot:NAME")
-    parser.add_argument("--seat", type=int, default=0, help="your seat (default: 0)")
-    parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn, instead of RUN")
-    parser.add_argument("--seed", type=int, help="seed of the deal (default: a new one, printed)")
-    parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
-    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
-    parser.add_argument("--config", help="for bots: the configuration that names the game (default: its defaults)")
-    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="for bots: the game, e.g. env.options.x=v")
-
-
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl play`."""
     candidate = find_entrant(args.candidate, args)

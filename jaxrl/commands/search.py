@@ -31,42 +31,12 @@ from jaxrl.search.policies import (
     player_policy,
     switch_policy,
 )
-from jaxrl.search.settings import OBJECTIVES, PLANNERS, SearchSettings
+from jaxrl.search.settings import SearchSettings
 
 SELF, OPPONENT = "self", "opponent"  # who the others may be taken for, beside bot:NAME
 SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
 SCALES = ("reward", "episode")  # options of games that decide what a return is
 LANES = 1024  # games side by side on one device; each carries its particles
-
-
-def add_search_arguments(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
-    """The options that describe a search; those that are not given are None."""
-    known = SearchSettings()
-    parser.add_argument(
-        "--search", type=int, metavar="SIMS", required=required, help="look ahead: simulated games per move"
-    )
-    parser.add_argument(
-        "--search-model",
-        metavar="MODEL",
-        help="who the others are taken for: self (the policy itself), opponent (who it is), bot:NAME (default: self)",
-    )
-    parser.add_argument(
-        "--search-planner",
-        choices=PLANNERS,
-        help=f"tree wants a network trained on the reward and episode evaluated (default: {known.planner})",
-    )
-    parser.add_argument(
-        "--search-objective", choices=OBJECTIVES, help=f"what is maximised (default: {known.objective})"
-    )
-    parser.add_argument("--worlds", type=int, help="hidden cards drawn per move (default: auto)")
-    parser.add_argument(
-        "--search-depth",
-        type=int,
-        metavar="MOVES",
-        help="own moves before the network judges (halving), which wants one trained on the reward and episode "
-        f"evaluated; 0: play to the end (default: {known.depth})",
-    )
-    parser.add_argument("--particles", type=int, help=f"worlds of the belief; 0: none (default: {known.particles})")
 
 
 def refuse_without_search(args: argparse.Namespace) -> None:

@@ -16,27 +16,6 @@ from jaxrl.matches.tournament import Tournament
 from jaxrl.runs.directory import enable_compilation_cache, write_json
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl tournament`."""
-    parser.add_argument(
-        "players",
-        nargs="+",
-        metavar="PLAYER",
-        help="RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, bot:NAME, bots (all of the game); "
-        "a.b=v changes a key of the game if only bots play",
-    )
-    parser.add_argument("--config", help="if only bots play: the configuration that names the game")
-    parser.add_argument("--deals", type=int, default=1000, help="deals per pair, each from every side (default: 1000)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the deals (default: 0)")
-    parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")
-    parser.add_argument("--self", action="store_true", dest="self_pairs", help="players also meet themselves")
-    parser.add_argument("--anchor", metavar="PLAYER", help="whose rating is fixed (default: bot:random, or the first)")
-    parser.add_argument("--anchor-rating", type=float, default=0.0, metavar="R", help="that rating (default: 0)")
-    parser.add_argument("--out", metavar="FOLDER", help="write matrix.json, table.md and heatmap.png there")
-    parser.add_argument("--no-picture", action="store_true", help="leave heatmap.png out (it needs matplotlib)")
-    parser.add_argument("--reference", metavar="FILE", help="a matrix to agree with, as matrix.json; else exit code 1")
-
-
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl tournament`; 1 if the results disagree with the reference."""
     expected = reference.load_reference(args.reference) if args.reference else None

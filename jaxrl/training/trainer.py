@@ -6,12 +6,10 @@ that matter are in the training state, so a resumed run continues bit by bit as 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import sys
 import time
-from pathlib import Path
 from typing import Any, NoReturn
 
 import jax
@@ -19,7 +17,7 @@ import numpy as np
 
 from envs.errors import UserError
 from jaxrl import config as configs
-from jaxrl import figures, xla
+from jaxrl import figures
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import EVALUATION_SEED, Config
 from jaxrl.league.pool import controller_names, entry_names, with_results
@@ -33,9 +31,7 @@ from jaxrl.runs.directory import (
     append_json,
     each_seed,
     enable_compilation_cache,
-    find_run,
     make_stamp,
-    new_run,
     seed_names,
     write_json,
 )
@@ -344,40 +340,3 @@ def run_training(config: Config, run: RunDirectory, *, resume: bool, games: Game
             else:
                 print(f"stopped after {trainer.update} updates and saved; continue with: jaxrl resume {run.path}")
     return 0
-
-
-def train_add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl train`."""
-    parser.add_argument("--config", required=True, help="a YAML file or the name of a shipped configuration")
-    parser.add_argument("--name", help="name of the run (default: run.name, else the name of the configuration)")
-    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="configuration keys to change")
-
-
-def train_main(args: argparse.Namespace) -> int:
-    """`jaxrl train`: a new run."""
-    config = configs.load(args.config, args.overrides)
-    config = configs.named(config, args.name or config.run.name or Path(args.config).stem)
-    xla.prepare_training(config)
-    games = make_games(config)  # before there is a directory: a mistake leaves nothing behind
-    return run_training(config, new_run(config), resume=False, games=games)
-
-
-def resume_add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jaxrl resume`."""
-    parser.add_argument("run", metavar="RUN", help="a run directory, or the name of a run in runs/")
-    parser.add_argument("--steps", type=int, help="train to this many environment steps (train.total_steps)")
-    parser.add_argument("overrides", nargs="*", metavar="a.b=v", help="configuration keys to change from here on")
-
-
-def resume_main(args: argparse.Namespace) -> int:
-    """`jaxrl resume`: an existing run, exactly where its newest checkpoint left it."""
-    run = find_run(args.run)
-    if run.imitation_file.exists():
-        raise UserError(
-            f"run {run.name!r} was taught by jaxrl imitate and plays no games yet: begin a training with "
-            f"`jaxrl train --config {run.config_file} --name NAME train.from_run={run.path}`."
-        )
-    overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
-    config = configs.load(run.config_file, overrides)
-    xla.prepare_training(config)
-    return run_training(config, run, resume=True)

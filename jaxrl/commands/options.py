@@ -1,0 +1,283 @@
+"""The options of every command.
+
+They stand apart from what the commands do, because `jaxrl COMMAND --help` and the shell's completion read them alone:
+nothing here imports jax.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from envs import registry
+from envs.errors import UserError
+from envs.values import all_paths
+from jaxrl.config import EVALUATION_SEED, Config, presets
+from jaxrl.search.settings import OBJECTIVES, PLANNERS, SearchSettings
+
+Parser = argparse.ArgumentParser
+
+MIN_GAIN, MAX_DROP = 10.0, 3.0  # of `compare`: per cent of throughput, points of win rate
+SLOWEST, FASTEST = 0.1, 20.0  # of `film`: pace
+
+# ---- what several commands have -----------------------------------------------------------------------------------
+
+
+def _completed(action: argparse.Action, names: Callable[[], Iterable[str]]) -> None:
+    """The shell completes what is written for `action` with these names."""
+    action.completer = lambda **_: list(names())  # type: ignore[attr-defined]  # argcomplete's
+
+
+def _run(parser: Parser, help: str = "a run directory, or the name of a run in runs/", **more: Any) -> None:
+    action = parser.add_argument(more.pop("dest", "run"), metavar=more.pop("metavar", "RUN"), help=help, **more)
+    _completed(action, lambda: (path.parent.name for path in Path("runs").glob("*/config.yaml")))
+
+
+def _config(parser: Parser, help: str, name: str = "--config", **more: Any) -> None:
+    _completed(parser.add_argument(name, help=help, **more), presets.shipped)
+
+
+def _overrides(parser: Parser, help: str = "configuration keys to change", metavar: str = "a.b=v") -> None:
+    action = parser.add_argument("overrides", nargs="*", metavar=metavar, help=help)
+    _completed(action, lambda: (f"{path}=" for path in all_paths(Config)))
+
+
+def _checkpoint(parser: Parser) -> None:
+    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
+
+
+def _devices(parser: Parser) -> None:
+    """Short for two configuration keys."""
+    parser.add_argument("--devices", type=int, metavar="N", help="devices to use (on a CPU: virtual ones, as threads)")
+    parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
+
+
+def _entrant(parser: Parser) -> None:
+    """Who plays, and the game of a bot; see `jaxrl.matches.entrants.find_entrant`."""
+    _run(parser, "a run, a policy file, or a bot as bot:NAME", dest="candidate")
+    parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
+    _checkpoint(parser)
+    _config(parser, "for bots: the configuration that names the game (default: its defaults)")
+    _overrides(parser, "for bots: the game, e.g. env.id=battle env.options.x=v")
+
+
+def _at_the_table(parser: Parser, whose: str) -> None:
+    """One game between RUN and others."""
+    _entrant(parser)
+    parser.add_argument("--seat", type=int, default=0, help=f"{whose} (default: 0)")
+    parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn (default: RUN itself)")
+
+
+def _learning(parser: Parser, epochs: tuple[int, str], minibatch: tuple[int, str], rate: float, values: str) -> None:
+    """How a network is taught; numbers stand with what they are of."""
+    parser.add_argument("--epochs", type=int, default=epochs[0], help=f"{epochs[1]} (default: {epochs[0]})")
+    parser.add_argument("--minibatch", type=int, default=minibatch[0], help=f"{minibatch[1]} (default: {minibatch[0]})")
+    parser.add_argument("--learning-rate", type=float, default=rate, help=f"of Adam (default: {rate:g})")
+    parser.add_argument(
+        "--value-coef", type=float, default=0.5, help=f"weight of the value loss{values} (default: 0.5)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of all randomness (default: 0)")
+
+
+def check_learning(args: argparse.Namespace) -> None:
+    """Raises UserError for a way to teach that is out of range."""
+    for name in ("iterations", "games", "epochs", "patience", "minibatch"):
+        if getattr(args, name, 1) < 1:
+            raise UserError(f"--{name} must be at least 1, got {getattr(args, name)}.")
+    if not 0.0 < args.learning_rate < math.inf:
+        raise UserError(f"--learning-rate must be above 0, got {args.learning_rate}.")
+    if not 0.0 <= args.value_coef < math.inf:
+        raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")
+
+
+def _search(parser: Parser, *, required: bool = False) -> None:
+    """What describes a search; options that are not given are None."""
+    known = SearchSettings()
+    parser.add_argument(
+        "--search", type=int, metavar="SIMS", required=required, help="look ahead: simulated games per move"
+    )
+    parser.add_argument(
+        "--search-model",
+        metavar="MODEL",
+        help="who the others are taken for: self (the policy itself), opponent (who it is), bot:NAME (default: self)",
+    )
+    parser.add_argument(
+        "--search-planner",
+        choices=PLANNERS,
+        help=f"tree wants a network trained on the reward and episode evaluated (default: {known.planner})",
+    )
+    parser.add_argument(
+        "--search-objective", choices=OBJECTIVES, help=f"what is maximised (default: {known.objective})"
+    )
+    parser.add_argument("--worlds", type=int, help="hidden cards drawn per move (default: auto)")
+    parser.add_argument(
+        "--search-depth",
+        type=int,
+        metavar="MOVES",
+        help="own moves before the network judges (halving), which wants one trained on the reward and episode "
+        f"evaluated; 0: play to the end (default: {known.depth})",
+    )
+    parser.add_argument("--particles", type=int, help=f"worlds of the belief; 0: none (default: {known.particles})")
+
+
+# ---- the commands -------------------------------------------------------------------------------------------------
+
+
+def train(parser: Parser) -> None:
+    """`jaxrl train`."""
+    _devices(parser)
+    _config(parser, "a YAML file or the name of a shipped configuration", required=True)
+    parser.add_argument("--name", help="name of the run (default: run.name, else the name of the configuration)")
+    _overrides(parser)
+
+
+def resume(parser: Parser) -> None:
+    """`jaxrl resume`."""
+    _run(parser)
+    parser.add_argument("--steps", type=int, help="train to this many environment steps (train.total_steps)")
+    _overrides(parser, "configuration keys to change from here on")
+
+
+def evaluate(parser: Parser) -> None:
+    """`jaxrl evaluate`."""
+    _entrant(parser)
+    parser.add_argument("--against", metavar="RUN2", help="another run, file or bot:NAME: paired on the same deals")
+    parser.add_argument("--opponents", metavar="A,B", help="bots at the other seats (default: evaluate.opponents)")
+    parser.add_argument("--deals", type=int, help="deals per opponent (default: evaluate.deals)")
+    parser.add_argument("--seed", type=int, help=f"seed of the deals (default: {EVALUATION_SEED})")
+    _search(parser)
+
+
+def tournament(parser: Parser) -> None:
+    """`jaxrl tournament`."""
+    parser.add_argument(
+        "players",
+        nargs="+",
+        metavar="PLAYER",
+        help="RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, bot:NAME, bots (all of the game); "
+        "a.b=v changes a key of the game if only bots play",
+    )
+    _config(parser, "if only bots play: the configuration that names the game")
+    parser.add_argument("--deals", type=int, default=1000, help="deals per pair, each from every side (default: 1000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the deals (default: 0)")
+    parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")
+    parser.add_argument("--self", action="store_true", dest="self_pairs", help="players also meet themselves")
+    parser.add_argument("--anchor", metavar="PLAYER", help="whose rating is fixed (default: bot:random, or the first)")
+    parser.add_argument("--anchor-rating", type=float, default=0.0, metavar="R", help="that rating (default: 0)")
+    parser.add_argument("--out", metavar="FOLDER", help="write matrix.json, table.md and heatmap.png there")
+    parser.add_argument("--no-picture", action="store_true", help="leave heatmap.png out (it needs matplotlib)")
+    parser.add_argument("--reference", metavar="FILE", help="a matrix to agree with, as matrix.json; else exit code 1")
+
+
+def exploit(parser: Parser) -> None:
+    """`jaxrl exploit`."""
+    _devices(parser)
+    _run(parser)
+    parser.add_argument(
+        "--checkpoint", default="newest", metavar="A,B", help="newest, best, numbers of updates, or all that are kept"
+    )
+    parser.add_argument("--updates", type=int, help="updates of each best response (default: exploit.updates)")
+    parser.add_argument("--seeds", type=int, help="best responses side by side (default: exploit.seeds)")
+    parser.add_argument("--deals", type=int, help="deals that measure the best of them (default: exploit.deals)")
+    _overrides(parser, "further keys of the section exploit", "exploit.a=v")
+
+
+def distill(parser: Parser) -> None:
+    """`jaxrl distill`."""
+    _run(parser, "the run whose network searches and learns")
+    parser.add_argument("--name", required=True, help="name of the new run, beside RUN")
+    parser.add_argument("--opponents", metavar="A,B", help="bots, or self (default: evaluate.opponents)")
+    _checkpoint(parser)
+    parser.add_argument("--iterations", type=int, default=20, help="turns of playing and learning (default: 20)")
+    parser.add_argument("--games", type=int, default=256, help="games per turn (default: 256)")
+    unit = (
+        "searched decisions per step; a network that remembers learns whole games, as many as have so many moves of "
+        "all seats"
+    )
+    values = "; values are learnt in the game as evaluated"
+    _learning(parser, (2, "passes over the games of a turn"), (512, unit), 3e-4, values)
+    _search(parser, required=True)
+
+
+def imitate(parser: Parser) -> None:
+    """`jaxrl imitate`."""
+    _config(parser, "a YAML file or the name of a shipped configuration", "config", metavar="CONFIG")
+    parser.add_argument(
+        "--data", nargs="+", action="extend", required=True, metavar="PATH", help="recorded games: files or folders"
+    )
+    parser.add_argument("--name", help="name of the run (default: that of the configuration, with -imitated behind)")
+    unit = "decisions per step; a network that remembers learns whole games, as many as fit"
+    _learning(parser, (30, "most passes over the games"), (256, unit), 1e-3, "")
+    parser.add_argument("--patience", type=int, default=4, help="passes without progress before the end (default: 4)")
+    parser.add_argument("--check", type=float, default=0.15, help="share of the games to check with (default: 0.15)")
+    _overrides(parser)
+
+
+def play(parser: Parser) -> None:
+    """`jaxrl play`."""
+    _at_the_table(parser, "your seat")
+    parser.add_argument("--seed", type=int, help="seed of the deal (default: a new one, printed)")
+
+
+def film(parser: Parser) -> None:
+    """`jaxrl film`."""
+    _at_the_table(parser, "the seat of RUN")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the game (default: 0)")
+    parser.add_argument("--file", default="film.svg", help="where to write it (default: film.svg)")
+    parser.add_argument("--pace", type=float, default=1.0, help=f"2 is twice as fast, up to {FASTEST:g} (default: 1)")
+
+
+def export(parser: Parser) -> None:
+    """`jaxrl export`."""
+    _run(parser)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the policy file (default: RUN.jaxrl)")
+    _checkpoint(parser)
+    parser.add_argument("--seed-index", type=int, default=0, help="which seed of a run with several")
+
+
+def check(parser: Parser) -> None:
+    """`jaxrl check`."""
+    parser.add_argument("env", help="a registered game, LIBRARY:NAME, or your own package.module:Class")
+    parser.add_argument("options", nargs="*", metavar="option=value", help="options of the game")
+    parser.add_argument("--games", type=int, default=16, help="random games to play (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of all randomness in the checks (default %(default)s)")
+    parser.add_argument("--max-steps", type=int, default=5000, help="limit of a random game (default %(default)s)")
+    parser.add_argument("--only", action="append", default=[], metavar="CHECK", help="run this check alone; repeatable")
+
+
+def compare(parser: Parser) -> None:
+    """`jaxrl compare`."""
+    _run(parser, "the run that is compared with: a path, or a name in runs/", dest="before", metavar="A")
+    _run(parser, "the run that should be faster and play as well", dest="after", metavar="B")
+    parser.add_argument("--min-gain", type=float, default=MIN_GAIN, help="throughput that B must gain (default: 10 %%)")
+    parser.add_argument("--max-drop", type=float, default=MAX_DROP, help="win rate that B may lose (default: 3 points)")
+    parser.add_argument("--json", metavar="FILE", help="write the comparison there too")
+
+
+def diagnose(parser: Parser) -> None:
+    """`jaxrl diagnose`."""
+    _devices(parser)
+    engines = ", ".join(registry.games_with("diagnosis"))
+    help = "diagnose the configuration of this run, or what a game needs whose engine is another program: "
+    _run(parser, help + engines, nargs="?")
+    _overrides(parser, "changes to the configuration", "a.b=value")
+    _config(parser, "diagnose this configuration (default: the defaults)", metavar="FILE")
+    parser.add_argument("--save", metavar="FILE", help="write the report there, for --compare")
+    parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long each measurement takes (default: 2)")
+
+
+def config(parser: Parser) -> None:
+    """`jaxrl config`."""
+    _config(parser, "print this configuration, complete and checked, instead of the key table")
+    parser.add_argument("--env", metavar="ID", help="print the options and settings of this game instead")
+    _overrides(parser, "overrides of --config", "key.key=value")
+
+
+def verify(parser: Parser) -> None:
+    """`jaxrl verify`."""
+    parser.add_argument("game", nargs="?", help="a registered game, e.g. skull_king")
+    parser.add_argument("file", nargs="*", help="its recordings: JSON lines, plain or .gz")

@@ -1,0 +1,25 @@
+"""`jaxrl resume`: an existing run, exactly where its newest checkpoint left it."""
+
+from __future__ import annotations
+
+import argparse
+
+from envs.errors import UserError
+from jaxrl import config as configs
+from jaxrl import xla
+from jaxrl.runs.directory import find_run
+from jaxrl.training.trainer import run_training
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs `jaxrl resume`."""
+    run = find_run(args.run)
+    if run.imitation_file.exists():
+        raise UserError(
+            f"run {run.name!r} was taught by jaxrl imitate and plays no games yet: begin a training with "
+            f"`jaxrl train --config {run.config_file} --name NAME train.from_run={run.path}`."
+        )
+    overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
+    config = configs.load(run.config_file, overrides)
+    xla.prepare_training(config)
+    return run_training(config, run, resume=True)

@@ -1,0 +1,31 @@
+"""`jaxrl verify`: recorded games against the rules."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from envs import registry
+from envs.errors import UserError
+from envs.golden import verify
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints one report for each file; 0 = everything agrees, 1 = something does not.
+
+    Raises:
+      UserError: there is no such game, it has no recordings, or a file cannot be read.
+    """
+    if args.game is None:
+        raise UserError(f"verify needs a game first: {', '.join(registry.games_with('golden'))}.")
+    kinds, failed = registry.game_module(args.game, "golden").KINDS, False
+    if not args.file:
+        raise UserError(f"verify needs recordings: files of {' or '.join(kind.name for kind in kinds)}.")
+    for path in args.file:
+        began = time.perf_counter()
+        found = verify(path, kinds)
+        print(f"{path}: {found} ({time.perf_counter() - began:.1f} s)", flush=True)
+        if found.first:
+            print(f"first disagreement: {found.first}", flush=True)
+        failed = failed or found.disagreements > 0
+    return int(failed)
