@@ -9,18 +9,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 
 from envs.errors import UserError
 from envs.host.env import HostEnv
 from jaxrl import cli
 from jaxrl.algorithms.registry import trained_player
-from jaxrl.matches import live
 from jaxrl.matches.deals import TRAINING_DEALS, samples_of
 from jaxrl.matches.evaluate import Matchup, evaluate_players
-from jaxrl.matches.live import LiveDeals, ProgressLine, is_remote
+from jaxrl.matches.live import GamesProgress, LiveDeals, is_remote
 from jaxrl.matches.tournament import Tournament
 from jaxrl.networks.factory import make_network
 from jaxrl.players import Player, bot_player
+from jaxrl.runs.console import Line
 from tests.host_games import Board, HostTicTacToe, TicTacToeGame
 from tests.training import small_config
 
@@ -168,26 +169,16 @@ def test_an_engine_that_fails_ends_in_a_sentence():
 # ---- the progress ---------------------------------------------------------------------------------------------------
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_the_progress_line(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
-    plain, screen = io.StringIO(), Terminal()
-    lines = [ProgressLine("against forge", 100, Remote(), stream=stream) for stream in (plain, screen)]
-    for now[0] in (5.0, 10.0, 10.4, 20.0, 45.0):
-        for line in lines:
-            line.add(4, 3)
-    for line in lines:
-        line.close()
-    assert plain.getvalue().splitlines() == [
+def test_the_progress_line():
+    screen = Console(file=io.StringIO(), soft_wrap=True)
+    line = Line(quiet=10.0, screen=screen, clock=iter([0.0, 5.0, 10.0, 10.4, 20.0, 65.0]).__next__)
+    progress = GamesProgress("against forge", 100, Remote(), line)
+    for _ in range(5):
+        progress.add(4, 3)
+    assert screen.file.getvalue().splitlines() == [
         "against forge: 8 of 200 games, 75.0 % won, 0.8 games/s, 4:00 left",
-        "against forge: 20 of 200 games, 75.0 % won, 0.44 games/s, 6:45 left",
+        "against forge: 20 of 200 games, 75.0 % won, 0.31 games/s, 9:45 left",
     ]
-    assert screen.getvalue().count("\r") == 5 and "16 of 200" in screen.getvalue()
 
 
 # ---- the commands ---------------------------------------------------------------------------------------------------

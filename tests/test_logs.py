@@ -10,7 +10,7 @@ import pytest
 
 from envs.errors import UserError
 from jaxrl import config as configs
-from jaxrl.runs import logs, metrics
+from jaxrl.runs import logs
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} (error|warning|info|debug) jaxrl[\w.]* [\w-]+: ")
 
@@ -55,10 +55,10 @@ def test_the_thread_is_named(tmp_path):
     assert " actor-3: hello" in (tmp_path / logs.FILE).read_text()
 
 
-def test_messages_of_a_training_are_logged(tmp_path):
-    with logs.to_run("info", tmp_path), (tmp_path / "screen").open("w") as screen:
-        metrics.Progress(10, stream=screen).message("update 5: saved")
-    assert "info jaxrl" in (tmp_path / logs.FILE).read_text() and "update 5: saved" in (tmp_path / "screen").read_text()
+def test_messages_of_a_training_are_logged(tmp_path, capsys):
+    with logs.to_run("info", tmp_path):
+        logs.say("update 5: saved [1]")
+    assert "info jaxrl" in (tmp_path / logs.FILE).read_text() and capsys.readouterr().err == "update 5: saved [1]\n"
 
 
 def test_events_that_are_off_are_not_formatted(tmp_path):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import math
+import re
 import struct
 
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from jaxrl import figures
+from jaxrl.runs.console import Line
 from jaxrl.runs.metrics import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
 
 
@@ -72,35 +76,48 @@ def test_seeds_are_averaged_without_the_missing_ones():
 
 def test_no_division_by_zero():
     assert rate(5, 0.0) == 0.0 and rate(5, -1.0) == 0.0 and rate(6, 2.0) == 3.0
-    progress = Progress(0, stream=io.StringIO(), clock=lambda: 0.0)
-    assert "100.0 %" in progress.line(0, {}, 0.0)
-    assert "ETA -" in Progress(10, stream=io.StringIO(), clock=lambda: 0.0).line(5, {}, 0.0)
+    assert "100.0 %" in Progress(0).text(0, {}, 0.0) and "ETA -" in Progress(10).text(5, {}, 0.0)
 
 
-def test_progress_prints_a_line_now_and_then_without_a_terminal():
-    clock = iter([0.0, 1.0, 2.0, 9.0, 10.0]).__next__
-    stream = io.StringIO()
+def test_progress_is_written_ever_more_rarely_without_a_terminal():
+    seconds = [0.0, 20.0, 30.0, 59.0, 80.0, 110.0, 121.0, 299.0, 301.0, 700.0, 1799.0, 1801.0, 3500.0, 3700.0, 3701.0]
+    screen = Console(file=io.StringIO(), soft_wrap=True)
     headline = {"KL": "train/approx_kl", "EV": "train/explained_variance"}
-    progress = Progress(100, headline=headline, stream=stream, interval=5.0, clock=clock)
-    for steps in (10, 20, 30, 100):
+    progress = Progress(14, headline=headline, line=Line(screen=screen, clock=iter(seconds).__next__))
+    for steps in range(1, 15):
         progress.show(steps, {"time/fps": 1234.0, "train/approx_kl": 0.01, "train/explained_variance": 0.5})
-    lines = stream.getvalue().splitlines()
-    assert [line.split("|")[0].split("]")[1].strip() for line in lines] == ["10.0 %", "30.0 %", "100.0 %"]
-    assert "1.23k steps/s" in lines[0] and "KL 0.01" in lines[0] and "EV 0.5" in lines[0] and "ETA 0:09" in lines[0]
+    lines = screen.file.getvalue().splitlines()
+    shown = [line.split("|")[1].strip().removesuffix("/14 steps") for line in lines]
+    assert [seconds[int(steps)] for steps in shown] == [20.0, 80.0, 121.0, 301.0, 700.0, 1801.0, 3700.0, 3701.0]
+    assert "1.23k steps/s" in lines[0] and "KL 0.01" in lines[0] and "EV 0.5" in lines[0] and "ETA 4:20" in lines[0]
 
 
-def test_progress_redraws_one_line_on_a_terminal():
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    stream = Terminal()
-    progress = Progress(100, stream=stream, clock=iter(range(100)).__next__)
-    progress.show(10, {})
-    progress.message("a word")
-    progress.show(20, {})
+def test_progress_redraws_one_line_on_a_terminal_below_messages():
+    screen = Console(file=io.StringIO(), force_terminal=True, soft_wrap=True, width=300)
+    training, games = (Line(kept=kept, screen=screen, clock=itertools.count().__next__) for kept in (True, False))
+    progress = Progress(100, line=training)
+    for steps in (10, 20):
+        progress.show(steps, {})
+        screen.print("a word")
+        games.show(lambda _: "some games")
+        games.close()
     progress.close()
-    assert stream.getvalue().count("\n") == 2 and "\ra word\n" not in stream.getvalue().split("\r")[1]
+    assert seen(screen.file.getvalue()) == ["a word", "a word", progress.text(20, {}, 2.0)]
+
+
+def seen(written: str) -> list[str]:
+    """What stands on a terminal in the end; lines are erased from the current one upwards."""
+    lines = [""]
+    for part in re.findall(r"\x1b\[\??\d+\w|\r|\n|[^\x1b\r\n]+", written):
+        if part == "\n":
+            lines.append("")
+        elif part == "\x1b[1A":
+            lines.pop()
+        elif part == "\x1b[2K":
+            lines[-1] = ""
+        elif part[0] not in "\x1b\r":
+            lines[-1] += part
+    return [line.rstrip() for line in lines if line.strip()]
 
 
 def test_a_figure_that_begins_or_ends_within_a_window():

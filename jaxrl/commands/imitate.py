@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +35,7 @@ from jaxrl.networks.factory import Network, make_network
 from jaxrl.runs import checkpoint
 from jaxrl.runs.directory import RunDirectory, enable_compilation_cache, make_stamp, new_run, write_json
 from jaxrl.runs.games import make_games
+from jaxrl.runs.logs import say
 from jaxrl.runs.metrics import MetricsLogger
 from jaxrl.training import demonstrations
 from jaxrl.training.constant_policies import Prediction, all_constant, over_games
@@ -269,12 +269,12 @@ def main(args: argparse.Namespace) -> int:
     game = getattr(env, "game", None)
     if not isinstance(game, HostGame):
         raise UserError(f"{config.env.id} has no recorded games to learn from: imitation is for games on the host.")
-    found = demonstrations.read(game, demonstrations.files_of(game, args.data), _say)
+    found = demonstrations.read(game, demonstrations.files_of(game, args.data), say)
     parts = demonstrations.split(len(found.games), args.check, args.seed)
     network, gamma = make_network(config.network, env), config.ppo.gamma
     in_order = network.remembers
     train, check = (demonstrations.examples_of(game, found, part, gamma, in_order=in_order) for part in parts)
-    _say(_summary(found, train, check))
+    say(_summary(found, train, check))
     del found  # twice in memory otherwise
     target = new_run(config)
     enable_compilation_cache(config.run.cache_dir)
@@ -283,7 +283,7 @@ def main(args: argparse.Namespace) -> int:
 
             def tell(epoch: int, row: dict[str, float]) -> None:
                 logger.write(epoch, epoch * len(train), row)
-                _say(_line(epoch, row))
+                say(_line(epoch, row))
 
             params, checked, epoch = learn(network, train, check, args, tell)
         report = report_of(checked, train, check)
@@ -311,10 +311,6 @@ def _checked(args: argparse.Namespace) -> Config:
         raise UserError("network.normalize is learnt while playing: imitate without it.")
     name = args.name or f"{config.run.name or Path(args.config).stem}-imitated"
     return configs.named(config, name)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _summary(found: demonstrations.Found, train: Examples, check: Examples) -> str:

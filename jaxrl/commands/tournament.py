@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import contextlib
 import time
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from jaxrl.matches import heatmap, reference
 from jaxrl.matches.entrants import BOT_PREFIX, find_field
 from jaxrl.matches.round_robin import RoundRobin
 from jaxrl.matches.tournament import Tournament
+from jaxrl.runs.console import Line
 from jaxrl.runs.directory import enable_compilation_cache, write_json
 
 
@@ -31,7 +32,8 @@ def main(args: argparse.Namespace) -> int:
     if args.out:
         _make_folder(args.out)  # before anything is played
     started = time.monotonic()
-    results = tournament.run(_show_progress)
+    with contextlib.closing(Line()) as line:
+        results = tournament.run(lambda done, total: line.show(lambda _: f"{done} of {total} pairs"))
     seconds = time.monotonic() - started
     ratings = results.ratings(anchor, args.anchor_rating)
     text = _report(
@@ -76,8 +78,3 @@ def _write(folder: Path, results: RoundRobin, ratings: Ratings, text: str, *, pi
     if picture:
         heatmap.draw(results, ratings, folder / "heatmap.png")
     print(f"written to {folder}: matrix.json, table.md{', heatmap.png' if picture else ''}")
-
-
-def _show_progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{done} of {total} pairs", end="" if done < total else "\n", file=sys.stderr, flush=True)

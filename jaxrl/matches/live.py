@@ -11,10 +11,8 @@ a call.
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +28,7 @@ from envs.host.pure import blank_states
 from envs.sides import compare, of_sides
 from jaxrl.matches.match import Games, memory_number
 from jaxrl.players import MAX_STEPS, Act, Player
+from jaxrl.runs.console import Line
 from jaxrl.runs.metrics import duration, rate
 
 ROWS = 8  # decisions in a call of a network: always as many, or rounding would depend on who is ready when
@@ -79,7 +78,7 @@ class LiveDeals:
         engine = self.game.engine(lanes, seed)
         patience = max(PATIENCE, self.game.patience())
         with HostPool(engine, threads=lanes, mode="async", timeout=patience, follow=False) as pool:
-            progress = ProgressLine(title, self._deals, self._env)
+            progress = GamesProgress(title, self._deals, self._env)
             match = _LiveMatch(self, pool, players, base, self._blanks(seed, lanes), progress)
             try:
                 return match.play()
@@ -163,7 +162,7 @@ class _LiveMatch:
         players: Sequence[Player],
         base: Key,
         blanks: np.ndarray,
-        progress: ProgressLine,
+        progress: GamesProgress,
     ):
         self._deals, self._pool, self._players, self._base, self._blanks = deals, pool, players, base, blanks
         self._progress = progress
@@ -292,49 +291,30 @@ class _LiveMatch:
         self._progress.add(len(lanes), int(won.sum()))
 
 
-class ProgressLine:
-    """One line about games that take seconds each: redrawn on a terminal, one line now and then elsewhere."""
+class GamesProgress:
+    """One line about games that take seconds each."""
 
-    def __init__(self, title: str, deals: int, env: Env, *, stream: TextIO | None = None, interval: float = 30.0):
+    def __init__(self, title: str, deals: int, env: Env, line: Line | None = None):
         """Nothing is shown in the first seconds: most evaluations are over by then.
 
         Args:
           title: what is played.
           deals, env: how much of it.
-          stream: where the line goes; standard error if None.
-          interval: seconds between lines where `stream` is not a terminal.
+          line: that shows it; one on standard error if None.
         """
         self._title, self._total, self._sides = title, deals * env.num_sides, env.num_sides
-        self._stream = stream if stream is not None else sys.stderr
-        self._interval = 1.0 if self._stream.isatty() else interval
-        self._start = time.monotonic()
-        self._shown = self._start + QUIET - self._interval
-        self._done = self._won = self._width = 0
+        self._line = line or Line(quiet=QUIET)
+        self._done = self._won = 0
+        self.close = self._line.close
 
     def add(self, games: int, won: int) -> None:
         """Games have ended, and so many of them were won by the candidate."""
         self._done, self._won = self._done + games, self._won + won
-        now = time.monotonic()
-        if now - self._shown < self._interval:
-            return
-        self._shown = now
-        if self._stream.isatty():
-            self._stream.write("\r" + self.text().ljust(self._width))
-            self._width = len(self.text())
-        else:
-            self._stream.write(self.text() + "\n")
-        self._stream.flush()
+        self._line.show(self.text)
 
-    def text(self) -> str:
-        """The line."""
-        speed = rate(self._done, time.monotonic() - self._start)
+    def text(self, seconds: float) -> str:
+        """The line, so many seconds after the beginning."""
+        speed = rate(self._done, seconds)
         won = f", {100 * self._won / max(self._done, 1):.1f} % won" if self._sides > 1 else ""
         left = duration((self._total - self._done) / speed) if speed > 0 else "-"
         return f"{self._title}: {self._done} of {self._total} games{won}, {speed:.2g} games/s, {left} left"
-
-    def close(self) -> None:
-        """Clears the line on a terminal."""
-        if self._width:
-            self._stream.write("\r" + " " * self._width + "\r")
-            self._stream.flush()
-            self._width = 0

@@ -17,6 +17,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from jaxrl.runs.console import console
+
 LOG = logging.getLogger("jaxrl")
 FORMAT = "%(asctime)s.%(msecs)03d %(level)s %(name)s %(threadName)s: %(message)s"
 FILE = "log.txt"
@@ -33,12 +35,17 @@ class OneLine(logging.Formatter):
         return super().format(record).replace("\n", "\n    ")
 
 
-class _Terminal(logging.StreamHandler):
-    """Standard error; on a terminal, in place of the progress bar, which is drawn again below."""
+class _Terminal(logging.Handler):
+    """Standard error, above the lines that are drawn there."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        start = "\r\x1b[K" if self.stream.isatty() else ""
-        return start + super().format(record)
+    def emit(self, record: logging.LogRecord) -> None:
+        console().print(self.format(record))
+
+
+def say(text: str) -> None:
+    """A message for whoever watches, on standard error, and for the log."""
+    LOG.info("%s", text)
+    console().print(text)
 
 
 @contextlib.contextmanager
@@ -50,8 +57,7 @@ def to_run(level: str, directory: Path) -> Iterator[None]:
       directory: of the run; an existing log is continued.
     """
     file = logging.FileHandler(Path(directory) / FILE, encoding="utf-8")
-    terminal = _Terminal(sys.stderr)
-    terminal.setLevel(logging.WARNING)
+    terminal = _Terminal(logging.WARNING)
     before = LOG.level, LOG.propagate
     LOG.setLevel(level.upper())
     LOG.propagate = False  # a library may have given the root logger a handler of its own

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import jax
 import numpy as np
@@ -23,7 +22,7 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
 
 from jaxrl.figures import Figure, join
-from jaxrl.runs.logs import LOG
+from jaxrl.runs.console import Line
 
 
 def rate(amount: float, seconds: float) -> float:
@@ -149,7 +148,7 @@ def _truncate(path: Path, update: int) -> None:
 
 
 class Progress:
-    """One line about a training: a bar that is redrawn on a terminal, a line every few seconds elsewhere."""
+    """One line about a training."""
 
     def __init__(
         self,
@@ -157,45 +156,24 @@ class Progress:
         *,
         done_steps: int = 0,
         headline: Mapping[str, str] | None = None,
-        stream: TextIO | None = None,
-        interval: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
+        line: Line | None = None,
     ):
         """A progress line.
 
         Args:
           total_steps, done_steps: environment steps over all seeds.
           headline: figures that tell whether it learns, label -> tag.
-          stream: where it goes; standard error if None.
-          interval: seconds between lines where `stream` is not a terminal; a terminal is redrawn on every call.
-          clock: seconds, for tests.
+          line: that shows it; one on standard error if None.
         """
         self._total, self._first, self._headline = total_steps, done_steps, dict(headline or {})
-        self._stream = stream if stream is not None else sys.stderr
-        self._live = self._stream.isatty()
-        self._interval = interval
-        self._clock = clock
-        self._start = clock()
-        self._printed = -math.inf
-        self._width = 0
+        self._line = line or Line(kept=True)
+        self.close = self._line.close
 
     def show(self, steps: int, metrics: Mapping[str, float]) -> None:
         """Shows `metrics` at `steps` environment steps, if it is time to."""
-        now = self._clock()
-        last = steps >= self._total
-        if not self._live and not last and now - self._printed < self._interval:
-            return
-        self._printed = now
-        line = self.line(steps, metrics, now - self._start)
-        if self._live:
-            padding = " " * max(0, self._width - len(line))
-            self._stream.write(f"\r{line}{padding}")
-            self._width = len(line)
-        else:
-            self._stream.write(line + "\n")
-        self._stream.flush()
+        self._line.show(lambda seconds: self.text(steps, metrics, seconds), last=steps >= self._total)
 
-    def line(self, steps: int, metrics: Mapping[str, float], elapsed: float) -> str:
+    def text(self, steps: int, metrics: Mapping[str, float], elapsed: float) -> str:
         """The text of the progress line."""
         share = min(steps / self._total, 1.0) if self._total > 0 else 1.0
         speed = rate(steps - self._first, elapsed)
@@ -210,21 +188,6 @@ class Progress:
             f"ETA {duration(left / speed) if speed > 0 else '-'}",
         ]
         return " | ".join(parts)
-
-    def message(self, text: str) -> None:
-        """Prints a line of its own, above the bar, and logs it."""
-        LOG.info("%s", text)
-        start = "\r" + " " * self._width + "\r" if self._live and self._width else ""
-        self._stream.write(f"{start}{text}\n")
-        self._stream.flush()
-        self._width = 0
-
-    def close(self) -> None:
-        """Leaves the bar's line."""
-        if self._live and self._width:
-            self._stream.write("\n")
-            self._stream.flush()
-            self._width = 0
 
 
 def human(number: float) -> str:

@@ -36,7 +36,7 @@ from jaxrl.runs.directory import (
     write_json,
 )
 from jaxrl.runs.games import GameForms, make_games
-from jaxrl.runs.logs import LOG
+from jaxrl.runs.logs import LOG, say
 from jaxrl.runs.prometheus import make_exporter
 from jaxrl.training import continuation
 from jaxrl.training.evaluation import TrainingEvaluation
@@ -124,12 +124,12 @@ class Trainer:
 
     def train(self) -> bool:
         """Trains to the end or until asked to stop; returns whether it reached the end. The last state is saved."""
-        self.progress.message(f"run {self.run.path}: parameters {checkpoint.params_hash(self.params)}")
+        say(f"run {self.run.path}: parameters {checkpoint.params_hash(self.params)}")
         source = self.config.train.from_name
         if source and self.update == self.config.train.from_update:
-            self.progress.message(f"continuing {source!r} from its update {self.update}; games are dealt anew")
+            say(f"continuing {source!r} from its update {self.update}; games are dealt anew")
         if self.update < self.config.num_updates:
-            self.progress.message("compiling the training (the next start takes it from run.cache_dir) ...")
+            say("compiling the training (the next start takes it from run.cache_dir) ...")
         with StopRequest(self.program.request_stop) as stop, checkpoint.no_space_is_user_error(self.run.path):
             try:
                 while self.update < self.config.num_updates and not stop.wanted:
@@ -260,7 +260,7 @@ class Trainer:
         """A small evaluation on deals of its own; keeps the state if it is the best so far."""
         verdict = self._evaluation(self.players())
         self._log(verdict.row)
-        self.progress.message(f"update {self.update}: {verdict.text}")
+        say(f"update {self.update}: {verdict.text}")
         if self.state.pool is not None:
             names = entry_names(self.config.league, self.env)
             seeds = self.config.run.seeds
@@ -275,11 +275,11 @@ class Trainer:
 
     def _exploit(self, exploiter: Exploiter) -> None:
         """Best responses to the current policy: what they win goes into the logs, and they into the pool."""
-        self.progress.message(f"update {self.update}: training best responses to the policy ...")
+        say(f"update {self.update}: training best responses to the policy ...")
         found: list[Exploit] = []
         for seed, player in enumerate(self.players()):
             found.append(exploiter(player.params, self.update, seed))
-            self.progress.message(f"update {self.update}: {player.name}: {found[-1].text()}")
+            say(f"update {self.update}: {player.name}: {found[-1].text()}")
         self._log(metrics.flatten_each([exploit.scalars() for exploit in found]))
         if self.config.league.snapshots:
             params = jax.tree.map(lambda *leaves: np.stack(leaves), *[exploit.params for exploit in found])

@@ -1,0 +1,63 @@
+"""What people see of work that takes its time: one line, drawn again and again on a terminal, written now and then
+elsewhere; and messages, which stand above it."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+REDRAWN = 0.1  # seconds at least between two drawings on a terminal
+MOMENTS = (60.0, 120.0, 300.0, 600.0, 1800.0)  # seconds after which a line is written where nobody watches
+EVERY = 1800.0  # seconds between lines from then on
+
+
+@functools.cache
+def console() -> Console:
+    """Standard error; what is printed there while lines are drawn stands above them."""
+    return Console(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
+
+
+class Line:
+    """A line about something that goes on. Lines may be nested: a terminal shows all of them, the newest last."""
+
+    def __init__(
+        self,
+        *,
+        quiet: float = 0.0,
+        kept: bool = False,
+        screen: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        """Shows nothing yet.
+
+        Args:
+          quiet: seconds before anything is shown: most of what is short needs no word.
+          kept: leave the line on the terminal at the end.
+          screen: where it goes; `console()` if None.
+          clock: seconds, for tests.
+        """
+        self._screen = screen or console()
+        self._live = Live(console=self._screen, auto_refresh=False, transient=not kept, redirect_stdout=False)
+        self._clock, self._start, self._next = clock, clock(), quiet
+
+    def show(self, text: Callable[[float], str], *, last: bool = False) -> None:
+        """Shows `text(seconds since the beginning)`, if it is time to or this is the last one."""
+        seconds = self._clock() - self._start
+        if seconds < self._next and not last:
+            return
+        if self._screen.is_interactive:
+            self._next = seconds + REDRAWN
+            self._live.start()
+            self._live.update(Text(text(seconds)), refresh=True)
+        else:
+            self._next = next((moment for moment in MOMENTS if moment > seconds), (seconds // EVERY + 1) * EVERY)
+            self._screen.print(text(seconds))
+
+    def close(self) -> None:
+        """Ends the drawing."""
+        self._live.stop()
