@@ -53,7 +53,7 @@ class Line:
         if self._screen.is_interactive:
             self._next = seconds + REDRAWN
             self._live.start()
-            self._live.update(Text(text(seconds)), refresh=True)
+            self._live.update(Text(text(seconds), overflow="fold", no_wrap=False), refresh=True)
         else:
             self._next = next((moment for moment in MOMENTS if moment > seconds), (seconds // EVERY + 1) * EVERY)
             self._screen.print(text(seconds))
