@@ -139,7 +139,7 @@ def _prepare(parser: Parser, name: str, rest: list[str]) -> Callable[[argparse.N
     return lambda args: module.main(args)
 
 
-def complete() -> NoReturn:
+def complete() -> None:
     """Answers the shell with what could be written next, and ends the process."""
     import argcomplete
 
@@ -154,7 +154,6 @@ def complete() -> NoReturn:
         for word in module.COMMANDS:
             module.module(word).add_arguments(words.add_parser(word))
     argcomplete.autocomplete(parser)
-    sys.exit(USER_ERROR)  # nobody asked
 
 
 def _merge_overrides(args: argparse.Namespace) -> None:

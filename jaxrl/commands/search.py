@@ -1,4 +1,4 @@
-"""Search on the command line: the options of `jaxrl evaluate --search` and `jaxrl distill`, and who is modelled how."""
+"""Search on the command line, for `jaxrl evaluate` and `jaxrl distill`: its settings, and who is modelled how."""
 
 from __future__ import annotations
 
