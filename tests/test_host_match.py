@@ -21,7 +21,7 @@ from jaxrl.matches.live import GamesProgress, LiveDeals, is_remote
 from jaxrl.matches.tournament import Tournament
 from jaxrl.networks.factory import make_network
 from jaxrl.players import Player, bot_player
-from jaxrl.runs.console import Line
+from jaxrl.runs.console import ProgressLine
 from tests.host_games import Board, HostTicTacToe, TicTacToeGame
 from tests.training import small_config
 
@@ -171,7 +171,7 @@ def test_an_engine_that_fails_ends_in_a_sentence():
 
 def test_the_progress_line():
     screen = Console(file=io.StringIO(), soft_wrap=True)
-    line = Line(quiet=10.0, screen=screen, clock=iter([0.0, 5.0, 10.0, 10.4, 20.0, 65.0]).__next__)
+    line = ProgressLine(quiet=10.0, screen=screen, clock=iter([0.0, 5.0, 10.0, 10.4, 20.0, 65.0]).__next__)
     progress = GamesProgress("against forge", 100, Remote(), line)
     for _ in range(5):
         progress.add(4, 3)

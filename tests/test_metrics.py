@@ -16,7 +16,7 @@ from rich.console import Console
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from jaxrl import figures
-from jaxrl.runs.console import Line
+from jaxrl.runs.console import ProgressLine
 from jaxrl.runs.metrics import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
 
 
@@ -83,7 +83,7 @@ def test_progress_is_written_ever_more_rarely_without_a_terminal():
     seconds = [0.0, 20.0, 30.0, 59.0, 80.0, 110.0, 121.0, 299.0, 301.0, 700.0, 1799.0, 1801.0, 3500.0, 3700.0, 3701.0]
     screen = Console(file=io.StringIO(), soft_wrap=True)
     headline = {"KL": "train/approx_kl", "EV": "train/explained_variance"}
-    progress = Progress(14, headline=headline, line=Line(screen=screen, clock=iter(seconds).__next__))
+    progress = Progress(14, headline=headline, line=ProgressLine(screen=screen, clock=iter(seconds).__next__))
     for steps in range(1, 15):
         progress.show(steps, {"time/fps": 1234.0, "train/approx_kl": 0.01, "train/explained_variance": 0.5})
     lines = screen.file.getvalue().splitlines()
@@ -94,7 +94,9 @@ def test_progress_is_written_ever_more_rarely_without_a_terminal():
 
 def test_progress_redraws_one_line_on_a_terminal_below_messages():
     screen = Console(file=io.StringIO(), force_terminal=True, soft_wrap=True, width=60)
-    training, games = (Line(kept=kept, screen=screen, clock=itertools.count().__next__) for kept in (True, False))
+    training, games = (
+        ProgressLine(kept=kept, screen=screen, clock=itertools.count().__next__) for kept in (True, False)
+    )
     progress = Progress(100, line=training)
     for steps in (10, 20):
         progress.show(steps, {})

@@ -6,8 +6,8 @@ nothing here imports jax.
 
 from __future__ import annotations
 
-import argparse
 import math
+from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,44 +18,42 @@ from envs.values import all_paths
 from jaxrl.config import EVALUATION_SEED, Config, presets
 from jaxrl.search.settings import OBJECTIVES, PLANNERS, SearchSettings
 
-Parser = argparse.ArgumentParser
-
 MIN_GAIN, MAX_DROP = 10.0, 3.0  # of `compare`: per cent of throughput, points of win rate
 SLOWEST, FASTEST = 0.1, 20.0  # of `film`: pace
 
 # ---- what several commands have -----------------------------------------------------------------------------------
 
 
-def _completed(action: argparse.Action, names: Callable[[], Iterable[str]]) -> None:
+def _completed(action: Action, names: Callable[[], Iterable[str]]) -> None:
     """The shell completes what is written for `action` with these names."""
     action.completer = lambda **_: list(names())  # type: ignore[attr-defined]  # argcomplete's
 
 
-def _run(parser: Parser, help: str = "a run directory, or the name of a run in runs/", **more: Any) -> None:
+def _run(parser: ArgumentParser, help: str = "a run directory, or the name of a run in runs/", **more: Any) -> None:
     action = parser.add_argument(more.pop("dest", "run"), metavar=more.pop("metavar", "RUN"), help=help, **more)
     _completed(action, lambda: (path.parent.name for path in Path("runs").glob("*/config.yaml")))
 
 
-def _config(parser: Parser, help: str, name: str = "--config", **more: Any) -> None:
+def _config(parser: ArgumentParser, help: str, name: str = "--config", **more: Any) -> None:
     _completed(parser.add_argument(name, help=help, **more), presets.shipped)
 
 
-def _overrides(parser: Parser, help: str = "configuration keys to change", metavar: str = "a.b=v") -> None:
+def _overrides(parser: ArgumentParser, help: str = "configuration keys to change", metavar: str = "a.b=v") -> None:
     action = parser.add_argument("overrides", nargs="*", metavar=metavar, help=help)
     _completed(action, lambda: (f"{path}=" for path in all_paths(Config)))
 
 
-def _checkpoint(parser: Parser) -> None:
+def _checkpoint(parser: ArgumentParser) -> None:
     parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
 
 
-def _devices(parser: Parser) -> None:
+def _devices(parser: ArgumentParser) -> None:
     """Short for two configuration keys."""
     parser.add_argument("--devices", type=int, metavar="N", help="devices to use (on a CPU: virtual ones, as threads)")
     parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
 
 
-def _entrant(parser: Parser) -> None:
+def _entrant(parser: ArgumentParser) -> None:
     """Who plays, and the game of a bot; see `jaxrl.matches.entrants.find_entrant`."""
     _run(parser, "a run, a policy file, or a bot as bot:NAME", dest="candidate")
     parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
@@ -64,25 +62,23 @@ def _entrant(parser: Parser) -> None:
     _overrides(parser, "for bots: the game, e.g. env.id=battle env.options.x=v")
 
 
-def _at_the_table(parser: Parser, whose: str) -> None:
+def _at_the_table(parser: ArgumentParser, whose: str) -> None:
     """One game between RUN and others."""
     _entrant(parser)
     parser.add_argument("--seat", type=int, default=0, help=f"{whose} (default: 0)")
     parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn (default: RUN itself)")
 
 
-def _learning(parser: Parser, epochs: tuple[int, str], minibatch: tuple[int, str], rate: float, values: str) -> None:
-    """How a network is taught; numbers stand with what they are of."""
-    parser.add_argument("--epochs", type=int, default=epochs[0], help=f"{epochs[1]} (default: {epochs[0]})")
-    parser.add_argument("--minibatch", type=int, default=minibatch[0], help=f"{minibatch[1]} (default: {minibatch[0]})")
+def _learning(parser: ArgumentParser, epochs: int, of: str, minibatch: int, unit: str, rate: float, more: str) -> None:
+    """How a network is taught: passes `of` what, a minibatch in which unit, and `more` about values."""
+    parser.add_argument("--epochs", type=int, default=epochs, help=f"{of} (default: {epochs})")
+    parser.add_argument("--minibatch", type=int, default=minibatch, help=f"{unit} (default: {minibatch})")
     parser.add_argument("--learning-rate", type=float, default=rate, help=f"of Adam (default: {rate:g})")
-    parser.add_argument(
-        "--value-coef", type=float, default=0.5, help=f"weight of the value loss{values} (default: 0.5)"
-    )
+    parser.add_argument("--value-coef", type=float, default=0.5, help=f"weight of the value loss{more} (default: 0.5)")
     parser.add_argument("--seed", type=int, default=0, help="of all randomness (default: 0)")
 
 
-def check_learning(args: argparse.Namespace) -> None:
+def check_learning(args: Namespace) -> None:
     """Raises UserError for a way to teach that is out of range."""
     for name in ("iterations", "games", "epochs", "patience", "minibatch"):
         if getattr(args, name, 1) < 1:
@@ -93,7 +89,7 @@ def check_learning(args: argparse.Namespace) -> None:
         raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")
 
 
-def _search(parser: Parser, *, required: bool = False) -> None:
+def _search(parser: ArgumentParser, *, required: bool = False) -> None:
     """What describes a search; options that are not given are None."""
     known = SearchSettings()
     parser.add_argument(
@@ -126,7 +122,7 @@ def _search(parser: Parser, *, required: bool = False) -> None:
 # ---- the commands -------------------------------------------------------------------------------------------------
 
 
-def train(parser: Parser) -> None:
+def train(parser: ArgumentParser) -> None:
     """`jaxrl train`."""
     _devices(parser)
     _config(parser, "a YAML file or the name of a shipped configuration", required=True)
@@ -134,14 +130,14 @@ def train(parser: Parser) -> None:
     _overrides(parser)
 
 
-def resume(parser: Parser) -> None:
+def resume(parser: ArgumentParser) -> None:
     """`jaxrl resume`."""
     _run(parser)
     parser.add_argument("--steps", type=int, help="train to this many environment steps (train.total_steps)")
     _overrides(parser, "configuration keys to change from here on")
 
 
-def evaluate(parser: Parser) -> None:
+def evaluate(parser: ArgumentParser) -> None:
     """`jaxrl evaluate`."""
     _entrant(parser)
     parser.add_argument("--against", metavar="RUN2", help="another run, file or bot:NAME: paired on the same deals")
@@ -151,7 +147,7 @@ def evaluate(parser: Parser) -> None:
     _search(parser)
 
 
-def tournament(parser: Parser) -> None:
+def tournament(parser: ArgumentParser) -> None:
     """`jaxrl tournament`."""
     parser.add_argument(
         "players",
@@ -172,7 +168,7 @@ def tournament(parser: Parser) -> None:
     parser.add_argument("--reference", metavar="FILE", help="a matrix to agree with, as matrix.json; else exit code 1")
 
 
-def exploit(parser: Parser) -> None:
+def exploit(parser: ArgumentParser) -> None:
     """`jaxrl exploit`."""
     _devices(parser)
     _run(parser)
@@ -185,7 +181,7 @@ def exploit(parser: Parser) -> None:
     _overrides(parser, "further keys of the section exploit", "exploit.a=v")
 
 
-def distill(parser: Parser) -> None:
+def distill(parser: ArgumentParser) -> None:
     """`jaxrl distill`."""
     _run(parser, "the run whose network searches and learns")
     parser.add_argument("--name", required=True, help="name of the new run, beside RUN")
@@ -198,11 +194,11 @@ def distill(parser: Parser) -> None:
         "all seats"
     )
     values = "; values are learnt in the game as evaluated"
-    _learning(parser, (2, "passes over the games of a turn"), (512, unit), 3e-4, values)
+    _learning(parser, 2, "passes over the games of a turn", 512, unit, 3e-4, values)
     _search(parser, required=True)
 
 
-def imitate(parser: Parser) -> None:
+def imitate(parser: ArgumentParser) -> None:
     """`jaxrl imitate`."""
     _config(parser, "a YAML file or the name of a shipped configuration", "config", metavar="CONFIG")
     parser.add_argument(
@@ -210,19 +206,19 @@ def imitate(parser: Parser) -> None:
     )
     parser.add_argument("--name", help="name of the run (default: that of the configuration, with -imitated behind)")
     unit = "decisions per step; a network that remembers learns whole games, as many as fit"
-    _learning(parser, (30, "most passes over the games"), (256, unit), 1e-3, "")
+    _learning(parser, 30, "most passes over the games", 256, unit, 1e-3, "")
     parser.add_argument("--patience", type=int, default=4, help="passes without progress before the end (default: 4)")
     parser.add_argument("--check", type=float, default=0.15, help="share of the games to check with (default: 0.15)")
     _overrides(parser)
 
 
-def play(parser: Parser) -> None:
+def play(parser: ArgumentParser) -> None:
     """`jaxrl play`."""
     _at_the_table(parser, "your seat")
     parser.add_argument("--seed", type=int, help="seed of the deal (default: a new one, printed)")
 
 
-def film(parser: Parser) -> None:
+def film(parser: ArgumentParser) -> None:
     """`jaxrl film`."""
     _at_the_table(parser, "the seat of RUN")
     parser.add_argument("--seed", type=int, default=0, help="seed of the game (default: 0)")
@@ -230,7 +226,7 @@ def film(parser: Parser) -> None:
     parser.add_argument("--pace", type=float, default=1.0, help=f"2 is twice as fast, up to {FASTEST:g} (default: 1)")
 
 
-def export(parser: Parser) -> None:
+def export(parser: ArgumentParser) -> None:
     """`jaxrl export`."""
     _run(parser)
     parser.add_argument("file", metavar="FILE", nargs="?", help="the policy file (default: RUN.jaxrl)")
@@ -238,7 +234,7 @@ def export(parser: Parser) -> None:
     parser.add_argument("--seed-index", type=int, default=0, help="which seed of a run with several")
 
 
-def check(parser: Parser) -> None:
+def check(parser: ArgumentParser) -> None:
     """`jaxrl check`."""
     parser.add_argument("env", help="a registered game, LIBRARY:NAME, or your own package.module:Class")
     parser.add_argument("options", nargs="*", metavar="option=value", help="options of the game")
@@ -248,7 +244,7 @@ def check(parser: Parser) -> None:
     parser.add_argument("--only", action="append", default=[], metavar="CHECK", help="run this check alone; repeatable")
 
 
-def compare(parser: Parser) -> None:
+def compare(parser: ArgumentParser) -> None:
     """`jaxrl compare`."""
     _run(parser, "the run that is compared with: a path, or a name in runs/", dest="before", metavar="A")
     _run(parser, "the run that should be faster and play as well", dest="after", metavar="B")
@@ -257,7 +253,7 @@ def compare(parser: Parser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the comparison there too")
 
 
-def diagnose(parser: Parser) -> None:
+def diagnose(parser: ArgumentParser) -> None:
     """`jaxrl diagnose`."""
     _devices(parser)
     engines = ", ".join(registry.games_with("diagnosis"))
@@ -270,14 +266,14 @@ def diagnose(parser: Parser) -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each measurement takes (default: 2)")
 
 
-def config(parser: Parser) -> None:
+def config(parser: ArgumentParser) -> None:
     """`jaxrl config`."""
     _config(parser, "print this configuration, complete and checked, instead of the key table")
     parser.add_argument("--env", metavar="ID", help="print the options and settings of this game instead")
     _overrides(parser, "overrides of --config", "key.key=value")
 
 
-def verify(parser: Parser) -> None:
+def verify(parser: ArgumentParser) -> None:
     """`jaxrl verify`."""
     parser.add_argument("game", nargs="?", help="a registered game, e.g. skull_king")
     parser.add_argument("file", nargs="*", help="its recordings: JSON lines, plain or .gz")

@@ -13,7 +13,7 @@ from jaxrl.matches import heatmap, reference
 from jaxrl.matches.entrants import BOT_PREFIX, find_field
 from jaxrl.matches.round_robin import RoundRobin
 from jaxrl.matches.tournament import Tournament
-from jaxrl.runs.console import Line
+from jaxrl.runs.console import ProgressLine
 from jaxrl.runs.directory import enable_compilation_cache, write_json
 
 
@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> int:
     if args.out:
         _make_folder(args.out)  # before anything is played
     started = time.monotonic()
-    with contextlib.closing(Line()) as line:
+    with contextlib.closing(ProgressLine()) as line:
         results = tournament.run(lambda done, total: line.show(lambda _: f"{done} of {total} pairs"))
     seconds = time.monotonic() - started
     ratings = results.ratings(anchor, args.anchor_rating)

@@ -28,7 +28,7 @@ from envs.host.pure import blank_states
 from envs.sides import compare, of_sides
 from jaxrl.matches.match import Games, memory_number
 from jaxrl.players import MAX_STEPS, Act, Player
-from jaxrl.runs.console import Line
+from jaxrl.runs.console import ProgressLine
 from jaxrl.runs.metrics import duration, rate
 
 ROWS = 8  # decisions in a call of a network: always as many, or rounding would depend on who is ready when
@@ -294,7 +294,7 @@ class _LiveMatch:
 class GamesProgress:
     """One line about games that take seconds each."""
 
-    def __init__(self, title: str, deals: int, env: Env, line: Line | None = None):
+    def __init__(self, title: str, deals: int, env: Env, line: ProgressLine | None = None):
         """Nothing is shown in the first seconds: most evaluations are over by then.
 
         Args:
@@ -303,7 +303,7 @@ class GamesProgress:
           line: that shows it; one on standard error if None.
         """
         self._title, self._total, self._sides = title, deals * env.num_sides, env.num_sides
-        self._line = line or Line(quiet=QUIET)
+        self._line = line or ProgressLine(quiet=QUIET)
         self._done = self._won = 0
         self.close = self._line.close
 

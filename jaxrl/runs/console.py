@@ -22,7 +22,7 @@ def console() -> Console:
     return Console(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
-class Line:
+class ProgressLine:
     """A line about something that goes on. Lines may be nested: a terminal shows all of them, the newest last."""
 
     def __init__(

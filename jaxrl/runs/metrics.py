@@ -22,7 +22,7 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
 
 from jaxrl.figures import Figure, join
-from jaxrl.runs.console import Line
+from jaxrl.runs.console import ProgressLine
 
 
 def rate(amount: float, seconds: float) -> float:
@@ -156,7 +156,7 @@ class Progress:
         *,
         done_steps: int = 0,
         headline: Mapping[str, str] | None = None,
-        line: Line | None = None,
+        line: ProgressLine | None = None,
     ):
         """A progress line.
 
@@ -166,7 +166,7 @@ class Progress:
           line: that shows it; one on standard error if None.
         """
         self._total, self._first, self._headline = total_steps, done_steps, dict(headline or {})
-        self._line = line or Line(kept=True)
+        self._line = line or ProgressLine(kept=True)
         self.close = self._line.close
 
     def show(self, steps: int, metrics: Mapping[str, float]) -> None:
