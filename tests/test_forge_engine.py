@@ -11,9 +11,9 @@ import pytest
 from envs import registry
 from envs.errors import UserError
 from envs.forge import layout as at
-from envs.forge import recording
 from envs.forge.engine import ENDS, INFO_NAMES, STAT_NAMES, ForgeEngine, look
 from envs.forge.game import ForgeGame
+from envs.forge.people import recording
 from envs.forge.settings import Deployment
 from envs.host.bridge import HostPool
 from envs.host.core import RANDOM, EngineError, IllegalAction, make_buffers

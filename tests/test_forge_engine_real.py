@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from envs import conformance
-from envs.forge import recording
 from envs.forge.engine import ENDS, INFO_NAMES
-from envs.forge.find import DECKS
-from envs.forge.fleet import Fleet
+from envs.forge.fleet.find import DECKS
+from envs.forge.fleet.fleet import Fleet
+from envs.forge.fleet.jvm import LocalDaemon
 from envs.forge.game import ForgeGame
-from envs.forge.jvm import LocalDaemon
+from envs.forge.people import recording
 from envs.host.bridge import HostPool
 from envs.host.core import RANDOM, make_buffers
 from envs.host.games import ForgeEnv

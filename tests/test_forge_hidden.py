@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from envs.forge import recording
-from envs.forge.fleet import Fleet
-from envs.forge.recording import Conversation
+from envs.forge.fleet.fleet import Fleet
+from envs.forge.people import recording
+from envs.forge.people.recording import Conversation
 from envs.forge.settings import Deployment
 from tests.forge_conversations import GOLDEN
 from tests.forge_fixtures import RandomPlayer, converse, without_texts

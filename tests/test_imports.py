@@ -13,7 +13,7 @@ from envs import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted([*(ROOT / "envs").rglob("*.py"), *(ROOT / "jaxrl").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")])
-NETWORK = {"socket", "requests", "urllib", "http", "ftplib"}
+NETWORK = {"socket", "socketserver", "requests", "urllib", "http", "ftplib"}
 SHARED_ENVS = {
     "core",
     "golden",
@@ -134,7 +134,9 @@ def test_host_games_know_nothing_of_jax():
 
 
 def test_nobody_imports_the_network():
-    assert offenders("", lambda name: name.split(".")[0] in NETWORK) == []
+    """But what talks to Forge's daemons, which listen on a socket."""
+    found = offenders("", lambda name: name.split(".")[0] in NETWORK)
+    assert [each for each in found if not each.startswith("envs.forge.")] == []
 
 
 # Imports run from left to right only; rooms of one step may see each other.

@@ -16,7 +16,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from envs.forge.find import SOURCE, ForgeRelease, Java
+from envs.forge.fleet.find import SOURCE, ForgeRelease, Java
 
 LOG = logging.getLogger("jaxrl.forge")
 MAIN = "ForgeDaemon"

@@ -11,9 +11,9 @@ from envs.errors import UserError, nearest
 
 HELP = "record, read and replay games of Forge (Magic)"
 COMMANDS = {
-    "record": "envs.forge.watch",
-    "story": "envs.forge.story",
-    "replay": "envs.forge.replay",
+    "record": "envs.forge.people.watch",
+    "story": "envs.forge.people.story",
+    "replay": "envs.forge.people.replay",
 }
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from envs.errors import UserError
-from envs.forge import layout, recording
+from envs.forge import layout
 from envs.forge.engine import Decision
+from envs.forge.people import recording
 from envs.host.core import Demonstrations
 
 _WINNER = re.compile(r"(?:Agent|Ai)\(([12])\)-")

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from envs.errors import UserError
-from envs.forge.daemon import Daemon, who_listens
-from envs.forge.find import DECKS, find_decks, find_forge, find_java
-from envs.forge.fleet import Fleet
+from envs.forge.fleet.daemon import Daemon, who_listens
+from envs.forge.fleet.find import DECKS, find_decks, find_forge, find_java
+from envs.forge.fleet.fleet import Fleet
+from envs.forge.fleet.profiles import PROFILES
 from envs.forge.game import ForgeGame
-from envs.forge.profiles import PROFILES
-from envs.forge.recording import quoted
+from envs.forge.people.recording import quoted
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, cores
 from envs.forge.wire import LinkError
 from envs.host.bridge import HostPool

@@ -47,7 +47,7 @@ import weakref
 import numpy as np
 
 from envs.forge import layout
-from envs.forge.recording import deck_name, quoted
+from envs.forge.people.recording import deck_name, quoted
 from envs.forge.wire import LinkError
 from envs.host.core import EngineError
 
@@ -111,7 +111,7 @@ cdef class ForgeEngine(Engine):
       max_decisions: after so many actions a game is cut off.
       decision_timeout: seconds that a daemon may take for a line.
       shaping: weights of life, board and cards in the potential.
-      recorder: an `envs.forge.recording.Folder` for all conversations, or None.
+      recorder: an `envs.forge.people.recording.Folder` for all conversations, or None.
       remembered: positions by key and number of actions, for people; see `look`.
     """
 

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from envs.errors import UserError, nearest
-from envs.forge import layout, recording
+from envs.forge import layout
 from envs.forge.engine import INFO_NAMES, STAT_NAMES, ForgeEngine, look, state_bytes_of
-from envs.forge.find import DECKS
+from envs.forge.fleet.find import DECKS
+from envs.forge.people import recording
 from envs.forge.settings import Deployment
 from envs.host.core import Demonstrations, HostGame
 
 if TYPE_CHECKING:
-    from envs.forge.fleet import Fleet
-    from envs.forge.show import Position
+    from envs.forge.fleet.fleet import Fleet
+    from envs.forge.people.show import Position
 
 PROFILES = ("", "Default", "Cautious", "Reckless")  # of Forge's AI; "": the one that it takes by itself
 SUFFIX = ".dck"
@@ -106,7 +107,7 @@ class ForgeGame(HostGame):
         Raises:
           UserError: there is no Forge, or no Java for it.
         """
-        from envs.forge.fleet import Fleet
+        from envs.forge.fleet.fleet import Fleet
 
         self.deployment = self.deployment or Deployment()
         self._fleet = Fleet.shared(self.deployment)
@@ -167,14 +168,14 @@ class ForgeGame(HostGame):
 
     def position(self, state: np.ndarray) -> Position:
         """A saved state u8[S] as plain Python; it is played again if nobody has looked at it lately."""
-        from envs.forge.show import position
+        from envs.forge.people.show import position
 
         if self._viewer is None:
             self._viewer = self.engine(1, 0)
         return position(look(self._viewer, np.ascontiguousarray(state)))
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
-        from envs.forge.show import render_text
+        from envs.forge.people.show import render_text
 
         return render_text(self.position(state), seat)
 
@@ -185,7 +186,7 @@ class ForgeGame(HostGame):
         return "pass" if action == 0 else f"choice {action}"
 
     def event(self, before: np.ndarray, action: int, after: np.ndarray, seat: int | None = None) -> str:
-        from envs.forge.show import event
+        from envs.forge.people.show import event
 
         return event(self.position(before), action, self.position(after), seat, self.num_actions)
 

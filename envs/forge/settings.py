@@ -12,7 +12,7 @@ import typing
 from collections.abc import Sequence
 
 from envs.errors import UserError
-from envs.forge.profiles import PROFILES
+from envs.forge.fleet.profiles import PROFILES
 from envs.values import Place, convert, limits_of, option
 
 AUTO = "auto"

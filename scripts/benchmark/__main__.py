@@ -38,7 +38,6 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--json", metavar="FILE", help="write the report there too")
     parser.add_argument("--quick", action="store_true", help="fewer batch sizes, shorter rounds: a first impression")
     parser.add_argument("--sweep", action="store_true", help="forge: try all JVM profiles and keep the best one")
-    parser.add_argument("--recordings", metavar="PATH", action="append", help="forge: recorded games to replay")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""What games of Magic cost: CPU of the JVMs and of everything else, profile by profile; lines and decisions a second.
+"""What games of Magic cost: CPU of the JVMs and of everything else, profile by profile.
 
 CPU is what is measured, not the clock: a JVM's is read from /proc before and after a block of games, ours is that of
 this process. What is compared takes turns on the same JVMs, which have warmed up, with the same decks.
@@ -8,33 +8,25 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import json
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from envs.errors import UserError
-from envs.forge import recording
-from envs.forge.fleet import Fleet
+from envs.forge.fleet.fleet import Fleet
+from envs.forge.fleet.profiles import PROFILES
 from envs.forge.game import ForgeGame
-from envs.forge.jvm import process_figures
-from envs.forge.profiles import PROFILES
-from envs.forge.replay import ReplayServer
+from envs.forge.people import recording
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
-from envs.forge.wire import Link, measure_parse
 from envs.host.bridge import HostPool
-from envs.host.core import RANDOM, Buffers, make_buffers
+from envs.host.core import RANDOM, make_buffers
 
 DECKS = ("aggro", "counterspells", "xcosts", "walkers")
 HEAPS = (512, 1024)
-WARM_UP = 0.2  # of the time that is measured
-PARSING_ROUNDS = 5
 GAME_SECONDS = 900.0  # for one game, on a busy machine
-GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "forge"  # in a checkout
 
 
 class Block(NamedTuple):
@@ -269,112 +261,4 @@ def _of_trial(each: ProfileTrial) -> dict[str, Any]:
         "lowest": min(times),
         "highest": max(times),
         "rss_mib": each.bench.memory_mib(),
-    }
-
-
-# ---- without Forge --------------------------------------------------------------------------------------------------
-
-
-def recordings(places: Iterable[str]) -> list[Path]:
-    """Files with recorded conversations: at these places, or those of a checkout.
-
-    Raises:
-      UserError: there are none.
-    """
-    places = list(places) or ([str(GOLDEN)] if GOLDEN.is_dir() else [])
-    if not places:
-        raise UserError(
-            "no recorded games are known here: name some with --recordings (`jaxrl forge record` makes them)."
-        )
-    return recording.find(places)
-
-
-def parsing(paths: Iterable[Path], seconds: float) -> dict[str, float]:
-    """MB a second and core, with the check of UTF-8, of all JSON that daemons sent in recorded conversations.
-
-    In turn with Python's own parser, which makes objects of it (`python_mb_per_second`); the best round of each.
-    """
-    lines = [
-        line.partition(b":")[2]
-        for path in paths
-        for each in recording.read(path)
-        for line in each.lines
-        if line.startswith((b"< DECISION:", b"< INFO:"))
-    ]
-    size = sum(map(len, lines))
-    ours = python = 0.0
-    for _ in range(PARSING_ROUNDS):
-        ours = max(ours, measure_parse(lines, seconds / PARSING_ROUNDS))
-        begin = time.thread_time()
-        for line in lines:
-            json.loads(line)
-        python = max(python, size / 1e6 / (time.thread_time() - begin))
-    speeds = {"mb_per_second": ours, "python_mb_per_second": python}
-    return {"lines": len(lines), "mean_bytes": size / len(lines)} | speeds
-
-
-def decisions(paths: Iterable[str | Path], seconds: float, daemons: int = 4) -> dict[str, float]:
-    """What goes through everything outside the JVM with a server that replays games: socket, parser, encoder, pool.
-
-    A process of its own plays the daemons, random legal actions the seats.
-
-    Args:
-      paths: recordings in which the client holds both seats.
-      seconds: to measure, after a warm-up.
-      daemons: each has a game. One thread for each core steps them: games with real daemons need threads of their own,
-        which wait most of the time; here nobody waits.
-
-    Returns:
-      daemons; decisions_per_second (of the daemons, answered), questions_per_second (actions of the pool) and
-      mb_per_second (received); own_us and server_us, the CPU that a decision costs this process and the server.
-    """
-    with ReplayServer(paths, daemons=daemons) as server:
-        game = ForgeGame()
-        game.deploy(Deployment(daemons=server.addresses))
-        link = Link("127.0.0.1", server.ports[0])
-        try:
-            with HostPool(game.engine(daemons, 0)) as pool:
-                buffers, actions = make_buffers(game, daemons), np.full(daemons, RANDOM, np.int32)
-                pool.start(buffers)
-                _stepped(pool, buffers, actions, WARM_UP * seconds)
-                before = _figures(link, server.process.pid)
-                questions = _stepped(pool, buffers, actions, seconds)
-                after = _figures(link, server.process.pid)
-        finally:
-            link.close()
-            game.fleet().close()
-    spent = {name: after[name] - before[name] for name in after}
-    return {
-        "daemons": daemons,
-        "decisions_per_second": spent["decisions"] / spent["clock"],
-        "questions_per_second": questions / spent["clock"],
-        "mb_per_second": spent["bytes"] / spent["clock"] / 1e6,
-        "own_us": 1e6 * spent["own"] / max(1, spent["decisions"]),
-        "server_us": 1e6 * spent["server"] / max(1, spent["decisions"]),
-    }
-
-
-def _stepped(pool: HostPool, buffers: Buffers, actions: np.ndarray, seconds: float) -> int:
-    """Steps all games for a while; returns how many actions it was."""
-    end, count = time.perf_counter() + seconds, 0
-    while time.perf_counter() < end:
-        pool.send(actions, buffers)
-        pool.recv()
-        count += len(actions)
-    return count
-
-
-def _figures(link: Link, pid: int) -> dict[str, float]:
-    """What the server has sent so far, and the times."""
-    link.send_line("STATUS\nPING")
-    found = {}
-    while (line := link.receive_line(10.0).decode()) != "PONG":
-        name, _, value = line.strip().partition(": ")
-        found[name] = value
-    return {
-        "decisions": float(found["Decisions"]),
-        "bytes": float(found["Bytes"]),
-        "clock": time.perf_counter(),
-        "own": time.process_time(),
-        "server": process_figures(pid)[0],
     }

@@ -19,12 +19,12 @@ from envs import files
 from envs.errors import UserError
 from envs.forge.settings import Deployment
 from jaxrl.config import Config
-from jaxrl.measure.tables import count, table
+from jaxrl.measure.tables import table
 from jaxrl.runs.games import deployment
 from scripts.benchmark import daemons
 from scripts.benchmark.report import Found, Part, wanted
 
-PARTS = ("games", "parsing", "decisions", "short_cuts", "sweep")
+PARTS = ("games", "short_cuts", "sweep")
 ASKED = ("short_cuts", "sweep")  # parts that are measured only if they are named
 SECTION = "forge"  # of a configuration, whose keys the sweep decides
 SAME = 0.02  # two medians that differ by less are taken for equal: then the smaller heap is the better one
@@ -36,12 +36,6 @@ class ForgeEffort(NamedTuple):
     warm_up: int  # games of each kind before anything counts
     rounds: int
     games: int  # of each kind in a round
-    seconds: float  # for what is not counted in games
-
-    @property
-    def steps(self) -> dict[str, int]:
-        """What the parts are told that play games."""
-        return {"warm_up": self.warm_up, "rounds": self.rounds, "games": self.games}
 
 
 class ForgeTask(NamedTuple):
@@ -50,12 +44,11 @@ class ForgeTask(NamedTuple):
     effort: ForgeEffort
     deployment: Deployment
     decks: tuple[str, ...]
-    recordings: list[str]  # files and folders, [] for those of this checkout
     config: str | None  # the user's file
     say: Callable[[str], Any]  # told how far it is
 
 
-QUICK, FULL = ForgeEffort(4, 2, 4, 1.0), ForgeEffort(24, 5, 12, 5.0)
+QUICK, FULL = ForgeEffort(4, 2, 4), ForgeEffort(24, 5, 12)
 
 
 def plan(config: Config, args: argparse.Namespace, say: Callable[[str], Any]) -> list[Part]:
@@ -71,7 +64,7 @@ def plan(config: Config, args: argparse.Namespace, say: Callable[[str], Any]) ->
     """
     decks = tuple(config.env.options.get("decks", daemons.DECKS)) if config.env.id == "forge" else daemons.DECKS
     effort, place = QUICK if args.quick else FULL, Deployment(**deployment(config))
-    task = ForgeTask(effort, place, decks, args.recordings or [], args.config, say)
+    task = ForgeTask(effort, place, decks, args.config, say)
     only = args.only or (["sweep"] if args.sweep else None)
     return [
         Part(TITLES[part], part, functools.partial(RUN[part], task)) for part in wanted("forge has", PARTS, only, ASKED)
@@ -87,7 +80,7 @@ def _games(task: ForgeTask) -> Found:
         raise UserError("the CPU of daemons elsewhere cannot be seen from here: set forge.daemons to auto.")
     rounds = []
     with daemons.Bench(dataclasses.replace(task.deployment, daemons=1), task.decks) as bench:
-        for number, each in enumerate(daemons.compared(bench, **task.effort.steps)):
+        for number, each in enumerate(daemons.compared(bench, **task.effort._asdict())):
             rounds.append(each)
             ai, ours = (side.ms_per_game for side in each)
             task.say(f"round {number + 1} of {task.effort.rounds}: AI {ai:.0f} ms a game, random play {ours:.0f} ms")
@@ -118,34 +111,9 @@ def _games(task: ForgeTask) -> Found:
     )
 
 
-def _parsing(task: ForgeTask) -> Found:
-    """What the parser does with recorded lines."""
-    facts = daemons.parsing(daemons.recordings(task.recordings), task.effort.seconds)
-    text = f"{facts['mb_per_second']:.0f} MB/s on one core: {facts['lines']} lines of {facts['mean_bytes']:.0f} bytes"
-    ratio = facts["mb_per_second"] / facts["python_mb_per_second"]
-    return facts, f"{text}; {ratio:.1f} times as fast as Python's json"
-
-
-def _decisions(task: ForgeTask) -> Found:
-    """From socket to socket with replayed games."""
-    paths = daemons.recordings(task.recordings)
-    found = [daemons.decisions(paths, task.effort.seconds, number) for number in (1, 4, 16)]
-    rows = [
-        [
-            str(each["daemons"]),
-            count(each["decisions_per_second"]),
-            f"{each['mb_per_second']:.0f}",
-            f"{each['own_us']:.0f}",
-            f"{each['server_us']:.0f}",
-        ]
-        for each in found
-    ]
-    return found, table(["replayed daemons", "decisions/s", "MB/s", "CPU us of ours", "CPU us of the server"], rows)
-
-
 def _short_cuts(task: ForgeTask) -> Found:
     """What the daemon's short cuts save."""
-    found = daemons.short_cuts(task.deployment, task.decks, **task.effort.steps, say=task.say)
+    found = daemons.short_cuts(task.deployment, task.decks, **task.effort._asdict(), say=task.say)
     keys = ("random", "random_stock", "ai", "ai_stock")
     rows = [[each["deck"], *(f"{each[key]:.0f}" for key in keys)] for each in found]
     head = ["ms a game, CPU of the JVM", "random play", "without short cuts", "the engine's AI", "without short cuts"]
@@ -154,7 +122,7 @@ def _short_cuts(task: ForgeTask) -> Found:
 
 def _sweep(task: ForgeTask) -> Found:
     """Every profile and heap in turn; the best one goes into the configuration."""
-    found = daemons.sweep(task.deployment, task.decks, **task.effort.steps, say=task.say)
+    found = daemons.sweep(task.deployment, task.decks, **task.effort._asdict(), say=task.say)
     keys = ("ms_per_game", "lowest", "highest", "rss_mib")
     rows = [[f"{each['profile']}, {each['heap_mb']} MiB", *(f"{each[key]:.0f}" for key in keys)] for each in found]
     text = table(["random play, CPU of the JVM", "ms a game", "lowest", "highest", "resident MiB"], rows)
@@ -172,15 +140,11 @@ def best_of(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 TITLES = {
     "games": "games: both seats random, and the engine's own AI",
-    "parsing": "parsing recorded lines",
-    "decisions": "decisions end to end, with a server that replays games",
     "short_cuts": "the daemon's short cuts, and the same games without them",
     "sweep": "profiles of the JVM",
 }
 RUN: dict[str, Callable[[ForgeTask], Found]] = {
     "games": _games,
-    "parsing": _parsing,
-    "decisions": _decisions,
     "short_cuts": _short_cuts,
     "sweep": _sweep,
 }

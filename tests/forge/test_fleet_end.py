@@ -10,11 +10,10 @@ import time
 import pytest
 
 from envs.errors import UserError
-from envs.forge import fleet as fleets
-from envs.forge import supervisor
+from envs.forge.fleet.keeper import Patience
 from envs.forge.settings import Deployment
-from tests.forge_fake import ROOT, fake_home, fake_java
-from tests.forge_fleets import PARENT, alive, fleets_on, pids_of, until, whole_game
+from tests.forge.fake import ROOT, Fault, fake_home, fake_java
+from tests.forge.fleets import PARENT, QUICK, alive, fleets_on, pids_of, until, whole_game
 
 PORT = 17640
 
@@ -28,9 +27,8 @@ def forge(tmp_path, monkeypatch):
 # ---- the end ------------------------------------------------------------------------------------------------------
 
 
-def test_a_stubborn_daemon_is_killed_in_the_end(forge, monkeypatch):
-    monkeypatch.setattr(supervisor, "STOP_SECONDS", 0.2)
-    fleet = forge({"*": {"stubborn": True}})
+def test_a_stubborn_daemon_is_killed_in_the_end(forge):
+    fleet = forge(Fault("stubborn"), patience=QUICK._replace(stop=0.2))
     fleet.release(fleet.lease(20))
     pid = pids_of(fleet)[0]
     fleet.close()
@@ -38,7 +36,7 @@ def test_a_stubborn_daemon_is_killed_in_the_end(forge, monkeypatch):
 
 
 def test_a_fleet_is_closed_while_its_daemons_start(forge):
-    fleet = forge({"*": {"ready": -1}}, daemons=2)
+    fleet = forge(Fault("late"), daemons=2)
     fleet.start()
     until(lambda: len(pids_of(fleet)) == 2, "they are starting")
     pids, started = pids_of(fleet), time.monotonic()
@@ -64,12 +62,10 @@ def test_no_jvm_outlives_its_parent(tmp_path, how):
 
 
 FORKS = """
-import os
-from envs.forge import supervisor
+import os, sys
 child = os.fork()
 if child == 0:
-    fleet.close()
-    os._exit(len(supervisor._OPEN))
+    sys.exit(0)  # the end of a process closes its fleets
 assert os.waitpid(child, 0)[1] == 0
 for lease in leases:
     lease.link.send_line("NEWGAME a b -i")
@@ -163,4 +159,6 @@ def test_logs_go_to_the_run(tmp_path):
 
 
 def test_patience_is_what_the_documentation_says():
-    assert fleets.PATIENCE == 0.2 and supervisor.MOST_DEATHS == 5
+    patience = Patience()
+    assert (patience.idle, patience.deaths) == (0.2, 5)
+    assert [patience.backoff(failures) for failures in (1, 2, 3, 7, 99)] == [0.5, 1.0, 2.0, 30.0, 30.0]

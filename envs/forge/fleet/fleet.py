@@ -13,30 +13,33 @@ nor by the death of a JVM.
 
 from __future__ import annotations
 
+import atexit
 import bisect
 import collections
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
-from envs.forge.daemon import FREE, GONE, Daemon, FleetError, number_of
-from envs.forge.find import find_forge, find_java
-from envs.forge.jvm import LocalDaemon
-from envs.forge.settings import Deployment
-from envs.forge.supervisor import ANSWER_SECONDS, Supervisor
+from envs.errors import UserError
+from envs.forge.fleet.daemon import FREE, GONE, Daemon, FleetError, RemoteDaemon, number_of
+from envs.forge.fleet.find import find_decks, find_forge, find_java
+from envs.forge.fleet.jvm import Launch, LocalDaemon
+from envs.forge.fleet.keeper import Keeper, Patience
+from envs.forge.fleet.scratch import Scratch
+from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
 from envs.forge.wire import Lease
 
 LOG = logging.getLogger("jaxrl.forge")
-PATIENCE = 0.2  # seconds that a game waits for a free daemon before somebody else's idle game has to give way
-LOOK = 0.05  # seconds between looks for an idle game, by one who has waited that long
 MANY = 100  # evictions after which it is said that there are too many games
 NO_START = "no start"  # the reason of a failure: NEWGAME was not answered in time
 BOUNDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)  # seconds, classes of the games' durations
 
 
-class Fleet(Supervisor):
+class Fleet:
     """The daemons of one deployment; `shared` gives every game of the process the same one."""
 
     _shared: ClassVar[dict[Any, Fleet]] = {}
@@ -54,17 +57,59 @@ class Fleet(Supervisor):
             key += (find_forge(deployment.home), find_java(deployment.java))
         with cls._sharing:
             found = cls._shared.get(key)
-            if found is None or found.closing.is_set() or not found.mine:
+            if found is None or found.keeper.closing.is_set() or not found.keeper.mine:
                 found = cls._shared[key] = cls(deployment)
             return found
 
-    def __init__(self, deployment: Deployment):
-        super().__init__(deployment)
+    def __init__(self, deployment: Deployment, patience: Patience = Patience()):  # noqa: B008, immutable
+        """Finds Forge and Java; starts nothing yet.
+
+        Raises:
+          UserError: there is no Forge, or no Java for it.
+        """
+        self.deployment, self.patience = deployment, patience
         self.on_game: list[Callable[[float, str], Any]] = []  # called with seconds and how, for every finished game
+        self._scratch: Scratch | None = None
+        self.daemons = self._remote() if deployment.remote else self._local()
+        self.keeper = Keeper(self.daemons, deployment.port, patience)
+        self._changed = self.keeper.changed
         self._faults: collections.Counter[str] = collections.Counter()
         self._results: collections.Counter[str] = collections.Counter()
         self._started = self._evictions = self._queue = 0
         self._durations, self._seconds_played = [0] * (len(BOUNDS) + 1), 0.0
+        atexit.register(self.close)  # a process that is killed does not come here: its JVMs see the end of their input
+
+    def _remote(self) -> list[Daemon]:
+        return [RemoteDaemon(i, host, port) for i, (host, port) in enumerate(self.deployment.addresses)]
+
+    def _local(self) -> list[Daemon]:
+        deployment = self.deployment
+        forge, java = find_forge(deployment.home), find_java(deployment.java)
+        count, memory = deployment.local_count(), available_mb()
+        wanted = count * (deployment.heap_mb + OVERHEAD_MB)
+        if memory is not None and wanted > memory:
+            LOG.warning("%d Forge daemons may take %d MiB of memory, and %d are free", count, wanted, memory)
+        decks, logs = find_decks(deployment.decks), _log_folder(deployment.log_dir)
+        self._scratch = Scratch()
+        private = self._scratch.path
+        launch = Launch(java, forge, deployment.profile, deployment.heap_mb, decks, deployment.stock, private)
+        return [LocalDaemon(i, launch, logs or private, deployment.start_timeout) for i in range(count)]
+
+    @property
+    def capacity(self) -> int:
+        """Games that can be played at the same time: daemons that are not given up."""
+        return self.keeper.capacity
+
+    def start(self) -> None:
+        """Starts the daemons, unless they are; does not wait for them."""
+        self.keeper.start()
+
+    def close(self) -> None:
+        """Stops the daemons that are ours; those of the process that this one was forked from are left alone."""
+        self.keeper.close()
+        if self._scratch is not None and self.keeper.mine:
+            self._scratch.close()
+        atexit.unregister(self.close)
 
     def __enter__(self) -> Fleet:
         return self
@@ -91,15 +136,15 @@ class Fleet(Supervisor):
         while True:
             daemon = self._claim(deadline, timeout)
             try:
-                link = daemon.connect()
+                link = daemon.hello()
             except OSError as error:
-                self.suspect(daemon, str(error))
+                self.keeper.suspect(daemon, str(error))
                 continue
             except BaseException:  # Ctrl-C
-                self.suspect(daemon, "its caller was interrupted")
+                self.keeper.suspect(daemon, "its caller was interrupted")
                 raise
             lease = Lease(link, daemon)
-            with self.changed:
+            with self._changed:
                 daemon.lend(lease)
                 self._started += not replay
             return lease
@@ -109,14 +154,13 @@ class Fleet(Supervisor):
         daemon = lease.daemon
         lease.enter()  # if it was left
         lease.finish()  # whoever still has it cannot use it any more
-        with self.changed:
-            if daemon.lease is not lease:  # evicted, or its daemon died
-                lease.link.close()
-                return
-            if finished:
-                daemon.games, daemon.deaths = daemon.games + 1, 0
-            daemon.take_back(keep=finished)
-            self.changed.notify_all()
+        with self._changed:
+            if daemon.lease is lease:  # else it was evicted, or its daemon died
+                if finished:
+                    daemon.games, daemon.failures = daemon.games + 1, 0
+                daemon.take_back()
+                self._changed.notify_all()
+        lease.link.close()
 
     def failed(self, lease: Lease, reason: str) -> None:
         """Ends a lease on which something went wrong; the daemon is examined, and restarted if it hangs.
@@ -129,14 +173,17 @@ class Fleet(Supervisor):
           FleetError: the daemon is well, but plays somebody else's games all the time.
         """
         daemon = lease.daemon
-        status = daemon.status(ANSWER_SECONDS) if reason == NO_START else None
-        with self.changed:
+        status: dict[str, str] = {}
+        if reason == NO_START:
+            with contextlib.suppress(OSError):
+                status = daemon.status(self.patience.answer)
+        with self._changed:
             self._faults[reason] += 1
             held = daemon.lease is lease
         if held:
-            self.suspect(daemon, reason)
+            self.keeper.suspect(daemon, reason)
         lease.link.close()
-        if status is not None and number_of(status, "Waiting"):  # our own game at least
+        if number_of(status, "Waiting"):  # our own game at least
             raise FleetError(
                 f"Forge daemon {daemon.name} has begun no game for {self.deployment.decision_timeout:g} s: it plays "
                 f"for somebody else (active games: {status.get('Active games', '?')}, waiting: {status['Waiting']}); "
@@ -150,7 +197,7 @@ class Fleet(Supervisor):
           seconds: that it took.
           how: it ended, in a word: won, draw, cut, timeout, error.
         """
-        with self.changed:
+        with self._changed:
             self._results[how] += 1
             self._durations[bisect.bisect_left(BOUNDS, seconds)] += 1
             self._seconds_played += seconds
@@ -159,14 +206,15 @@ class Fleet(Supervisor):
 
     def counters(self) -> dict[str, Any]:
         """All figures; whatever counts, counts from the beginning."""
-        with self.changed:
+        with self._changed:
             durations = {"bounds": list(BOUNDS), "counts": list(self._durations), "sum": self._seconds_played}
             return {
-                "seconds": self.seconds,
+                "seconds": self.keeper.seconds,
                 "games_started": self._started,
                 "games_finished": sum(self._results.values()),
                 "games_by_result": dict(self._results),
-                "faults_by_reason": dict(self._faults) | ({"hung daemon": self.hung} if self.hung else {}),
+                "faults_by_reason": dict(self._faults)
+                | ({"hung daemon": self.keeper.hung} if self.keeper.hung else {}),
                 "restarts": sum(daemon.restarts for daemon in self.daemons),
                 "evictions": self._evictions,
                 "queue": self._queue,
@@ -179,20 +227,20 @@ class Fleet(Supervisor):
 
     def _claim(self, deadline: float, timeout: float) -> Daemon:
         """A free daemon, claimed for the caller; after a while one that an idle game has to give up."""
-        patience = time.monotonic() + PATIENCE
-        with self.changed:
+        patient = time.monotonic() + self.patience.idle
+        with self._changed:
             self._queue += 1
             try:
                 while True:
-                    self.check_open()
+                    self.keeper.check_open()
                     now = time.monotonic()
-                    daemon = self._least_loaded() or (self._taken_away() if now >= patience else None)
+                    daemon = self._least_loaded() or (self._taken_away() if now >= patient else None)
                     if daemon is not None:
                         daemon.claimed = True
                         return daemon
-                    if now >= deadline or self._hopeless():
+                    if now >= deadline or all(each.hopeless for each in self.daemons):
                         raise FleetError(self._why_none(timeout))
-                    self.changed.wait(min(max(LOOK, patience - now), deadline - now))
+                    self._changed.wait(min(max(self.patience.look, patient - now), deadline - now))
             finally:
                 self._queue -= 1
 
@@ -206,7 +254,7 @@ class Fleet(Supervisor):
         held = [(d.lease.last_used, d.number, d) for d in self.daemons if d.lease is not None and d.state == FREE]
         for _, _, daemon in sorted(held):
             if daemon.lease is not None and daemon.lease.evict():
-                daemon.take_back(keep=False)
+                daemon.take_back()
                 self._evictions += 1
                 if self._evictions == MANY:
                     LOG.warning(
@@ -217,10 +265,6 @@ class Fleet(Supervisor):
                     )
                 return daemon
         return None
-
-    def _hopeless(self) -> bool:
-        """Whether nobody needs to wait any longer."""
-        return all(daemon.hopeless for daemon in self.daemons)
 
     def _why_none(self, timeout: float) -> str:
         problems = "; ".join(dict.fromkeys(daemon.problem for daemon in self.daemons if daemon.problem))
@@ -233,3 +277,21 @@ class Fleet(Supervisor):
         logs = {daemon.log.parent for daemon in self.daemons if isinstance(daemon, LocalDaemon)}
         why = f"; {problems}" if problems else f"; see the logs in {', '.join(map(str, logs))}"
         return f"no Forge daemon was free for {timeout:g} s: {states}{why}."
+
+
+def _log_folder(log_dir: str) -> Path | None:
+    """The folder for logs, made if need be; None: a temporary one.
+
+    Raises:
+      UserError: it cannot be made.
+    """
+    if not log_dir:
+        return None
+    folder = Path(log_dir).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"forge.log_dir is {log_dir!r}, which cannot be made ({error.strerror}): choose another."
+        ) from error
+    return folder

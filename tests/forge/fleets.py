@@ -1,4 +1,4 @@
-"""Fleets of the daemons of `tests.forge_fake`, and what tests ask about processes."""
+"""Fleets of the daemons of `tests.forge.fake`, and what tests ask about processes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from envs.forge import supervisor
-from envs.forge.fleet import Fleet
+from envs.forge.fleet.fleet import Fleet
+from envs.forge.fleet.keeper import Patience
 from envs.forge.settings import Deployment
-from tests.forge_fake import DECISIONS, fake_home, fake_java
+from tests.forge.fake import DECISIONS, Fault, fake_home, fake_java
 
 # A process with a fleet of its own: it leases all its daemons, prints their process numbers in a line and their ports
 # in the next, and waits for a line of input. Arguments: home, java, port, number of daemons.
 PARENT = """
 import sys
-from envs.forge.fleet import Fleet
+from envs.forge.fleet.fleet import Fleet
 from envs.forge.settings import Deployment
 home, java, port, daemons = sys.argv[1:]
 fleet = Fleet.shared(Deployment(home=home, java=java, daemons=int(daemons), port=int(port)))
@@ -29,22 +29,23 @@ sys.stdin.readline()
 """
 
 
+QUICK = Patience(answer=1.0, abort=0.3, restart=0.02, longest=0.1)
+
+
 @contextmanager
 def fleets_on(port: int, tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Fleet]]:
-    """(faults, **settings) -> a fleet; all are closed at the end, and no process may be left."""
+    """(faults, patience, **settings) -> a fleet; all are closed at the end, and no process may be left."""
     made: list[Fleet] = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(supervisor, "ANSWER_SECONDS", 1.0)
-    monkeypatch.setattr(supervisor, "ABORT_SECONDS", 0.5)
 
-    def make(faults=None, **settings) -> Fleet:
+    def make(*faults: Fault, patience: Patience = QUICK, **settings) -> Fleet:
         folder = tmp_path / str(len(made))
         folder.mkdir()
         defaults = {"daemons": 1, "port": port, "log_dir": str(folder / "logs"), "start_timeout": 20.0}
         places = {"home": str(fake_home(folder)), "java": str(fake_java(folder, faults))}
         if "daemons" in settings and not isinstance(settings["daemons"], int):
             places = {}
-        made.append(Fleet(Deployment(**(defaults | places | settings))))
+        made.append(Fleet(Deployment(**(defaults | places | settings)), patience))
         return made[-1]
 
     yield make

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from envs.errors import UserError
-from envs.forge import commands, recording, watch
-from envs.forge.find import DECKS
-from envs.forge.fleet import Fleet
-from envs.forge.replay_faults import ReplayFault
-from envs.forge.settings import Deployment
-from envs.forge.watch import Job
+from envs.forge import commands
+from envs.forge.fleet.find import DECKS
+from envs.forge.people import recording, watch
+from envs.forge.people.replay import Tape
+from envs.forge.people.watch import Job
 from jaxrl.cli import main
-from tests.forge_conversations import GOLDEN, serving
+from tests.forge.conversations import GOLDEN
+from tests.forge.fake import FakeDaemon, Fault
+from tests.forge.play import faking
 
-OBSERVED = list(recording.read(GOLDEN / "observed.forge.gz"))
+GAMES = list(recording.read(GOLDEN / "observed.forge.gz"))
+OBSERVED = [Tape(each) for each in GAMES]
 
 
 def body(conversation):
@@ -24,15 +28,13 @@ def body(conversation):
 
 @pytest.fixture
 def recorded(tmp_path):
-    """Records with a replay server; gives the last tally, and the games by file."""
+    """Records with fake daemons; gives the last tally, and the games by file."""
 
     def run(wanted, faults=()):
-        with serving(OBSERVED, daemons=2, faults=faults) as server:
-            addresses = tuple(f"127.0.0.1:{port}" for port in server.ports)
-            with Fleet(Deployment(daemons=addresses, decision_timeout=2.0)) as fleet:
-                *_, tally = watch.record(fleet, wanted, tmp_path)
-            games = {path.name: next(recording.read(path)) for path in recording.find([tmp_path])}
-            return tally, games, server.games
+        with faking(OBSERVED, 2, faults, decision_timeout=0.5) as fleet:
+            *_, tally = watch.record(fleet, wanted, tmp_path)
+        games = {path.name: next(recording.read(path)) for path in recording.find([tmp_path])}
+        return tally, games, fleet.mischief.games
 
     return run
 
@@ -62,7 +64,7 @@ def test_games_are_written_once_and_whole(recorded, tmp_path):
     tally, games, played = recorded(wanted[:4])
     assert (tally.done, tally.kept, played) == (4, 0, 4) and set(games) == {job.file for job in wanted[:4]}
     for game in games.values():
-        assert game.complete and body(game) in [body(each) for each in OBSERVED]
+        assert game.complete and body(game) in [body(each) for each in GAMES]
         assert game.meta["options"] == "-o -a -c 120" and list(game.decisions())
     tally, games, played = recorded(wanted)  # goes on where it stopped
     assert (tally.done, tally.kept, played) == (2, 4, 2) and set(games) == {job.file for job in wanted}
@@ -74,7 +76,7 @@ def test_games_are_written_once_and_whole(recorded, tmp_path):
 def test_a_daemon_that_goes_wrong_costs_nothing(recorded, kind):
     wanted = watch.jobs(["aggro", "counterspells"], [], 4)
     _, clean, _ = recorded(wanted[:2])
-    _, games, played = recorded(wanted, faults=[ReplayFault(kind, game=2)])
+    _, games, played = recorded(wanted, faults=[Fault(kind, game=2)])
     assert played == 3  # one of two twice
     assert len(games) == 4 and all(game.complete for game in games.values())
     assert {name: games[name].lines for name in clean} == {name: game.lines for name, game in clean.items()}
@@ -83,14 +85,14 @@ def test_a_daemon_that_goes_wrong_costs_nothing(recorded, kind):
 def test_a_game_that_is_refused_or_always_fails_ends_it(recorded):
     wanted = watch.jobs(["aggro", "counterspells"], [], 3)
     with pytest.raises(UserError, match="Forge refuses a game: no deck of that name"):
-        recorded(wanted, faults=[ReplayFault("refuse", times=0)])
+        recorded(wanted, faults=[Fault("refuse", times=0)])
     with pytest.raises(UserError, match="a game failed 3 times"):
-        recorded(wanted, faults=[ReplayFault("close", times=0)])
+        recorded(wanted, faults=[Fault("close", times=0)])
 
 
 def test_the_command_line(tmp_path, capsys):
-    with serving(OBSERVED) as server:
-        out, place = str(tmp_path / "out"), f"127.0.0.1:{server.ports[0]}"
+    with contextlib.closing(FakeDaemon(OBSERVED)) as daemon:
+        out, place = str(tmp_path / "out"), daemon.address
         assert main(["forge", "record", "--games", "2", "--out", out, "--daemons", place]) == 0
         assert "out: 2 of 2 games" in capsys.readouterr().out
     assert main(["forge", "story", out, "--game", "2"]) == 0

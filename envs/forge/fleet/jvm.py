@@ -14,17 +14,14 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from envs.forge.classes import MAIN, compiled
-from envs.forge.daemon import FREE, SUSPECT, Daemon
-from envs.forge.find import SOURCE, ForgeRelease, Java
-from envs.forge.profiles import java_flags
+from envs.forge.fleet.daemon import FREE, SUSPECT, Daemon, Ended
+from envs.forge.fleet.find import SOURCE, ForgeRelease, Java
+from envs.forge.fleet.profiles import java_flags
 from envs.forge.settings import LOCAL_HOST
 from envs.forge.wire import Link, LinkError
-
-if TYPE_CHECKING:
-    from envs.forge.supervisor import Supervisor
 
 READY, FAILED = "FORGE DAEMON READY", "FORGE DAEMON FAILED:"
 IN_USE = "in use"  # what every Java says about a port that somebody has
@@ -60,13 +57,6 @@ class Launch(NamedTuple):
         return [str(self.java.path), *flags, "-cp", path, str(SOURCE) if classes is None else MAIN, *options]
 
 
-class Ended(NamedTuple):
-    """How a start went wrong."""
-
-    problem: str
-    final: bool  # the next one would end in the same way
-
-
 class LocalDaemon(Daemon):
     """A JVM of ours."""
 
@@ -77,6 +67,7 @@ class LocalDaemon(Daemon):
         self.log, self.start_seconds = logs / f"forge-daemon-{number}.log", 0.0
         self._launch, self._timeout = launch, start_timeout
         self._process: subprocess.Popen[bytes] | None = None
+        self._stopping = False
         self._guard = threading.Lock()  # a process is not signalled while it is being buried
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL)
         self._cpu_before = 0.0  # seconds of the JVMs before this one
@@ -89,33 +80,13 @@ class LocalDaemon(Daemon):
 
     # ---- life -------------------------------------------------------------------------------------------------------
 
-    def live(self, supervisor: Supervisor) -> None:
-        """The body of its thread: starts the JVM, reads it to its end, buries it, and starts the next."""
-        while not supervisor.closing.is_set():
-            with supervisor.starts:  # no more at a time than there are cores
-                ended = self._start(supervisor)
-            if ended is None:
-                supervisor.became_ready(self)
-                self._read_on(())
-            self._bury()
-            self.disconnect()
-            if ended is not None and IN_USE in ended.problem.lower():
-                supervisor.port_was_taken(self)
-                continue
-            problem = ended.problem if ended is not None and ended.problem else self.last_words()
-            pause = supervisor.died(self, problem, ended is not None and ended.final)
-            if pause is None:
-                return
-            supervisor.closing.wait(pause)
-
-    def _start(self, supervisor: Supervisor) -> Ended | None:
-        """None once the daemon is ready."""
-        port = supervisor.claim_port(self)
-        command = self._launch.command(self.number, port)
+    def come_up(self) -> Ended | None:
+        """Starts the JVM and reads what it says until it is ready."""
+        command = self._launch.command(self.number, self.port)
         began = time.monotonic()
         self._tail.clear()
         with self._guard:
-            if supervisor.closing.is_set():
+            if self._stopping:
                 return Ended("all are being stopped", final=True)
             try:
                 self._process = self._spawn(command)
@@ -132,15 +103,25 @@ class LocalDaemon(Daemon):
         self.start_seconds = time.monotonic() - began
         if line.startswith(READY):
             facts = dict(word.split("=", 1) for word in line.split() if "=" in word)
-            self.port = int(facts.get("port", port))
+            self.port = int(facts.get("port", self.port))
             with contextlib.suppress(OSError):
-                self._control = self.hello()
+                self.hello().close()
             return None
+        self._bury()
         if line.startswith(FAILED):
-            return Ended(line.removeprefix(FAILED).strip(), final=True)
+            problem = line.removeprefix(FAILED).strip()
+            return Ended(problem, final=True, port_taken=IN_USE in problem.lower())
         if self.start_seconds >= self._timeout:
-            return Ended(f"it was not ready after {self._timeout:g} s", final=False)
-        return Ended("", final=not self.version)  # Java refuses its flags, or the source; else somebody killed it
+            return Ended(f"it was not ready after {self._timeout:g} s")
+        return Ended(
+            self.last_words(), final=not self.version
+        )  # Java refuses its flags, or the source; else it was killed
+
+    def run(self) -> Ended:
+        """Reads the JVM to its end, and buries it."""
+        self._read_on(())
+        self._bury()
+        return Ended(self.last_words())
 
     def _spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -202,8 +183,9 @@ class LocalDaemon(Daemon):
         self.signal(signal.SIGKILL)
 
     def ask_to_stop(self) -> None:
-        """Tells the JVM to end, in the way that it understands at present; does not wait."""
-        process = self._process
+        """Tells the JVM to end, in the way that it understands at present; does not wait. No other one is started."""
+        with self._guard:
+            self._stopping, process = True, self._process
         if process is None or process.returncode is not None:
             return
         if self.state not in (FREE, SUSPECT):  # it does not listen yet
@@ -227,6 +209,10 @@ class LocalDaemon(Daemon):
         return True
 
     # ---- for people -------------------------------------------------------------------------------------------------
+
+    def why(self, problem: str) -> str:
+        times = "" if self.failures == 1 else f" {self.failures} times in a row without a finished game"
+        return f"Forge daemon {self.name} ended{times} ({problem}), see {self.log}"
 
     def last_words(self) -> str:
         """How it ended: its exit code, and the end of its output without the places in stack traces."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import socket
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from envs.forge.recording import Conversation
-from envs.forge.replay import Server
-from envs.forge.replay_faults import ReplayFault
+from envs.forge.people.recording import Conversation
 
-GOLDEN = Path(__file__).parent / "golden" / "forge"
+GOLDEN = Path(__file__).parents[1] / "golden" / "forge"
 
 
 def decision(number: int, seat: int, note: str = "") -> bytes:
@@ -86,21 +82,3 @@ class Client:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-@contextlib.contextmanager
-def serving(
-    conversations: Sequence[Conversation], *, daemons: int = 1, strict: bool = False, faults: Sequence[ReplayFault] = ()
-) -> Iterator[Server]:
-    """A replay server in a thread of this process."""
-    server = Server(conversations, strict=strict, faults=faults)
-    for _ in range(daemons):
-        server.listen()
-    thread = threading.Thread(target=server.core.run, name="replay server")
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.core.stop()
-        thread.join(5.0)
-        assert not thread.is_alive()

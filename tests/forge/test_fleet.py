@@ -1,6 +1,6 @@
 """The fleet of daemons: leases, deaths, hangs, starts, ports, other people's daemons.
 
-The daemons are those of `tests.forge_fake`: the same processes, words and signals without a JVM.
+The daemons are those of `tests.forge.fake`: the same processes, words and signals without a JVM.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from envs.errors import UserError
-from envs.forge import supervisor
-from envs.forge.daemon import FleetError
-from envs.forge.fleet import NO_START, Fleet
+from envs.forge.fleet import keeper
+from envs.forge.fleet.daemon import FleetError
+from envs.forge.fleet.fleet import NO_START, Fleet
 from envs.forge.settings import Deployment
 from envs.forge.wire import LinkError
-from tests.forge_fake import VERSION, FakeDaemon, fake_home, fake_java
-from tests.forge_fleets import alive, begin, fleets_on, pids_of, play, stop, until, whole_game, zombies
+from tests.forge.fake import VERSION, FakeDaemon, Fault, fake_home, fake_java
+from tests.forge.fleets import QUICK, alive, begin, fleets_on, pids_of, play, stop, until, whole_game, zombies
 
 PORT = 17520
 
@@ -42,6 +42,7 @@ def test_games_are_played_and_counted(forge):
     assert fleet.capacity == 2 and not pids_of(fleet)
     for _ in range(4):
         whole_game(fleet)
+    until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
     found = fleet.counters()
     assert (found["games_started"], found["games_finished"], found["games_by_result"]) == (4, 4, {"won": 4})
     assert found["restarts"] == found["evictions"] == found["queue"] == 0 and found["faults_by_reason"] == {}
@@ -54,17 +55,17 @@ def test_games_are_played_and_counted(forge):
     assert sum(each["games"] for each in found["daemons"]) == 4 and found["seconds"] > 0
 
 
-def test_a_connection_is_used_again_and_load_is_shared(forge):
+def test_load_is_shared(forge):
     fleet = forge(daemons=2)
     first, second = fleet.lease(20), fleet.lease(20)
     assert first.daemon is not second.daemon
     begin(first), play(first)
     fleet.release(first)
     begin(second), play(second)
-    time.sleep(0.5)
+    time.sleep(0.1)
     fleet.release(second)
     third = fleet.lease(20)
-    assert third.daemon is first.daemon and third.link is first.link  # held for the shorter time
+    assert third.daemon is first.daemon and third.link is not first.link  # held for the shorter time
     assert not first.enter()  # whoever kept it cannot play with it any more
 
 
@@ -99,12 +100,12 @@ def test_a_running_game_keeps_its_daemon(forge):
 def test_a_daemon_is_busy_while_it_is_played_on(forge):
     fleet = forge()
     lease = fleet.lease(20)
-    time.sleep(0.1)
+    time.sleep(0.05)
     lease.leave()
-    time.sleep(0.3)
+    time.sleep(0.15)
     for _ in range(2):
         found = fleet.counters()["daemons"][0]
-        assert 0.1 <= found["busy_seconds"] < 0.3 < found["held_seconds"]
+        assert 0.05 <= found["busy_seconds"] < 0.15 < found["held_seconds"]
         fleet.release(lease)
 
 
@@ -138,7 +139,7 @@ def test_a_process_has_one_fleet_for_a_deployment(tmp_path):
 
 
 def test_kill_9_in_the_middle_of_a_game(forge):
-    fleet = forge({"1": {"die": 3}})
+    fleet = forge(Fault("die", start=1, decision=4))
     lease = fleet.lease(20)
     begin(lease), play(lease, 2)
     with pytest.raises(LinkError) as error:
@@ -148,7 +149,7 @@ def test_kill_9_in_the_middle_of_a_game(forge):
     whole_game(fleet)
     found = fleet.counters()
     assert found["restarts"] == 1 and found["faults_by_reason"] == {"closed": 1} and found["games_started"] == 2
-    assert fleet.daemons[0].deaths == 0  # a finished game makes up for a death
+    assert fleet.daemons[0].failures == 0  # a finished game makes up for a death
     assert not zombies()
 
 
@@ -178,19 +179,18 @@ def test_a_daemon_that_stops_answering_is_killed_and_restarted(forge):
     assert not alive(pid) and fleet.counters()["faults_by_reason"] == {"timeout": 1, "hung daemon": 1}
 
 
-def test_a_hang_is_found_though_nobody_plays(forge, monkeypatch):
-    monkeypatch.setattr(supervisor, "HEALTH_SECONDS", 0.2)
-    fleet = forge()
+def test_a_hang_is_found_though_nobody_plays(forge):
+    fleet = forge(patience=QUICK._replace(health=0.2, answer=0.5))
     fleet.release(fleet.lease(20))
     pid = pids_of(fleet)[0]
     stop(pid)
     until(lambda: not alive(pid), "the daemon is killed")
     whole_game(fleet)
-    assert "it does not answer" in Path(fleet.daemons[0].log).read_text() or fleet.hung == 1
+    assert "it does not answer" in Path(fleet.daemons[0].log).read_text() or fleet.keeper.hung == 1
 
 
 def test_a_deaf_daemon_is_killed_although_its_process_runs(forge):
-    fleet = forge({"1": {"deaf": 2}})
+    fleet = forge(Fault("hang", start=1, decision=3))
     lease = fleet.lease(20)
     begin(lease), play(lease, 1)
     lease.link.send_line("7")
@@ -202,12 +202,12 @@ def test_a_deaf_daemon_is_killed_although_its_process_runs(forge):
 
 
 def test_a_game_that_does_not_end_with_its_connection_costs_the_daemon_its_life(forge):
-    fleet = forge({"1": {"stuck": True}})
+    fleet = forge(Fault("stuck", start=1))
     lease = fleet.lease(20)
     begin(lease)
     fleet.failed(lease, "timeout")
     whole_game(fleet)
-    assert fleet.counters()["restarts"] == 1 and fleet.hung == 1
+    assert fleet.counters()["restarts"] == 1 and fleet.keeper.hung == 1
 
 
 def test_a_fault_that_was_not_the_daemons_costs_nothing(forge):
@@ -220,10 +220,9 @@ def test_a_fault_that_was_not_the_daemons_costs_nothing(forge):
     assert pids_of(fleet) == pid and fleet.counters()["faults_by_reason"] == {"bad utf-8": 1}
 
 
-def test_a_daemon_that_keeps_dying_is_given_up(forge, monkeypatch):
-    monkeypatch.setattr(supervisor, "backoff", lambda failures: 0.01)
-    fleet = forge({"*": {"die": 1, "say": "java.lang.OutOfMemoryError: Java heap space"}})
-    for _ in range(supervisor.MOST_DEATHS):
+def test_a_daemon_that_keeps_dying_is_given_up(forge):
+    fleet = forge(Fault("die", decision=2), Fault("say", text="java.lang.OutOfMemoryError: Java heap space"))
+    for _ in range(fleet.patience.deaths):
         lease = fleet.lease(20)
         begin(lease)
         with pytest.raises(LinkError):
@@ -238,7 +237,7 @@ def test_a_daemon_that_keeps_dying_is_given_up(forge, monkeypatch):
 
 
 def test_the_others_go_on_without_one_that_is_given_up(forge):
-    fleet = forge({"1": {"fail": "the cards cannot be read"}}, daemons=2)
+    fleet = forge(Fault("fail", start=1, text="the cards cannot be read"), daemons=2)
     for _ in range(3):
         whole_game(fleet)
     until(lambda: fleet.capacity == 1, "one is given up")
@@ -249,30 +248,32 @@ def test_the_others_go_on_without_one_that_is_given_up(forge):
 
 
 @pytest.mark.parametrize(
-    ("fault", "expected"),
+    ("faults", "expected"),
     [
-        ({"fail": "res has no cardsfolder"}, r"\(res has no cardsfolder\)"),
-        ({"exit": 1, "say": "Unrecognized VM option 'Use'"}, "exit code 1, its last words: Unrecognized VM option"),
+        ([Fault("fail", text="res has no cardsfolder")], r"\(res has no cardsfolder\)"),
+        (
+            [Fault("exit"), Fault("say", text="Unrecognized VM option 'Use'")],
+            "exit code 1, its last words: Unrecognized VM option",
+        ),
     ],
 )
-def test_what_would_fail_again_is_not_tried_again(forge, fault, expected):
-    fleet = forge({"*": fault})
+def test_what_would_fail_again_is_not_tried_again(forge, faults, expected):
+    fleet = forge(*faults)
     started = time.monotonic()
     with pytest.raises(FleetError, match=expected):
         fleet.lease(20)
     assert time.monotonic() - started < 5 and fleet.counters()["restarts"] == 0
 
 
-def test_a_daemon_that_is_never_ready(forge, monkeypatch):
-    monkeypatch.setattr(supervisor, "MOST_DEATHS", 2)
-    fleet = forge({"*": {"ready": -1}}, start_timeout=0.3)
+def test_a_daemon_that_is_never_ready(forge):
+    fleet = forge(Fault("late"), start_timeout=0.3, patience=QUICK._replace(deaths=2))
     with pytest.raises(FleetError, match="2 times in a row.*it was not ready after 0.3 s"):
         fleet.lease(20)
 
 
 def test_only_so_many_start_at_a_time(forge, monkeypatch):
-    monkeypatch.setattr(supervisor, "cores", lambda: 1)
-    fleet = forge({"*": {"ready": 0.3}}, daemons=3)
+    monkeypatch.setattr(keeper, "cores", lambda: 1)
+    fleet = forge(Fault("late", seconds=0.05), daemons=3)
     fleet.start()
     most = 0
     while sum(each.state == "ready" for each in fleet.daemons) < 3:
@@ -313,7 +314,7 @@ def test_where_nothing_can_be_compiled_or_kept_the_source_is_started(forge, tmp_
 
 def test_port_in_use(forge, caplog):
     """Another daemon at the first port, something else at the second: ours goes behind both, and says why."""
-    stranger = FakeDaemon(PORT).in_thread()
+    stranger = FakeDaemon(port=PORT)
     with socket.create_server(("127.0.0.1", PORT + 1)):
         fleet = forge()
         whole_game(fleet)
@@ -324,7 +325,7 @@ def test_port_in_use(forge, caplog):
 
 
 def test_a_port_that_is_lost_in_a_race(forge):
-    fleet = forge({"1": {"fail": "cannot listen on 127.0.0.1:17520: Address already in use"}})
+    fleet = forge(Fault("fail", start=1, text="cannot listen on 127.0.0.1:17520: Address already in use"))
     whole_game(fleet)
     assert fleet.daemons[0].port == PORT + 1 and fleet.counters()["restarts"] == 0
 
@@ -332,7 +333,7 @@ def test_a_port_that_is_lost_in_a_race(forge):
 def test_a_restarted_daemon_keeps_its_port(forge):
     fleet = forge(daemons=2)
     whole_game(fleet)
-    until(lambda: len(pids_of(fleet)) == 2, "both run")
+    until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
     os.kill(pids_of(fleet)[0], signal.SIGKILL)
     until(lambda: fleet.counters()["restarts"] == 1 and fleet.daemons[0].state == "ready", "it is back")
     assert [each.port for each in fleet.daemons] == [PORT, PORT + 1]
@@ -341,10 +342,10 @@ def test_a_restarted_daemon_keeps_its_port(forge):
 # ---- other people's daemons ---------------------------------------------------------------------------------------
 
 
-def test_two_learners_on_one_daemon(forge, monkeypatch):
+def test_two_learners_on_one_daemon(forge):
     """The second waits its turn; if the first never lets go, it stops with one sentence."""
-    daemon = FakeDaemon().in_thread()
-    address = (f"127.0.0.1:{daemon.port}",)
+    daemon = FakeDaemon()
+    address = (daemon.address,)
     mine, theirs = forge(daemons=address), forge(daemons=address, decision_timeout=0.3)
     holder, other = mine.lease(20), theirs.lease(20)
     begin(holder)
@@ -362,10 +363,9 @@ def test_two_learners_on_one_daemon(forge, monkeypatch):
     daemon.close()
 
 
-def test_a_remote_daemon_that_comes_back_is_connected_to_again(forge, monkeypatch):
-    monkeypatch.setattr(supervisor, "HEALTH_SECONDS", 0.2)
-    first = FakeDaemon().in_thread()
-    fleet = forge(daemons=(f"127.0.0.1:{first.port}",))
+def test_a_remote_daemon_that_comes_back_is_connected_to_again(forge):
+    first = FakeDaemon()
+    fleet = forge(daemons=(first.address,), patience=QUICK._replace(health=0.1))
     whole_game(fleet)
     lease = fleet.lease(20)
     begin(lease)
@@ -373,7 +373,7 @@ def test_a_remote_daemon_that_comes_back_is_connected_to_again(forge, monkeypatc
     first.close()
     until(lambda: fleet.daemons[0].state == "down", "it is missed")
     assert not lease.enter()
-    second = FakeDaemon(first.port).in_thread()
+    second = FakeDaemon(port=first.port)
     whole_game(fleet)
     second.close()
     found = fleet.counters()["daemons"][0]
@@ -391,7 +391,7 @@ def test_a_remote_daemon_that_was_never_there(forge):
 
 
 def test_a_daemon_of_another_protocol(forge):
-    daemon = FakeDaemon(0, {"protocol": 2}).in_thread()
+    daemon = FakeDaemon(faults=[Fault("protocol")])
     with pytest.raises(FleetError, match=r"no Forge daemon of protocol 1 \(it says 'HELLO 2"):
-        forge(daemons=(f"127.0.0.1:{daemon.port}",)).lease(60)
+        forge(daemons=(daemon.address,)).lease(60)
     daemon.close()

@@ -10,11 +10,11 @@ import re
 
 import pytest
 
-from envs.forge import recording
-from envs.forge.fleet import Fleet
+from envs.forge.fleet.fleet import Fleet
+from envs.forge.people import recording
 from envs.forge.settings import Deployment
-from tests.forge_conversations import GOLDEN
-from tests.forge_fixtures import converse
+from tests.forge.conversations import GOLDEN
+from tests.forge.fixtures import converse
 
 NAMES = ("both_seats", "against_ai", "handed_over", "mulligans", "observed", "refused")
 
@@ -43,4 +43,4 @@ def says_it_again(fleet, game):
     found = converse(fleet, game.lines[0][2:].decode(), lambda decision: next(answers, "ai"))
     if found.meta["forge"] != game.meta["forge"]:
         pytest.skip(f"recorded with Forge {game.meta['forge']}, this is {found.meta['forge']}")
-    assert timeless(found) == timeless(game), "record again: python -m tests.forge_fixtures"
+    assert timeless(found) == timeless(game), "record again: python -m tests.forge.fixtures"

@@ -1,7 +1,7 @@
 """Whatever goes wrong with daemons, no transition is lost or counted twice: the same games as without faults.
 
-Games are played through the whole chain, pool, engine, links and fleet; the daemons are a replay server that goes wrong
-on request. What a replay server cannot show is tried on the engine itself, for those who have it.
+Games are played through the whole chain, pool, engine, links and fleet; the daemons play recorded games and go wrong on
+request. What they cannot show is tried on the engine itself, for those who have it.
 """
 
 from __future__ import annotations
@@ -12,41 +12,29 @@ import threading
 import numpy as np
 import pytest
 
-from envs.forge import fleet as fleets
-from envs.forge import recording, supervisor
-from envs.forge.daemon import FleetError
-from envs.forge.fleet import Fleet
-from envs.forge.replay import ReplayServer
-from envs.forge.replay_faults import ReplayFault
+from envs.forge.fleet.daemon import FleetError
+from envs.forge.fleet.fleet import Fleet
+from envs.forge.people import recording
+from envs.forge.people.replay import Tape
 from envs.forge.settings import Deployment
 from envs.host.core import EngineError
-from tests.forge_conversations import GOLDEN, serving
-from tests.forge_pool import STEPS, fleet_of, play
+from tests.forge.conversations import GOLDEN
+from tests.forge.fake import FakeDaemon, Fault, fake_home, fake_java
+from tests.forge.play import QUICK, STEPS, FakeFleet, faking, play
 
-FILE = GOLDEN / "both_seats.forge.gz"
 GAMES = 8
 
 
 @pytest.fixture(scope="module")
 def tapes():
-    return list(recording.read(FILE))
+    return [Tape(each) for each in recording.read(GOLDEN / "both_seats.forge.gz")]
 
 
 @pytest.fixture(scope="module")
 def clean(tapes):
     """What happens without faults."""
-    with serving(tapes, daemons=GAMES) as server, fleet_of(addresses(server)) as fleet:
+    with faking(tapes, GAMES) as fleet:
         return play(fleet)
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch):
-    monkeypatch.setattr(supervisor, "ANSWER_SECONDS", 0.5)
-    monkeypatch.setattr(fleets, "PATIENCE", 0.01)
-
-
-def addresses(server):
-    return [f"127.0.0.1:{port}" for port in server.ports]
 
 
 def same(found, expected):
@@ -62,25 +50,24 @@ def same(found, expected):
 
 def test_the_games_that_are_compared(clean, tapes):
     """There is something to compare: games of all lanes end, and rewards add up."""
-    assert all(sum(row[6] for row in rows) >= 1 for rows in clean.rows)
+    assert all(sum(row.terminated for row in rows) >= 1 for rows in clean.rows)
     assert clean.counters["games_finished"] == clean.ended and not clean.counters["faults_by_reason"]
     for rows in clean.rows:
-        assert all(
-            row[4][0] == -row[4][1] and abs(row[4][0]) == row[6] for row in rows
-        )  # a recorded game is never a draw
         length = 0
         for row in rows:
-            over = row[6] or row[7]
-            assert row[12] > length or over
-            length = 0 if over else row[12]
-    with serving(tapes, daemons=GAMES) as server, fleet_of(addresses(server)) as fleet:
+            mine, theirs = np.frombuffer(row.rewards, np.float32)
+            assert mine == -theirs and abs(mine) == row.terminated  # a recorded game is never a draw
+            over = row.terminated or row.truncated
+            assert row.length > length or over
+            length = 0 if over else row.length
+    with faking(tapes, GAMES) as fleet:
         same(play(fleet, threads=2), clean)
 
 
 def at_times(kind, **more):
     """A fault of that kind in several games: in some of the first ones, and in games that come later."""
     places = zip((2, 5, 11, 15, 19, 24), (4, 12, 3, 7, 1, 9), strict=True)
-    return [ReplayFault(kind, game=game, decision=decision, **more) for game, decision in places]
+    return [Fault(kind, game=game, decision=decision, **more) for game, decision in places]
 
 
 REASONS = {
@@ -91,10 +78,9 @@ REASONS = {
 
 @pytest.mark.parametrize("kind", sorted(REASONS))
 def test_daemons_that_keep_going_wrong(clean, tapes, kind):
-    with serving(tapes, daemons=GAMES, faults=at_times(kind)) as server:
-        with fleet_of(addresses(server)) as fleet:
-            found = play(fleet)
-        struck = server.mischief.left.count(0)
+    with faking(tapes, GAMES, at_times(kind)) as fleet:
+        found = play(fleet)
+    struck = fleet.mischief.struck
     same(found, clean)
     replays = {reason: count for reason, count in found.replays.items() if reason != "evicted"}
     assert struck > 3 and replays == ({REASONS[kind]: struck} if REASONS[kind] else {})
@@ -103,8 +89,8 @@ def test_daemons_that_keep_going_wrong(clean, tapes, kind):
 
 def test_a_game_that_is_another_one_when_it_is_played_again(clean, tapes):
     """Once: it is tried again. That cannot be told from a JVM in which something is broken."""
-    faults = [ReplayFault("close", game=1, decision=12), ReplayFault("other", game=2, decision=2)]
-    with serving(tapes, daemons=2, faults=faults) as server, fleet_of(addresses(server)) as fleet:
+    faults = [Fault("close", game=1, decision=12), Fault("other", game=2, decision=2)]
+    with faking(tapes, 2, faults) as fleet:
         found = play(fleet, games=1)
     assert found.rows[0] == clean.rows[0]
     assert found.replays == {"closed": 1, "different game": 1}
@@ -112,18 +98,16 @@ def test_a_game_that_is_another_one_when_it_is_played_again(clean, tapes):
 
 @pytest.mark.parametrize("kind", ["silent", "stall"])
 def test_daemons_that_stop_answering(clean, tapes, kind):
-    faults = at_times(kind)[:3]
-    with serving(tapes, daemons=GAMES, faults=faults) as server:
-        with fleet_of(addresses(server), decision_timeout=0.5) as fleet:
-            found = play(fleet)
-        struck = server.mischief.left.count(0)
+    with faking(tapes, GAMES, at_times(kind)[:3], decision_timeout=0.2) as fleet:
+        found = play(fleet)
+    struck = fleet.mischief.struck
     same(found, clean)
     assert struck and found.replays["timeout"] == struck
 
 
 def test_slow_daemons(clean, tapes):
     faults = at_times("slow", seconds=0.2)
-    with serving(tapes, daemons=GAMES, faults=faults) as server, fleet_of(addresses(server)) as fleet:
+    with faking(tapes, GAMES, faults) as fleet:
         same(found := play(fleet), clean)
     assert not found.counters["faults_by_reason"]
 
@@ -131,93 +115,89 @@ def test_slow_daemons(clean, tapes):
 @pytest.mark.parametrize("kind", ["hang", "vanish"])
 def test_daemons_that_never_come_back(clean, tapes, kind):
     """The others play all the games, evicting each other."""
-    faults = [ReplayFault(kind, game=3, decision=5), ReplayFault(kind, game=6, decision=9)]
-    with serving(tapes, daemons=GAMES, faults=faults) as server:
-        with fleet_of(addresses(server), decision_timeout=0.5) as fleet:
-            found = play(fleet, steps=60)
-        struck = server.mischief.left.count(0)
+    faults = [Fault(kind, game=3, decision=5), Fault(kind, game=6, decision=9)]
+    with faking(tapes, GAMES, faults, decision_timeout=0.2) as fleet:
+        found = play(fleet, steps=60)
+    struck = fleet.mischief.struck
     assert [rows[:60] for rows in clean.rows] == found.rows
     assert found.replays["evicted"] > 0
     assert 1 <= sum(daemon["state"] == "down" for daemon in found.counters["daemons"]) <= struck
 
 
 def test_daemons_that_come_back(clean, tapes):
-    faults = [ReplayFault("vanish", game=number, decision=10, seconds=0.3) for number in (2, 5, 9)]
-    with serving(tapes, daemons=GAMES, faults=faults) as server, fleet_of(addresses(server)) as fleet:
+    faults = [Fault("vanish", game=number, decision=10, seconds=0.3) for number in (2, 5, 9)]
+    with faking(tapes, GAMES, faults) as fleet:
         same(play(fleet), clean)
 
 
 def test_few_daemons_for_many_games(clean, tapes):
-    with serving(tapes, daemons=3) as server, fleet_of(addresses(server)) as fleet:
+    with faking(tapes, 3) as fleet:
         found = play(fleet, steps=40)
     assert [rows[:40] for rows in clean.rows] == found.rows
     assert found.replays["evicted"] > 0 and set(found.replays) == {"evicted"}
 
 
-def test_kill_9(clean):
-    """All daemons at once, several times, in the middle of their games; somebody starts them again."""
-    stop = threading.Event()
-    server = ReplayServer([FILE], daemons=GAMES, port=17650, faults=[ReplayFault("die", game=10, decision=15)])
-    deaths = 0
+def test_all_daemons_are_gone_at_once(clean, tapes):
+    """Several times, in the middle of their games; somebody starts them again."""
+    with faking(tapes, GAMES) as fleet:
 
-    def nurse():
-        nonlocal server, deaths
-        while not stop.wait(0.02):
-            if server.process.poll() is not None:
-                deaths += 1
-                server.close()
-                faults = [ReplayFault("die", game=GAMES + 1)] if deaths < 3 else []  # the first one that is no replay
-                server = ReplayServer([FILE], daemons=GAMES, port=17650, faults=faults)
+        def strike(step):
+            if step in (15, 60, 110):
+                for each in fleet.fakes:
+                    each.close()
+                    threading.Timer(0.05, each.open).start()
 
-    thread = threading.Thread(target=nurse)
-    thread.start()
-    try:
-        with fleet_of(server.addresses) as fleet:
-            same(play(fleet), clean)
-    finally:
-        stop.set()
-        thread.join()
-        server.close()
-    assert deaths == 3
+        same(found := play(fleet, watch=strike), clean)
+    assert found.replays["closed"] >= 3
+
+
+def test_kill_9(tmp_path):
+    """Processes of ours are killed in the middle of their games; every game goes on where it was."""
+    played = []
+    for faults in ([], [Fault("die", start=1, decision=3), Fault("die", start=2, decision=5)]):
+        folder = tmp_path / str(len(played))
+        folder.mkdir()
+        places = {"home": str(fake_home(folder)), "java": str(fake_java(folder, faults))}
+        with Fleet(Deployment(daemons=2, port=17650, **places), QUICK) as fleet:
+            played.append(play(fleet, games=2, steps=30))
+    clean, found = played
+    assert found.rows == clean.rows and np.array_equal(found.state, clean.state)
+    assert found.counters["restarts"] == 2 and found.replays["closed"] == 2
 
 
 def test_unknown_decision_types(tapes):
     """Forge decides those; the game goes on, is counted, and is the same again."""
-    with serving(tapes, daemons=GAMES, faults=[ReplayFault("unknown", decision=3, times=0)]) as server:
-        with fleet_of(addresses(server)) as fleet:
-            first = play(fleet)
-        with fleet_of(addresses(server)) as fleet:
-            second = play(fleet, threads=1)
+    with faking(tapes, GAMES, [Fault("unknown", decision=3, times=0)]) as fleet:
+        first, second = play(fleet), play(fleet, threads=1)
     assert first.rows == second.rows
-    assert all(max(row[11][4] for row in rows) == 1 for rows in first.rows)
+    assert all(max(row.info[4] for row in rows) == 1 for rows in first.rows)
 
 
 @pytest.mark.parametrize(("kind", "how"), [("timeout", 3), ("error", 4)])
 def test_games_that_the_daemon_gives_up(tapes, kind, how):
     """They are cut off, not decided; the next game begins."""
-    with serving(tapes, daemons=GAMES, faults=[ReplayFault(kind, decision=8, times=0)]) as server:
-        with fleet_of(addresses(server)) as fleet:
-            found = play(fleet)
+    with faking(tapes, GAMES, [Fault(kind, decision=8, times=0)]) as fleet:
+        found = play(fleet)
     assert found.ended > 2 * GAMES
     for rows in found.rows:
         for row in rows:
-            assert not row[6] and row[4] == (0.0, 0.0)
-            assert not row[7] or (row[11][7] == how and row[8] >= 0)
+            assert not row.terminated and row.rewards == bytes(8)
+            assert not row.truncated or (row.info[7] == how and row.final_player >= 0)
 
 
 @pytest.mark.parametrize(
     ("faults", "says"),
     [
-        ([ReplayFault("close", decision=5, times=0)], "Forge failed 3 times at the same place of the game with seed"),
-        ([ReplayFault("garbage", decision=5, times=0)], "it sent a line that is no message of its protocol"),
-        ([ReplayFault("long", decision=5, times=0)], "a line of more than four million bytes"),
-        ([ReplayFault("utf8", decision=5, times=0)], "a line that is not UTF-8"),
-        ([ReplayFault("silent", decision=5, times=0)], r"it did not answer for 0.5 s"),
-        ([ReplayFault("refuse", times=0)], "Forge's daemon does not begin the game .no deck of that name."),
+        ([Fault("close", decision=5, times=0)], "Forge failed 3 times at the same place of the game with seed"),
+        ([Fault("garbage", decision=5, times=0)], "it sent a line that is no message of its protocol"),
+        ([Fault("long", decision=5, times=0)], "a line of more than four million bytes"),
+        ([Fault("utf8", decision=5, times=0)], "a line that is not UTF-8"),
+        ([Fault("silent", decision=5, times=0)], r"it did not answer for 0.2 s"),
+        ([Fault("refuse", decision=0)], "Forge's daemon does not begin the game .no deck of that name."),
         (
             [
-                ReplayFault("close", game=1, decision=6),
-                *(ReplayFault("other", game=n, decision=2) for n in range(2, 9)),
+                Fault("close", game=1, decision=6),
+                *(Fault("other", game=n, decision=2) for n in range(2, 9)),
             ],
             "was Forge, Java or a deck changed since it began",
         ),
@@ -225,21 +205,17 @@ def test_games_that_the_daemon_gives_up(tapes, kind, how):
     ids=["close", "garbage", "long", "utf8", "silent", "refuse", "other"],
 )
 def test_what_does_not_go_away_ends_in_one_sentence(tapes, faults, says):
-    with serving(tapes, daemons=2, faults=faults) as server:
-        with (
-            fleet_of(addresses(server), decision_timeout=0.5) as fleet,
-            pytest.raises(EngineError, match=says) as error,
-        ):
-            play(fleet, games=1, steps=60)
+    with faking(tapes, 2, faults, decision_timeout=0.2) as fleet, pytest.raises(EngineError, match=says) as error:
+        play(fleet, games=1, steps=60)
     assert "\n" not in str(error.value) and str(error.value).startswith("game 0: ")
 
 
 def test_no_daemon_at_all(tapes):
-    with serving(tapes) as server:
-        place = addresses(server)
-    with fleet_of(place) as fleet, pytest.raises(EngineError) as error:
+    gone = FakeDaemon(tapes)
+    gone.close()
+    with FakeFleet([gone]) as fleet, pytest.raises(EngineError) as error:
         play(fleet, games=1, steps=1)
-    assert isinstance(error.value.__cause__, FleetError) and place[0] in str(error.value)
+    assert isinstance(error.value.__cause__, FleetError) and gone.address in str(error.value)
 
 
 def test_two_learners_on_one_daemon(clean, tapes):
@@ -252,7 +228,7 @@ def test_two_learners_on_one_daemon(clean, tapes):
         except Exception as error:
             problems.append(error)
 
-    with serving(tapes) as server, fleet_of(addresses(server)) as one, fleet_of(addresses(server)) as other:
+    with faking(tapes) as one, FakeFleet(one.fakes) as other:
         threads = [threading.Thread(target=learn, args=each) for each in ((0, one), (4, other))]
         for thread in threads:
             thread.start()
@@ -263,10 +239,10 @@ def test_two_learners_on_one_daemon(clean, tapes):
 
 
 def test_a_checkpoint_goes_on_with_other_daemons(clean, tapes):
-    with serving(tapes, daemons=GAMES) as server, fleet_of(addresses(server)) as fleet:
+    with faking(tapes, GAMES) as fleet:
         first = play(fleet, steps=80)
     faults = at_times("close")
-    with serving(tapes, daemons=GAMES, faults=faults) as server, fleet_of(addresses(server)) as fleet:
+    with faking(tapes, GAMES, faults) as fleet:
         second = play(fleet, steps=STEPS - 80, after=first)
     joined = [a + b for a, b in zip(first.rows, second.rows, strict=True)]
     unlike = {
@@ -278,13 +254,13 @@ def test_a_checkpoint_goes_on_with_other_daemons(clean, tapes):
 
 def test_what_is_recorded_is_what_was_said(clean, tapes, tmp_path):
     """forge.record: played again with the answers in the files, by a server that takes no others."""
-    with serving(tapes, daemons=GAMES) as server, fleet_of(addresses(server), record=str(tmp_path)) as fleet:
+    with faking(tapes, GAMES, record=str(tmp_path)) as fleet:
         same(play(fleet), clean)
     games = recording.read_all([tmp_path])
     assert len(games) == clean.ended
-    with serving(games, daemons=GAMES, strict=True) as server, fleet_of(addresses(server)) as fleet:
+    with faking([Tape(each) for each in games], GAMES, strict=True) as fleet:
         found = play(fleet, steps=30)
-        assert server.mismatches == 0
+        assert not fleet.failures
     assert found.rows == [rows[:30] for rows in clean.rows]
 
 

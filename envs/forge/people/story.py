@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from envs.errors import UserError
-from envs.forge import recording
-from envs.forge.recording import Conversation
+from envs.forge.people import recording
+from envs.forge.people.recording import Conversation
 
 Json = dict[str, Any]
 ZONES = {"battlefield": "enters the battlefield", "graveyard": "goes to the graveyard", "exile": "is exiled"}

@@ -1,4 +1,4 @@
-"""Records the conversations of tests/golden/forge from a real daemon: `FORGE_HOME=... python -m tests.forge_fixtures`.
+"""Records the conversations of tests/golden/forge from a real daemon: `FORGE_HOME=... python -m tests.forge.fixtures`.
 
 Rules texts are the publisher's: whatever is longer than a few words is replaced by a mark that is the same for the
 same text. Needed again whenever the daemon says something else; `--daemon host:port` takes one that runs already.
@@ -14,11 +14,11 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from envs.forge.find import DECKS
-from envs.forge.fleet import Fleet
-from envs.forge.recording import Conversation, Writer, meta_of
+from envs.forge.fleet.find import DECKS
+from envs.forge.fleet.fleet import Fleet
+from envs.forge.people.recording import Conversation, Writer, meta_of
 from envs.forge.settings import Deployment
-from tests.forge_conversations import GOLDEN
+from tests.forge.conversations import GOLDEN
 
 WORDS = {"description": 2, "message": 2, "keywords": 3}  # a text of so few words is none of the publisher's
 SECONDS = 300.0

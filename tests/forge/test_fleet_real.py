@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from envs.forge import supervisor
-from envs.forge.daemon import FleetError
-from envs.forge.fleet import NO_START, Fleet
+from envs.forge.fleet.daemon import FleetError
+from envs.forge.fleet.fleet import NO_START, Fleet
+from envs.forge.fleet.keeper import Patience
 from envs.forge.settings import Deployment
 from envs.forge.wire import LinkError
-from tests.forge_fake import ROOT
-from tests.forge_fleets import PARENT, alive, pids_of, stop, until
+from tests.forge.fake import ROOT
+from tests.forge.fleets import PARENT, alive, pids_of, stop, until
 
 pytestmark = pytest.mark.skipif(not os.environ.get("FORGE_HOME"), reason="FORGE_HOME is not set")
 PORT = 17540
@@ -24,7 +24,7 @@ PORT = 17540
 @pytest.fixture(scope="module")
 def engine():
     """A fleet of one JVM."""
-    with Fleet(Deployment(daemons=1, port=PORT, start_timeout=300.0)) as fleet:
+    with Fleet(Deployment(daemons=1, port=PORT, start_timeout=300.0), Patience(answer=2.0)) as fleet:
         fleet.release(fleet.lease(300))
         yield fleet
         pids = pids_of(fleet)
@@ -72,8 +72,7 @@ def test_kill_9_of_the_engine_in_the_middle_of_a_game(engine):
     assert engine.counters()["restarts"] == restarts + 1
 
 
-def test_a_stopped_engine_is_killed_and_started_again(engine, monkeypatch):
-    monkeypatch.setattr(supervisor, "ANSWER_SECONDS", 2.0)
+def test_a_stopped_engine_is_killed_and_started_again(engine):
     lease = engine.lease(300)
     begin_real(lease)
     pid = pids_of(engine)[0]

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from envs.errors import UserError
-from envs.forge import story
-from envs.forge.recording import Conversation, Writer
-from tests.forge_conversations import made_up
+from envs.forge.people import story
+from envs.forge.people.recording import Conversation, Writer
+from tests.forge.conversations import made_up
 
 NAMED = [{"index": 0, "kind": "card", "id": 7, "name": "Bear"}, {"index": 1, "kind": "text", "description": "draw"}]
 ACTIONS = [

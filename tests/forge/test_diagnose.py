@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from envs.errors import UserError
-from envs.forge import find
 from envs.forge.diagnosis import Diagnosis
-from envs.forge.find import find_decks, find_forge, find_java
-from envs.forge.profiles import PROFILES, java_flags
+from envs.forge.fleet import find
+from envs.forge.fleet.find import find_decks, find_forge, find_java
+from envs.forge.fleet.profiles import PROFILES, java_flags
 from envs.forge.settings import Deployment
 from jaxrl import cli
-from tests.forge_fake import DECISIONS, VERSION, FakeDaemon, fake_home, fake_java
+from tests.forge.fake import DECISIONS, VERSION, FakeDaemon, Fault, fake_home, fake_java
 
 PORT = 17560
 JAR = "forge-gui-desktop-{}-jar-with-dependencies.jar"
@@ -195,9 +195,8 @@ def diagnosed(deployment: Deployment) -> tuple[bool, str, list[str]]:
 
 
 def test_everything_is_there(tmp_path):
-    home = fake_home(tmp_path)
-    (home / "res" / "cardsfolder" / "card.txt").touch()
-    java = fake_java(tmp_path, {"*": {"work": {"Serial": 2_000_000}}})
+    home = fake_home(tmp_path, card=True)
+    java = fake_java(tmp_path, [Fault("work", text="Serial", seconds=0.05)])
     good, text, problems = diagnosed(Deployment(home=str(home), java=str(java), port=PORT, heap_mb=300))
     assert good and not problems
     for part in (
@@ -224,9 +223,8 @@ def test_everything_that_is_missing_is_told_at_once(tmp_path, monkeypatch):
 
 
 def test_a_daemon_that_cannot_start_is_the_problem(tmp_path):
-    home = fake_home(tmp_path)
-    (home / "res" / "cardsfolder" / "card.txt").touch()
-    java = fake_java(tmp_path, {"*": {"fail": "the cards cannot be read"}})
+    home = fake_home(tmp_path, card=True)
+    java = fake_java(tmp_path, [Fault("fail", text="the cards cannot be read")])
     good, _, problems = diagnosed(Deployment(home=str(home), java=str(java), port=PORT))
     assert not good and "the cards cannot be read" in problems[0]
 
@@ -237,18 +235,17 @@ def test_an_empty_folder_of_cards(tmp_path):
 
 
 def test_daemons_elsewhere(tmp_path):
-    daemon = FakeDaemon().in_thread()
-    good, text, _ = diagnosed(Deployment(daemons=(f"127.0.0.1:{daemon.port}",)))
+    daemon = FakeDaemon()
+    good, text, _ = diagnosed(Deployment(daemons=(daemon.address,)))
     assert good and f"127.0.0.1:{daemon.port}, Forge {VERSION}: active games 0, waiting 0" in text
     assert "CPU" not in text
     daemon.close()
-    good, _, problems = diagnosed(Deployment(daemons=(f"127.0.0.1:{daemon.port}",)))
+    good, _, problems = diagnosed(Deployment(daemons=(daemon.address,)))
     assert not good and "cannot be used" in problems[0]
 
 
 def test_the_command(tmp_path, capsys):
-    home = fake_home(tmp_path)
-    (home / "res" / "cardsfolder" / "card.txt").touch()
+    home = fake_home(tmp_path, card=True)
     keys = [f"forge.home={home}", f"forge.java={fake_java(tmp_path)}", f"forge.port={PORT}", "forge.heap_mb=300"]
     assert cli.main(["diagnose", "forge", *keys]) == 0
     assert "Magic can be played here." in capsys.readouterr().out

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.errors import UserError
-from envs.forge import recording
-from envs.forge.find import DECKS
-from envs.forge.fleet import Fleet
-from envs.forge.recording import Conversation, Writer, meta_of, quoted
+from envs.forge.fleet.find import DECKS
+from envs.forge.fleet.fleet import Fleet
+from envs.forge.people import recording
+from envs.forge.people.recording import Conversation, Writer, meta_of, quoted
 from envs.forge.settings import AUTO, Deployment
 from envs.forge.wire import LinkError
 

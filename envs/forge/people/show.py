@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from envs.forge.engine import Decision
-from envs.forge.story import Teller
+from envs.forge.people.story import Teller
 
 Json = dict[str, Any]
 WIDTH = 100

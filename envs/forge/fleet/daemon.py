@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from envs.errors import UserError
 from envs.forge.settings import LOCAL_HOST
 from envs.forge.wire import Lease, Link, LinkError
-
-if TYPE_CHECKING:
-    from envs.forge.supervisor import Supervisor
 
 PROTOCOL = 1
 CONNECT_SECONDS, HELLO_SECONDS = 5.0, 10.0
@@ -24,10 +21,19 @@ class FleetError(UserError):
     """No daemon can go on: one sentence that says why and what to do."""
 
 
+class Ended(NamedTuple):
+    """Why a daemon is not there, or not any more."""
+
+    problem: str
+    final: bool = False  # the next attempt would end in the same way
+    port_taken: bool = False  # somebody else listens where it should
+
+
 class Daemon:
     """What all daemons have: an address, a state, one lease at most, and figures.
 
-    The supervisor's lock guards `state`, `lease` and what comes with them.
+    Its keeper calls `come_up` and `run` in a thread of its own, and guards `state`, `lease` and what comes with them by
+    a lock. A daemon knows nothing of its keeper: it reports by what these two return.
     """
 
     local = False
@@ -37,12 +43,10 @@ class Daemon:
         self.state, self.version, self.problem = STARTING, "", ""
         self.lease: Lease | None = None
         self.claimed = False  # somebody connects to it, to lease it
-        self.games = self.leases = self.deaths = self.restarts = 0
-        self.silent = False  # it was asked and said nothing; else, if there is no answer, it is not there
+        self.games = self.leases = self.restarts = 0
+        self.failures = 0  # in a row: deaths without a finished game in between, or attempts to connect
         self.active = self.waiting = 0  # games there, ours and others', as it last said
         self.held, self.busy, self._since = 0.0, 0.0, 0.0  # seconds that it was leased, and that it was played on
-        self._idle: Link | None = None  # the connection that is kept for the next lease
-        self._control: Link | None = None  # the supervisor's
 
     @property
     def name(self) -> str:
@@ -59,47 +63,38 @@ class Daemon:
         """Whether it is not worth waiting for."""
         return self.state == GONE
 
+    def why(self, problem: str) -> str:
+        """A problem as a sentence that names the daemon."""
+        return f"{self.name}: {problem}"
+
+    # ---- for its keeper ---------------------------------------------------------------------------------------------
+
+    def come_up(self) -> Ended | None:
+        """Makes it ready for leases, however long that takes; None once it is."""
+        raise NotImplementedError
+
+    def run(self) -> Ended:
+        """Waits until it is not there any more."""
+        raise NotImplementedError
+
+    def give_up(self) -> None:
+        """It is no use any more: `run` returns; from any thread."""
+
     # ---- leases -----------------------------------------------------------------------------------------------------
-
-    def connect(self) -> Link:
-        """The connection that was kept, or a new one that has said hello.
-
-        Raises:
-          OSError: nobody is there, or not a daemon of our kind.
-        """
-        link, self._idle = self._idle, None
-        return link if link is not None and not link.closed else self.hello()
 
     def lend(self, lease: Lease) -> None:
         """Notes a lease; the caller holds the lock."""
         self.lease, self.claimed, self._since = lease, False, time.monotonic()
         self.leases += 1
 
-    def take_back(self, keep: bool) -> None:
-        """Ends the lease, if there is one; its connection is kept or closed. The caller holds the lock."""
+    def take_back(self) -> None:
+        """Ends the lease, if there is one, and its connection. The caller holds the lock."""
         lease, self.lease = self.lease, None
-        if lease is None:
-            return
-        self.held += time.monotonic() - self._since
-        self.busy += lease.busy_seconds
-        if keep and not lease.link.closed and self._idle is None:
-            self._idle = lease.link
-        else:
+        if lease is not None:
+            lease.evict()  # if somebody is using it, he finds the connection closed
             lease.link.close()
-
-    def disconnect(self) -> None:
-        """Closes the connections that are ours."""
-        links, self._idle, self._control = (self._idle, self._control), None, None
-        for link in links:
-            if link is not None:
-                link.close()
-
-    def live(self, supervisor: Supervisor) -> None:
-        """The body of its thread, to the end of the supervisor or its own."""
-        raise NotImplementedError
-
-    def give_up(self) -> None:
-        """It is no use any more; its thread does the rest."""
+            self.held += time.monotonic() - self._since
+            self.busy += lease.busy_seconds
 
     # ---- words ------------------------------------------------------------------------------------------------------
 
@@ -124,43 +119,25 @@ class Daemon:
         self.version = words[2].removeprefix("forge=") if len(words) > 2 else "unknown"
         return link
 
-    def ask(self) -> bool:
-        """Sends the question that `answer` waits for; both are for the supervisor's thread."""
-        self.silent = False
-        try:
-            if self._control is None or self._control.closed:
-                self._control = self.hello()
-            self._control.send_line("STATUS\nPING")  # PONG marks the end of the status
-        except (OSError, LinkError) as error:
-            self.silent = isinstance(error, TimeoutError)
-            return False
-        return True
+    def status(self, seconds: float) -> dict[str, str]:
+        """What it says of itself, over a connection made for it; from any thread.
 
-    def answer(self, deadline: float) -> dict[str, str] | None:
-        """The status, or None if it does not come in time; the connection is closed then."""
-        link = self._control
-        if link is None:
-            return None
-        found: dict[str, str] = {}
+        Raises:
+          TimeoutError: it says nothing for so many seconds.
+          OSError: it is not there.
+        """
+        link, found = self.hello(seconds), {}
         try:
-            while (line := link.receive_line(max(0.0, deadline - time.monotonic())).decode()) != "PONG":
+            link.send_line("STATUS\nPING")  # PONG marks the end of the status
+            while (line := link.receive_line(seconds).decode()) != "PONG":
                 name, _, value = line.strip().partition(": ")
                 found[name] = value
         except LinkError as error:
-            self.silent = error.kind == "timeout"
+            raise (TimeoutError if error.kind == "timeout" else OSError)(str(error)) from error
+        finally:
             link.close()
-            self._control = None
-            return None
         self.active, self.waiting = number_of(found, "Active games"), number_of(found, "Waiting")
         return found
-
-    def status(self, seconds: float) -> dict[str, str] | None:
-        """Its status over a connection made for it; for any thread."""
-        other = Daemon(self.number, self.host, self.port)
-        try:
-            return other.answer(time.monotonic() + seconds) if other.ask() else None
-        finally:
-            other.disconnect()
 
     # ---- for metrics ------------------------------------------------------------------------------------------------
 
@@ -186,29 +163,25 @@ class RemoteDaemon(Daemon):
     def __init__(self, number: int, host: str, port: int):
         super().__init__(number, host, port)
         self._lost = threading.Event()
-        self._attempts = 0  # in a row that failed
 
     @property
     def hopeless(self) -> bool:
-        return not self.version and self._attempts >= FEW
+        return not self.version and self.failures >= FEW
 
-    def live(self, supervisor: Supervisor) -> None:
-        """The body of its thread."""
-        while not supervisor.closing.is_set():
-            try:
-                self._control = self.hello()
-            except OSError as error:
-                self._attempts += 1
-                supervisor.unreachable(self, str(error))
-            else:
-                self._attempts = 0
-                self._lost.clear()
-                supervisor.became_ready(self)
-                self._lost.wait()
-            supervisor.closing.wait(backoff(max(1, self._attempts)))
+    def come_up(self) -> Ended | None:
+        self._lost.clear()
+        try:
+            self.hello().close()
+        except OSError as error:
+            return Ended(str(error))
+        self.failures = 0
+        return None
+
+    def run(self) -> Ended:
+        self._lost.wait()
+        return Ended("")
 
     def give_up(self) -> None:
-        self.disconnect()
         self._lost.set()
 
 
@@ -216,11 +189,6 @@ def number_of(status: dict[str, str], name: str) -> int:
     """A number in a status; 0 if it does not tell."""
     text = status.get(name, "").split(" ")[0]
     return int(text) if text.isdigit() else 0
-
-
-def backoff(failures: int) -> float:
-    """Seconds before the next attempt: half a second, doubled each time, half a minute at most."""
-    return min(30.0, 0.5 * 2.0 ** (min(failures, 10) - 1))
 
 
 def who_listens(port: int) -> str | None:

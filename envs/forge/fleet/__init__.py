@@ -1,0 +1,1 @@
+"""The daemons of Forge: found, started, watched, restarted, and lent to games."""
