@@ -13,7 +13,7 @@ from envs.forge import engine, recording, vocabulary
 from envs.forge import layout as at
 from envs.forge.engine import Decision
 from envs.host.games import ForgeEnv
-from tests.forge_conversations import GOLDEN
+from tests.forge.conversations import GOLDEN
 from tests.forge_decisions import KINDS, Maker
 from tests.referee.forge import Referee, overview
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 
 import numpy as np
 import pytest
@@ -17,7 +16,8 @@ from envs.forge.people import recording
 from envs.forge.settings import Deployment
 from envs.host.bridge import HostPool
 from envs.host.core import RANDOM, EngineError, IllegalAction, make_buffers
-from tests.forge_testing import FakeFleet, ScriptedDaemon, row_of, scripted, trace
+from tests.forge.fake import Fault, line_of
+from tests.forge.play import faking, row_of, trace
 
 PROFILES = ("", "Cautious")
 FAULTS = ("close", "half", "silent", "long", "utf8", "garbage", "noise", "other")
@@ -25,6 +25,11 @@ REASONS = {
     **{"close": "closed", "half": "closed", "silent": "timeout", "long": "too long a line", "utf8": "not UTF-8"},
     **{"garbage": "garbage", "noise": "garbage", "other": "different game"},
 }
+
+
+def scripted(count=1, faults=None, **options):
+    """A fleet of daemons whose games depend on every answer; faults: kinds by (game, decision)."""
+    return faking(count=count, faults=[Fault(kind, *place) for place, kind in (faults or {}).items()], **options)
 
 
 def engine_on(fleet, games=1, seed=1, **options):
@@ -47,8 +52,7 @@ def info_of(step, name):
 def test_games_are_played_to_their_results():
     with scripted() as fleet:
         played = [row[0] for row in trace(engine_on(fleet), 150)]
-        daemon = fleet.daemons[0]
-        assert daemon.unusable == [] and daemon.games == len(fleet.finished) + 1 >= 4
+        assert fleet.fakes[0].unusable == [] and fleet.mischief.games == len(fleet.finished) + 1 >= 4
         assert fleet.failures == [] and fleet.replays == 0
     ends = [step for step in played if step[5]]
     episodes = [info_of(step, "episode") for step in ends]  # one that asks nobody anything is passed over
@@ -74,9 +78,9 @@ def test_what_a_daemon_is_told():
     pairs = (("a", "b"), ("with blank", 'q"x'))
     with scripted() as fleet:
         trace(engine_on(fleet, pairs=pairs, options="-i -q", game_limit=30.5), 60)
-        first, second = fleet.daemons[0].commands[:2]
+        first, second = fleet.fakes[0].commands[:2]
     assert first.startswith("NEWGAME a b -i -q -c 31 -s ") and second.startswith('NEWGAME "with blank" "q\\"x" -i -q')
-    seeds = [int(command.split()[-1]) for command in fleet.daemons[0].commands]
+    seeds = [int(command.split()[-1]) for command in fleet.fakes[0].commands]
     assert len(set(seeds)) == len(seeds) and all(0 < seed < 2**63 for seed in seeds)
 
 
@@ -94,41 +98,36 @@ def test_forges_ai_takes_a_seat_over():
     with scripted() as fleet:
         engine = engine_on(fleet)
         played = trace(engine, 40, controllers=[[-1, 2]])
-        answers = fleet.daemons[0].answers
-        games = fleet.daemons[0].games
+        answers = fleet.fakes[0].answers
+        games = fleet.mischief.games
     assert games // 2 < answers.count("ai! Cautious") <= games and all(row[0][0] == 0 for row in played)
     with scripted() as fleet, HostPool(engine_on(fleet)) as pool:
         out = make_buffers(pool.engine, 1)
         pool.start(out)
         pool.send(np.array([96], np.int32), out)  # the player himself leaves his seat
         pool.recv()
-        assert fleet.daemons[0].answers.count("ai!") == 1
+        assert fleet.fakes[0].answers.count("ai!") == 1
 
 
 def test_an_unknown_type_is_left_to_forge():
     with scripted(faults={(1, 3): "unknown"}) as fleet:
         played = [row[0] for row in trace(engine_on(fleet), 12)]
-        assert "ai" in fleet.daemons[0].answers and fleet.failures == []
+        assert "ai" in fleet.fakes[0].answers and fleet.failures == []
     assert max(info_of(step, "unknown_types") for step in played) == 1
 
 
 def test_a_refused_answer_is_left_to_forge():
-    class Strict(ScriptedDaemon):
-        def _play(self, client, lines, words):
-            decision = {"decision_type": "confirm_action", "decision_id": 1, "seat": 0, "game_state": {"turn": 1}}
-            line = b"DECISION:" + json.dumps(decision).encode() + b"\n"
-            client.sendall(line)
-            heard = [next(lines)]
-            client.sendall(b"ERROR: not that\n" + line)
-            heard.append(next(lines))
-            self.answers += [each.decode().strip() for each in heard]
-            client.sendall(b"GAME_RESULT: Agent(2)-x won in 3ms\n")
+    def strict(daemon, wanted):
+        line = line_of({"decision_type": "confirm_action", "decision_id": 1, "seat": 0, "game_state": {"turn": 1}})
+        yield line
+        yield b"ERROR: not that\n" + line
+        return b"GAME_RESULT: Agent(2)-x won in 3ms\n"
 
-    daemon = Strict()
-    played = [row[0] for row in trace(engine_on(FakeFleet([daemon])), 1)]
-    assert daemon.answers[1] == "ai" and daemon.answers[0] in "yn"
+    with faking(strict) as fleet:
+        played = [row[0] for row in trace(engine_on(fleet), 1)]
+        first, second = fleet.fakes[0].answers[:2]
+    assert first in "yn" and second == "ai"
     assert info_of(played[1], "refused_answers") == 1 and np.frombuffer(played[1][4], np.float32)[1] == 1.0
-    daemon.close()
 
 
 # ---- faults ---------------------------------------------------------------------------------------------------------
@@ -150,7 +149,7 @@ def test_a_fault_changes_nothing(fault):
 
 
 def test_newgame_without_an_answer_is_a_fault_of_its_own():
-    with scripted(1, {(1, 0): "mute", (2, 0): "gone"}) as fleet:
+    with scripted(1, {(1, 0): "silent", (2, 0): "close"}) as fleet:
         assert trace(engine_on(fleet), 10) == without_faults(steps=10)
         assert fleet.failures == ["no start", "closed"]
 
@@ -185,14 +184,7 @@ def test_a_refused_game_is_not_tried_again():
     with scripted(1, {(1, 0): "refuse"}) as fleet:
         with pytest.raises(EngineError, match=r"Forge's daemon does not begin the game \(no deck of that name\)"):
             trace(engine_on(fleet), 5)
-        assert fleet.daemons[0].games == 1 and fleet.failures == []
-
-
-def test_without_a_daemon_there_is_one_sentence():
-    fleet = FakeFleet([], patience=0.0)
-    with pytest.raises(EngineError, match=r"game 0: no Forge daemon was free\.") as caught:
-        trace(engine_on(fleet), 1)
-    assert isinstance(caught.value.__cause__, UserError)
+        assert fleet.mischief.games == 1 and fleet.failures == []
 
 
 def test_cut_games():
@@ -218,7 +210,7 @@ def test_games_give_way_to_each_other():
     with scripted(1) as fleet:
         engine = engine_on(fleet, 3)
         assert trace(engine, 25) == clean
-        assert fleet.evictions > 20 and engine.replays["evicted"] > 20 and fleet.failures == []
+        assert fleet.counters()["evictions"] > 20 and engine.replays["evicted"] > 20 and fleet.failures == []
     with scripted(2) as fleet:
         assert trace(engine_on(fleet, 3), 25, threads=3) == clean
 
@@ -242,7 +234,7 @@ def test_every_position_continues_in_another_engine():
                 second.send(np.full(2, RANDOM, np.int32), again)
                 second.recv()
                 assert [row_of(again, game) for game in range(2)] == clean[step + 1]
-                assert other.daemons[0].unusable == []
+                assert other.fakes[0].unusable == []
             pool.send(np.full(2, RANDOM, np.int32), out)
             pool.recv()
 
@@ -291,7 +283,7 @@ def test_a_finished_game_is_shown_again():
         third, shown = engine_on(fleet), np.empty((1, at.FEATURES), np.float32)
         observe_states(third, blob, np.array([player], np.int32), shown)
         assert np.array_equal(shown, out.final_observation)
-        fleet.daemons[0].close(), fleet.daemons[1].close()
+        fleet.fakes[0].close(), fleet.fakes[1].close()
 
 
 def test_states_of_other_games_are_refused():
@@ -348,12 +340,12 @@ def test_a_dropped_engine_gives_its_daemons_back():
         assert len(fleet.held) == 2
         del engine, pool
         gc.collect()
-        assert fleet.held == {}
+        assert not fleet.held
         engine = engine_on(fleet, 2)
         with HostPool(engine) as pool:
             pool.start(make_buffers(engine, 2))
             engine.close()
-            assert fleet.held == {}
+            assert not fleet.held
 
 
 def test_conversations_are_recorded(tmp_path):
@@ -398,8 +390,8 @@ def test_people_see_a_saved_game():
         for told in (seat, 1 - seat, None):
             assert game.event(before, int(out.action[0]), after, told)
         assert game.event(before, 97, after, seat).startswith(f"Seat {seat} is played by Forge's AI")
-        fleet.daemons[0].close(), fleet.daemons[1].close()
-        again = game.engine_on(FakeFleet([], patience=0.0), 1)  # nobody has to play it: it is remembered
+        fleet.fakes[0].close(), fleet.fakes[1].close()
+        again = game.engine_on(None, 1)  # nobody has to play it: it is remembered
         assert look(again, before)["lines"] == look(engine, before)["lines"]
 
 
@@ -436,10 +428,10 @@ def test_decks_are_found(tmp_path):
     with pytest.raises(UserError, match="there is no deck 'My Deck'"):
         game.deploy(daemons=1)
     game.deploy(daemons=1, decks=str(tmp_path))
-    engine = game.engine_on(FakeFleet([]), 1)
+    engine = game.engine_on(None, 1)
     assert engine.pairs[0][0] == str(tmp_path / "My Deck.dck") and engine.pairs[0][1].endswith("decks/aggro.dck")
     game.deploy(Deployment(daemons=("127.0.0.1:1",)))
-    assert game.engine_on(FakeFleet([]), 1).pairs == (("My Deck", "aggro"),)  # the daemon knows where they are
+    assert game.engine_on(None, 1).pairs == (("My Deck", "aggro"),)  # the daemon knows where they are
     with pytest.raises(UserError, match="did you mean 'aggro'"):
         ForgeGame(decks=("agro",)).deploy(daemons=1)
 

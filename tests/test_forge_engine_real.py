@@ -19,7 +19,7 @@ from envs.forge.people import recording
 from envs.host.bridge import HostPool
 from envs.host.core import RANDOM, make_buffers
 from envs.host.games import ForgeEnv
-from tests.forge_testing import row_of, running_daemon
+from tests.forge.play import row_of, running_daemon
 from tests.test_forge_encoder import compare
 
 NAMES = tuple(sorted(path.stem for path in DECKS.glob("*.dck")))

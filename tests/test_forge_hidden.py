@@ -13,8 +13,8 @@ from envs.forge.fleet.fleet import Fleet
 from envs.forge.people import recording
 from envs.forge.people.recording import Conversation
 from envs.forge.settings import Deployment
-from tests.forge_conversations import GOLDEN
-from tests.forge_fixtures import RandomPlayer, converse, without_texts
+from tests.forge.conversations import GOLDEN
+from tests.forge.fixtures import RandomPlayer, converse, without_texts
 from tests.forge_hidden import hand_around, leaks, lines_of
 
 BOTH = ("both_seats", "every_pass", "mulligans", "handed_over", "refused")

@@ -66,6 +66,11 @@ class FakeFleet(Fleet):
         self.replays = 0
         self.on_game.append(lambda seconds, how: self.finished.append(how))
 
+    @property
+    def held(self) -> list[Lease]:
+        """What is lent at the moment."""
+        return [each.lease for each in self.daemons if each.lease is not None]
+
     def lease(self, timeout: float | None = 20.0, *, replay: bool = False) -> Lease:
         self.replays += replay
         return super().lease(timeout, replay=replay)
