@@ -64,7 +64,6 @@ class FakeFleet(Fleet):
         self.failures: list[str] = []
         self.finished: list[str] = []
         self.replays = 0
-        self.on_game.append(lambda seconds, how: self.finished.append(how))
 
     @property
     def held(self) -> list[Lease]:
@@ -74,6 +73,11 @@ class FakeFleet(Fleet):
     def lease(self, timeout: float | None = 20.0, *, replay: bool = False) -> Lease:
         self.replays += replay
         return super().lease(timeout, replay=replay)
+
+    def game_finished(self, seconds: float, how: str) -> None:
+        assert seconds >= 0.0
+        self.finished.append(how)
+        super().game_finished(seconds, how)
 
     def failed(self, lease: Lease, reason: str) -> None:
         self.failures.append(reason)

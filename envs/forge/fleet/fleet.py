@@ -20,7 +20,6 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -68,7 +67,6 @@ class Fleet:
           UserError: there is no Forge, or no Java for it.
         """
         self.deployment, self.patience = deployment, patience
-        self.on_game: list[Callable[[float, str], Any]] = []  # called with seconds and how, for every finished game
         self._scratch: Scratch | None = None
         self.daemons = self._remote() if deployment.remote else self._local()
         self.keeper = Keeper(self.daemons, deployment.port, patience)
@@ -201,8 +199,6 @@ class Fleet:
             self._results[how] += 1
             self._durations[bisect.bisect_left(BOUNDS, seconds)] += 1
             self._seconds_played += seconds
-        for callback in self.on_game:
-            callback(seconds, how)
 
     def counters(self) -> dict[str, Any]:
         """All figures; whatever counts, counts from the beginning."""

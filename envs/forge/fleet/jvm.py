@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.forge.classes import MAIN, compiled
-from envs.forge.fleet.daemon import FREE, SUSPECT, Daemon, Ended
+from envs.forge.fleet.daemon import Daemon, Ended
 from envs.forge.fleet.find import SOURCE, ForgeRelease, Java
 from envs.forge.fleet.profiles import java_flags
 from envs.forge.settings import LOCAL_HOST
-from envs.forge.wire import Link, LinkError
 
 READY, FAILED = "FORGE DAEMON READY", "FORGE DAEMON FAILED:"
 IN_USE = "in use"  # what every Java says about a port that somebody has
@@ -182,22 +181,11 @@ class LocalDaemon(Daemon):
     def give_up(self) -> None:
         self.signal(signal.SIGKILL)
 
-    def ask_to_stop(self) -> None:
-        """Tells the JVM to end, in the way that it understands at present; does not wait. No other one is started."""
+    def stop(self) -> None:
+        """Tells the JVM to end, and starts no other; does not wait."""
         with self._guard:
-            self._stopping, process = True, self._process
-        if process is None or process.returncode is not None:
-            return
-        if self.state not in (FREE, SUSPECT):  # it does not listen yet
-            self.signal(signal.SIGTERM)
-            return
-        with contextlib.suppress(OSError, LinkError):
-            link = Link(self.host, self.port, connect_timeout=1.0)
-            link.send_line("SHUTDOWN")
-            link.close()
-        if process.stdin is not None:
-            with contextlib.suppress(OSError):
-                process.stdin.close()
+            self._stopping = True
+        self.signal(signal.SIGTERM)
 
     def wait(self, seconds: float) -> bool:
         """Whether the process has ended within so many seconds; its own thread buries it."""

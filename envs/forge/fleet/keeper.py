@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ class Patience(NamedTuple):
     health: float = 10.0  # between questions to every daemon
     answer: float = 10.0  # to them; a JVM that collects garbage on a busy machine may need one
     abort: float = 5.0  # for a daemon to give up the game of a connection that was dropped
-    stop: float = 3.0  # for a JVM to end by itself, and again after SIGTERM
+    stop: float = 3.0  # for a JVM to end after SIGTERM, and again for its thread to bury it
     idle: float = 0.2  # a game waits for a free daemon before somebody else's idle game has to give way
     look: float = 0.05  # between looks for an idle game, by one who has waited that long
     restart: float = 0.5  # after the first failure, doubled with each in a row
@@ -231,21 +230,21 @@ class Keeper:
     # ---- the end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stops all daemons of ours: asks them, then SIGTERM, then SIGKILL. May be called again."""
+        """Stops all daemons of ours: SIGTERM, then SIGKILL. May be called again."""
         if not self.mine or self.closing.is_set():
             return
         with self.changed:
             self.closing.set()
+            for daemon in self.daemons:
+                daemon.take_back()  # whoever waits for an answer finds the connection closed
             self.changed.notify_all()
         self._wake.set()
         local = [daemon for daemon in self.daemons if isinstance(daemon, LocalDaemon)]
         for each in local:
-            each.ask_to_stop()
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            deadline = time.monotonic() + self.patience.stop
-            for each in local:
-                if not each.wait(deadline - time.monotonic()):
-                    each.signal(number)
+            each.stop()
+        deadline = time.monotonic() + self.patience.stop
+        for each in local:
+            each.wait(deadline - time.monotonic())
         for daemon in self.daemons:
             daemon.give_up()
         deadline = time.monotonic() + self.patience.stop

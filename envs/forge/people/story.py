@@ -25,7 +25,6 @@ ZONES = {"battlefield": "enters the battlefield", "graveyard": "goes to the grav
 STACK = "stack"
 INDENT = "  "
 DETAIL = INDENT + " " * 7
-NOTHING = ("", None)
 
 
 def story(conversation: Conversation, passes: bool = False) -> Iterator[str]:
@@ -48,7 +47,7 @@ class Teller:
         self.turn = -1
         self.state: Json = {}
         self.where: dict[int, str] = {}  # zone by card id, of the public zones
-        self.names: dict[int, str] = {}  # of every card that was seen
+        self.names: dict[int, str] = {}  # of every card that was seen there
 
     def tell(self, decision: Json, answer: str | None) -> Iterator[str]:
         """The lines of one decision and of what happened before it."""
@@ -58,7 +57,7 @@ class Teller:
         if state.get("turn", self.turn) != self.turn and len(players) == 2:
             self.turn = state["turn"]
             yield self._headline(state)
-        what = deed(decision, answer, self.names)
+        what = deed(decision, answer)
         if what or self.passes:
             yield f"{INDENT}{decision.get('phase', '')}  {decision.get('player', '?')} {what or 'passes'}"
 
@@ -81,16 +80,12 @@ class Teller:
         where: dict[int, str] = {}
         lines = []
         for player in state.get("players", []):
-            for card in player.get("hand", []):
-                self.names[card["id"]] = card["name"]
             for zone, words in ZONES.items():
                 for card in player.get(zone, []):
                     name = self.names[card["id"]] = card["name"] or "a face-down card"
                     where[card["id"]] = zone
                     if before and self.where.get(card["id"]) != zone:
                         lines.append(f"{DETAIL}{name} {words} ({player['name']})")
-        for item in state.get("stack", []):
-            self.names.setdefault(item.get("card_id", -1), item.get("name", ""))
         if before:
             gone = [each for each, zone in self.where.items() if zone == "battlefield" and each not in where]
             lines += [f"{DETAIL}{self.names[each]} leaves the battlefield" for each in gone]
@@ -101,7 +96,7 @@ class Teller:
 # ---- decisions in words ---------------------------------------------------------------------------------------------
 
 
-def deed(decision: Json, answer: str | None, names: dict[int, str] | None = None) -> str:
+def deed(decision: Json, answer: str | None) -> str:
     """What an answer means, as the rest of a sentence that begins with the player; "" if nothing is done."""
     kind = decision.get("decision_type", "")
     if answer is None:
@@ -111,34 +106,58 @@ def deed(decision: Json, answer: str | None, names: dict[int, str] | None = None
     if answer.startswith("ai!"):
         return f"is played by Forge from here on ({answer[3:].strip() or 'default'})"
     try:
-        return _DEEDS.get(kind, _unknown)(decision, answer.strip(), names or {})
+        return _meaning(kind, decision, answer.strip())
     except (IndexError, KeyError, ValueError):
         return f"answers {answer!r} ({kind})"
 
 
-def indices(answer: str) -> list[int]:
-    """The numbers of an answer like "0,2"."""
-    return [int(part) for part in answer.split(",") if part.strip()]
+def _meaning(kind: str, decision: Json, answer: str) -> str:
+    """What a usable answer means; others raise IndexError, KeyError or ValueError."""
+    source = (decision.get("source") or {}).get("name")
+    about = f" for {source}" if source else ""
+    match kind:
+        case "choose_action":
+            return _played(decision["actions"][int(answer)]) if int(answer) >= 0 else ""
+        case "choose_targets":
+            return f"targets {_listed(decision, answer)}{about}"
+        case "order":
+            return f"orders {_listed(decision, answer)}{about}"
+        case "choose_mode" | "choose_ability" | "choose_cards" | "choose_entity" | "choose_color":
+            return f"chooses {_listed(decision, answer)}{about}"
+        case "declare_attackers":
+            attacks = [_attack(decision, *part.split(":")) for part in answer.split(",") if part]
+            return f"attacks with {', '.join(attacks)}" if attacks else ""
+        case "declare_blockers":
+            pairs = [map(int, part.split(":")) for part in answer.split(",") if part]
+            blocks = [f"{decision['attackers'][a]['name']} with {decision['blockers'][b]['name']}" for b, a in pairs]
+            return f"blocks {', '.join(blocks)}" if blocks else ""
+        case "confirm_action" | "play_trigger":
+            message = f" ({decision['message']})" if decision.get("message") else ""
+            return f"says {'yes' if answer == 'y' else 'no'}{about}{message}"
+        case "announce_value":
+            return f"chooses {decision.get('name') or 'a number'} = {int(answer)}{about}"
+        case "scry":
+            place = "into the graveyard" if decision.get("bottom") == "graveyard" else "to the bottom"
+            return f"looks at {len(decision['options'])} cards and puts {len(_numbers(answer))} {place}"
+        case "mulligan":
+            does = "takes a mulligan" if answer == "y" else "keeps"
+            return f"{does} with {decision.get('hand_size', '?')} cards"
+    raise KeyError(kind)
 
 
-def _called(option: Json) -> str:
-    """What an option is called."""
-    return str(option.get("name") or option.get("description") or option.get("value") or option.get("index"))
+def _numbers(answer: str) -> list[int]:
+    """The numbers of an answer like "0,2"; -1 chooses nothing."""
+    return [int(part) for part in answer.split(",") if part.strip() and int(part) >= 0]
 
 
-def _listed(options: list[Json], chosen: list[int]) -> str:
-    return ", ".join(_called(options[index]) for index in chosen) or "nothing"
+def _listed(decision: Json, answer: str) -> str:
+    """What the chosen options are called."""
+    chosen = [decision["options"][index] for index in _numbers(answer)]
+    names = [str(each.get("name") or each.get("description") or each.get("value") or each["index"]) for each in chosen]
+    return ", ".join(names) or "nothing"
 
 
-def _for(decision: Json) -> str:
-    source = decision.get("source") or {}
-    return f" for {source['name']}" if source.get("name") else ""
-
-
-def _action(decision: Json, answer: str, names: dict[int, str]) -> str:
-    if int(answer) < 0:
-        return ""
-    action = decision["actions"][int(answer)]
+def _played(action: Json) -> str:
     card = action.get("card") or action.get("description", "")
     if action.get("is_land"):
         return f"plays {card}"
@@ -147,79 +166,10 @@ def _action(decision: Json, answer: str, names: dict[int, str]) -> str:
     return f"casts {card}"
 
 
-def _targets(decision: Json, answer: str, names: dict[int, str]) -> str:
-    return f"targets {_listed(decision['options'], indices(answer))}{_for(decision)}"
-
-
-def _chosen(decision: Json, answer: str, names: dict[int, str]) -> str:
-    chosen = [index for index in indices(answer) if index >= 0]
-    return f"chooses {_listed(decision['options'], chosen)}{_for(decision)}"
-
-
-def _attack(decision: Json, answer: str, names: dict[int, str]) -> str:
-    found = []
-    for part in answer.split(","):
-        if part.strip():
-            attacker, _, defender = part.partition(":")
-            fields = decision["attackers"][int(attacker)]
-            goal = fields.get("defenders", [{}])[int(defender or 0)]
-            found.append(fields["name"] + (f" at {goal['name']}" if goal.get("kind") == "card" else ""))
-    return f"attacks with {', '.join(found)}" if found else ""
-
-
-def _block(decision: Json, answer: str, names: dict[int, str]) -> str:
-    found = []
-    for part in answer.split(","):
-        if part.strip():
-            blocker, attacker = map(int, part.split(":"))
-            found.append(f"{decision['attackers'][attacker]['name']} with {decision['blockers'][blocker]['name']}")
-    return f"blocks {', '.join(found)}" if found else ""
-
-
-def _confirm(decision: Json, answer: str, names: dict[int, str]) -> str:
-    message = decision.get("message", "")
-    return f"says {'yes' if answer == 'y' else 'no'}{_for(decision)}{f' ({message})' if message else ''}"
-
-
-def _number(decision: Json, answer: str, names: dict[int, str]) -> str:
-    return f"chooses {decision.get('name') or 'a number'} = {int(answer)}{_for(decision)}"
-
-
-def _order(decision: Json, answer: str, names: dict[int, str]) -> str:
-    return f"orders {_listed(decision['options'], indices(answer))}{_for(decision)}"
-
-
-def _scry(decision: Json, answer: str, names: dict[int, str]) -> str:
-    place = "into the graveyard" if decision.get("bottom") == "graveyard" else "to the bottom"
-    return f"looks at {len(decision['options'])} cards and puts {len(indices(answer))} {place}"
-
-
-def _mulligan(decision: Json, answer: str, names: dict[int, str]) -> str:
-    return f"{'takes a mulligan' if answer == 'y' else 'keeps'} with {decision.get('hand_size', '?')} cards"
-
-
-def _unknown(decision: Json, answer: str, names: dict[int, str]) -> str:
-    return f"answers {answer!r} ({decision.get('decision_type', '')})"
-
-
-_DEEDS = {
-    "choose_action": _action,
-    "choose_targets": _targets,
-    "choose_mode": _chosen,
-    "declare_attackers": _attack,
-    "declare_blockers": _block,
-    "choose_ability": _chosen,
-    "choose_cards": _chosen,
-    "choose_entity": _chosen,
-    "confirm_action": _confirm,
-    "play_trigger": _confirm,
-    "announce_value": _number,
-    "choose_number": _number,
-    "choose_color": _chosen,
-    "order": _order,
-    "scry": _scry,
-    "mulligan": _mulligan,
-}
+def _attack(decision: Json, attacker: str, defender: str = "0") -> str:
+    fields = decision["attackers"][int(attacker)]
+    goal = fields.get("defenders", [{}])[int(defender)]
+    return fields["name"] + (f" at {goal['name']}" if goal.get("kind") == "card" else "")
 
 
 # ---- jaxrl forge story ----------------------------------------------------------------------------------------------

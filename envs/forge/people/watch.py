@@ -11,10 +11,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import queue
-import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,33 +48,31 @@ class Job(NamedTuple):
 
 
 class Watched:
-    """What was recorded so far; threads add to it."""
+    """What was recorded so far."""
 
     def __init__(self, games: int):
-        self.games, self.done, self.kept, self.failed = games, 0, 0, 0
-        self.decisions = self.raw = self.packed = 0
+        self.games = games
+        self.kept = self.done = self.decisions = self.raw = self.packed = 0
         self.began = time.monotonic()
-        self.lock = threading.Lock()
 
     def add(self, conversation: Conversation, packed: int) -> None:
-        """One more game."""
-        with self.lock:
-            self.done += 1
-            self.decisions += sum(line.startswith(b"< INFO:") for line in conversation.lines)
-            self.raw += sum(map(len, conversation.lines))
-            self.packed += packed
+        """One more game, of so many bytes."""
+        self.done += 1
+        self.decisions += sum(line.startswith(b"< INFO:") for line in conversation.lines)
+        self.raw += sum(map(len, conversation.lines))
+        self.packed += packed
 
     def __str__(self) -> str:
-        seconds = time.monotonic() - self.began
         text = f"{self.kept + self.done} of {self.games} games"
         if self.kept:
             text += f" ({self.kept} were there)"
         if self.done:
             text += (
-                f", {self.done / seconds:.2f} a second, {self.decisions / self.done:.0f} decisions a game, "
+                f", {self.done / (time.monotonic() - self.began):.2f} a second, "
+                f"{self.decisions / self.done:.0f} decisions a game, "
                 f"{self.packed / self.done / 1000:.1f} kB a game (of {self.raw / self.done / 1e6:.2f} MB)"
             )
-        return text + (f", {self.failed} given up" if self.failed else "")
+        return text
 
 
 def jobs(decks: Sequence[str], profiles: Sequence[str], games: int, seed: int = 0) -> list[Job]:
@@ -131,10 +128,9 @@ def play(fleet: Fleet, command: str, seconds: float) -> Conversation:
             problem = error
             fleet.failed(lease, str(error.kind))
             continue
-        version = getattr(lease.daemon, "version", "")
         fleet.release(lease)
         fleet.game_finished(time.monotonic() - began, "draw" if b" Draw in " in lines[-1] else "won")
-        return Conversation(meta_of(lines, version), lines, True)
+        return Conversation(meta_of(lines, lease.daemon.version), lines, True)
     raise UserError(f"a game failed {ATTEMPTS} times ({problem}): {command}")
 
 
@@ -157,40 +153,28 @@ def record(fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = Fal
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot record in {folder}: {error.strerror}; choose another folder.") from error
+    left = [job for job in wanted if not (folder / job.file).exists()]
     tally = Watched(len(wanted))
-    left: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    for job in wanted:
-        if (folder / job.file).exists():
-            tally.kept += 1
-        else:
-            left.put(job)
-    errors: list[BaseException] = []
+    tally.kept = len(wanted) - len(left)
 
-    def work() -> None:
-        try:
-            while not errors:
-                job = left.get_nowait()
-                found = play(fleet, newgame(job, passes), fleet.deployment.decision_timeout)
-                tally.add(found, save(folder / job.file, found))
-        except queue.Empty:
-            pass
-        except BaseException as error:
-            errors.append(error)
+    def work(job: Job) -> tuple[Conversation, int]:
+        found = play(fleet, newgame(job, passes), fleet.deployment.decision_timeout)
+        return found, save(folder / job.file, found)
 
-    fleet.start()
-    count = min(max(1, fleet.capacity), max(1, left.qsize()))
-    threads = [threading.Thread(target=work, name=f"forge watcher {i}", daemon=True) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    reported = time.monotonic()
-    while alive := [thread for thread in threads if thread.is_alive()]:
-        alive[0].join(0.2)
-        if time.monotonic() - reported > REPORT_SECONDS:
-            reported = time.monotonic()
-            yield tally
-    if errors:
-        raise errors[0]
-    yield tally
+    pool = ThreadPoolExecutor(max(1, fleet.capacity), "forge watcher")
+    try:
+        running = {pool.submit(work, job) for job in left}
+        reported = time.monotonic()
+        while running:
+            done, running = wait(running, REPORT_SECONDS, FIRST_COMPLETED)
+            for each in done:
+                tally.add(*each.result())
+            if time.monotonic() - reported > REPORT_SECONDS:
+                reported = time.monotonic()
+                yield tally
+        yield tally
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 # ---- jaxrl forge record ---------------------------------------------------------------------------------------------
@@ -204,11 +188,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first game (default: 0)")
     parser.add_argument("--out", default="recorded", metavar="DIR", help="where to write (default: recorded)")
     parser.add_argument("--passes", action="store_true", help="also decisions in which passing is the only choice")
-    add_deployment(parser)
-
-
-def add_deployment(parser: argparse.ArgumentParser) -> None:
-    """Where Forge is and how it runs; the same as the section `forge` of a configuration."""
     parser.add_argument("--home", default="", help="folder of a Forge release (default: FORGE_HOME)")
     parser.add_argument("--java", default="", help="the java of a JDK (default: JAVA_HOME, then PATH)")
     parser.add_argument("--daemons", default=AUTO, metavar="N", help="JVMs, or host:port,… (default: cores - 1)")
