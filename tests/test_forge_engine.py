@@ -20,11 +20,6 @@ from tests.forge.fake import Fault, line_of
 from tests.forge.play import faking, row_of, trace
 
 PROFILES = ("", "Cautious")
-FAULTS = ("close", "half", "silent", "long", "utf8", "garbage", "noise", "other")
-REASONS = {
-    **{"close": "closed", "half": "closed", "silent": "timeout", "long": "too long a line", "utf8": "not UTF-8"},
-    **{"garbage": "garbage", "noise": "garbage", "other": "different game"},
-}
 
 
 def scripted(count=1, faults=None, **options):
@@ -130,22 +125,7 @@ def test_a_refused_answer_is_left_to_forge():
     assert info_of(played[1], "refused_answers") == 1 and np.frombuffer(played[1][4], np.float32)[1] == 1.0
 
 
-# ---- faults ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_changes_nothing(fault):
-    """The game begins anew elsewhere, its answers are given again: no step is lost and none is counted twice."""
-    clean = without_faults()
-    with scripted(2, {(1, 5): fault, (2, 2): fault}) as fleet:
-        engine = engine_on(fleet)
-        assert trace(engine, 60) == clean
-        first = REASONS["other"] if fault == "other" else REASONS[fault]
-        if fault == "other":  # nobody knows what game it should be until it is played again
-            assert fleet.failures.count(first) <= 2
-        else:
-            assert fleet.failures == [first] * 2 and fleet.replays >= 1
-    assert sum(engine.replays.values()) == len(fleet.failures)
+# ---- faults; others are in tests/forge/test_faults.py -----------------------------------------------------------------
 
 
 def test_newgame_without_an_answer_is_a_fault_of_its_own():
@@ -154,65 +134,12 @@ def test_newgame_without_an_answer_is_a_fault_of_its_own():
         assert fleet.failures == ["no start", "closed"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "sentence"),
-    [
-        ("close", "it closed the connection"),
-        ("silent", r"it did not answer for 0\.4 s"),
-        ("garbage", "it sent a line that is no message of its protocol"),
-        ("long", "it sent a line of more than four million bytes"),
-    ],
-)
-def test_three_faults_at_the_same_place_are_enough(fault, sentence):
-    with scripted(1, {(n, 4): fault for n in range(1, 9)}) as fleet:
-        with pytest.raises(
-            EngineError, match=rf"game 0: Forge failed 3 times at the same place .* seed \d+ .*{sentence}"
-        ):
-            trace(engine_on(fleet), 30)
-        assert len(fleet.failures) == 3
-
-
-def test_a_game_that_is_another_one_cannot_be_continued():
-    with scripted(1, {(1, 5): "close"} | {(n, 2): "other" for n in range(2, 9)}) as fleet:
-        sentence = r"game 0: the engine plays seed \d+ differently than before, so that the game cannot be continued"
-        with pytest.raises(EngineError, match=sentence):
-            trace(engine_on(fleet), 30)
-        assert fleet.failures == ["closed", "different game", "different game"]
-
-
-def test_a_refused_game_is_not_tried_again():
-    with scripted(1, {(1, 0): "refuse"}) as fleet:
-        with pytest.raises(EngineError, match=r"Forge's daemon does not begin the game \(no deck of that name\)"):
-            trace(engine_on(fleet), 5)
-        assert fleet.mischief.games == 1 and fleet.failures == []
-
-
-def test_cut_games():
-    with scripted(1, {(1, 6): "timeout", (2, 6): "error"}) as fleet:
-        played = [row[0] for row in trace(engine_on(fleet), 40)]
-        assert fleet.finished[:2] == ["timeout", "error"]
-    cut = [step for step in played if step[6]]
-    assert [ENDS[info_of(step, "end")] for step in cut] == ["timeout", "error"]
-    assert all(np.frombuffer(step[4], np.float32).tolist() == [0.0, 0.0] for step in cut)
-    assert [info_of(step, "engine_errors") for step in cut] == [0, 1] and cut[1][8][4] == cut[1][8][9] == 1.0
+def test_games_that_are_too_long_are_cut():
     with scripted() as fleet:
         engine = engine_on(fleet, max_decisions=5)
         played = [row[0] for row in trace(engine, 10)]
         assert fleet.finished == ["cut"] * 2 and [step[6] for step in played[1:]] == ([False] * 4 + [True]) * 2
         assert len(fleet.held) == 1  # the third game's; those that were cut have given theirs back
-
-
-# ---- more games than daemons ----------------------------------------------------------------------------------------
-
-
-def test_games_give_way_to_each_other():
-    clean = without_faults(3, 25)
-    with scripted(1) as fleet:
-        engine = engine_on(fleet, 3)
-        assert trace(engine, 25) == clean
-        assert fleet.counters()["evictions"] > 20 and engine.replays["evicted"] > 20 and fleet.failures == []
-    with scripted(2) as fleet:
-        assert trace(engine_on(fleet, 3), 25, threads=3) == clean
 
 
 # ---- saved games ----------------------------------------------------------------------------------------------------

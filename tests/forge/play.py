@@ -195,9 +195,11 @@ def play(
       first_slot: of the games.
       after: what was played before, to go on from there.
       watch: called before every step, with its number.
-      options: of the game. A daemon may be silent for twice `game_limit` when Forge's AI plays, so it is a short one.
+      options: of the game.
     """
-    game = ForgeGame(**({"decks": DECKS, "game_limit": 1.0} | options))
+    game = ForgeGame(**({"decks": DECKS} | options))
+    if "game_limit" not in options:
+        game.game_limit = 0.1  # a daemon may be silent for twice as long when Forge's AI plays
     game.deploy(fleet.deployment)
     engine = game.engine_on(fleet, games, 7, first_slot=first_slot)
     controllers = np.array([BOTS[i % 4] for i in range(games)], np.int8)

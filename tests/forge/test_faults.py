@@ -12,6 +12,7 @@ import threading
 import numpy as np
 import pytest
 
+from envs.forge.engine import ENDS, INFO_NAMES
 from envs.forge.fleet.daemon import FleetError
 from envs.forge.fleet.fleet import Fleet
 from envs.forge.people import recording
@@ -72,7 +73,7 @@ def at_times(kind, **more):
 
 REASONS = {
     **{"close": "closed", "half": "closed", "garbage": "garbage", "utf8": "not UTF-8", "long": "too long a line"},
-    "chatter": "",
+    **{"noise": "garbage", "chatter": ""},
 }
 
 
@@ -173,41 +174,47 @@ def test_unknown_decision_types(tapes):
     assert all(max(row.info[4] for row in rows) == 1 for rows in first.rows)
 
 
-@pytest.mark.parametrize(("kind", "how"), [("timeout", 3), ("error", 4)])
-def test_games_that_the_daemon_gives_up(tapes, kind, how):
+@pytest.mark.parametrize("kind", ["timeout", "error"])
+def test_games_that_the_daemon_gives_up(tapes, kind):
     """They are cut off, not decided; the next game begins."""
     with faking(tapes, GAMES, [Fault(kind, decision=8, times=0)]) as fleet:
         found = play(fleet)
+        assert set(fleet.finished) == {kind}
     assert found.ended > 2 * GAMES
     for rows in found.rows:
         for row in rows:
             assert not row.terminated and row.rewards == bytes(8)
-            assert not row.truncated or (row.info[7] == how and row.final_player >= 0)
+            if row.truncated:
+                assert ENDS[row.info[INFO_NAMES.index("end")]] == kind and row.final_player >= 0
+                errors = row.info[INFO_NAMES.index("engine_errors")]
+                assert errors == row.stats[4] == row.stats[9] == (kind == "error")
+
+
+AGAIN = "Forge failed 3 times at the same place of the game with seed .*"
 
 
 @pytest.mark.parametrize(
-    ("faults", "says"),
+    ("faults", "says", "failures"),
     [
-        ([Fault("close", decision=5, times=0)], "Forge failed 3 times at the same place of the game with seed"),
-        ([Fault("garbage", decision=5, times=0)], "it sent a line that is no message of its protocol"),
-        ([Fault("long", decision=5, times=0)], "a line of more than four million bytes"),
-        ([Fault("utf8", decision=5, times=0)], "a line that is not UTF-8"),
-        ([Fault("silent", decision=5, times=0)], r"it did not answer for 0.2 s"),
-        ([Fault("refuse", decision=0)], "Forge's daemon does not begin the game .no deck of that name."),
+        ([Fault("close", decision=5, times=0)], f"{AGAIN}it closed the connection", ["closed"] * 3),
+        ([Fault("garbage", decision=5, times=0)], f"{AGAIN}a line that is no message of its protocol", ["garbage"] * 3),
+        ([Fault("long", decision=5, times=0)], f"{AGAIN}a line of more than four million", ["too long a line"] * 3),
+        ([Fault("utf8", decision=5, times=0)], f"{AGAIN}a line that is not UTF-8", ["not UTF-8"] * 3),
+        ([Fault("silent", decision=5, times=0)], f"{AGAIN}it did not answer for 0.2 s", ["timeout"] * 3),
+        ([Fault("refuse", decision=0)], "Forge's daemon does not begin the game .no deck of that name.", []),
         (
-            [
-                Fault("close", game=1, decision=6),
-                *(Fault("other", game=n, decision=2) for n in range(2, 9)),
-            ],
-            "was Forge, Java or a deck changed since it began",
+            [Fault("close", game=1, decision=6), *(Fault("other", game=n, decision=2) for n in (2, 3))],
+            r"plays seed \d+ differently than before.* was Forge, Java or a deck changed since it began",
+            ["closed", "different game", "different game"],
         ),
     ],
     ids=["close", "garbage", "long", "utf8", "silent", "refuse", "other"],
 )
-def test_what_does_not_go_away_ends_in_one_sentence(tapes, faults, says):
+def test_what_does_not_go_away_ends_in_one_sentence(tapes, faults, says, failures):
     with faking(tapes, 2, faults, decision_timeout=0.2) as fleet, pytest.raises(EngineError, match=says) as error:
         play(fleet, games=1, steps=60)
     assert "\n" not in str(error.value) and str(error.value).startswith("game 0: ")
+    assert fleet.failures == failures and fleet.mischief.games == len(failures) + (not failures)
 
 
 def test_no_daemon_at_all(tapes):
