@@ -125,7 +125,7 @@ def test_a_refused_answer_is_left_to_forge():
     assert info_of(played[1], "refused_answers") == 1 and np.frombuffer(played[1][4], np.float32)[1] == 1.0
 
 
-# ---- faults; others are in tests/forge/test_faults.py -----------------------------------------------------------------
+# ---- faults; others are in tests/forge/test_faults.py ---------------------------------------------------------------
 
 
 def test_newgame_without_an_answer_is_a_fault_of_its_own():

@@ -1,9 +1,8 @@
-"""Conversations with Forge's daemon for tests, made up or recorded in tests/golden/forge; and a plain client."""
+"""Conversations with Forge's daemon for tests, made up or recorded in tests/golden/forge."""
 
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,48 +36,3 @@ def made_up(
         lines += [b"< " + decision(number + 1, number % 2, f"{note}{seed}"), f"> {number % 3}".encode()]
     lines.append(f"< GAME_RESULT: Agent(1)-{decks[0]} won in 3ms".encode())
     return Conversation({"forge": "1.0", "decks": list(decks), "seed": seed, "options": options}, lines, True)
-
-
-class Client:
-    """A client of a daemon that does one thing after the other."""
-
-    def __init__(self, port: int, timeout: float = 10.0):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
-        self.file = self.socket.makefile("rb")
-
-    def say(self, line: str) -> None:
-        self.socket.sendall(line.encode() + b"\n")
-
-    def hear(self) -> str | None:
-        """The next line; None if the connection was closed."""
-        try:
-            line = self.file.readline()
-        except ConnectionError:
-            return None
-        return line.decode(errors="surrogateescape").rstrip("\n") if line.endswith(b"\n") else None
-
-    def ask(self, line: str) -> str | None:
-        self.say(line)
-        return self.hear()
-
-    def play(self, newgame: str, answers=lambda line: "0") -> list[str]:
-        """All lines of a game; it ends early if the connection does."""
-        self.say(newgame)
-        heard = []
-        while (line := self.hear()) is not None:
-            heard.append(line)
-            if line.startswith("DECISION:"):
-                self.say(answers(line))
-            elif line.startswith(("GAME_RESULT:", "ERROR:")):
-                break
-        return heard
-
-    def close(self) -> None:
-        self.file.close()
-        self.socket.close()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()

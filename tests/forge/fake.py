@@ -35,43 +35,25 @@ from envs.forge.people.replay import Game, ReplayDaemon, Talk, Tape, choose
 DECISIONS = 5  # of a game of numbers
 VERSION = "1.6.99-FAKE"
 ROOT = Path(__file__).resolve().parents[2]
-LONG = b'DECISION:{"decision_type":"' + b"x" * (10 << 20) + b'"}\n'
-ENDS = {"timeout": b"GAME_TIMEOUT: 120 s\n", "error": b"GAME_ERROR: NullPointerException\n"}
-KINDS = {
-    # instead of a decision
-    "close": "the connection is closed",
-    "half": "half of the decision's line, then the connection is closed",
-    "stall": "half of the decision's line, then nothing",
-    "silent": "nothing more comes on this connection",
-    "hang": "the daemon answers nobody any more, but its connections stay open",
-    "vanish": "the daemon is gone: its connections are closed and its port refuses, for `seconds` (0: for ever)",
-    "die": "the process is killed, as by kill -9",
-    "slow": "the decision comes `seconds` late",
-    "long": "a line of 10 MB",
-    "utf8": "the decision with a byte that is not UTF-8",
-    "garbage": "a DECISION that is no JSON",
-    "noise": "a line of no kind that there is",
-    "unknown": "the decision has a type that nobody has heard of",
-    "other": "another decision than the last time",
-    "chatter": "lines of unknown kinds before the decision",
-    "refuse": "ERROR",
-    "timeout": "the game ends in GAME_TIMEOUT",
-    "error": "the game ends in GAME_ERROR",
-    "stuck": "the decision; then the game goes on after its client has left",
-    # of the process
-    "late": "it is ready after `seconds`, 0: never",
-    "say": "it prints `text` first",
-    "fail": "FORGE DAEMON FAILED, because of `text`",
-    "exit": "it ends with code 1 before it is ready",
-    "stubborn": "SHUTDOWN, SIGTERM and the end of input do nothing",
-    "protocol": "it says hello with another number",
-    "work": "a game costs `seconds` of CPU more if `text` is among the flags of Java",
-}
+KINDS = """
+close half stall silent hang vanish die slow long utf8 garbage noise unknown other chatter refuse timeout error stuck
+late say fail exit stubborn protocol work
+""".split()
 
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
     """One thing that goes wrong.
+
+    Instead of a decision: close the connection, after half of the line (half), or say nothing more (silent), after half
+    of the line (stall), on any connection (hang); vanish from the network for `seconds` (0: for ever), die as by
+    kill -9, be `slow` by `seconds`; a line of 10 MB (long), not of UTF-8, of no JSON (garbage), of no kind (noise), of
+    an unknown type, or another decision than before; chatter before it; an ERROR (refuse); the end of the game by
+    timeout or error; a game that goes on after its client has left (stuck).
+
+    Of the process: ready late by `seconds` (0: never), say `text` first, fail because of `text`, exit with code 1, be
+    stubborn (SHUTDOWN, SIGTERM and the end of input do nothing), speak another protocol, work `seconds` of CPU more for
+    a game if `text` is among the flags of Java.
 
     Attributes:
       kind: one of KINDS.
@@ -79,7 +61,6 @@ class Fault:
       decision: which of its decisions is hit, from 1; 0: NEWGAME itself. A shorter game is left alone.
       times: how often it happens in all; 0: every time.
       start: the start of the process that it concerns, 0: all.
-      seconds, text: see KINDS.
     """
 
     kind: str
@@ -278,7 +259,7 @@ class FakeTalk(Talk):
         if kind == "slow":
             time.sleep(fault.seconds)
         return {
-            "long": LONG,
+            "long": b"DECISION:" + b"x" * (10 << 20) * (kind == "long") + b"\n",
             "utf8": text.replace(b'"player":"', b'"player":"\xc3\x28\xff', 1),
             "garbage": b'DECISION:{"decision_type":"choose_action","actions":[}\n',
             "noise": b"java.lang.NullPointerException\n",
@@ -286,7 +267,8 @@ class FakeTalk(Talk):
             "other": text.replace(b'"decision_id":', b'"decision_id":9'),
             "chatter": b'INFO:{"info_type":"weather","sun":true}\nINFO:{"info_type":"reveal"}\n' + text,
             "refuse": b"ERROR: no deck of that name\n",
-            **{kind: line + b"GAME_RESULT: Draw in 120000ms\n" for kind, line in ENDS.items()},
+            "timeout": b"GAME_TIMEOUT: 120 s\nGAME_RESULT: Draw in 120000ms\n",
+            "error": b"GAME_ERROR: NullPointerException\nGAME_RESULT: Draw in 5ms\n",
         }.get(kind, text)
 
 

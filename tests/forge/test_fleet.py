@@ -135,17 +135,33 @@ def test_a_process_has_one_fleet_for_a_deployment(tmp_path):
 # ---- deaths and hangs ---------------------------------------------------------------------------------------------
 
 
-def test_kill_9_in_the_middle_of_a_game(forge):
-    fleet = forge(Fault("die", start=1, decision=4))
+@pytest.mark.parametrize(
+    ("fault", "reason", "hung"),
+    [
+        (Fault("die", start=1, decision=3), "closed", False),
+        (None, "timeout", True),  # SIGSTOP
+        (Fault("hang", start=1, decision=3), "timeout", True),  # it runs and answers nobody
+        (Fault("stuck", start=1, decision=2), "timeout", True),  # its game does not end with the connection
+        (Fault("silent", start=1, decision=3), "garbage", False),  # no fault of the process, which costs nothing
+    ],
+    ids=["kill -9", "SIGSTOP", "deaf", "stuck", "well"],
+)
+def test_a_fault_in_the_middle_of_a_game(forge, fault, reason, hung):
+    fleet = forge(*filter(None, [fault]))
     lease = fleet.lease(20)
-    begin(lease), play(lease, 2)
+    begin(lease), play(lease, 1)
+    [pid] = pids_of(fleet)
+    if fault is None:
+        stop(pid)
+    lease.link.send_line("7")
     with pytest.raises(LinkError) as error:
-        play(lease, 1)
-    assert error.value.kind == "closed"
-    fleet.failed(lease, "closed")
+        lease.link.receive_line(0.3)
+    assert error.value.kind == ("closed" if reason == "closed" else "timeout")
+    fleet.failed(lease, reason)
     whole_game(fleet)
-    found = fleet.counters()
-    assert found["restarts"] == 1 and found["faults_by_reason"] == {"closed": 1} and found["games_started"] == 2
+    found, well = fleet.counters(), reason == "garbage"
+    assert found["faults_by_reason"] == {reason: 1} | ({"hung daemon": 1} if hung else {})
+    assert found["restarts"] == (not well) and (pids_of(fleet) == [pid]) == well and found["games_started"] == 2
     assert fleet.daemons[0].failures == 0  # a finished game makes up for a death
     assert not zombies()
 
@@ -161,21 +177,6 @@ def test_a_daemon_that_dies_while_its_game_is_idle(forge):
     assert fleet.counters()["restarts"] == 1
 
 
-def test_a_daemon_that_stops_answering_is_killed_and_restarted(forge):
-    fleet = forge()
-    lease = fleet.lease(20)
-    begin(lease)
-    pid = pids_of(fleet)[0]
-    stop(pid)
-    lease.link.send_line("1")
-    with pytest.raises(LinkError) as error:
-        lease.link.receive_line(0.3)
-    assert error.value.kind == "timeout"
-    fleet.failed(lease, "timeout")
-    whole_game(fleet)
-    assert not alive(pid) and fleet.counters()["faults_by_reason"] == {"timeout": 1, "hung daemon": 1}
-
-
 def test_a_hang_is_found_though_nobody_plays(forge):
     fleet = forge(patience=QUICK._replace(health=0.2, answer=0.5))
     fleet.release(fleet.lease(20))
@@ -183,38 +184,7 @@ def test_a_hang_is_found_though_nobody_plays(forge):
     stop(pid)
     until(lambda: not alive(pid), "the daemon is killed")
     whole_game(fleet)
-    assert "it does not answer" in Path(fleet.daemons[0].log).read_text() or fleet.keeper.hung == 1
-
-
-def test_a_deaf_daemon_is_killed_although_its_process_runs(forge):
-    fleet = forge(Fault("hang", start=1, decision=3))
-    lease = fleet.lease(20)
-    begin(lease), play(lease, 1)
-    lease.link.send_line("7")
-    with pytest.raises(LinkError):
-        lease.link.receive_line(0.3)
-    fleet.failed(lease, "timeout")
-    whole_game(fleet)
-    assert fleet.counters()["restarts"] == 1
-
-
-def test_a_game_that_does_not_end_with_its_connection_costs_the_daemon_its_life(forge):
-    fleet = forge(Fault("stuck", start=1))
-    lease = fleet.lease(20)
-    begin(lease)
-    fleet.failed(lease, "timeout")
-    whole_game(fleet)
-    assert fleet.counters()["restarts"] == 1 and fleet.keeper.hung == 1
-
-
-def test_a_fault_that_was_not_the_daemons_costs_nothing(forge):
-    fleet = forge()
-    lease = fleet.lease(20)
-    begin(lease)
-    pid = pids_of(fleet)
-    fleet.failed(lease, "bad utf-8")
-    whole_game(fleet)
-    assert pids_of(fleet) == pid and fleet.counters()["faults_by_reason"] == {"bad utf-8": 1}
+    assert fleet.keeper.hung == 1
 
 
 def test_a_daemon_that_keeps_dying_is_given_up(forge):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -14,11 +15,44 @@ from envs.forge.people import recording
 from envs.forge.people.recording import Writer
 from envs.forge.people.replay import ReplayDaemon, Tape
 from jaxrl.cli import main
-from tests.forge.conversations import GOLDEN, Client, made_up
+from tests.forge.conversations import GOLDEN, made_up
 from tests.forge.fake import ROOT
 from tests.forge.fleets import until as settled
 
 NEWGAME = "NEWGAME a b -i -a -s 1"
+
+
+class Client:
+    """A client of a daemon that does one thing after the other."""
+
+    def __init__(self, port: int):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self.file = self.socket.makefile()
+
+    def say(self, line: str) -> None:
+        self.socket.sendall(line.encode() + b"\n")
+
+    def hear(self) -> str | None:
+        """The next line; None if the connection was closed."""
+        return self.file.readline().rstrip("\n") or None
+
+    def ask(self, line: str) -> str | None:
+        self.say(line)
+        return self.hear()
+
+    def play(self, newgame: str, answers=lambda line: "0") -> list[str]:
+        """All lines of a game."""
+        heard = [self.ask(newgame)]
+        while not heard[-1].startswith(("GAME_RESULT:", "ERROR:")):
+            heard.append(self.ask(answers(heard[-1])) if heard[-1].startswith("DECISION:") else self.hear())
+        return heard
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.file.close()
+        self.socket.close()
 
 
 def settle(condition):
@@ -142,8 +176,8 @@ def test_one_game_at_a_time():
             for each in (first, second, third):
                 each.say(NEWGAME)
             settle(lambda: (daemon.active, daemon.waiting) == (1, 2))
-            second.close()  # leaves the queue when it is its turn
-            first.close()  # in the middle of its game
+            second.__exit__()  # leaves the queue when it is its turn
+            first.__exit__()  # in the middle of its game
             assert third.hear() == "GAME_START: a vs b"
 
 
