@@ -16,6 +16,7 @@ from envs.forge.fleet.fleet import Fleet
 from envs.forge.fleet.profiles import PROFILES
 from envs.forge.game import ForgeGame
 from envs.forge.people.recording import quoted
+from envs.forge.people.watch import play
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, cores
 from envs.forge.wire import LinkError
 from envs.host.bridge import HostPool
@@ -142,13 +143,9 @@ class Diagnosis:
     def _watched(self, game: ForgeGame, fleet: Fleet) -> None:
         """The engine's own AI in both seats."""
         (pair,), _ = game._located()
-        lease, began, before = fleet.lease(), time.monotonic(), self._cpu(fleet)
-        lease.link.send_line(f"NEWGAME {quoted(pair[0])} {quoted(pair[1])} -q -s 1")
-        line = lease.link.receive_line(GAME_SECONDS).decode()
-        if not line.startswith("GAME_RESULT: "):
-            raise UserError(f"Forge plays no game of its own: {line}")
-        fleet.release(lease)
-        result = line.removeprefix("GAME_RESULT: ").rpartition(" in ")[0]
+        began, before = time.monotonic(), self._cpu(fleet)
+        found = play(fleet, f"NEWGAME {quoted(pair[0])} {quoted(pair[1])} -q -s 1", GAME_SECONDS)
+        result = found.result.rpartition(" in ")[0]
         self.say(f"{'AI':<9} {result} after {time.monotonic() - began:.1f} s{self._cost(fleet, before)}")
 
     def _played(self, game: ForgeGame, fleet: Fleet) -> None:

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs.errors import UserError
 from envs.forge.fleet.fleet import Fleet
 from envs.forge.fleet.profiles import PROFILES
 from envs.forge.game import ForgeGame
-from envs.forge.people import recording
+from envs.forge.people import recording, watch
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
 from envs.host.bridge import HostPool
 from envs.host.core import RANDOM, make_buffers
@@ -88,17 +87,10 @@ class Bench:
 
     def _watched(self, games: int) -> tuple[int, int]:
         pairs, _ = self.game._located()
-        lease = self.fleet.lease()
         for number in range(games):
-            one, other = (recording.quoted(deck) for deck in pairs[number % len(pairs)])
+            one, other = map(recording.quoted, pairs[number % len(pairs)])
             self._seed += 1
-            lease.link.send_line(f"NEWGAME {one} {other} -q -s {self._seed}")
-            line = b""
-            while not line.startswith(b"GAME_RESULT"):
-                line = lease.link.receive_line(GAME_SECONDS)
-                if line.startswith((b"ERROR", b"GAME_ERROR")):
-                    raise UserError(f"Forge does not play a game of its own: {line.decode()}")
-        self.fleet.release(lease)
+            watch.play(self.fleet, f"NEWGAME {one} {other} -q -s {self._seed}", GAME_SECONDS)
         return games, 0
 
     def _played(self, games: int) -> tuple[int, int]:

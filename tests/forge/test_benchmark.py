@@ -15,7 +15,7 @@ from tests.forge.fake import DECISIONS, Fault, fake_home, fake_java
 PORT = 17580
 WORK = [
     Fault("work", text=flag, seconds=seconds)
-    for flag, seconds in (("UseSerialGC", 0.03), ("UseParallelGC", 0.01), ("UseG1GC", 0.06))
+    for flag, seconds in (("UseSerialGC", 0.02), ("UseParallelGC", 0.005), ("UseG1GC", 0.04))
 ]
 SMALL = forge.ForgeEffort(warm_up=1, rounds=2, games=2)
 

@@ -166,7 +166,7 @@ def _examined(path: str, changed: int) -> tuple[Java | None, str]:
     """(the Java, "") or (None, what is wrong with it); `changed` is when the file did, so that a new one is asked."""
     del changed
     try:
-        output = _said(path, "-version")
+        output, modules = _said(path, "-version"), _said(path, "--list-modules")
     except (OSError, subprocess.SubprocessError) as error:
         return None, f"cannot be run ({str(error).splitlines()[0]})"
     match = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', output)
@@ -175,10 +175,6 @@ def _examined(path: str, changed: int) -> tuple[Java | None, str]:
     version = f"{match[1]}{match[2]}"
     if int(match[1]) < OLDEST_JAVA:
         return None, f"is Java {version}"
-    try:
-        modules = _said(path, "--list-modules")
-    except (OSError, subprocess.SubprocessError) as error:
-        return None, f"cannot be run ({str(error).splitlines()[0]})"
     if not re.search(rf"^{re.escape(COMPILER)}\b", modules, re.MULTILINE):
         return None, f"is a Java {version} without a compiler (a JRE, not a JDK)"
     return Java(Path(path), version), ""

@@ -48,8 +48,6 @@ class Tape:
         self.decks = tuple(map(recording.deck_name, self.newgame.decks))
         seed = next((line for line in conversation.lines if line.startswith(b"< SEED:")), None)
         self.seed = int(seed.split(b":")[1]) if seed else self.newgame.seed
-        start = next((line for line in conversation.lines if line.startswith(b"< GAME_START:")), None)
-        self.start = start[2:] if start else f"GAME_START: {' vs '.join(self.decks)}".encode()
         self.parts: list[tuple[bytes, int | None, bytes]] = []
         self.end = b""
         for line in conversation.lines:
@@ -70,7 +68,7 @@ class Tape:
 
     def play(self, wanted: NewGame, strict: bool) -> Game:
         """The game again; seats that the client gives to Forge's AI are not asked any more."""
-        said = b"" if wanted.quiet else self.start + f"\nSEED: {wanted.seed}\n".encode()
+        said = b"" if wanted.quiet else f"GAME_START: {' vs '.join(self.decks)}\nSEED: {wanted.seed}\n".encode()
         held = set()
         for number, (text, seat, recorded) in enumerate(self.parts, 1):
             if seat in held:
