@@ -105,11 +105,10 @@ class Diagnosis:
         for number, (host, port) in enumerate(self.deployment.addresses):
             daemon = Daemon(number, host, port)
             try:
-                daemon.hello().close()
+                status = daemon.status(10.0)
             except OSError as error:
                 self.problems.append(f"the daemon at {daemon.name} cannot be used: {error}.")
                 continue
-            status = daemon.status(10.0) or {}
             known = ("Active games", "Waiting", "Total games played", "Memory")
             text = ", ".join(f"{name.lower()} {status[name]}" for name in known if name in status)
             self.say(f"{'daemon':<9} {daemon.name}, Forge {daemon.version}: {text}")

@@ -48,15 +48,6 @@ def test_overrides_in_the_heads_are_understood():
         assert all(yaml.safe_load(text.split("=")[1]) for text in overrides)
 
 
-def test_the_large_one_explains_every_setting():
-    section = ""
-    for line in text_of("forge").splitlines():
-        if re.match(r"\w+:", line):
-            section = line.split(":")[0]
-        if re.match(r"  +\w+: \S", line) and section != "ppo" and line != "  id: forge":
-            assert "#" in line or line.strip() == "shaping_cards: 0.0", line
-
-
 def test_rewards_of_the_evaluation_are_wins_alone():
     config = configs.load("forge", ["env.options.shaping_life=0.1"])
     assert config.env.options["shaping_life"] == 0.1 and config.evaluation_options["shaping_life"] == 0.0

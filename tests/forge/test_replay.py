@@ -7,7 +7,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -74,11 +73,6 @@ def recorded(conversation):
     return [line[2:].decode() for line in conversation.lines if line.startswith(b"< ")]
 
 
-def recorded_answers(conversation):
-    answers = iter([line[2:].decode() for line in conversation.lines[1:] if line.startswith(b"> ")])
-    return lambda line: next(answers)
-
-
 def test_commands():
     with replaying([made_up()]) as daemon, Client(daemon.port) as client:
         assert client.ask("HELLO 1") == "HELLO 1 forge=1.0"
@@ -89,15 +83,6 @@ def test_commands():
         assert client.ask("3") == "ERROR: no decision is awaited"
         assert client.ask("NEWGAME a").startswith("ERROR: ")
         assert client.ask("QUIT") is None
-
-
-def test_a_game_is_what_was_recorded():
-    game = made_up(decisions=30)
-    with replaying([game], strict=True) as daemon, Client(daemon.port) as client:
-        for _ in range(3):  # the connection stays
-            assert client.play(NEWGAME, recorded_answers(game)) == recorded(game)
-        assert client.play(NEWGAME + " -q", recorded_answers(game)) == recorded(game)[2:]
-        assert daemon.played == 4
 
 
 def test_all_recorded_games_are_replayed_to_the_letter():
@@ -120,7 +105,9 @@ def test_all_recorded_games_are_replayed_to_the_letter():
 def test_any_answer_will_do_unless_it_is_strict():
     game = made_up()
     with replaying([game]) as daemon, Client(daemon.port) as client:
-        assert client.play(NEWGAME, lambda line: "94") == recorded(game)
+        for _ in range(2):  # the connection stays
+            assert client.play(NEWGAME, lambda line: "94") == recorded(game)
+        assert client.play(NEWGAME + " -q") == recorded(game)[2:] and daemon.played == 3
     with replaying([game], strict=True) as daemon, Client(daemon.port) as client:
         heard = client.play(NEWGAME, lambda line: "0")
         assert heard[-1] == "ERROR: decision 2 was answered '1' in the recording, not '0'"
@@ -186,17 +173,6 @@ def test_a_seat_that_is_given_away_is_not_asked_again():
         heard = client.play(NEWGAME, lambda line: "ai! Reckless" if '"decision_id":3,' in line else "0")
         asked = [int(re.search(r'"decision_id":(\d+)', line)[1]) for line in heard if line.startswith("DECISION")]
         assert asked == [1, 2, 3, 4, 6, 8, 10] and heard[-1].startswith("GAME_RESULT")
-
-
-def test_an_observed_game_is_sent_at_once():
-    lines = [b"> NEWGAME a b -o -s 1", b"< GAME_START: a vs b", b"< SEED: 1"]
-    lines += [b'< INFO:{"info_type":"observed","n":%d,"pad":"%s"}' % (i, b"x" * 5000) for i in range(500)]
-    game = made_up()._replace(lines=[*lines, b"< GAME_RESULT: Draw in 1ms"])
-    with replaying([game]) as daemon, Client(daemon.port) as client:
-        client.say("NEWGAME a b -o -s 1")
-        time.sleep(0.3)  # more than the kernel keeps for a slow reader
-        assert [client.hear() for _ in range(503)] == [line.decode()[2:] for line in game.lines[1:]]
-        assert client.ask("PING") == "PONG"
 
 
 # ---- jaxrl forge replay ---------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import contextlib
 import pytest
 
 from envs.errors import UserError
-from envs.forge import commands
 from envs.forge.fleet.find import DECKS
 from envs.forge.people import recording, watch
 from envs.forge.people.replay import Tape
@@ -108,8 +107,3 @@ def test_the_command_line(tmp_path, capsys):
     ):
         assert main(wrong) == 2
         assert says in capsys.readouterr().err
-
-
-def test_commands_exist():
-    for name in (*commands.COMMANDS,):
-        assert callable(commands.module(name).main) and callable(commands.module(name).add_arguments)

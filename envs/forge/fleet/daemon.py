@@ -60,8 +60,8 @@ class Daemon:
 
     @property
     def hopeless(self) -> bool:
-        """Whether it is not worth waiting for."""
-        return self.state == GONE
+        """Whether it is not worth waiting for: it is given up, or was never there."""
+        return self.state == GONE or (not self.local and not self.version and self.failures >= FEW)
 
     def why(self, problem: str) -> str:
         """A problem as a sentence that names the daemon."""
@@ -164,10 +164,6 @@ class RemoteDaemon(Daemon):
         super().__init__(number, host, port)
         self._lost = threading.Event()
 
-    @property
-    def hopeless(self) -> bool:
-        return not self.version and self.failures >= FEW
-
     def come_up(self) -> Ended | None:
         self._lost.clear()
         try:
@@ -195,11 +191,9 @@ def who_listens(port: int) -> str | None:
     """Who listens at a port of this machine, in words; None if nobody does."""
     stranger = Daemon(0, LOCAL_HOST, port)
     try:
-        Link(LOCAL_HOST, port, connect_timeout=1.0).close()
-    except OSError:
-        return None
-    try:
         stranger.hello(seconds=1.0).close()
+    except ConnectionRefusedError:
+        return None
     except OSError:
         return "another program, or a daemon that is starting"
     return f"another Forge daemon (Forge {stranger.version})"
