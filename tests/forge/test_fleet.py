@@ -54,12 +54,14 @@ def test_games_are_played_and_counted(forge):
 
 def test_load_is_shared(forge):
     fleet = forge(daemons=2)
+    fleet.start()
+    until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
     first, second = fleet.lease(20), fleet.lease(20)
     assert first.daemon is not second.daemon
     begin(first), play(first)
     fleet.release(first)
     begin(second), play(second)
-    time.sleep(0.1)
+    time.sleep(0.3)
     fleet.release(second)
     third = fleet.lease(20)
     assert third.daemon is first.daemon and third.link is not first.link  # held for the shorter time

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -12,8 +14,9 @@ import pytest
 from envs.errors import UserError
 from envs.forge.fleet.keeper import Patience
 from envs.forge.settings import Deployment
-from tests.forge.fake import ROOT, Fault, fake_home, fake_java
-from tests.forge.fleets import PARENT, QUICK, alive, fleets_on, pids_of, until, whole_game
+from envs.forge.wire import LinkError
+from tests.forge.fake import ROOT, FakeDaemon, Fault, fake_home, fake_java
+from tests.forge.fleets import PARENT, QUICK, alive, begin, fleets_on, pids_of, until, whole_game
 
 PORT = 17640
 
@@ -42,6 +45,18 @@ def test_a_fleet_is_closed_while_its_daemons_start(forge):
     pids, started = pids_of(fleet), time.monotonic()
     fleet.close()
     assert time.monotonic() - started < 3 and not any(map(alive, pids))
+
+
+def test_whoever_waits_for_a_daemon_elsewhere_is_told_of_the_end(forge):
+    with contextlib.closing(FakeDaemon(faults=[Fault("silent", decision=2)])) as daemon:
+        fleet = forge(daemons=(daemon.address,))
+        lease = fleet.lease(20)
+        begin(lease)
+        lease.link.send_line("7")
+        threading.Timer(0.1, fleet.close).start()
+        with pytest.raises(LinkError) as error:
+            lease.link.receive_line(20)
+        assert error.value.kind == "closed"
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, None])

@@ -165,7 +165,6 @@ class RemoteDaemon(Daemon):
         self._lost = threading.Event()
 
     def come_up(self) -> Ended | None:
-        self._lost.clear()
         try:
             self.hello().close()
         except OSError as error:
@@ -175,6 +174,7 @@ class RemoteDaemon(Daemon):
 
     def run(self) -> Ended:
         self._lost.wait()
+        self._lost.clear()
         return Ended("")
 
     def give_up(self) -> None:
