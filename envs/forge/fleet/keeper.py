@@ -216,14 +216,12 @@ class Keeper:
                 self.changed.notify_all()
 
     def _lost(self, daemon: Daemon, problem: str, hung: bool) -> None:
-        """A daemon that is no use any more: a JVM of ours is killed, and its thread starts another."""
+        """A daemon that is no use any more: a JVM of ours is killed, and its thread does the rest."""
         with self.changed:
             if self.closing.is_set() or daemon.state not in (FREE, SUSPECT):
                 return
             daemon.state, daemon.problem = DOWN, f"{daemon.name}: {problem}"
             self.hung += hung
-            if not daemon.local:  # of a JVM of ours its own thread takes it back, when that is dead
-                daemon.take_back()
         LOG.warning("Forge daemon %s", daemon.problem)
         daemon.give_up()
 
