@@ -16,7 +16,8 @@ from typing import Any
 
 from envs.forge.fleet.find import DECKS
 from envs.forge.fleet.fleet import Fleet
-from envs.forge.people.recording import Conversation, Writer, meta_of
+from envs.forge.people import watch
+from envs.forge.people.recording import Conversation, Writer
 from envs.forge.settings import Deployment
 from tests.forge.conversations import GOLDEN
 
@@ -95,20 +96,7 @@ def sometimes(player: RandomPlayer, other: str, when: Callable[[dict[str, Any]],
 
 def converse(fleet: Fleet, command: str, answer: Answer, strip: bool = True) -> Conversation:
     """Plays one game; `strip`: gives it back without rules texts."""
-    lease = fleet.lease()
-    lines = [b"> " + command.encode()]
-    lease.link.send_line(command)
-    while not lines[-1].startswith(b"< GAME_RESULT:"):
-        line = lease.link.receive_line(SECONDS)
-        lines.append(b"< " + line)
-        if line.startswith(b"DECISION:"):
-            lines.append(b"> " + answer(json.loads(line[len(b"DECISION:") :])).encode())
-            lease.link.send_line(lines[-1][2:])
-        elif line.startswith(b"ERROR:") and len(lines) == 2:
-            raise SystemExit(f"{command}: {line.decode()}")
-    version = lease.daemon.version
-    fleet.release(lease)
-    found = Conversation(meta_of(lines, version), lines, True)
+    found = watch.play(fleet, command, SECONDS, answer)
     return stripped(found) if strip else found
 
 

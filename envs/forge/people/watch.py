@@ -12,7 +12,7 @@ import argparse
 import itertools
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,8 +106,16 @@ def deck_argument(deck: str) -> str:
     return deck
 
 
-def play(fleet: Fleet, command: str, seconds: float) -> Conversation:
-    """Plays a game that nobody is asked in.
+def play(
+    fleet: Fleet, command: str, seconds: float, answer: Callable[[dict[str, Any]], str] | None = None
+) -> Conversation:
+    """Plays a game.
+
+    Args:
+      fleet: lends a daemon.
+      command: begins the game.
+      seconds: to wait for a line.
+      answer: of a decision; None: nobody is asked.
 
     Raises:
       UserError: the daemon refuses it, or it went wrong several times.
@@ -124,6 +132,9 @@ def play(fleet: Fleet, command: str, seconds: float) -> Conversation:
                     fleet.release(lease, finished=False)
                     raise UserError(f"Forge refuses a game: {line.decode()[7:]}")
                 lines.append(recording.DAEMON + line)
+                if answer is not None and line.startswith(b"DECISION:"):
+                    lines.append(recording.CLIENT + answer(recording.parsed(line[len(b"DECISION:") :])).encode())
+                    lease.link.send_line(lines[-1][2:])
         except LinkError as error:
             problem = error
             fleet.failed(lease, str(error.kind))
