@@ -17,8 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGINE_TESTS = (
     *("test_battle_golden.py", "test_battle_script.py", "test_battle_engine.py", "test_battle_caches.py"),
     *("test_host_bridge.py", "test_host_begin.py", "test_host_simultaneous.py", "test_sumtree.py"),
-    *("test_forge_wire.py", "test_forge_threads.py", "test_forge_json.py", "test_forge_fuzz.py"),
-    *("test_forge_replay.py", "test_forge_encoder.py", "test_forge_engine.py"),
+    *("forge/test_fuzz.py", "forge/test_encoder.py", "forge/test_engine.py"),
 )
 SANITIZER = {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "PYTHONMALLOC": "malloc"}  # Python itself leaks at exit
 

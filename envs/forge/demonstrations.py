@@ -12,7 +12,7 @@ import numpy as np
 
 from envs.errors import UserError
 from envs.forge import layout
-from envs.forge.engine import Decision
+from envs.forge.engine.decision import ForgeDecision
 from envs.forge.people import recording
 from envs.host.core import Demonstrations
 
@@ -39,9 +39,9 @@ def read(path: Path) -> Iterator[Demonstrations]:
         )
 
 
-def _decision(path: Path, line: bytes) -> Decision:
+def _decision(path: Path, line: bytes) -> ForgeDecision:
     try:
-        return Decision(line)
+        return ForgeDecision(line)
     except ValueError:
         begin = line[:60].decode(errors="replace")
         raise UserError(f"{path}: a recorded decision is damaged ({begin!r}); leave the file out.") from None
@@ -57,7 +57,7 @@ def choices(conversation: recording.Conversation) -> Iterator[tuple[bytes, str |
             yield line[len(b"< INFO:") :], recording.parsed(line[len(b"< INFO:") :]).get("choice")
 
 
-def answered(question: Decision, choice: str | None) -> Asked:
+def answered(question: ForgeDecision, choice: str | None) -> Asked:
     """(observation, mask, action, seat) of every small question on the way to a choice; none if there is no way."""
     asked: Asked = []
     if not question.aim(choice):

@@ -18,7 +18,7 @@ from envs.forge.game import ForgeGame
 from envs.forge.people.recording import quoted
 from envs.forge.people.watch import play
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, cores
-from envs.forge.wire import LinkError
+from envs.forge.wire.link import LinkError
 from envs.host.bridge import HostPool
 from envs.host.core import RANDOM, EngineError, make_buffers
 

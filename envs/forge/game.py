@@ -12,7 +12,8 @@ import numpy as np
 
 from envs.errors import UserError, nearest
 from envs.forge import layout
-from envs.forge.engine import INFO_NAMES, STAT_NAMES, ForgeEngine, look, state_bytes_of
+from envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
+from envs.forge.engine.state import state_bytes_of
 from envs.forge.fleet.find import DECKS
 from envs.forge.people import recording
 from envs.forge.settings import Deployment

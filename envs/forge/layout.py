@@ -3,8 +3,9 @@
     observation f32[FEATURES] = globals f32[GLOBALS], entities f32[ENTITIES, ENTITY], options f32[OPTIONS, OPTION]
 
 Everything is seen from one seat ("me"; the other is "them") and scaled to about -1 .. 1; quotients are cut at -LIMIT
-and LIMIT. The first `CARD` columns of an entity and of an option describe a card in the same way. `layout.pxi` says the
-same numbers to the engine; `tests/test_forge_encoder.py` compares both.
+and LIMIT. The first `CARD` columns of an entity and of an option describe a card in the same way. setup.py writes
+these numbers, and the places of what the lists name, into `layout.pxd` for the compiled parts: build those anew after a
+change.
 """
 
 from __future__ import annotations

@@ -6,12 +6,14 @@ pairs; what is printed on the cards still tells them apart.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from envs.forge.layout import VOCABULARY
 
 FNV_OFFSET, FNV_PRIME = 0x811C9DC5, 0x01000193
 TEXT_BYTES = 2048  # of a text that count
+KEPT = 1 << 14  # numbers that are kept: a game says the same few hundred names and texts over and over
 _REFERENCE = re.compile(r"\([0-9]+\)")  # "Grizzly Bears (31)": the number of a card in one game
 
 
@@ -23,11 +25,13 @@ def fnv1a(data: bytes) -> int:
     return value
 
 
+@functools.lru_cache(KEPT)
 def name_id(name: str) -> int:
     """The id of a card's name, 1 .. VOCABULARY - 1; 0 for no name."""
     return 1 + fnv1a(name.encode("utf-8", "surrogatepass")) % (VOCABULARY - 1) if name else 0
 
 
+@functools.lru_cache(KEPT)
 def text_id(text: str) -> int:
     """The id of a text such as the description of an ability; numbers of cards in it do not count."""
     start = text.encode("utf-8", "surrogatepass")[:TEXT_BYTES].decode("utf-8", "ignore")

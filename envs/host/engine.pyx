@@ -1,8 +1,13 @@
 """Engines of host games: the base class, one for games written in plain Python, and one that does nothing."""
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.string cimport memcpy, memset
 
 from envs.host.engine cimport Engine, below, game_key, mix, stream_word, u64
+
+import numpy as np
+
+FLOAT, INT, BOOL = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.bool_)
 
 
 cdef class Engine:
@@ -91,8 +96,6 @@ cdef class NoopEngine(Engine):
     cdef int[:, ::1] _time  # [N, 2]: steps of this game, episodes begun
 
     def __init__(self, num_games, *, length=100, num_features=16, num_actions=8, simultaneous=False):
-        import numpy as np
-
         self.num_games, self.num_players, self.num_actions, self.num_features = num_games, 2, num_actions, num_features
         self.num_stats, self.num_info, self.state_bytes, self.num_bots = 0, 1, 8, 1
         self.length, self.simultaneous = length, simultaneous
@@ -152,9 +155,11 @@ cdef class PythonEngine(Engine):
       games: N objects.
       num_players, num_actions, num_features, num_stats, num_info, state_bytes, num_bots, simultaneous: as of every
         engine.
+      delegated: further actions, from num_actions on, that games are asked about; see `HostGame.delegated`.
     """
 
     cdef readonly list games
+    cdef readonly int delegated
     cdef list _errors  # exception or None for each game
 
     def __init__(
@@ -169,8 +174,9 @@ cdef class PythonEngine(Engine):
         num_info=0,
         num_bots=0,
         simultaneous=False,
+        delegated=0,
     ):
-        self.games = list(games)
+        self.games, self.delegated = list(games), delegated
         self._errors = [None] * len(self.games)
         self.num_games, self.num_players, self.num_actions = len(self.games), num_players, num_actions
         self.num_features, self.num_stats, self.num_info = num_features, num_stats, num_info
@@ -214,7 +220,7 @@ cdef class PythonEngine(Engine):
 
     cdef bint legal(self, Py_ssize_t game, int action) noexcept nogil:
         with gil:
-            return 0 <= action < self.num_actions and self._allows(game, (action,))
+            return 0 <= action < self.num_actions + self.delegated and self._allows(game, (action,))
 
     cdef bint seat_legal(self, Py_ssize_t game, int seat, int action) noexcept nogil:
         with gil:
@@ -245,16 +251,16 @@ cdef class PythonEngine(Engine):
 
     cdef void mask(self, Py_ssize_t game, unsigned char* out) noexcept nogil:
         with gil:
-            self._bytes(game, "mask", (), (self.num_actions,), "bool", out)
+            self._bytes(game, "mask", (), (self.num_actions,), BOOL, out)
 
     cdef void seat_mask(self, Py_ssize_t game, int seat, unsigned char* out) noexcept nogil:
         with gil:
-            self._bytes(game, "mask", (seat,), (self.num_actions,), "bool", out)
+            self._bytes(game, "mask", (seat,), (self.num_actions,), BOOL, out)
 
     cdef void info(self, Py_ssize_t game, int* out) noexcept nogil:
         if self.num_info:
             with gil:
-                self._bytes(game, "info", (), (self.num_info,), "int32", <unsigned char*>out)
+                self._bytes(game, "info", (), (self.num_info,), INT, <unsigned char*>out)
 
     cdef void save(self, Py_ssize_t game, unsigned char* out) noexcept nogil:
         cdef const unsigned char[::1] data
@@ -329,23 +335,27 @@ cdef class PythonEngine(Engine):
             return False
 
     cdef void _floats(self, Py_ssize_t game, str method, tuple arguments, tuple shape, float* out) noexcept:
-        self._bytes(game, method, arguments, shape, "float32", <unsigned char*>out)
+        self._bytes(game, method, arguments, shape, FLOAT, <unsigned char*>out)
 
     cdef void _bytes(
-        self, Py_ssize_t game, str method, tuple arguments, tuple shape, str dtype, unsigned char* out
+        self, Py_ssize_t game, str method, tuple arguments, tuple shape, dtype, unsigned char* out
     ) noexcept:
         """Writes what a method of a game returns, as an array of this shape and type."""
-        import numpy as np
-
-        cdef const unsigned char[::1] data
+        cdef Py_buffer view
         try:
             array = np.ascontiguousarray(getattr(self.games[game], method)(*arguments), dtype)
             if array.shape != shape:
                 raise ValueError(f"{method}() returned an array of shape {array.shape}, not {shape}")
-            data = array.reshape(-1).view(np.uint8)
-            memcpy(out, &data[0], data.shape[0])
+            PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
+            memcpy(out, view.buf, view.len)
+            PyBuffer_Release(&view)
         except BaseException as error:
             self._keep(game, error)
+
+
+def random_key(u64 seed, u64 slot, u64 episode) -> int:
+    """The key of a game, 64 bits."""
+    return game_key(seed, slot, episode)
 
 
 def random_word(u64 seed, u64 slot, u64 episode, u64 stream, u64 counter) -> int:

@@ -141,7 +141,7 @@ def recorded(daemon: FakeDaemon, wanted: NewGame) -> Game:
 
 def scripted(daemon: FakeDaemon, wanted: NewGame) -> Game:
     """Made-up decisions of all types, each of which depends on the seed and all answers before it."""
-    from tests.forge_decisions import Maker
+    from tests.forge.decisions import Maker
 
     decks = [deck_name(word) for word in wanted.decks]  # the same game wherever the decks lie
     state = zlib.crc32(f"{wanted.seed} {decks}".encode())

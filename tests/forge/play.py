@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from envs.forge.engine import ForgeEngine
+from envs.forge.engine.games import ForgeEngine
 from envs.forge.fleet.fleet import Fleet
 from envs.forge.fleet.keeper import Patience
 from envs.forge.game import ForgeGame
 from envs.forge.people.replay import Tape
 from envs.forge.settings import Deployment
-from envs.forge.wire import Lease
+from envs.forge.wire.lease import Lease
 from envs.host.bridge import HostPool
 from envs.host.core import RANDOM, Buffers, make_buffers
 from tests.forge.fake import FakeDaemon, Fault, Mischief, Source, scripted

@@ -12,7 +12,8 @@ import threading
 import numpy as np
 import pytest
 
-from envs.forge.engine import ENDS, INFO_NAMES
+from envs.forge.engine.games import INFO_NAMES
+from envs.forge.engine.state import ENDS
 from envs.forge.fleet.daemon import FleetError
 from envs.forge.fleet.fleet import Fleet
 from envs.forge.people import recording

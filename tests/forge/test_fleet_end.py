@@ -14,7 +14,7 @@ import pytest
 from envs.errors import UserError
 from envs.forge.fleet.keeper import Patience
 from envs.forge.settings import Deployment
-from envs.forge.wire import LinkError
+from envs.forge.wire.link import LinkError
 from tests.forge.fake import ROOT, FakeDaemon, Fault, fake_home, fake_java
 from tests.forge.fleets import PARENT, QUICK, alive, begin, fleets_on, pids_of, until, whole_game
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from envs.errors import UserError
 from envs.forge.settings import LOCAL_HOST
-from envs.forge.wire import Lease, Link, LinkError
+from envs.forge.wire.lease import Lease
+from envs.forge.wire.link import Link, LinkError
 
 PROTOCOL = 1
 CONNECT_SECONDS, HELLO_SECONDS = 5.0, 10.0

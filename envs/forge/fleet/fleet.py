@@ -30,7 +30,7 @@ from envs.forge.fleet.jvm import Launch, LocalDaemon
 from envs.forge.fleet.keeper import Keeper, Patience
 from envs.forge.fleet.scratch import Scratch
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
-from envs.forge.wire import Lease
+from envs.forge.wire.lease import Lease
 
 LOG = logging.getLogger("jaxrl.forge")
 MANY = 100  # evictions after which it is said that there are too many games

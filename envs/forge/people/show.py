@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from envs.forge.engine import Decision
+from envs.forge.engine.decision import ForgeDecision
 from envs.forge.people.story import Teller
 
 Json = dict[str, Any]
@@ -49,15 +49,15 @@ class Position(NamedTuple):
     turn: int
     seed: int
     decisions: tuple[Json | None, ...]
-    question: Decision | None
+    question: ForgeDecision | None
 
 
 def position(found: Json) -> Position:
-    """What `envs.forge.engine.look` tells, as a position."""
+    """What `envs.forge.engine.games.look` tells, as a position."""
     decisions = tuple(None if line is None else json.loads(line) for line in found["lines"])
     asked, question = found["asked"], None
     if asked >= 0 and found["lines"][asked] is not None:
-        question = Decision(found["lines"][asked])
+        question = ForgeDecision(found["lines"][asked])
         done = len(found["actions"]) - found["partial"]
         for action in found["actions"][done:]:
             question.step(action)
@@ -67,11 +67,11 @@ def position(found: Json) -> Position:
 # ---- actions --------------------------------------------------------------------------------------------------------
 
 
-def label(decision: Json, question: Decision, action: int) -> str:
+def label(decision: Json, question: ForgeDecision, action: int) -> str:
     """A legal action in words, as the rest of a sentence that begins with the player."""
     kind = question.type
     if kind == "choose_action":
-        return _play(decision["actions"][question.offered[action - 1]]) if action else "passes"
+        return _play(question.options[action - 1]) if action else "passes"
     if kind == "mulligan":
         return "takes a mulligan" if action else "keeps the hand"
     if kind in ("confirm_action", "play_trigger"):
@@ -91,10 +91,10 @@ def label(decision: Json, question: Decision, action: int) -> str:
             return f"does not block with {blocker}"
         return f"blocks {decision['attackers'][question.targets[action - 1]]['name']} with {blocker}"
     if kind == "choose_color":
-        return f"chooses {called(decision['options'][question.offered[action]])}"
+        return f"chooses {called(question.options[action])}"
     if action == 0:
         return "chooses no more" if kind in ENOUGH else "chooses nothing"
-    return f"chooses {called(decision['options'][question.offered[action - 1]])}"
+    return f"chooses {called(question.options[action - 1])}"
 
 
 def _play(action: Json) -> str:

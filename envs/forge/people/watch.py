@@ -23,7 +23,7 @@ from envs.forge.fleet.fleet import Fleet
 from envs.forge.people import recording
 from envs.forge.people.recording import Conversation, Writer, meta_of, quoted
 from envs.forge.settings import AUTO, Deployment
-from envs.forge.wire import LinkError
+from envs.forge.wire.link import LinkError
 
 ATTEMPTS = 3  # at a game whose daemon goes wrong
 REPORT_SECONDS = 30.0

@@ -15,7 +15,7 @@ from envs.forge.people.recording import Conversation
 from envs.forge.settings import Deployment
 from tests.forge.conversations import GOLDEN
 from tests.forge.fixtures import RandomPlayer, converse, without_texts
-from tests.forge_hidden import hand_around, leaks, lines_of
+from tests.forge.hidden import hand_around, leaks, lines_of
 
 BOTH = ("both_seats", "every_pass", "mulligans", "handed_over", "refused")
 GAMES = [

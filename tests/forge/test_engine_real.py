@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from envs import conformance
-from envs.forge.engine import ENDS, INFO_NAMES
+from envs.forge.engine.games import INFO_NAMES
+from envs.forge.engine.state import ENDS
 from envs.forge.fleet.find import DECKS
 from envs.forge.fleet.fleet import Fleet
 from envs.forge.fleet.jvm import LocalDaemon
@@ -20,7 +21,7 @@ from envs.host.bridge import HostPool
 from envs.host.core import RANDOM, make_buffers
 from envs.host.games import ForgeEnv
 from tests.forge.play import row_of, running_daemon
-from tests.test_forge_encoder import compare
+from tests.forge.test_encoder import compare
 
 NAMES = tuple(sorted(path.stem for path in DECKS.glob("*.dck")))
 PATIENCE = 900.0  # of pools; the machine may be busy

@@ -10,7 +10,8 @@ import pytest
 from envs import registry
 from envs.errors import UserError
 from envs.forge import layout as at
-from envs.forge.engine import ENDS, INFO_NAMES, STAT_NAMES, ForgeEngine, look
+from envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
+from envs.forge.engine.state import ENDS
 from envs.forge.game import ForgeGame
 from envs.forge.people import recording
 from envs.forge.settings import Deployment

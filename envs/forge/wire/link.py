@@ -1,0 +1,174 @@
+"""Lines of text over TCP.
+
+link = Link("127.0.0.1", 17171)
+link.send_line("PING")
+assert link.receive_line(timeout=5) == b"PONG"
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from typing import NoReturn
+
+LONGEST = 4 << 20  # bytes of a line without its end
+CHUNK = 1 << 16  # bytes read at a time
+SEND_SECONDS = 10.0  # a reader that takes nothing for so long is given up
+LONGEST_WAIT = 1e6  # seconds; longer than anybody waits, and what `poll` can be told
+
+SENTENCES = {
+    "timeout": "{peer} sent no line within {timeout:g} s",
+    "closed": "the connection to {peer} is closed",
+    "too long": "{peer} sent a line that is too long; the connection was closed",
+    "bad utf-8": "{peer} sent a line that is not UTF-8",
+}
+
+
+class LinkError(Exception):
+    """A line that did not come or go; `kind` is a key of SENTENCES."""
+
+    def __init__(self, kind: str, peer: str, timeout: float = 0.0):
+        super().__init__(SENTENCES[kind].format(peer=peer, timeout=timeout))
+        self.kind = kind
+
+
+class Link:
+    """A connection that carries lines.
+
+    One thread sends and one receives at a time; any thread may close it, which ends a wait for a line. In a child
+    process after a fork it is closed: the connection is its parent's.
+    """
+
+    def __init__(self, host: str, port: int, connect_timeout: float = 5.0):
+        """Connects.
+
+        Args:
+          host, port: where to.
+          connect_timeout: seconds.
+
+        Raises:
+          OSError: nobody is there.
+        """
+        connection = socket.create_connection((host, port), connect_timeout)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._take(connection, f"{host}:{port}", LONGEST)
+
+    @classmethod
+    def over(cls, connection: socket.socket, *, longest: int = LONGEST) -> Link:
+        """A link over a connected socket, which it takes over; a line of more than `longest` bytes closes it."""
+        link = cls.__new__(cls)
+        link._take(connection, "a socket", longest)
+        return link
+
+    def _take(self, connection: socket.socket, peer: str, longest: int) -> None:
+        connection.setblocking(False)
+        self.peer = peer
+        self._socket, self._longest, self._process = connection, longest, os.getpid()
+        self._shut = False
+        self._read = bytearray()  # and not yet handed out
+        self._searched = 0  # bytes of it in which there is no end of line
+        self._arrival, self._room = select.poll(), select.poll()
+        self._arrival.register(connection, select.POLLIN)
+        self._room.register(connection, select.POLLOUT)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_socket"):
+            self._socket.close()  # not before: another thread may be using its number
+
+    def send_line(self, line: str | bytes) -> None:
+        """Sends a line, which has no end yet; waits for a slow reader.
+
+        Raises:
+          LinkError: the connection is closed.
+        """
+        data = (line.encode() if isinstance(line, str) else line) + b"\n"
+        while data:
+            if not self._usable:
+                raise LinkError("closed", self.peer)
+            try:
+                data = data[self._socket.send(data) :]
+            except BlockingIOError:
+                if not self._room.poll(SEND_SECONDS * 1000):
+                    self._fail("closed")  # in the middle of a line
+            except OSError as error:  # what the other side said last can still be received
+                raise LinkError("closed", self.peer) from error
+
+    def receive_line(self, timeout: float = 10.0) -> bytes:
+        """The next line in valid UTF-8, without its end (LF or CR LF).
+
+        Args:
+          timeout: seconds to wait for it; not above 0: it is there, or not.
+
+        Raises:
+          LinkError: there is none in time, the connection is closed, or the line is not fit to read. After one that is
+            not UTF-8 the next one can be received, after one that is too long the link is closed.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            if not self._usable:
+                raise LinkError("closed", self.peer)
+            end = self._read.find(b"\n", self._searched)
+            if end >= 0:
+                break
+            self._searched = len(self._read)
+            if self._searched > self._longest + 1:
+                self._fail("too long")
+            left = max(0.0, min(deadline - time.monotonic(), LONGEST_WAIT))
+            if not self._arrival.poll(left * 1000):
+                raise LinkError("timeout", self.peer, timeout)
+            self._read += self._arrived()
+        line = bytes(self._read[:end]).removesuffix(b"\r")
+        del self._read[: end + 1]
+        self._searched = 0
+        if len(line) > self._longest:
+            self._fail("too long")
+        try:
+            line.isascii() or line.decode()
+        except UnicodeDecodeError as error:
+            raise LinkError("bad utf-8", self.peer) from error
+        return line
+
+    def _arrived(self) -> bytes:
+        """What there is to read.
+
+        Raises:
+          LinkError: the other side has ended the connection.
+        """
+        try:
+            data = self._socket.recv(CHUNK)
+        except BlockingIOError:  # it was nothing after all
+            return b""
+        except OSError as error:
+            raise LinkError("closed", self.peer) from error
+        if not data:
+            raise LinkError("closed", self.peer)
+        return data
+
+    def _fail(self, kind: str) -> NoReturn:
+        self.close()
+        raise LinkError(kind, self.peer)
+
+    def close(self) -> None:
+        """Ends the connection; a thread that waits for a line gets a LinkError."""
+        if self._usable:
+            self._shut = True
+            try:
+                self._socket.shutdown(socket.SHUT_RDWR)
+            except OSError:  # the other side was faster
+                pass
+
+    @property
+    def _usable(self) -> bool:
+        """Whether our side has not closed it."""
+        return not self._shut and self._process == os.getpid()
+
+    @property
+    def closed(self) -> bool:
+        """Whether either side has ended the connection; whole lines that came before can be received."""
+        if not self._usable:
+            return True
+        end = select.poll()
+        end.register(self._socket, select.POLLRDHUP)
+        return bool(end.poll(0))
