@@ -5,7 +5,8 @@
 
 The daemon speaks HELLO, PING, STATUS, SHUTDOWN and NEWGAME, one game at a time; a game asks `DECISIONS` times for a
 number and then has a result. What is wrong with it is told by the folder's `faults.json`: by the number of the start,
-from 1 on ("*": every other), a mapping with the keys below. It compiles if the folder holds a file `compiles`.
+from 1 on ("*": every other), a mapping with the keys below. What it compiled is told by the file `compiles`. A file
+`cannot_compile` holds what its compiler says instead, and with nothing in it the compiler is killed once.
 
     ready: seconds until it is ready, -1: never          say: a line to print first
     fail: "FORGE DAEMON FAILED" for this reason          exit: with this code, before it is ready
@@ -60,7 +61,6 @@ def fake_java(
         "#!/bin/sh\n"
         f"""[ "$1" = -version ] && {{ echo 'openjdk version "{version}" 2023-10-17' >&2; exit 0; }}\n"""
         f"""[ "$1" = --list-modules ] && {{ echo '{lines}'; exit 0; }}\n"""
-        f"""case "$*" in *javac.Main*) [ -e '{folder}/compiles' ] || exit 1 ;; esac\n"""
         f"""exec '{sys.executable}' '{Path(__file__).resolve()}' '{folder}' "$@"\n"""
     )
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
@@ -170,9 +170,14 @@ class FakeDaemon:
 def main(folder: Path, arguments: list[str]) -> None:
     """What `java` does."""
     if "-d" in arguments:  # the compiler
-        (Path(arguments[arguments.index("-d") + 1]) / "ForgeDaemon.class").touch()
+        if (refused := folder / "cannot_compile").exists():
+            if said := refused.read_text():
+                sys.exit(said)
+            refused.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        Path(arguments[arguments.index("-d") + 1]).mkdir()
         with (folder / "compiles").open("a") as file:
-            file.write("once\n")
+            file.write(" ".join(Path(each).name for each in arguments if each.endswith(".java")) + "\n")
         return
     with (folder / "starts").open("r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # two may start at the same time

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from envs.forge.classes import MAIN, compiled
+from envs.forge.classes import MAIN, CompileError, compiled
 from envs.forge.daemon import FREE, SUSPECT, Daemon
-from envs.forge.find import SOURCE, ForgeRelease, Java
+from envs.forge.find import ForgeRelease, Java
 from envs.forge.profiles import java_flags
 from envs.forge.settings import LOCAL_HOST
 from envs.forge.wire import Link, LinkError
@@ -51,13 +51,12 @@ class Launch(NamedTuple):
         return folder
 
     def command(self, number: int, port: int) -> list[str]:
-        """Starts the daemon: its source, by the JDK's single-file launch, unless it could be compiled before."""
+        """Starts the daemon; raises `CompileError` if it has to be compiled and cannot."""
         flags = java_flags(self.profile, self.heap_mb, self.place(number))
         options = ["--port", str(port), "--res", str(self.forge.res), "--decks", str(self.decks), "--watch-stdin"]
         options += ["--stock"] if self.stock else []
-        classes = compiled(self.java, self.forge)
-        path = self.forge.class_path if classes is None else f"{self.forge.class_path}{os.pathsep}{classes}"
-        return [str(self.java.path), *flags, "-cp", path, str(SOURCE) if classes is None else MAIN, *options]
+        path = f"{compiled(self.java, self.forge)}{os.pathsep}{self.forge.class_path}"
+        return [str(self.java.path), *flags, "-cp", path, MAIN, *options]
 
 
 class Ended(NamedTuple):
@@ -111,7 +110,12 @@ class LocalDaemon(Daemon):
     def _start(self, supervisor: Supervisor) -> Ended | None:
         """None once the daemon is ready."""
         port = supervisor.claim_port(self)
-        command = self._launch.command(self.number, port)
+        try:
+            command = self._launch.command(self.number, port)
+        except CompileError as error:
+            with self.log.open("a", encoding="utf-8") as log:
+                log.write(error.output)
+            return Ended(str(error), error.final)
         began = time.monotonic()
         self._tail.clear()
         with self._guard:
