@@ -47,6 +47,7 @@ def compiled(java: Java, forge: ForgeRelease) -> Path:
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "jaxrl" / "forge"
     with _ONE:
+        _sweep(cache)
         try:
             folder = cache / _key(java, forge)
             if not folder.is_dir():
@@ -70,7 +71,6 @@ def _key(java: Java, forge: ForgeRelease) -> str:
 def _compile(java: Java, forge: ForgeRelease, folder: Path) -> None:
     """Compiles into a new folder, which then takes its name, so that nobody finds half of it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(folder.parent)
     with tempfile.TemporaryDirectory(prefix=_FRESH, dir=folder.parent, ignore_cleanup_errors=True) as fresh:
         classes = Path(fresh) / "classes"
         _run_compiler(java, forge, classes)

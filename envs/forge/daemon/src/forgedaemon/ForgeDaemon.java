@@ -1,14 +1,4 @@
-/*
- * ForgeDaemon: plays games of Magic on a stock Forge installation for clients on a socket.
- *
- * This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public
- * License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later
- * version. It extends classes of Forge (https://github.com/Card-Forge/forge), which is licensed under the GPL-3.
- *
- * This program is distributed in the hope that it will be useful, but WITHOUT ANY WARRANTY; without even the implied
- * warranty of MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE. See the GNU General Public License for more details.
- * The license text and a description of the protocol lie two folders up (LICENSE, README.md).
- */
+// SPDX-License-Identifier: GPL-3.0-or-later
 package forgedaemon;
 
 import java.io.*;
