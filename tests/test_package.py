@@ -24,6 +24,13 @@ def test_every_package_has_an_init_file():
             assert (ROOT / name.replace(".", "/") / "__init__.py").is_file(), name
 
 
+def test_the_daemon_is_installed_whole():
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["envs.forge"]
+    installed = {path for pattern in patterns for path in (ROOT / "envs" / "forge").glob(pattern)}
+    found = {path for path in (ROOT / "envs" / "forge" / "daemon").rglob("*") if path.is_file()}
+    assert found <= installed and sum(path.suffix == ".java" for path in found) > 20
+
+
 def test_every_test_is_collected():
     for path in (ROOT / "tests").rglob("*.py"):
         if not path.name.startswith("test_"):

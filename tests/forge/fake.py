@@ -7,7 +7,8 @@
     home = fake_home(folder)                                      # a folder with a jar and res/
     java = fake_java(folder, [Fault("die", start=1, decision=2)]) # takes the place of `java`: a daemon of numbers
 
-The `java` compiles if `folder` holds a file `compiles`.
+What it compiled is told by the file `compiles` of `folder`. A file `cannot_compile` there holds what its compiler says
+instead, and with nothing in it the compiler is killed once.
 """
 
 from __future__ import annotations
@@ -359,7 +360,6 @@ def fake_java(
         "#!/bin/sh\n"
         f"""[ "$1" = -version ] && {{ echo 'openjdk version "{version}" 2023-10-17' >&2; exit 0; }}\n"""
         f"""[ "$1" = --list-modules ] && {{ echo '{lines}'; exit 0; }}\n"""
-        f"""case "$*" in *javac.Main*) [ -e '{folder}/compiles' ] || exit 1 ;; esac\n"""
         f"""PYTHONPATH='{ROOT}' exec '{sys.executable}' -m tests.forge.fake '{folder}' "$@"\n"""
     )
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
@@ -380,9 +380,14 @@ def started(folder: Path) -> list[Fault]:
 def main(folder: Path, arguments: list[str]) -> None:
     """What `java` does."""
     if "-d" in arguments:  # the compiler
-        (Path(arguments[arguments.index("-d") + 1]) / "ForgeDaemon.class").touch()
+        if (refused := folder / "cannot_compile").exists():
+            if said := refused.read_text():
+                sys.exit(said)
+            refused.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        Path(arguments[arguments.index("-d") + 1]).mkdir()
         with (folder / "compiles").open("a") as file:
-            file.write("once\n")
+            file.write(" ".join(Path(each).name for each in arguments if each.endswith(".java")) + "\n")
         return
     faults = Mischief(started(folder))
     stubborn = bool(faults.of("stubborn"))

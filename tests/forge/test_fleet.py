@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from envs.errors import UserError
-from envs.forge.fleet import keeper
+from envs.forge.fleet import classes, keeper
 from envs.forge.fleet.daemon import FleetError
 from envs.forge.fleet.fleet import NO_START, Fleet
 from envs.forge.settings import Deployment
@@ -260,22 +260,43 @@ def test_wrong_program_in_the_place_of_java(forge, tmp_path):
 
 
 def test_the_daemon_is_compiled_once_for_all(forge, tmp_path):
+    """And what a killed compiler left behind is removed."""
+    cache = tmp_path / "cache" / "jaxrl" / "forge"
+    for age in (10, 1000):
+        (cache / f".compiling-{age}" / "classes").mkdir(parents=True)
+        os.utime(cache / f".compiling-{age}", (time.time() - age,) * 2)
     fleet = forge(daemons=2)
-    (tmp_path / "0" / "compiles").touch()
     fleet.release(fleet.lease(20))
     until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
-    assert (tmp_path / "0" / "compiles").read_text() == "once\n"
-    folders = list((tmp_path / "cache" / "jaxrl" / "forge").iterdir())
-    assert len(folders) == 1 and [path.name for path in folders[0].iterdir()] == ["ForgeDaemon.class"]
+    sources = " ".join(path.name for path in sorted(classes.SOURCES.rglob("*.java")))
+    assert "ForgeDaemon.java" in sources and (tmp_path / "0" / "compiles").read_text() == f"{sources}\n"
+    (cache / ".compiling-10" / "classes").rmdir()
+    (cache / ".compiling-10").rmdir()  # of a compiler that may still run
+    folder = next(cache.iterdir())
+    assert list(cache.iterdir()) == [folder]
     command = Path(f"/proc/{pids_of(fleet)[0]}/cmdline").read_text().split("\0")
-    assert "ForgeDaemon" in command and command[command.index("-cp") + 1].endswith(f":{folders[0]}")
+    assert classes.MAIN in command and command[command.index("-cp") + 1].startswith(f"{folder}:")
 
 
-def test_where_nothing_can_be_compiled_or_kept_the_source_is_started(forge, tmp_path):
-    (tmp_path / "cache").touch()
+def test_a_daemon_that_cannot_be_compiled_is_given_up(forge, tmp_path):
     fleet = forge()
+    (tmp_path / "0" / "cannot_compile").write_text("Seat.java:7: error: cannot find symbol\n    symbol: class Game")
+    with pytest.raises(FleetError, match=rf"cannot be compiled for Forge {VERSION}: Seat.java:7: error: cannot find"):
+        fleet.lease(20)
+    assert "symbol: class Game" in fleet.daemons[0].log.read_text() and fleet.counters()["restarts"] == 0
+
+
+def test_a_compiler_that_was_killed_is_started_again(forge, tmp_path):
+    fleet = forge()
+    (tmp_path / "0" / "cannot_compile").touch()
     fleet.release(fleet.lease(20))
-    assert Path(f"/proc/{pids_of(fleet)[0]}/cmdline").read_text().count("ForgeDaemon.java\0--port") == 1
+    assert fleet.counters()["restarts"] == 1 and len(list((tmp_path / "cache" / "jaxrl" / "forge").iterdir())) == 1
+
+
+def test_where_no_classes_can_be_kept_it_is_said(forge, tmp_path):
+    (tmp_path / "cache").touch()
+    with pytest.raises(FleetError, match=r"its classes cannot be kept in .*/cache/jaxrl/forge .*: set XDG_CACHE_HOME"):
+        forge().lease(20)
 
 
 # ---- ports --------------------------------------------------------------------------------------------------------

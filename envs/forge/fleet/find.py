@@ -15,9 +15,8 @@ from envs.errors import UserError
 
 RELEASES = "github.com/Card-Forge/forge/releases"
 OLDEST_JAVA = 17
-COMPILER = "jdk.compiler"  # `java File.java` compiles the file first
+COMPILER = "jdk.compiler"  # the daemon is compiled where it runs
 DECKS = Path(__file__).resolve().parents[1] / "decks"
-SOURCE = Path(__file__).resolve().parents[1] / "daemon" / "ForgeDaemon.java"
 _JAR = re.compile(r"forge-gui-desktop-(.+?)(-jar-with-dependencies)?\.jar")
 _MAIN = "forge/ai/PlayerControllerAi.class"  # a class path without it is not Forge's
 _PATIENCE = 60.0  # seconds for `java -version`

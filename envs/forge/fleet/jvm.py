@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.forge.classes import MAIN, compiled
+from envs.forge.fleet.classes import MAIN, CompileError, compiled
 from envs.forge.fleet.daemon import Daemon, Ended
-from envs.forge.fleet.find import SOURCE, ForgeRelease, Java
+from envs.forge.fleet.find import ForgeRelease, Java
 from envs.forge.fleet.profiles import java_flags
 from envs.forge.settings import LOCAL_HOST
 
@@ -47,13 +47,12 @@ class Launch(NamedTuple):
         return folder
 
     def command(self, number: int, port: int) -> list[str]:
-        """Starts the daemon: its source, by the JDK's single-file launch, unless it could be compiled before."""
+        """Starts the daemon; raises `CompileError` if it has to be compiled and cannot."""
         flags = java_flags(self.profile, self.heap_mb, self.place(number))
         options = ["--port", str(port), "--res", str(self.forge.res), "--decks", str(self.decks), "--watch-stdin"]
         options += ["--stock"] if self.stock else []
-        classes = compiled(self.java, self.forge)
-        path = self.forge.class_path if classes is None else f"{self.forge.class_path}{os.pathsep}{classes}"
-        return [str(self.java.path), *flags, "-cp", path, str(SOURCE) if classes is None else MAIN, *options]
+        path = f"{compiled(self.java, self.forge)}{os.pathsep}{self.forge.class_path}"
+        return [str(self.java.path), *flags, "-cp", path, MAIN, *options]
 
 
 class LocalDaemon(Daemon):
@@ -81,7 +80,12 @@ class LocalDaemon(Daemon):
 
     def come_up(self) -> Ended | None:
         """Starts the JVM and reads what it says until it is ready."""
-        command = self._launch.command(self.number, self.port)
+        try:
+            command = self._launch.command(self.number, self.port)
+        except CompileError as error:
+            with self.log.open("a", encoding="utf-8") as log:
+                log.write(error.output)
+            return Ended(str(error), error.final)
         began = time.monotonic()
         self._tail.clear()
         with self._guard:

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package forgedaemon;
+
+import com.google.common.collect.Iterables;
+import forge.card.ColorSet;
+import forge.card.MagicColor;
+import forge.game.Game;
+import forge.game.card.*;
+import forge.game.player.*;
+import forge.game.spellability.SpellAbility;
+import forge.game.zone.ZoneType;
+import java.util.*;
+import java.util.function.Supplier;
+
+/** Choices whose options are not simply those of the engine: discards, colours, types, and what is revealed. */
+record Choices(Seat seat) {
+    /** One card of each kind. */
+    CardCollection ofEachKind(Map<String, CardCollection> valid, SpellAbility source, String title, boolean optional) {
+        CardCollection result = new CardCollection();
+        valid.forEach((kind, cards) -> {
+            CardCollection options = new CardCollection(cards);
+            options.removeAll(result);
+            Card chosen = seat.questions.entity(source, title + " (" + kind + ")", options, optional, () -> null);
+            if (chosen != null) {
+                result.add(chosen);
+            }
+        });
+        return result;
+    }
+
+    /** "Discard two cards unless you discard a land": the words are types, in later versions restrictions. */
+    CardCollection discardUnless(int count, CardCollectionView hand, String[] words, boolean types, SpellAbility source,
+            Supplier<CardCollectionView> ai) {
+        CardCollection typed = new CardCollection();
+        for (Card card : hand) {
+            for (String word : words) {
+                if (types ? card.getType().hasStringType(word)
+                        : card.isValid(word, source.getActivatingPlayer(), source.getHostCard(), source)) {
+                    typed.add(card);
+                }
+            }
+        }
+        String type = String.join(",", words);
+        if (!typed.isEmpty() && seat.questions.confirm(source, "Discard one " + type + " card instead of " + count, () -> true)) {
+            return seat.questions.cards("Discard " + type, source, typed, 1, 1, ai);
+        }
+        return seat.questions.cards("Discard", source, hand, count, count, ai);
+    }
+
+    /** The names in a pile; a pile that lies face down is only counted. */
+    static String pile(CardCollectionView pile, boolean faceUp) {
+        return !faceUp ? pile.size() + " cards"
+                : pile.isEmpty() ? "nothing" : String.join(", ", Iterables.transform(pile, Card::getName));
+    }
+
+    // ---- colours
+
+    byte color(String message, SpellAbility source, ColorSet colors, boolean colorless, Supplier<Byte> ai) {
+        List<Byte> options = bits(colors);
+        if (colorless || options.isEmpty()) {
+            options.add((byte) 0);
+        }
+        return seat.questions.one("choose_color", source, message, options, false, (json, index, color) -> json.open()
+                .put("index", index).put("kind", "color")
+                .put("name", color == 0 ? "colorless" : MagicColor.toLongString(color)).close(), ai);
+    }
+
+    static List<String> names(ColorSet colors) {
+        return bits(colors).stream().map(MagicColor::toLongString).toList();
+    }
+
+    private static List<Byte> bits(ColorSet colors) {
+        List<Byte> result = new ArrayList<>();
+        for (int bit = 1; bit < 32; bit <<= 1) {
+            if ((colors.getColor() & bit) != 0) {
+                result.add((byte) bit);
+            }
+        }
+        return result;
+    }
+
+    // ---- types
+
+    /** Creature types and the like: those on cards that this seat owns or sees come into question, 250 do not. */
+    String type(String kind, SpellAbility source, Collection<?> valid, Collection<?> invalid, boolean optional,
+            Supplier<String> ai) {
+        Set<String> options = new TreeSet<>();
+        for (Card card : Iterables.concat(seat.getPlayer().getAllCards(), seat.getGame().getCardsIn(ZoneType.Battlefield))) {
+            if (!card.isFaceDown()) {
+                options.addAll(List.of(card.getType().toString().split("[ -]+")));
+            }
+        }
+        options.removeIf(type -> !valid.contains(type) || invalid.contains(type));
+        return options.isEmpty() ? seat.think(ai) : seat.questions.one("choose_ability", source, "Choose a " + kind + " type",
+                options, optional, Questions.texts(text -> text), ai);
+    }
+
+    // ---- reveals
+
+    void reveal(DelayedReveal delayed) {
+        if (delayed != null && !seat.quiet()) {
+            reveal(delayed.getCards(), delayed.getZone(), delayed.getOwner(), delayed.getMessagePrefix());
+        }
+    }
+
+    /** Cards or their views, of a player or its view: the engine has both. */
+    void reveal(Iterable<?> things, Object zone, Object owner, String prefix) {
+        Game game = seat.getGame();
+        List<Card> cards = new ArrayList<>();
+        for (Object thing : things) {
+            Card card = thing instanceof CardView view ? game.findById(view.getId()) : (Card) thing;
+            if (card != null) {
+                cards.add(card);
+            }
+        }
+        if (seat.thinks() || cards.isEmpty()) {
+            return;
+        }
+        Player player = owner instanceof PlayerView view ? game.getPlayer(view) : (Player) owner;
+        seat.questions.showing(cards, () -> {
+            seat.table.tell(seat, "reveal", json -> {
+                json.put("owner", seat.table.seatOf(player)).put("zone", zone instanceof Collection<?> zones ? Answers.join(zones)
+                        : String.valueOf(zone)).put("message", Json.oneLine(prefix)).array("cards");
+                cards.forEach(card -> seat.view.card(json, card, false));
+                json.end();
+            });
+            return null;
+        });
+    }
+}

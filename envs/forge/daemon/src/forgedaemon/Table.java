@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package forgedaemon;
+
+import forge.ai.LobbyPlayerAi;
+import forge.deck.Deck;
+import forge.game.*;
+import forge.game.phase.PhaseHandler;
+import forge.game.player.*;
+import java.lang.management.*;
+import java.util.*;
+import java.util.function.*;
+
+/** One game from its NEWGAME line to its result, played by the one game thread. */
+final class Table {
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+    private static final long GRACE = 3_000_000_000L;
+
+    /** Ends a game from inside one of our callbacks. An Error, so that no `catch (Exception` of the engine keeps it. */
+    static final class Stopped extends Error {
+        Stopped() {
+            super("stopped", null, false, false);
+        }
+    }
+
+    final Link link;
+    final Request request;
+    final Seat[] seats = new Seat[2];
+    private final SeatPlayer[] players = new SeatPlayer[2];
+    private Game game;
+    /** What can happen in this game at all; null with --stock. */
+    Facts facts;
+    private int decisions;
+    private long started;
+    private volatile Thread thread;
+    private volatile long cpuStarted;
+    private volatile boolean stopped;
+    private volatile boolean timedOut;
+    private volatile long overdueSince;
+    /** Nanoseconds that were spent waiting for answers, and since when one is awaited (0: none). */
+    private volatile long waited;
+    private volatile long waitingSince;
+
+    Table(Link link, Request request) {
+        this.link = link;
+        this.request = request;
+    }
+
+    void play() {
+        thread = Thread.currentThread();
+        cpuStarted = THREADS.getThreadCpuTime(thread.getId());
+        started = System.nanoTime();
+        Deck[] decks = new Deck[2];
+        try {
+            decks[0] = Engine.deck(request.decks[0]);
+            decks[1] = Engine.deck(request.decks[1]);
+        } catch (Refusal refusal) {
+            link.send("ERROR: " + refusal.getMessage());
+            return;
+        }
+        if (!request.quiet) {
+            link.send("GAME_START: " + Engine.deckLabel(request.decks[0]) + " vs " + Engine.deckLabel(request.decks[1]));
+            link.send("SEED: " + request.seed);
+        }
+        try {
+            run(decks);
+        } catch (Stopped | ThreadDeath end) {
+            // reported below
+        } catch (Throwable problem) {
+            problem.printStackTrace();
+            link.send("GAME_ERROR: " + Json.oneLine(problem.toString()));
+            timedOut = false;
+            stopped = true;
+        }
+        Thread.interrupted();
+        report();
+    }
+
+    private void run(Deck[] decks) {
+        Engine.reset(request.seed);
+        List<RegisteredPlayer> registered = new ArrayList<>();
+        for (int seat = 0; seat < 2; seat++) {
+            players[seat] = new SeatPlayer(this, seat);
+            RegisteredPlayer player = new RegisteredPlayer(decks[seat]);
+            player.setPlayer(players[seat]);
+            registered.add(player);
+        }
+        GameRules rules = new GameRules(GameType.Constructed);
+        rules.setAppliedVariants(EnumSet.of(GameType.Constructed));
+        rules.setGamesPerMatch(1);
+        Match match = new Match(rules, registered, "jaxrl");
+        if (Engine.stock()) {
+            game = match.createGame();
+        } else {
+            facts = new Facts(decks);
+            game = new TableGame(registered, rules, match);
+        }
+        Engine.patient(game, request.limit);
+        match.startGame(game);
+    }
+
+    private synchronized void report() {
+        if (thread == null) {
+            return; // the watch has already reported
+        }
+        long cpu = THREADS.getThreadCpuTime(thread.getId()) - cpuStarted;
+        thread = null;
+        if (timedOut) {
+            link.send("GAME_TIMEOUT: more than " + request.limit + " s of computing");
+        }
+        long ms = (System.nanoTime() - started) / 1_000_000;
+        int winner = timedOut || stopped ? -1 : winner();
+        link.server.finished(cpu);
+        link.send("GAME_RESULT: " + (winner < 0 ? "Draw" : players[winner].getName() + " won") + " in " + ms + "ms");
+    }
+
+    /** After a forced draw the engine counts everybody without an outcome as winner: two winners are a draw. */
+    private int winner() {
+        int winner = -1;
+        for (int seat = 0; seat < 2; seat++) {
+            PlayerOutcome outcome = game == null || !game.isGameOver() ? null : seats[seat].getPlayer().getOutcome();
+            if (outcome != null && outcome.hasWon()) {
+                winner = winner == -1 ? seat : -2;
+            }
+        }
+        return winner;
+    }
+
+    /** Called by any thread: the game ends at the next question or move. */
+    void stop() {
+        stopped = true;
+        link.interrupt();
+    }
+
+    /** Called by the watch every tenth of a second. */
+    void watch() {
+        Thread runner = thread;
+        if (runner == null) {
+            return;
+        }
+        long now = System.nanoTime();
+        if (!timedOut && !stopped) {
+            timedOut = (THREADS.getThreadCpuTime(runner.getId()) - cpuStarted) / 1e9 > request.limit
+                    || waitingSince == 0 && (now - started - waited) / 1e9 > 20 * request.limit + 60; // it hangs
+        }
+        if (!timedOut && !stopped) {
+            return;
+        }
+        if (overdueSince == 0) {
+            overdueSince = now;
+        } else if (now - overdueSince > 2 * GRACE) {
+            report();
+            System.err.println("the game thread cannot be stopped");
+            Runtime.getRuntime().halt(3); // the supervisor starts another JVM
+        } else if (now - overdueSince > GRACE) {
+            killStill(runner);
+        }
+    }
+
+    /** Its thread may have reported meanwhile, and be in the next game already. */
+    private synchronized void killStill(Thread runner) {
+        if (thread == runner) {
+            kill(runner);
+        }
+    }
+
+    /** Thread.stop where it still exists (to Java 19); later versions throw. */
+    private static void kill(Thread runner) {
+        try {
+            Thread.class.getMethod("stop").invoke(runner);
+        } catch (ReflectiveOperationException | RuntimeException gone) {
+            runner.interrupt();
+        }
+    }
+
+    /** Whether the client holds both seats and Forge's AI is not asked at the moment. */
+    boolean noAi() {
+        return seats[0] != null && seats[1] != null && seats[0].remote && seats[1].remote
+                && !seats[0].thinks() && !seats[1].thinks();
+    }
+
+    void check() {
+        if (stopped || timedOut) {
+            throw new Stopped();
+        }
+    }
+
+    // ---- questions
+
+    /**
+     * Asks the client that holds a seat, or reports what Forge's AI chose there (observe mode).
+     *
+     * @param fields writes the fields of the decision's type
+     * @param fallback the answer that is taken after two unusable ones
+     * @param parse reads an answer; refuses an unusable one
+     * @param ai lets Forge's AI decide
+     * @param say a choice as an answer line, null when it cannot be said
+     */
+    <T> T ask(Seat seat, String type, Consumer<Json> fields, String fallback, Function<String, T> parse,
+            Supplier<T> ai, Function<T, String> say) {
+        check();
+        decisions++;
+        Json json = new Json();
+        boolean observed = !seat.remote;
+        json.open();
+        if (observed) {
+            json.put("info_type", "observed");
+        }
+        head(json, seat, type);
+        fields.accept(json);
+        json.key("game_state");
+        seat.view.state(json);
+        if (observed) {
+            T choice = seat.think(ai);
+            String said = say.apply(choice);
+            if (said == null) {
+                json.key("choice").text.append("null");
+            } else {
+                json.put("choice", said);
+            }
+            link.send("INFO:" + json.close().text);
+            return choice;
+        }
+        return answered(seat, "DECISION:" + json.close().text, fallback, parse, ai);
+    }
+
+    private void head(Json json, Seat seat, String type) {
+        PhaseHandler phases = game.getPhaseHandler();
+        json.put("decision_type", type).put("decision_id", decisions).put("player", players[seat.number].getName())
+                .put("seat", seat.number).put("turn", phases.getTurn())
+                .put("phase", phases.getPhase() == null ? "" : phases.getPhase().name());
+    }
+
+    private <T> T answered(Seat seat, String line, String fallback, Function<String, T> parse, Supplier<T> ai) {
+        for (int attempt = 0; ; attempt++) {
+            String answer = await(line);
+            try {
+                if (answer.equals("ai")) {
+                    return seat.lend(ai);
+                }
+                if (answer.startsWith("ai!")) {
+                    seat.handOver(Request.profile(answer.substring(3)));
+                    return seat.think(ai);
+                }
+                return parse.apply(answer);
+            } catch (Refusal refusal) {
+                if (attempt > 0) {
+                    String taken = fallback.isEmpty() ? "\"\"" : fallback;
+                    link.send("ERROR: " + refusal.getMessage() + "; the default " + taken + " taken");
+                    return parse.apply(fallback);
+                }
+                link.send("ERROR: " + refusal.getMessage());
+            }
+        }
+    }
+
+    private String await(String line) {
+        waitingSince = System.nanoTime();
+        try {
+            String answer = link.ask(line).trim();
+            check();
+            return answer;
+        } finally {
+            waited += System.nanoTime() - waitingSince;
+            waitingSince = 0;
+        }
+    }
+
+    /** Tells a seat's client something that needs no answer. */
+    void tell(Seat seat, String kind, Consumer<Json> fields) {
+        if (seat.remote || request.observe) {
+            Json json = new Json().open().put("info_type", kind).put("seat", seat.number);
+            fields.accept(json);
+            link.send("INFO:" + json.close().text);
+        }
+    }
+
+    int seatOf(Player player) {
+        for (int seat = 0; seat < 2; seat++) {
+            if (seats[seat] != null && seats[seat].getPlayer() == player) {
+                return seat;
+            }
+        }
+        return player == null ? -1 : Math.max(0, Math.min(1, player.getId()));
+    }
+
+    /** The lobby player of a seat: it makes our controller instead of Forge's. */
+    static final class SeatPlayer extends LobbyPlayerAi {
+        /** No profile: while a client holds a seat, the automatic payment must not keep lands back for later. */
+        static final String NEUTRAL = "";
+
+        private final Table table;
+        private final int number;
+
+        SeatPlayer(Table table, int number) {
+            super((table.request.remote[number] ? "Agent(" : "Ai(") + (number + 1) + ")-"
+                    + Engine.deckLabel(table.request.decks[number]), null);
+            this.table = table;
+            this.number = number;
+            setAiProfile(table.request.remote[number] ? NEUTRAL : table.request.profiles[number]);
+        }
+
+        @Override
+        public Player createIngamePlayer(Game game, int id) {
+            Player player = table.facts == null ? new Player(getName(), game, id)
+                    : new TableGame.TablePlayer(getName(), game, id, table);
+            Seat seat = Bridge.seat(game, player, this, table, number);
+            table.seats[number] = seat;
+            player.setFirstController(seat);
+            return player;
+        }
+    }
+}

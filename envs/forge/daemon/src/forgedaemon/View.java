@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package forgedaemon;
+
+import com.google.common.collect.Multiset;
+import forge.card.*;
+import forge.game.Game;
+import forge.game.GameObject;
+import forge.game.card.Card;
+import forge.game.card.CounterEnumType;
+import forge.game.combat.Combat;
+import forge.game.keyword.KeywordInterface;
+import forge.game.mana.ManaPool;
+import forge.game.phase.PhaseHandler;
+import forge.game.player.Player;
+import forge.game.spellability.*;
+import forge.game.zone.ZoneType;
+import java.util.*;
+
+/** What one seat may see of a game, as JSON. */
+final class View {
+    private final Seat viewer;
+    /** Numbers of hidden cards, see id. */
+    private final Map<Integer, Integer> aliases = new HashMap<>();
+
+    View(Seat viewer) {
+        this.viewer = viewer;
+    }
+
+    void state(Json json) {
+        Game game = viewer.getGame();
+        PhaseHandler phases = game.getPhaseHandler();
+        json.open().put("turn", phases.getTurn())
+                .put("phase", phases.getPhase() == null ? "" : phases.getPhase().name())
+                .put("active", seatOf(phases.getPlayerTurn()))
+                .put("priority", seatOf(phases.getPriorityPlayer())).put("you", viewer.number);
+        json.array("players");
+        for (Seat seat : viewer.table.seats) {
+            player(json, seat);
+        }
+        json.end().array("stack");
+        for (SpellAbilityStackInstance item : game.getStack()) {
+            stackItem(json, item);
+        }
+        json.end().array("combat");
+        if (game.getCombat() != null) {
+            combat(json, game.getCombat());
+        }
+        json.end().close();
+    }
+
+    private void player(Json json, Seat seat) {
+        Player player = seat.getPlayer();
+        json.open().put("seat", seat.number).put("name", player.getName()).put("life", player.getLife())
+                .put("poison", player.getPoisonCounters());
+        if (seat == viewer) {
+            cards(json, "hand", player, ZoneType.Hand);
+        }
+        json.put("hand_size", player.getCardsIn(ZoneType.Hand).size())
+                .put("library_size", player.getCardsIn(ZoneType.Library).size());
+        cards(json, "battlefield", player, ZoneType.Battlefield);
+        cards(json, "graveyard", player, ZoneType.Graveyard);
+        cards(json, "exile", player, ZoneType.Exile);
+        json.put("mana_pool", mana(player.getManaPool())).put("lands_played", player.getLandsPlayedThisTurn())
+                .put("energy", player.getCounters(CounterEnumType.ENERGY)).close();
+    }
+
+    private static String mana(ManaPool pool) {
+        if (pool.isEmpty()) {
+            return "";
+        }
+        StringBuilder letters = new StringBuilder();
+        byte[] colors = {MagicColor.WHITE, MagicColor.BLUE, MagicColor.BLACK, MagicColor.RED, MagicColor.GREEN, 32};
+        for (int i = 0; i < colors.length; i++) {
+            for (int n = pool.getAmountOfColor(colors[i]); n > 0; n--) {
+                letters.append("WUBRGC".charAt(i));
+            }
+        }
+        return letters.toString();
+    }
+
+    private void cards(Json json, String name, Player player, ZoneType zone) {
+        json.array(name);
+        for (Card card : player.getCardsIn(zone)) {
+            card(json, card, zone == ZoneType.Battlefield);
+        }
+        json.end();
+    }
+
+    String label(GameObject thing) {
+        return thing instanceof Card card ? name(card)
+                : thing instanceof SpellAbility spell ? name(spell.getHostCard()) : ((Player) thing).getName();
+    }
+
+    private int seatOf(Player player) {
+        return viewer.table.seatOf(player);
+    }
+
+    /** Whether a card's face must not be told to the viewer. */
+    boolean hidden(Card card) {
+        Player player = viewer.getPlayer();
+        return switch (zone(card)) {
+            case Hand -> card.getController() != player && !viewer.shown.contains(card.getId());
+            case Library -> !viewer.shown.contains(card.getId());
+            case Battlefield, Stack -> card.isFaceDown() && card.getController() != player;
+            case Exile -> card.isFaceDown() && !card.mayPlayerLook(player);
+            default -> false;
+        };
+    }
+
+    private static ZoneType zone(Card card) {
+        return card.getZone() == null ? ZoneType.None : card.getZone().getZoneType();
+    }
+
+    /**
+     * The id under which a viewer knows a card. Forge numbers cards in the order of the deck list, so the number of
+     * a hidden card would tell which one it is: hidden cards get numbers in the order in which they are met.
+     */
+    int id(Card card) {
+        if (!hidden(card)) {
+            return card.getId();
+        }
+        return aliases.computeIfAbsent(card.getId(), id -> 1_000_000 + aliases.size());
+    }
+
+    String name(Card card) {
+        if (hidden(card)) {
+            return "";
+        }
+        return card.isFaceDown() ? card.getState(CardStateName.Original).getName() : card.getName();
+    }
+
+    void card(Json json, Card card, boolean inPlay) {
+        json.open().put("id", id(card)).put("name", name(card));
+        if (card.isFaceDown() || hidden(card)) {
+            json.put("face_down", true);
+        }
+        if (!hidden(card) || inPlay) {
+            face(json, card);
+        }
+        if (inPlay) {
+            permanent(json, card);
+        }
+        json.put("owner", seatOf(card.getOwner()));
+        if (!hidden(card) || inPlay) {
+            json.put("colors", colors(card.getColor()));
+        }
+        json.close();
+    }
+
+    private static void face(Json json, Card card) {
+        String types = card.getType().toString();
+        json.put("mana_cost", card.getManaCost().isNoCost() ? "" : card.getManaCost().toString())
+                .put("cmc", card.getCMC()).put("types", types.replace(" - ", " "));
+        if (card.isCreature()) {
+            json.put("power", card.getNetPower()).put("toughness", card.getNetToughness());
+        }
+        if (card.isPlaneswalker()) {
+            json.put("loyalty", card.getCurrentLoyalty());
+        }
+        json.array("keywords");
+        for (KeywordInterface keyword : card.getKeywords()) {
+            json.item(keyword.getOriginal());
+        }
+        json.end();
+    }
+
+    private void permanent(Json json, Card card) {
+        json.put("tapped", card.isTapped()).put("summoning_sick", card.isSick()).put("damage", card.getDamage());
+        json.key("counters").open();
+        counters(json, card.getCounters());
+        json.close().array("attachments");
+        for (Card attached : card.getAttachedCards()) {
+            json.item(id(attached));
+        }
+        json.end().put("attached_to", card.getAttachedTo() == null ? -1 : id(card.getAttachedTo()))
+                .put("token", card.isToken());
+    }
+
+    /** A map in the engine's older versions, a multiset in later ones. */
+    private static void counters(Json json, Object counters) {
+        if (counters instanceof Map<?, ?> map) {
+            map.forEach((counter, count) -> json.put(counter.toString(), (Integer) count));
+        } else {
+            ((Multiset<?>) counters).entrySet().forEach(entry -> json.put(entry.getElement().toString(), entry.getCount()));
+        }
+    }
+
+    static String colors(ColorSet colors) {
+        StringBuilder letters = new StringBuilder(5);
+        for (int i = 0; i < 5; i++) {
+            if ((colors.getColor() & 1 << i) != 0) {
+                letters.append("WUBRG".charAt(i));
+            }
+        }
+        return letters.toString();
+    }
+
+    private void stackItem(Json json, SpellAbilityStackInstance item) {
+        Card source = item.getSourceCard();
+        json.open().put("card_id", id(source)).put("name", name(source))
+                .put("controller", seatOf(item.getActivatingPlayer()))
+                .put("description", hidden(source) ? "" : item.getStackDescription()).array("targets");
+        for (SpellAbilityStackInstance part = item; part != null; part = part.getSubInstance()) {
+            TargetChoices targets = part.getTargetChoices();
+            if (targets != null) {
+                for (GameObject target : targets) {
+                    object(json.open(), target).close();
+                }
+            }
+        }
+        json.end().close();
+    }
+
+    /** The kind and id of something that can be chosen. */
+    Json object(Json json, GameObject thing) {
+        if (thing instanceof Player player) {
+            return json.put("kind", "player").put("id", seatOf(player));
+        }
+        if (thing instanceof SpellAbility spell) {
+            return json.put("kind", "spell").put("id", id(spell.getHostCard()));
+        }
+        return json.put("kind", "card").put("id", thing instanceof Card card ? id(card) : -1);
+    }
+
+    private void combat(Json json, Combat combat) {
+        for (Card attacker : combat.getAttackers()) {
+            json.open().put("attacker", id(attacker)).key("defender");
+            object(json.open(), combat.getDefenderByAttacker(attacker)).close().array("blockers");
+            for (Card blocker : combat.getBlockers(attacker)) {
+                json.item(id(blocker));
+            }
+            json.end().close();
+        }
+    }
+
+    // ---- options
+
+    /** An option that is a card, a player or a spell. */
+    void option(Json json, int index, GameObject thing) {
+        json.open().put("index", index);
+        object(json, thing);
+        if (thing instanceof Player player) {
+            json.put("name", player.getName());
+        } else if (thing instanceof SpellAbility spell) {
+            json.put("name", name(spell.getHostCard()))
+                    .put("description", hidden(spell.getHostCard()) ? "" : spell.getStackDescription())
+                    .put("controller", seatOf(spell.getActivatingPlayer()));
+        } else if (thing instanceof Card card) {
+            cardOption(json, card);
+        }
+        json.close();
+    }
+
+    private void cardOption(Json json, Card card) {
+        ZoneType zone = zone(card);
+        json.put("name", name(card)).put("controller", seatOf(card.getController())).put("zone", zone.name());
+        boolean listed = zone == ZoneType.Battlefield || zone == ZoneType.Graveyard || zone == ZoneType.Exile
+                || zone == ZoneType.Hand && card.getController() == viewer.getPlayer();
+        if (!listed && !hidden(card)) {
+            json.key("card");
+            card(json, card, false);
+        }
+    }
+
+    void source(Json json, SpellAbility ability) {
+        Card card = ability == null ? null : ability.getHostCard();
+        if (card != null) {
+            json.key("source").open().put("card_id", id(card)).put("name", name(card))
+                    .put("description", hidden(card) ? "" : Json.oneLine(describe(ability))).close();
+        }
+    }
+
+    static String describe(SpellAbility ability) {
+        String text = ability.getDescription();
+        return text == null || text.isEmpty() ? String.valueOf(ability) : text;
+    }
+}
