@@ -104,7 +104,11 @@ final class Request {
         } catch (NumberFormatException wrong) {
             // told below
         }
-        throw new Refusal(option + " needs a number from " + low + " to " + high + ", not " + text);
+        throw new Refusal(option + " needs a number from " + plain(low) + " to " + plain(high) + ", not " + text);
+    }
+
+    private static String plain(double number) {
+        return number == Math.rint(number) ? Long.toString((long) number) : Double.toString(number);
     }
 
     /** Words between blanks; "..." holds a word with blanks, \" and \\ stand for themselves inside. */
