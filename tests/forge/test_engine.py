@@ -18,6 +18,7 @@ from envs.forge.settings import Deployment
 from envs.host.bridge import HostPool
 from envs.host.core import RANDOM, EngineError, IllegalAction, make_buffers
 from tests.forge.fake import Fault, line_of
+from tests.forge.lines import settle
 from tests.forge.play import faking, row_of, trace
 
 PROFILES = ("", "Cautious")
@@ -262,6 +263,8 @@ def test_shaping_pays_the_same_in_sum():
 
 def test_a_dropped_engine_gives_its_daemons_back():
     with scripted(2) as fleet:
+        fleet.start()
+        settle(lambda: all(each.free for each in fleet.daemons))  # else one game may have to give way to the other
         engine = engine_on(fleet, 2)
         with HostPool(engine) as pool:
             pool.start(make_buffers(engine, 2))
