@@ -36,9 +36,9 @@ def set_devices(devices: int, deterministic: bool = False) -> None:
       deterministic: on an accelerator, only algorithms that give the same bits every time (slower).
     """
     if on_cpu():
-        _add("xla_force_host_platform_device_count", str(max(devices, 1)))
+        add_flag("xla_force_host_platform_device_count", str(max(devices, 1)))
     elif deterministic:
-        _add("xla_gpu_deterministic_ops", "true")
+        add_flag("xla_gpu_deterministic_ops", "true")
 
 
 def prepare_training(config: Config) -> None:
@@ -62,7 +62,7 @@ def prepare_game(id: str) -> None:
 
 def fuse() -> None:
     """Adds the flag of `prepare_game` to ``XLA_FLAGS``."""
-    _add("xla_backend_extra_options", "xla_cpu_use_multi_output_fusion")
+    add_flag("xla_backend_extra_options", "xla_cpu_use_multi_output_fusion")
 
 
 def plain_options() -> dict[str, str]:
@@ -73,7 +73,8 @@ def plain_options() -> dict[str, str]:
     return {"xla_backend_extra_options": ""} if on_cpu() else {}
 
 
-def _add(name: str, value: str) -> None:
+def add_flag(name: str, value: str) -> None:
+    """Adds a flag to ``XLA_FLAGS``, unless it is there."""
     flags = os.environ.get("XLA_FLAGS", "")
     if f"--{name}" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} --{name}={value}".strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import tempfile
 
@@ -20,10 +21,14 @@ xla.set_devices(1)
 # aborts on some programs with multi-output fusion and without fusion emitters, so the former is off where a game asks
 # for it too. Given flags win: XLA_FLAGS="--xla_backend_optimization_level=3 --xla_cpu_use_fusion_emitters=true
 # --xla_backend_extra_options=xla_cpu_use_multi_output_fusion" compiles as users' programs are compiled, which one
-# training in tests/test_trainer.py is in any case.
-xla._add("xla_backend_optimization_level", "0")
-xla._add("xla_cpu_use_fusion_emitters", "false")
-xla._add("xla_backend_extra_options", "xla_nothing")  # an unknown option is ignored
+# training in tests/test_trainer.py is in any case. A flag that XLA does not know ends the process, so only a version
+# that was tried gets them.
+if importlib.metadata.version("jaxlib").startswith("0.10."):
+    xla.add_flag("xla_backend_optimization_level", "0")
+    xla.add_flag("xla_cpu_use_fusion_emitters", "false")
+    xla.add_flag("xla_backend_extra_options", "xla_nothing")  # an unknown option is ignored
+else:
+    xla.fuse()
 
 # What one process of pytest-xdist, or one that a test starts, has compiled, the others load. The folder is gone at the
 # end.
