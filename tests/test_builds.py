@@ -20,7 +20,7 @@ ENGINE_TESTS = (
     *("forge/test_fuzz.py", "forge/test_encoder.py", "forge/test_engine.py"),
 )
 # What reaches every compiled part with data of all kinds; with the checks the rest would only be run a second time.
-CHECKED_TESTS = ("test_battle_golden.py", "test_host_bridge.py", "test_sumtree.py", "test_forge_fuzz.py")
+CHECKED_TESTS = ("test_battle_golden.py", "test_host_bridge.py", "test_sumtree.py", "forge/test_fuzz.py")
 SANITIZER = {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "PYTHONMALLOC": "malloc"}  # Python itself leaks at exit
 
 
