@@ -1,4 +1,4 @@
-"""The training program as a whole: exact resume, seeds, devices, seats, metrics."""
+"""The training program as a whole: seeds, devices, seats, metrics."""
 
 from __future__ import annotations
 
@@ -30,30 +30,9 @@ from tests.training import (
 BOTS = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("lowest", "random")))
 
 
-@pytest.mark.parametrize("seeds", [1, 2])
-def test_resume_loses_optimizer_env_or_key_state(seeds: int) -> None:
-    """brax 655, SB3 1643 and 326, PufferLib 618: 2 + 2 updates equal 4 bit by bit, through host memory."""
-    anakin = program(TicTacToe(), small_config(seats=BOTS, seeds=seeds))
-    state, _ = run(anakin, anakin.init(3))
-    leaves, tree = jax.tree.flatten(state)
-    saved = [np.asarray(jax.random.key_data(x)) if _is_key(x) else np.asarray(x) for x in leaves]
-    uninterrupted, _ = run(anakin, state)
-    restored = [
-        jax.random.wrap_key_data(jnp.asarray(x)) if _is_key(like) else jnp.asarray(x)
-        for x, like in zip(saved, leaves, strict=True)
-    ]
-    resumed, _ = run(anakin, jax.device_put(tree.unflatten(restored), anakin.shardings))
-    assert_identical(resumed, uninterrupted)
-    assert int(np.ravel(resumed.update)[0]) == 4
-
-
-def _is_key(leaf: jax.Array) -> bool:
-    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
 def test_two_calls_equal_one_call_of_twice_the_updates() -> None:
-    _, twice, _ = train(TicTacToe(), small_config(updates=1, calls=4), 2)
-    _, once, _ = train(TicTacToe(), small_config(updates=2, calls=2), 1)
+    _, twice, _ = train(HighCard(), small_config(updates=2, calls=4), 2)
+    _, once, _ = train(HighCard(), small_config(updates=4, calls=2), 1)
     assert_identical(twice, once)
 
 
@@ -76,7 +55,7 @@ from jaxrl.config.checks import check_game, check_numbers
 from jaxrl.config.schema import SeatMix
 assert jax.local_device_count() == 8
 results = []
-for devices in (1, 2, 8):
+for devices in (1, 8):
     seats = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("random",)))
     _, state, metrics = train(HighCard(), small_config(devices=devices, seats=seats), 1)
     leaves = jax.tree.leaves(on_host(state.learner.params)) + jax.tree.leaves(on_host(state.lanes))
@@ -88,14 +67,13 @@ print(json.dumps(results))
 """
 
 
-def test_one_two_and_eight_devices_agree() -> None:
+def test_one_and_eight_devices_agree() -> None:
     """The same result up to the order of sums, on virtual CPU devices in a process of their own."""
-    one, *others = on_devices(DEVICES_PROGRAM, 8)
-    for other in others:
-        for left, right in zip(one["leaves"], other["leaves"], strict=True):
-            np.testing.assert_allclose(left, right, atol=2e-5)
-        for name, value in one["metrics"].items():
-            np.testing.assert_allclose(other["metrics"][name], value, rtol=2e-3, atol=2e-5, err_msg=name)
+    one, eight = on_devices(DEVICES_PROGRAM, 8)
+    for left, right in zip(one["leaves"], eight["leaves"], strict=True):
+        np.testing.assert_allclose(left, right, atol=2e-5)
+    for name, value in one["metrics"].items():
+        np.testing.assert_allclose(eight["metrics"][name], value, rtol=2e-3, atol=2e-5, err_msg=name)
 
 
 def played(anakin, state, lanes, key, steps):

@@ -17,7 +17,7 @@ from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
 from jaxrl.runs.metrics import read_rows
 from jaxrl.training.trainer import Trainer
-from tests.test_trainer import assert_same
+from tests.killing import assert_same
 
 BATCH = 8 * 4  # steps per update of the first run
 

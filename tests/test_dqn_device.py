@@ -11,21 +11,13 @@ from jaxrl.algorithms.dqn.device_replay import DeviceReplay, RecordFormat, draw,
 from jaxrl.config.schema import RunConfig
 from tests.dqn_training import dqn_config, program, train
 from tests.games import Corridor, RockPaperScissors
-from tests.training import assert_close, assert_identical, on_host, run
+from tests.training import assert_close, assert_identical, run
 
 
-def test_a_state_that_was_copied_away_and_back_goes_on_bit_by_bit() -> None:
+def test_without_the_memory_in_checkpoints_it_learns_the_same_until_it_is_resumed() -> None:
     config = dqn_config(updates=2, calls=2)
-    dqn, state, metrics = train(Corridor(), config, 2)
-    again = dqn.init(0)
-    for _ in range(2):
-        kept = jax.tree.map(np.array, on_host(again.learner.replay))
-        again, _ = run(dqn, again.replace(learner=again.learner.replace(replay=jax.device_put(kept))))
-    assert_identical(again, state)
-    abstract = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), dqn.abstract_state)
-    assert abstract == jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state)
+    _, state, metrics = train(Corridor(), config, 2)
     assert metrics["train/replay"] > 400
-    # Without the memory in checkpoints it learns the same until it is resumed, with an empty one.
     other = dataclasses.replace(config, dqn=dataclasses.replace(config.dqn, save_replay=False))
     dqn, without, metrics = train(Corridor(), other, 2)
     assert metrics["train/replay"] > 400

@@ -1,11 +1,9 @@
-"""DQN for games on the host: whole trainings, which learn and go on bit by bit."""
+"""DQN for games on the host: whole trainings, which learn."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -27,27 +25,6 @@ def test_threads_groups_and_actors_change_nothing_but_the_clock() -> None:
         assert metrics["train/update_ratio"] == 1.0 and 0.0 <= metrics["time/engine_busy"] <= 1.0
         assert ("time/ms_per_1000_steps/replay_sample" in metrics) == sebulba.profile
     assert_identical(results[0], results[1])
-
-
-@pytest.mark.parametrize("lag", [0, 1, 2])
-def test_a_state_goes_on_bit_by_bit_with_other_threads(lag: int) -> None:
-    config = dqn_config(sebulba=SebulbaConfig(threads=1, lag=lag), updates=3, learning_starts=100)
-    env = HostTicTacToe(limit=7)
-    dqn, state, _ = train(env, config, 1)
-    template = dqn.abstract_state
-    jax.tree.map(
-        lambda leaf, like: np.testing.assert_equal((leaf.shape, leaf.dtype), (like.shape, like.dtype)), state, template
-    )
-    kept = jax.tree.map(lambda leaf: np.array(leaf) if isinstance(leaf, np.ndarray) else jnp.copy(leaf), state)
-    for _ in range(2):
-        state, _ = run(dqn, state)
-    dqn.close()
-    state = jax.tree.map(lambda leaf: np.array(leaf) if isinstance(leaf, np.ndarray) else leaf, state)
-    for _ in range(2):  # with other threads and other engines, and a memory that has gone elsewhere meanwhile
-        kept, _ = run(dqn, kept)
-        dqn.close()
-    assert_identical(kept, state)
-    assert int(state.learner.steps) > 20 and int(state.env_steps) == 3 * 3 * config.batch_size
 
 
 def test_nim_by_self_play() -> None:

@@ -1,4 +1,4 @@
-"""The opponent pool: who is drawn, for how long, with what weight, and that a resumed run draws the same."""
+"""The opponent pool: who is drawn, for how long, and with what weight."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jaxrl.league import pool as pools
 from jaxrl.runs.games import make_games
 from jaxrl.training.playing import play
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
-from tests.training import assert_close, assert_identical, on_devices, on_host, program, run, small_config, train
+from tests.training import assert_close, assert_identical, on_devices, program, run, small_config, train
 
 EVERYBODY = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snapshot_every=1, half_life=50.0)
 
@@ -37,26 +37,7 @@ def filled(anakin, count: int, seed: int = 0):
     return state.replace(pool=pool)
 
 
-# ---- resume, devices, seeds ---------------------------------------------------------------------------------------
-
-
-def test_resume_is_exact_with_a_league() -> None:
-    """Snapshots, results, ratings and opponents in progress: 2 + 2 updates equal 4 through host memory, with two seeds;
-    tests/test_trainer.py kills and resumes a process with one."""
-    anakin = program(TicTacToe(), league_config(seeds=2))
-    state, _ = run(anakin, anakin.init(3))
-    leaves, tree = jax.tree.flatten(state)
-    is_key = [jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
-    saved = [np.array(leaf) for leaf in jax.tree.leaves(on_host(state))]
-    uninterrupted, _ = run(anakin, state)
-    restored = [
-        jax.random.wrap_key_data(jnp.asarray(x)) if key else jnp.asarray(x)
-        for x, key in zip(saved, is_key, strict=True)
-    ]
-    resumed, _ = run(anakin, jax.device_put(tree.unflatten(restored), anakin.shardings))
-    assert_identical(resumed, uninterrupted)
-    pool = on_host(resumed.pool)
-    assert np.all(pool.taken == 4) and np.all(pool.games.sum(axis=-1) > 50) and np.all(pool.elo[..., 0] != 1000.0)
+# ---- seeds, devices -------------------------------------------------------------------------------------------
 
 
 def test_several_seeds_are_trainings_of_their_own() -> None:
@@ -73,12 +54,12 @@ def test_several_seeds_are_trainings_of_their_own() -> None:
 DEVICES_PROGRAM = """
 import json
 import jax, numpy as np
-from tests.games import TicTacToe
-from tests.training import train, on_host
 from tests.test_league_pool import league_config
+from tests.test_normaliser import Physical, normalising
+from tests.training import train, on_host
 results = []
 for devices in (1, 2):
-    _, state, metrics = train(TicTacToe(), league_config(devices=devices), 2)
+    _, state, metrics = train(Physical(), normalising(league_config(devices=devices)), 2)
     leaves = [jax.tree.leaves(on_host(tree)) for tree in (state.learner.params, state.lanes, state.pool)]
     results.append({
         "leaves": [np.asarray(leaf, np.float64).ravel().tolist() for part in leaves for leaf in part],
@@ -89,9 +70,10 @@ print(json.dumps(results))
 
 
 def test_two_devices_agree_with_one() -> None:
+    """Parameters with the statistics of a normaliser, lanes and pool."""
     one, two = on_devices(DEVICES_PROGRAM, 2)
     for left, right in zip(one["leaves"], two["leaves"], strict=True):
-        np.testing.assert_allclose(left, right, atol=2e-4, rtol=1e-5)
+        np.testing.assert_allclose(left, right, atol=2e-4, rtol=2e-4)
     for name, value in one["metrics"].items():
         np.testing.assert_allclose(two["metrics"][name], value, rtol=2e-3, atol=2e-4, err_msg=name)
 

@@ -33,7 +33,7 @@ from tests.dqn_training import dqn_config
 from tests.games import HighCard
 from tests.host_games import HostTicTacToe
 from tests.test_networks import Cards
-from tests.training import assert_identical, on_devices, run, small_config
+from tests.training import assert_identical, run, small_config
 
 BOTS = (SeatMix(weight=2.0), SeatMix(learners=1, bots=("random",)))
 
@@ -166,43 +166,14 @@ def test_the_optimizer_leaves_it_alone() -> None:
     assert all(np.any(leaf) for leaf in jax.tree.leaves(adam.mu["network"]["heads"]))
 
 
-DEVICES_PROGRAM = """
-import json
-import jax, numpy as np
-from tests.test_normaliser import Physical, small
-from tests.training import on_host, train
-results = []
-for devices in (1, 2):
-    _, state, _ = train(Physical(), small(devices=devices, updates=2), 2)
-    leaves = jax.tree.leaves(on_host(state.learner.params))
-    results.append([np.asarray(leaf, np.float64).ravel().tolist() for leaf in leaves])
-print(json.dumps(results))
-"""
-
-
-def test_two_devices_agree_with_one() -> None:
-    one, two = on_devices(DEVICES_PROGRAM, 2)
-    for left, right in zip(one, two, strict=True):
-        np.testing.assert_allclose(left, right, rtol=2e-4, atol=2e-4)
-
-
 @pytest.mark.parametrize("name", ["ppo", "ppo-host"])
-def test_it_is_saved_and_resumed_and_snapshots_keep_their_own(name: str) -> None:
-    """2 + 2 updates through a checkpoint equal 4; a snapshot sees the world as it did when it was taken."""
+def test_snapshots_keep_their_own(name: str) -> None:
+    """A snapshot sees the world as it did when it was taken."""
     config, env = trainings()[name]
     league = LeagueConfig(opponents=("self", "snapshots"), snapshots=2, snapshot_every=1)
-    config = dataclasses.replace(config, seats=(SeatMix(),), league=league)
-    program, other = make_program(config, env), make_program(config, env)
-    state, _ = run(program, program.init(0), 2)
-    arrays, leaves = checkpoint.pack(program.saved(state))
-    resumed = other.restored(checkpoint.unpack(arrays, leaves, other.abstract_state))
-    before = jax.device_get(state.learner.params["normaliser"])
-    state, _ = run(program, state, 2)
-    resumed, _ = run(other, resumed, 2)
+    program = make_program(dataclasses.replace(config, seats=(SeatMix(),), league=league), env)
+    state, _ = run(program, program.init(0), 4)
     program.close()
-    other.close()
-    assert_identical(state, resumed)
-    assert state.learner.params["normaliser"]["decisions"] > before["decisions"] > 0
     kept = jax.device_get(state.pool.snapshots["normaliser"])
     newest = int(np.argmax(state.pool.born))
     assert state.pool.born.tolist() == [3, 4] and kept["decisions"][newest] > kept["decisions"][1 - newest]
@@ -210,7 +181,7 @@ def test_it_is_saved_and_resumed_and_snapshots_keep_their_own(name: str) -> None
     assert_identical(now, jax.device_get(state.learner.params["normaliser"]))
 
 
-def test_a_run_is_resumed_and_exported_with_it(tmp_path: Path) -> None:
+def test_a_run_is_exported_with_it(tmp_path: Path) -> None:
     tree = {
         "run": {"directory": str(tmp_path), "cache_dir": "", "devices": 1},
         "env": {"id": "tests.test_normaliser:Physical"},
@@ -218,19 +189,13 @@ def test_a_run_is_resumed_and_exported_with_it(tmp_path: Path) -> None:
         "ppo": {
             "epochs": 1,
             "minibatches": 2,
-            "learning_rate": {"kind": "constant", "start": 1e-3},  # as long as it is not known how long it takes
-            "entropy_coef": {"kind": "constant", "start": 0.01},
         },
         "train": {"num_envs": 8, "num_steps": 10, "total_steps": 4 * 80, "updates_per_call": 2},
         "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},
     }
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(tree))
-    train = ["train", "--config", str(tmp_path / "tiny.yaml"), "--name"]
-    assert cli.main([*train, "whole"]) == cli.main([*train, "split", "train.total_steps=160"]) == 0
-    assert cli.main(["resume", str(tmp_path / "split"), "--steps", str(4 * 80)]) == 0
-    whole, split = (runs.RunDirectory(tmp_path / name).checkpoints().newest() for name in ("whole", "split"))
-    assert whole.step == split.step == 4
-    assert_identical(whole.arrays, split.arrays)
+    assert cli.main(["train", "--config", str(tmp_path / "tiny.yaml"), "--name", "whole"]) == 0
+    whole = runs.RunDirectory(tmp_path / "whole").checkpoints().newest()
     known = checkpoint.params_of(whole.arrays)["normaliser"]
     assert known["decisions"] == 4 * 80 and np.abs(known["mean"]).max() > 100.0
 

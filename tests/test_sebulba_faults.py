@@ -6,8 +6,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,30 +15,16 @@ import yaml
 
 from jaxrl import cli
 from jaxrl.runs import directory as runs
-from jaxrl.runs.metrics import read_rows
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.pipeline import Pipeline
 from jaxrl.training.sebulba.program import Sebulba
 from jaxrl.training.trainer import Trainer
+from tests.killing import assert_same, kill, rows
 from tests.sebulba_training import sebulba_config, sebulba_program, threads_left
 from tests.training import assert_identical
 
-ROOT = Path(__file__).parent.parent
 GAMES, STEPS, UPDATES = 64, 4, 8
 LEAGUE = "league={opponents: [self, snapshots, random], snapshots: 2, snapshot_every: 2}"
-
-KILLED = """
-import os, signal, sys
-from jaxrl import cli
-from jaxrl.training.sebulba.program import Sebulba
-learn = Sebulba._learn
-def dying(self, state, *rest):
-    if int(state.update) == 6:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return learn(self, state, *rest)
-Sebulba._learn = dying
-sys.exit(cli.main(sys.argv[1:]))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -97,21 +81,18 @@ def store(home: Path, name: str):
 def whole(home):
     """The last state and the logs of a run that nothing has happened to."""
     assert train(home, "whole", LEAGUE) == 0
-    return store(home, "whole").newest(), rows(home, "whole")
+    return store(home, "whole").newest(), learnt(home, "whole")
 
 
-def rows(home: Path, name: str) -> list[dict]:
-    """The metrics of training, without the clock's."""
-    found = read_rows(home / "runs" / name / "metrics.jsonl")
-    return [{k: v for k, v in row.items() if not k.startswith("time/")} for row in found if "train/loss" in row]
+def learnt(home: Path, name: str) -> list[dict]:
+    """The metrics of training."""
+    return [row for row in rows(home, name) if "train/loss" in row]
 
 
 def assert_as_if_nothing_had_happened(home: Path, name: str, whole) -> None:
-    expected, found = whole[0], store(home, name).newest()
-    assert found.step == expected.step == UPDATES and found.arrays.keys() == expected.arrays.keys()
-    for leaf, array in expected.arrays.items():
-        assert array.dtype == found.arrays[leaf].dtype and array.tobytes() == found.arrays[leaf].tobytes(), leaf
-    assert [row["update"] for row in rows(home, name)] == [2, 4, 6, 8]
+    assert whole[0].step == UPDATES
+    assert_same(whole[0], store(home, name).newest())
+    assert [row["update"] for row in learnt(home, name)] == [2, 4, 6, 8]
 
 
 def trouble_after(monkeypatch, home: Path, update: int) -> None:
@@ -129,27 +110,13 @@ def trouble_after(monkeypatch, home: Path, update: int) -> None:
 # ---- stops ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lag", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_killed_process_resumes_exactly(home, whole, lag):
-    """kill -9 in the middle of an update, and a new process; with a league. Lag 0 and 2 stop between two processes'
-    worth of work instead, to be quick."""
-    override = f"sebulba.lag={lag}"
-    if lag == 1:
-        command = [sys.executable, "-c", KILLED, "train", "--config", str(home / "tiny.yaml"), "--name", "killed"]
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
-        child = subprocess.run([*command, LEAGUE], env=environment, capture_output=True, text=True)
-        assert child.returncode == -signal.SIGKILL, child.stderr
-        assert store(home, "killed").newest().step in (2, 4)  # the write of 6 may not have begun
-        assert resume(home, "killed") == 0
-        assert_as_if_nothing_had_happened(home, "killed", whole)
-        assert rows(home, "killed") == whole[1]
-        return
-    assert train(home, f"whole-{lag}", LEAGUE, override) == 0
-    assert train(home, f"split-{lag}", LEAGUE, override, f"train.total_steps={4 * GAMES * STEPS}") == 0
-    assert resume(home, f"split-{lag}", "--steps", str(UPDATES * GAMES * STEPS)) == 0
-    reference = store(home, f"whole-{lag}").newest(), rows(home, f"whole-{lag}")
-    assert_as_if_nothing_had_happened(home, f"split-{lag}", reference)
-    assert rows(home, f"split-{lag}") == reference[1]
+def test_a_killed_process_resumes_exactly(home, whole):
+    """kill -9 in the middle of an update, with actors one update ahead, and another process; with a league."""
+    kill("train", "--config", str(home / "tiny.yaml"), "--name", "killed", LEAGUE, at=6, inside="learn")
+    assert store(home, "killed").newest().step in (2, 4)  # the write of 6 may not have begun
+    assert resume(home, "killed") == 0
+    assert_as_if_nothing_had_happened(home, "killed", whole)
+    assert learnt(home, "killed") == whole[1]
 
 
 def test_sigterm_in_the_middle_of_an_update(home, whole, monkeypatch, capsys):
@@ -170,7 +137,7 @@ def test_sigterm_in_the_middle_of_an_update(home, whole, monkeypatch, capsys):
     monkeypatch.undo()
     assert resume(home, "terminated") == 0
     assert_as_if_nothing_had_happened(home, "terminated", whole)
-    ours, theirs = (found[-2] for found in (rows(home, "terminated"), whole[1]))  # the line of a call in two parts
+    ours, theirs = (found[-2] for found in (learnt(home, "terminated"), whole[1]))  # the line of a call in two parts
     assert ours["train/updates"] == 2 and ours["rollout/games"] == theirs["rollout/games"]
     assert ours["train/explained_variance"] == pytest.approx(theirs["train/explained_variance"], abs=1e-5)
 

@@ -17,25 +17,10 @@ import yaml
 from envs.errors import UserError
 from jaxrl import cli, figures
 from jaxrl.runs import directory as runs
-from jaxrl.runs.metrics import read_rows
 from jaxrl.training import trainer
+from tests.killing import ROOT, assert_same, kill, newest, rows
 
-ROOT = Path(__file__).parent.parent
 UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
-
-# Runs the command line, but dies like a machine without power in the middle of call KILL_AT.
-KILLED = """
-import os, signal, sys
-from jaxrl import cli
-from jaxrl.training import trainer
-call = trainer.Trainer._call
-def dying(self):
-    if self.update == int(os.environ["KILL_AT"]):
-        os.kill(os.getpid(), signal.SIGKILL)
-    call(self)
-trainer.Trainer._call = dying
-sys.exit(cli.main(sys.argv[1:]))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -65,70 +50,43 @@ def train(home: Path, name: str, *overrides: str) -> int:
     return cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", name, *overrides])
 
 
-def command(home: Path, *arguments: str, code: str | None = None, **environment: str) -> subprocess.Popen:
-    start = [sys.executable, "-c", code] if code else [sys.executable, "-m", "jaxrl"]
+def command(*arguments: str, **environment: str) -> subprocess.Popen:
     env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)} | environment
-    return subprocess.Popen([*start, *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def newest(home: Path, name: str):
-    return runs.RunDirectory(home / "runs" / name).checkpoints().newest()
+    start = [sys.executable, "-m", "jaxrl", *arguments]
+    return subprocess.Popen(start, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def newest_steps(home: Path, name: str) -> list[int]:
     return runs.RunDirectory(home / "runs" / name).checkpoints().steps()
 
 
-def rows(home: Path, name: str) -> list[dict]:
-    """The metrics without the clock's."""
-    found = read_rows(home / "runs" / name / "metrics.jsonl")
-    timed = ("time/fps", "time/games_per_s", "time/time_elapsed")
-    return [{tag: value for tag, value in row.items() if tag not in timed} for row in found]
-
-
-def assert_same(first, second) -> None:
-    assert first.step == second.step and first.arrays.keys() == second.arrays.keys()
-    for name, array in first.arrays.items():
-        assert array.dtype == second.arrays[name].dtype
-        assert array.tobytes() == second.arrays[name].tobytes(), name
-
-
 LEAGUE = "{opponents: [self, snapshots, random], snapshots: 2, snapshot_every: 2}"
 RECURRENT = "{kind: recurrent, hidden: [8], recurrent: {width: 4}}"
-SEATS = "[{weight: 1, learners: 1, bots: [random, highest]}, {weight: 2, learners: all}]"
 
 
-@pytest.mark.parametrize(
-    "name, overrides",
-    [
-        ("one", ["train.evaluate_every=4"]),
-        ("seeds", ["run.seeds=2", f"seats={SEATS}"]),
-        ("league", [f"league={LEAGUE}"]),
-        ("memory", [f"league={LEAGUE}", f"network={RECURRENT}", "ppo.sequence=2"]),
-    ],
-)
-def test_resume_after_kill_is_exact(home, name, overrides):
+SEEDS = ["run.seeds=2", f"league={LEAGUE}", f"network={RECURRENT}", "ppo.sequence=2", "train.evaluate_every=4"]
+
+
+@pytest.fixture(scope="module")
+def whole(home):
+    """A run of two seeds with everything that a state can hold."""
+    assert train(home, "whole", *SEEDS) == 0
+
+
+def test_resume_after_kill_is_exact(home, whole):
     """N updates, kill -9, a new process: every leaf and every logged figure as if nothing had happened."""
-    assert train(home, f"{name}-whole", *overrides) == 0
-    killed = [str(home / "tiny.yaml"), "--name", f"{name}-killed", *overrides]
-    child = command(home, "train", "--config", *killed, code=KILLED, KILL_AT="10")
-    assert child.wait() == -signal.SIGKILL, child.stderr.read()
-    assert newest(home, f"{name}-killed").step in (4, 8)  # the write of 8 may have been under way
-    resume = ["resume", str(home / "runs" / f"{name}-killed")]
-    if name == "one":  # the others resume in this process, which did not train what was killed either
-        resumed = command(home, *resume)
-        assert resumed.wait() == 0, resumed.stderr.read()
-    else:
-        assert cli.main(resume) == 0
-    assert_same(newest(home, f"{name}-whole"), newest(home, f"{name}-killed"))
-    assert rows(home, f"{name}-whole") == rows(home, f"{name}-killed")
-    assert [row["update"] for row in rows(home, f"{name}-killed") if "train/loss" in row] == [2, 4, 6, 8, 10, 12]
+    kill("train", "--config", str(home / "tiny.yaml"), "--name", "killed", *SEEDS, at=10)
+    assert newest(home, "killed").step in (4, 8)  # the write of 8 may have been under way
+    resumed = command("resume", str(home / "runs" / "killed"))
+    assert resumed.wait() == 0, resumed.stderr.read()
+    assert_same(newest(home, "whole"), newest(home, "killed"))
+    assert rows(home, "whole") == rows(home, "killed")
+    assert [row["update"] for row in rows(home, "killed") if "train/loss" in row] == [2, 4, 6, 8, 10, 12]
 
 
 def test_a_start_that_failed_is_not_in_the_way(home):
     """Killed before its first checkpoint: both `resume` and `train` begin again, with clean logs."""
-    child = command(home, "train", "--config", str(home / "tiny.yaml"), "--name", "early", code=KILLED, KILL_AT="2")
-    assert child.wait() == -signal.SIGKILL, child.stderr.read()
+    kill("train", "--config", str(home / "tiny.yaml"), "--name", "early", at=2)
     assert not newest_steps(home, "early") and [row["update"] for row in rows(home, "early")] == [2]
     assert cli.main(["resume", str(home / "runs" / "early"), f"train.total_steps={4 * STEPS_PER_UPDATE}"]) == 0
     assert [row["update"] for row in rows(home, "early")] == [2, 4]
@@ -136,9 +94,9 @@ def test_a_start_that_failed_is_not_in_the_way(home):
 
 
 def test_ctrl_c_saves_and_exits_cleanly(home):
-    child = command(
-        home, "train", "--config", str(home / "tiny.yaml"), "--name", "stop", "train.total_steps=1000000000"
-    )
+    """In a process that compiles as users' processes do; see conftest.py."""
+    start = ["--config", str(home / "tiny.yaml"), "--name", "stop", "train.total_steps=1000000000"]
+    child = command("train", *start, XLA_FLAGS="")
     file = home / "runs" / "stop" / "metrics.jsonl"
     deadline = time.monotonic() + 60
     while not (file.exists() and file.stat().st_size) and time.monotonic() < deadline:
@@ -255,13 +213,12 @@ def test_the_best_checkpoint_is_kept_apart(home):
         runs.load_run(run.path, "3")
 
 
-def test_several_seeds_log_their_mean_and_each(home):
-    assert train(home, "two", "run.seeds=2", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
-    row = rows(home, "two")[-1]
+def test_several_seeds_log_their_mean_and_each(home, whole):
+    row = next(row for row in rows(home, "whole") if "train/loss" in row)
     assert row["train/loss"] == pytest.approx((row["seed_0/train/loss"] + row["seed_1/train/loss"]) / 2)
     assert row["seed_0/train/loss"] != row["seed_1/train/loss"]
-    kernels = [np.asarray(p["dense_0"]["kernel"]) for p in runs.load_run(home / "runs" / "two").params]
-    assert len(kernels) == 2 and kernels[0].shape[1] == 8 and not np.array_equal(*kernels)
+    kernels = [np.asarray(p["heads"]["policy"]["kernel"]) for p in runs.load_run(home / "runs" / "whole").params]
+    assert len(kernels) == 2 and not np.array_equal(*kernels)
 
 
 def test_a_diverged_training_stops_before_it_is_saved(home, capsys, monkeypatch):
