@@ -13,10 +13,18 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # One device, also where a test calls the command line, which would otherwise ask for one per core. Tests of several
 # devices start a process of their own.
 xla.set_devices(1)
-xla.fuse()
 
-# Most of the time goes into compiling: what one process of pytest-xdist, or one that a test starts, has compiled, the
-# others load. The folder is gone at the end.
+# Most of the time goes into compiling, so it is done fast rather than well; results are the same up to rounding. XLA
+# aborts on some programs with multi-output fusion and without fusion emitters, so the former is off where a game asks
+# for it too. Given flags win: XLA_FLAGS="--xla_backend_optimization_level=3 --xla_cpu_use_fusion_emitters=true
+# --xla_backend_extra_options=xla_cpu_use_multi_output_fusion" compiles as users' programs are compiled, which one
+# training in tests/test_trainer.py is in any case.
+xla._add("xla_backend_optimization_level", "0")
+xla._add("xla_cpu_use_fusion_emitters", "false")
+xla._add("xla_backend_extra_options", "xla_nothing")  # an unknown option is ignored
+
+# What one process of pytest-xdist, or one that a test starts, has compiled, the others load. The folder is gone at the
+# end.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     _CACHE = tempfile.TemporaryDirectory(prefix="jaxrl-tests-", ignore_cleanup_errors=True)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE.name
