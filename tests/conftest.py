@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 
+import pytest
+
 from jaxrl import xla
 
 # Some tests compare bit by bit, which holds on a CPU; whoever sets JAX_PLATFORMS tests that platform instead.
@@ -30,3 +32,11 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = _CACHE.name
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+
+# Files are handed out whole, so those that take a minute begin first: at the end everything else would wait for them.
+LONG = ("test_builds.py", "test_trainer.py", "test_search.py", "test_skull_king_engine.py", "test_sebulba_faults.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first, the rest in the order of their names."""
+    items.sort(key=lambda item: item.path.name not in LONG)

@@ -167,6 +167,18 @@ def test_a_resting_slot_is_overwritten_without_a_trace() -> None:
         np.testing.assert_array_equal(leaf, all_slots[1])
 
 
+def test_whoever_comes_into_a_slot_has_no_results_yet() -> None:
+    """Games, score and evaluation of the one before do not count for it, and it is as strong as the learner."""
+    anakin = program(TicTacToe(), league_config())
+    state, numbers = filled(anakin, 4), jnp.arange(7.0)
+    pool = state.pool.replace(games=10 + numbers, score=numbers, evaluated=numbers / 10, elo=1000 + numbers)
+    after = pools.add_snapshot(pool, state.learner.params, 9)
+    new = np.arange(7) == 3  # slot 0, behind the learner and two bots
+    for name, fresh in (("games", 0.0), ("score", 0.0), ("evaluated", -1.0), ("elo", 1000.0)):
+        before = np.asarray(getattr(pool, name))
+        np.testing.assert_array_equal(getattr(after, name), np.where(new, np.float32(fresh), before), err_msg=name)
+
+
 def test_games_against_an_overwritten_snapshot_are_dealt_anew(table) -> None:
     """Where a slot had no time to rest, its unfinished games do not go on with another opponent."""
     state, one_step = table
