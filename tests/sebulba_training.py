@@ -6,6 +6,7 @@ import dataclasses
 import os
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,22 @@ def sebulba_program(config: Config, env: HostEnv | None = None) -> Sebulba:
     return make_program(config, env or HostTicTacToe(opening=True))
 
 
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+    """Whether something that will be so in a moment is so; on a busy machine a moment may be long."""
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.02)
+    return condition()
+
+
 def threads_left(names: tuple[str, ...] = ("actor", "engine")) -> list[str]:
     """The names of threads that should be gone; waits a little for those that are ending."""
-    until = time.monotonic() + 5.0
-    while True:
-        left = [thread.name for thread in threading.enumerate() if thread.name.startswith(names)]
-        if not left or time.monotonic() > until:
-            return left
-        time.sleep(0.02)
+
+    def left() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith(names)]
+
+    wait_until(lambda: not left(), 5.0)
+    return left()
 
 
 # ---- engines that fail --------------------------------------------------------------------------------------------
