@@ -16,7 +16,7 @@ import yaml
 from envs.core import Env
 from envs.errors import UserError
 from jaxrl import cli
-from jaxrl.config.schema import Config, LeagueConfig, NetworkConfig, SeatMix, SebulbaConfig
+from jaxrl.config.schema import Config, LeagueConfig, NetworkConfig, Schedule, SeatMix, SebulbaConfig
 from jaxrl.export import load_policy
 from jaxrl.networks import normaliser
 from jaxrl.networks.base import Network
@@ -83,7 +83,9 @@ def trainings() -> dict[str, tuple[Config, Env]]:
     """Both algorithms in both loops."""
     host = SebulbaConfig(threads=1, lag=0)
     on_host = dataclasses.replace(small(seats=BOTS), sebulba=host)
-    dqn = {"updates": 1, "calls": 8, "seats": BOTS, "learning_starts": 64}
+    # Every action is a random one, so that it does not depend on how two programs round.
+    epsilon = Schedule("constant", 1.0)
+    dqn = {"updates": 1, "calls": 8, "seats": BOTS, "learning_starts": 64, "epsilon": epsilon}
     return {
         "ppo": (small(), Physical()),
         "ppo-host": (on_host, HostTicTacToe()),

@@ -126,7 +126,7 @@ def test_target_kl_declared_never_read() -> None:
 def test_replayed_log_ratio_is_zero_before_the_first_update() -> None:
     """The update sees the same mask, observation and parameters as the rollout did."""
     _, _, metrics = train(HighCard(), small_config(updates=1, epochs=1, minibatches=1), 1)
-    assert metrics["train/approx_kl"] == 0.0 and metrics["train/clip_fraction"] == 0.0
+    assert abs(metrics["train/approx_kl"]) < 1e-6 and metrics["train/clip_fraction"] == 0.0
 
 
 def now(settings: PPOConfig) -> PPOConfig:
