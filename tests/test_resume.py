@@ -80,8 +80,9 @@ def test_what_goes_through_a_checkpoint_goes_on_bit_by_bit(case: Case) -> None:
     saved = first.saved(state)
     assert_forms(saved, first.abstract_state)
     assert all(np.any(leaf) for leaf in jax.tree.leaves(saved.lanes.memory))
-    restored = second.restored(checkpoint.unpack(*checkpoint.pack(saved), second.abstract_state))
-    state, found = run(first, state)
+    packed = checkpoint.pack(saved)
+    state, found = run(first, state)  # what was packed must not change with what is live
+    restored = second.restored(checkpoint.unpack(*packed, second.abstract_state))
     restored, again = run(second, restored)
     first.close()
     second.close()
