@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs.battle.engine import Battle, Rules
+from envs.battle.engine.rules import Rules
+from envs.battle.engine.single import Battle
 from envs.battle.maps import map_from_tree
 from envs.battle.rosters import roster_from_tree
 from envs.battle.settings import settings_from_tree

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from envs.battle.engine import Battle, Rules
+from envs.battle.engine.rules import Rules
+from envs.battle.engine.single import Battle
 from envs.battle.maps import load_map
 from envs.battle.rosters import load_roster
 from envs.battle.settings import settings_from_tree

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from envs.battle import maps, rosters
-from envs.battle.engine import Rules, check_deployable
+from envs.battle.engine.rules import Rules
+from envs.battle.engine.setup import check_deployable
 from envs.battle.maps import BattleMap, load_map, map_from_tree
 from envs.battle.rosters import Dice, Roster, load_roster, roster_from_tree
 from envs.battle.settings import Settings, settings_from_tree

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from envs.battle.engine import BOT_NAMES, Battle, Rules
+from envs.battle.engine.players import BOT_NAMES
+from envs.battle.engine.rules import Rules
+from envs.battle.engine.single import Battle
 from envs.battle.game import BattleGame
 from envs.battle.maps import load_map
 from envs.battle.rosters import load_roster
@@ -181,7 +183,7 @@ def test_a_map_without_a_legal_deployment(tmp_path):
     rules = Rules([board], [(side, side)], settings_from_tree({"zone": 7}))
     with pytest.raises(UserError, match="no legal deployment for roster 'horde' on the left: unit 'Big Brute'"):
         Battle(rules)
-    from envs.battle.engine import BattleEngine
+    from envs.battle.engine.batch import BattleEngine
 
     class Unchecked(BattleGame):
         def engine(self, num_games, seed, *, first_slot=0):

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from envs.battle.engine import BOT_NAMES, Battle, Rules
+from envs.battle.engine.players import BOT_NAMES
+from envs.battle.engine.rules import Rules
+from envs.battle.engine.single import Battle
 from envs.battle.maps import load_map
 from envs.battle.rosters import load_roster
 from envs.battle.settings import settings_from_tree

@@ -8,7 +8,7 @@ import pytest
 
 from envs import conformance, registry
 from envs.battle import actions
-from envs.battle.engine import Battle
+from envs.battle.engine.single import Battle
 from envs.battle.game import BattleGame
 from envs.battle.settings import KEYS
 from envs.errors import UserError

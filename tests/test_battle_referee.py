@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.battle.engine import Battle as EngineBattle
-from envs.battle.engine import Rules
+from envs.battle.engine.rules import Rules
+from envs.battle.engine.single import Battle as EngineBattle
 from envs.battle.golden import KINDS, differences, rules_of
 from envs.errors import UserError
 from envs.golden import verify

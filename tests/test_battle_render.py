@@ -11,7 +11,7 @@ import pytest
 
 from envs import svg
 from envs.battle import actions, animate, drawing, events, film, paint, render, view
-from envs.battle.engine import Battle
+from envs.battle.engine.single import Battle
 from envs.battle.game import BattleGame
 
 KINDS = {

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs.battle.engine import Battle, Rules, arrange, needed_roll, pose, shares
+from envs.battle.engine.arrange import arrange, needed_roll, pose, shares
+from envs.battle.engine.rules import Rules
+from envs.battle.engine.single import Battle
 from envs.battle.maps import map_from_tree
 from envs.battle.rosters import roster_from_tree
 from envs.battle.settings import settings_from_tree

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from envs.battle import maps
-from envs.battle.engine import Battle, Rules
+from envs.battle.engine.rules import Rules
+from envs.battle.engine.single import Battle
 from envs.battle.golden import STYLES, rules_of
 from envs.battle.maps import load_map
 from envs.battle.rosters import load_roster

@@ -8,17 +8,11 @@ from typing import Literal
 import numpy as np
 
 from envs.battle import actions, events, settings
-from envs.battle.engine import (
-    BOT_NAMES,
-    INFO_NAMES,
-    NUM_ACTIONS,
-    NUM_FEATURES,
-    STAT_NAMES,
-    Battle,
-    BattleEngine,
-    Rules,
-    check_deployable,
-)
+from envs.battle.engine.batch import INFO_NAMES, NUM_ACTIONS, NUM_FEATURES, STAT_NAMES, BattleEngine
+from envs.battle.engine.players import BOT_NAMES
+from envs.battle.engine.rules import Rules
+from envs.battle.engine.setup import check_deployable
+from envs.battle.engine.single import Battle
 from envs.battle.maps import BattleMap, load_map
 from envs.battle.rosters import Roster, load_roster
 from envs.battle.settings import Settings, settings_from_tree

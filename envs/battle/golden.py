@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from envs.battle.actions import NUM_ACTIONS
-from envs.battle.engine import Battle, Rules
+from envs.battle.engine.rules import Rules
+from envs.battle.engine.single import Battle
 from envs.battle.maps import BattleMap, map_from_tree
 from envs.battle.rosters import MAX_MODELS, MAX_UNITS, Roster, roster_from_tree
 from envs.battle.settings import Settings, settings_from_tree

@@ -136,7 +136,7 @@ def touch(one: Squad, other: Squad) -> bool:
 
 
 def look(battle: Any) -> Position:
-    """The view of an `envs.battle.engine.Battle` as it stands."""
+    """The view of an `envs.battle.engine.single.Battle` as it stands."""
     rules, result = battle.rules, battle.result()
     field, rosters, settings = rules.maps[battle.map_index], rules.pairs[battle.pair], rules.settings
     number, active, command, points, units = battle.state()

@@ -1,44 +1,25 @@
-"""The battle engine: thousands of battles as plain data, stepped without the interpreter lock.
+"""Batches of battles behind the host contract (`envs.host.engine`), stepped without the interpreter lock."""
 
-`Rules` holds maps, rosters and settings as C structs; `BattleEngine` plays batches of battles behind the host contract
-(`envs.host.engine`), `Battle` is one battle to look at, to replay from a tape, and to test. The rules are in the parts
-included below, each one section of the specification; nothing here allocates while a batch is played.
-"""
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free as release
+from libc.string cimport memset
 
-from libc.math cimport sqrt
-from libc.stdint cimport int16_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free as release, realloc
-from libc.string cimport memcmp, memcpy, memset
+from envs.battle.engine.course cimport run, take
+from envs.battle.engine.decisions cimport is_legal, trailing_zeros
+from envs.battle.engine.dice cimport set_streams
+from envs.battle.engine.observation cimport observe
+from envs.battle.engine.players cimport scripted
+from envs.battle.engine.rules cimport Rules
+from envs.battle.engine.scoring cimport pay_out
+from envs.battle.engine.setup cimport begin, bind, load_state, no_room, save_state
+from envs.battle.engine.state cimport (
+    ACTIONS, BAD_STATE, FEATURES, NOTHING_ASKED, NO_DEPLOYMENT, NO_MEMORY, OK, STATS, TAPE_ENDED, TAPE_MISFIT, Game,
+    State, side_hp,
+)
+from envs.host.engine cimport Engine, game_key, u64
 
-import dataclasses
-import itertools
-import zlib
+from envs.battle.engine.players import BOT_NAMES
 
-import numpy as np
-
-from envs.battle.maps import cells
-from envs.errors import UserError
-from envs.host.engine cimport Engine, below, game_key, mix, stream_word, u64
-
-cdef extern from *:
-    int popcount "__builtin_popcountll"(uint64_t) noexcept nogil
-    int trailing_zeros "__builtin_ctzll"(uint64_t) noexcept nogil
-
-include "geometry.pxi"
-include "sight.pxi"
-include "dice.pxi"
-include "attack.pxi"
-include "questions.pxi"
-include "phases.pxi"
-include "moves.pxi"
-include "clashes.pxi"
-include "setup.pxi"
-include "saving.pxi"
-include "observe.pxi"
-include "script.pxi"
-include "tables.pxi"
-
-BOT_NAMES = ("random", "balanced", "aggressor", "gunline", "objective", "turtle", "mixed")
 INFO_NAMES = (
     *("side", "kind", "round", "vp0", "vp1", "cp0", "cp1", "hp0", "hp1"),
     *("end", "winner", "decisions", "dice", "episode"),
@@ -57,32 +38,6 @@ MESSAGES = {
 }
 
 
-cdef int scripted(Game* g, int number) noexcept nogil:
-    """The action of scripted player `number` (see BOT_NAMES) for the open question."""
-    cdef int side = g.b.side, drawn
-    if number == 0:
-        drawn = below(stream_word(g.b.player_key[side], g.b.player_draws[side]), legal_count(&g.b))
-        g.b.player_draws[side] += 1
-        return nth_legal(&g.b, drawn)
-    return script(g, g.b.style[side] if number == 1 + STYLES else number - 1)
-
-
-cdef void take(Game* g, int action) noexcept nogil:
-    """Answers the open question and plays on; the reward of side 0 is what this brought."""
-    cdef State* b = &g.b
-    cdef int before = b.vp[0] - b.vp[1]
-    b.decisions += 1
-    answer(g, action)
-    run(g)
-    pay_out(g, before)
-
-
-cdef void pay_out(Game* g, int before) noexcept nogil:
-    cdef State* b = &g.b
-    cdef int result = 1 if b.winner == 0 else -1 if b.winner == 1 else 0
-    b.reward = <float>(g.rules.reward_vp * (b.vp[0] - b.vp[1] - before) + result)
-
-
 cdef class BattleEngine(Engine):
     """A batch of battles behind the host contract.
 
@@ -92,6 +47,9 @@ cdef class BattleEngine(Engine):
       seed: of everything random.
       first_slot: the slot of battle 0; a battle depends on (seed, slot, episode) alone.
     """
+
+    cdef Game* games
+    cdef readonly Rules rules
 
     def __cinit__(self, Rules rules not None, Py_ssize_t num_games, *, u64 seed=0, Py_ssize_t first_slot=0):
         cdef Py_ssize_t i
@@ -207,7 +165,3 @@ cdef void statistics(Game* g, float* out) noexcept nogil:
         out[side * STATS + 6] = b.end == 1 + other
         out[side * STATS + 7] = b.end == 3
         out[side * STATS + 8] = b.first == side
-
-
-include "single.pxi"
-include "arrange.pxi"

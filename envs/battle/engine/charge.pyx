@@ -1,6 +1,44 @@
-# The charge and fight phases (sections 5.4, 5.5 and 6 of the rules).
+"""The charge phase."""
 
-# ---- charges ----------------------------------------------------------------------------------------------------------
+from libc.stdint cimport int16_t, uint64_t
+from libc.string cimport memset
+
+from envs.battle.engine.decisions cimport allow, ask
+from envs.battle.engine.dice cimport two_dice
+from envs.battle.engine.fight cimport begin_fights
+from envs.battle.engine.geometry cimport (
+    REACH, REACH2, REACHES, add_models, col_of, engaged, free_cells, has, mirrored, pack, put, row_of, spread, window,
+)
+from envs.battle.engine.sight cimport sees, unit_distance2
+from envs.battle.engine.state cimport (
+    ADVANCED, CHARGE, CHARGED, CHARGES, CHARGES_FIGHT, CHARGE_AT, CHARGE_ROLL, COUNTER, COUNTER_BY, DECLINE, FELL,
+    FIGHT_PHASE, MODELS, MOVED, REROLL, REROLL_CHARGE, ROWS, SHOCKED, USE_COUNTER, USE_REROLL, Game, Unit, alive,
+)
+from envs.battle.engine.stratagems cimport ask_reroll, ask_snap, enter_phase, pay, payable
+
+
+cdef void ask_charge(Game* g, int unit) noexcept nogil:
+    cdef int side = g.b.active, j
+    ask(g, side, CHARGE, unit, -1, 0, 0)
+    allow(&g.b, DECLINE)
+    for j in range(g.roster[1 - side].count):
+        if alive(g, 1 - side, j) and unit_distance2(g, side, unit, j) <= 144:
+            allow(&g.b, CHARGE_AT + j)
+
+
+cdef void ask_counter(Game* g, int side, int charger) noexcept nogil:
+    """Who of `side` charges the unit that made a charge move."""
+    cdef int i
+    ask(g, side, COUNTER, -1, charger, 0, 0)
+    allow(&g.b, DECLINE)
+    if not payable(&g.b, side, USE_COUNTER):
+        return
+    for i in range(g.roster[side].count):
+        if not alive(g, side, i) or g.b.units[side][i].flags & SHOCKED:
+            continue
+        if unit_distance2(g, side, i, charger) <= 36 and not engaged(g, side, i):
+            allow(&g.b, COUNTER_BY + i)
+
 
 cdef void next_charge(Game* g) noexcept nogil:
     cdef int side = g.b.active, unit = g.b.index
@@ -108,50 +146,3 @@ cdef void end_charge(Game* g) noexcept nogil:
     """The next unit may charge."""
     g.b.index += 1
     g.b.stage = CHARGES
-
-
-# ---- fights -----------------------------------------------------------------------------------------------------------
-
-cdef void begin_fights(Game* g) noexcept nogil:
-    cdef int side, i
-    for side in range(2):
-        for i in range(g.roster[side].count):
-            g.b.units[side][i].flags &= ~FOUGHT
-
-
-cdef bint can_fight(Game* g, int side, int unit) noexcept nogil:
-    return (
-        alive(g, side, unit)
-        and g.roster[side].unit[unit].melee.present
-        and not g.b.units[side][unit].flags & FOUGHT
-        and engaged(g, side, unit)
-    )
-
-
-cdef void next_charger_fights(Game* g) noexcept nogil:
-    """Pass 1: units that charged, in order."""
-    cdef int side = g.b.active, unit = g.b.index
-    if unit == g.roster[side].count:
-        g.b.stage = OTHERS_FIGHT
-        g.b.picking = 1 - side
-        return
-    g.b.index += 1
-    if g.b.units[side][unit].flags & CHARGED and can_fight(g, side, unit):
-        ask_fight(g, side, unit)
-
-
-cdef void next_fight(Game* g) noexcept nogil:
-    """Pass 2: all others, the sides in turn."""
-    cdef int turn, i, side
-    for turn in range(2):
-        side = g.b.picking
-        g.b.picking = 1 - side
-        for i in range(g.roster[side].count):
-            if can_fight(g, side, i):
-                ask_fight(g, side, i)
-                return
-    g.b.stage = END_HALF
-
-
-cdef void on_fight(Game* g, int action) noexcept nogil:
-    attack(g, g.b.side, g.b.unit, action - FIGHT_WITH, FIGHTING)

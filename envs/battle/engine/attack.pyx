@@ -1,55 +1,10 @@
-# Losses, victory points and the attack sequence (sections 5.6 and 7 of the rules).
+"""The attack sequence."""
 
-cdef enum:  # how a unit attacks
-    SHOOTING = 0
-    SNAPPING = 1
-    FIGHTING = 2
-
-
-cdef inline int hp_of(const Game* g, int side, int unit) noexcept nogil:
-    """Wounds left in a unit."""
-    cdef const Unit* u = &g.b.units[side][unit]
-    return (u.models - 1) * g.roster[side].unit[unit].W + u.lead if u.models else 0
-
-
-cdef int side_hp(const Game* g, int side) noexcept nogil:
-    cdef int i, total = 0
-    for i in range(g.roster[side].count):
-        total += hp_of(g, side, i)
-    return total
-
-
-cdef void end_battle(Game* g, int reason, int winner) noexcept nogil:
-    g.b.end = reason
-    g.b.winner = winner
-
-
-cdef void lose_model(Game* g, int side, int unit) noexcept nogil:
-    """Removes the last model of a unit; a destroyed unit gives its kill points at once."""
-    remove_last_model(g, side, unit)
-    if not g.b.units[side][unit].models and g.rules.mission == ANNIHILATION:
-        g.b.vp[1 - side] += g.roster[side].unit[unit].kp
-
-
-cdef void check_wipe_out(Game* g) noexcept nogil:
-    """Ends the battle if a side has no living unit."""
-    cdef int side, i, living
-    for side in range(2):
-        living = 0
-        for i in range(g.roster[side].count):
-            living += alive(g, side, i)
-        if not living:
-            end_battle(g, 1 + side, 1 - side)
-
-
-cdef inline int wound_target(int S, int T) noexcept nogil:
-    if S >= 2 * T:
-        return 2
-    if S > T:
-        return 3
-    if S == T:
-        return 4
-    return 6 if 2 * S <= T else 5
+from envs.battle.engine.dice cimport die, roll
+from envs.battle.engine.geometry cimport touch
+from envs.battle.engine.scoring cimport check_wipe_out, lose_model
+from envs.battle.engine.sight cimport cover, firing_models, models_within, snap_models
+from envs.battle.engine.state cimport GROUNDED, MOVED, SMOKED, Game, Unit, UnitSpec, Weapon
 
 
 cdef int save_target(const Game* g, int side, int unit, int ap, bint covered) noexcept nogil:

@@ -1,4 +1,23 @@
-# A position arranged by hand: what would a player do in it, what would it be shown? A battle is not played on from it.
+"""A position arranged by hand: what would a player do in it, what would it be shown? A battle is not played on from it."""
+
+from libc.stdint cimport int16_t
+
+from envs.battle.engine.charge cimport ask_charge, ask_counter, needed_for
+from envs.battle.engine.command cimport ask_shock
+from envs.battle.engine.decisions cimport ask
+from envs.battle.engine.fight cimport ask_fight
+from envs.battle.engine.geometry cimport has, put
+from envs.battle.engine.movement cimport ask_move
+from envs.battle.engine.players cimport CHARGE_CHANCE, melee_share, ranged_share
+from envs.battle.engine.shooting cimport ask_protect, ask_shoot
+from envs.battle.engine.sight cimport unit_distance2
+from envs.battle.engine.single cimport Battle
+from envs.battle.engine.state cimport (
+    CHARGE, COUNTER, FALL_BACK, FIGHT, MODELS, MOVE, NOTHING_ASKED, PROTECT, REROLL_CHARGE, SHOCK, SHOOT, SNAP, Game,
+    Unit, UnitSpec, alive,
+)
+from envs.battle.engine.stratagems cimport ask_reroll, ask_snap
+
 
 cdef bint _lives(const Game* g, int side, int unit) noexcept nogil:
     return 0 <= side < 2 and 0 <= unit < g.roster[side].count and alive(g, side, unit)

@@ -1,4 +1,19 @@
-# Rosters, maps and settings as C structs.
+"""Rosters, maps and settings as C structs."""
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free as release
+
+from envs.battle.engine.observation cimport fill_static_row
+from envs.battle.engine.state cimport (
+    ANNIHILATION, HOLD, MODELS, OBJECTIVES, ROLL_OFF, ROWS, UNITS, MapSpec, RosterSpec, RulesSpec, UnitSpec, Weapon,
+)
+
+import dataclasses
+import itertools
+import zlib
+
+from envs.battle.maps import cells
+from envs.errors import UserError
 
 cdef enum:
     MOST_MAPS = 255  # a die picks one, and its result is one byte of a tape

@@ -1,4 +1,20 @@
-# Setting up a battle (section 4 of the rules).
+"""Setting up a battle, and saving it."""
+
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy, memset
+
+from envs.battle.engine.dice cimport die, set_streams
+from envs.battle.engine.geometry cimport REACH, REACHES, fits, forget_everything, form_up, free_cells, mirrored
+from envs.battle.engine.rules cimport Rules
+from envs.battle.engine.state cimport (
+    BEGIN_HALF, NOTHING_ASKED, NO_DEPLOYMENT, OK, ROLL_OFF, ROWS, STYLES, UNITS, Game, State, UnitSpec,
+)
+from envs.host.engine cimport below, mix, stream_word
+
+import itertools
+
+from envs.errors import UserError
+
 
 cdef void begin(Game* g, uint64_t key, int episode) noexcept nogil:
     """Sets up a battle with a battle key; `run` plays it to its first question."""
@@ -135,3 +151,39 @@ def check_deployable(Rules rules not None):
             bind(&g)
             if not deploy_all(&g, dice):
                 raise UserError(no_room(rules, &g) + ".")
+
+
+# ---- saved battles ---------------------------------------------------------------------------------------------------
+
+cdef uint64_t seal_of(const State* b, uint64_t mark) noexcept nogil:
+    """A hash of a state whose own seal is 0, and of the mark of the rules it is played by."""
+    cdef uint64_t word, found = mark
+    cdef size_t i
+    for i in range(sizeof(State) // 8):
+        memcpy(&word, <const char*>b + 8 * i, 8)
+        found = (found ^ word) * <uint64_t>0xBF58476D1CE4E5B9
+        found ^= found >> 32
+    return found
+
+
+cdef void save_state(const Game* g, unsigned char* out) noexcept nogil:
+    """u8[sizeof(State)]; equal battles give equal bytes."""
+    cdef State saved
+    memcpy(&saved, &g.b, sizeof(State))
+    saved.seal = seal_of(&saved, g.rules.mark)
+    memcpy(out, &saved, sizeof(State))
+
+
+cdef bint load_state(Game* g, const unsigned char* data) noexcept nogil:
+    """Continues from saved bytes; False, and nothing has changed, if they are not those of a battle of these rules."""
+    cdef State saved
+    cdef uint64_t seal
+    memcpy(&saved, data, sizeof(State))
+    seal = saved.seal
+    saved.seal = 0
+    if seal_of(&saved, g.rules.mark) != seal:
+        return False
+    memcpy(&g.b, &saved, sizeof(State))
+    g.error = OK
+    bind(g)
+    return True

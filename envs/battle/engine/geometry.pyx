@@ -1,4 +1,9 @@
-# Cells, packing and paths (section 2 of the rules), and what is cached of a battle. Distances and sight: sight.pxi.
+"""Cells, packing and paths, and what is cached of a battle."""
+
+from libc.stdint cimport int16_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from envs.battle.engine.state cimport MODELS, ROWS, UNITS, Cache, Game, MapSpec, Unit, UnitCache
 
 # ---- tables that never change ---------------------------------------------------------------------------------------
 
@@ -7,10 +12,6 @@ cdef int ORDER[2][49][2]  # offsets (dr, dc) on the board in packing order; [1]:
 cdef int ORDER_BIT[2][49]  # their bits in a 7 x 7 window
 cdef uint64_t PREFIX[2][MODELS + 1]  # the first k of them
 cdef uint64_t NEIGHBOURS[49]  # by bit in the window
-cdef enum:
-    REACHES = 441  # offsets within 12
-cdef int REACH[2][REACHES][2]  # anchor offsets of a charge in order
-cdef int REACH2[REACHES]  # their squared lengths
 
 
 cdef void fill_tables():
@@ -42,64 +43,7 @@ cdef void fill_tables():
 fill_tables()
 
 
-# ---- small arithmetic -------------------------------------------------------------------------------------------------
-
-cdef inline int isqrt(int n) noexcept nogil:
-    """The integer square root, 0 <= n < 2^31. Exact: the root of a double is rounded correctly, and has bits to spare."""
-    return <int>sqrt(<double>n)
-
-
-cdef inline int iabs(int n) noexcept nogil:
-    return -n if n < 0 else n
-
-
-cdef inline int row_of(int cell) noexcept nogil:
-    return cell >> 6
-
-
-cdef inline int col_of(int cell) noexcept nogil:
-    return cell & 63
-
-
-cdef inline bint has(const uint64_t* cells, int cell) noexcept nogil:
-    return (cells[cell >> 6] >> (cell & 63)) & 1
-
-
-cdef inline void add_cell(uint64_t* cells, int cell) noexcept nogil:
-    cells[cell >> 6] |= (<uint64_t>1) << (cell & 63)
-
-
-cdef inline void drop_cell(uint64_t* cells, int cell) noexcept nogil:
-    cells[cell >> 6] &= ~((<uint64_t>1) << (cell & 63))
-
-
-cdef inline void add_models(uint64_t* cells, const Unit* u) noexcept nogil:
-    cdef int k
-    for k in range(u.models):
-        add_cell(cells, u.cell[k])
-
-
-cdef inline void drop_models(uint64_t* cells, const Unit* u) noexcept nogil:
-    cdef int k
-    for k in range(u.models):
-        drop_cell(cells, u.cell[k])
-
-
-cdef inline int cell_distance2(int a, int b) noexcept nogil:
-    cdef int dr = row_of(a) - row_of(b), dc = col_of(a) - col_of(b)
-    return dr * dr + dc * dc
-
-
-cdef inline int mirrored(const Game* g, int side) noexcept nogil:
-    """1 if the home frame of a side has its columns mirrored."""
-    return side != g.b.left
-
-
-cdef inline int home_col(const Game* g, int side, int cell) noexcept nogil:
-    return g.map.cols - 1 - col_of(cell) if mirrored(g, side) else col_of(cell)
-
-
-# ---- what is cached, and when it is forgotten -------------------------------------------------------------------------
+# ---- where units stand, what is cached of it, and when that is forgotten ----------------------------------------------
 
 cdef void touch(Game* g, int side, int unit) noexcept nogil:
     """Forgets what was derived from a unit: to be called when its cells, its models or its wounds have changed."""
@@ -167,36 +111,11 @@ cdef void spread(const uint64_t* cells, int rows, uint64_t* out) noexcept nogil:
         here = below
 
 
-cdef inline const uint64_t* near(Game* g, int side) noexcept nogil:
-    """Cells in contact with a living model of a side."""
-    if not g.c.near_known[side]:
-        spread(g.c.occupied[side], g.map.rows, g.c.near[side])
-        g.c.near_known[side] = 1
-    return g.c.near[side]
-
-
-cdef inline bint alive(const Game* g, int side, int unit) noexcept nogil:
-    return g.b.units[side][unit].models > 0
-
-
-cdef bint engaged(Game* g, int side, int unit) noexcept nogil:
-    """Whether a model of the unit is in contact with an enemy model."""
-    cdef const uint64_t* zone = near(g, 1 - side)
-    cdef Unit* u = &g.b.units[side][unit]
-    cdef int k
-    for k in range(u.models):
-        if has(zone, u.cell[k]):
-            return True
-    return False
-
-
-cdef UnitCache* of_unit(Game* g, int side, int unit) noexcept nogil:
-    """What follows from where a living unit stands."""
+cdef void look_around(Game* g, int side, int unit) noexcept nogil:
+    """Works out anew what `of_unit` remembers."""
     cdef UnitCache* found = &g.c.unit[side][unit]
-    cdef Unit* u = &g.b.units[side][unit]
+    cdef const Unit* u = &g.b.units[side][unit]
     cdef int o, k, dr, dc, d2, best = 1 << 28
-    if (g.c.unit_known[side] >> unit) & 1:
-        return found
     found.on_objective = 0
     for o in range(g.map.objectives):
         found.stand[o] = 0
@@ -209,7 +128,6 @@ cdef UnitCache* of_unit(Game* g, int side, int unit) noexcept nogil:
         best = min(best, d2)
     found.objective = isqrt(25 * best) if g.map.objectives else 0
     g.c.unit_known[side] |= 1 << unit
-    return found
 
 
 # ---- packing ----------------------------------------------------------------------------------------------------------
@@ -233,18 +151,6 @@ cdef void free_cells(Game* g, int side, int unit, int target, uint64_t* out) noe
     for k in range(u.models):  # its own models do not stand in its way
         if not has(zone, u.cell[k]):
             add_cell(out, u.cell[k])
-
-
-cdef inline uint64_t window(const uint64_t* cells, int rows, int r, int c) noexcept nogil:
-    """The 7 x 7 cells around (r, c), bit 7 * i + j; outside of the board 0."""
-    cdef uint64_t found = 0, line
-    cdef int i
-    for i in range(7):
-        if 0 <= r + i - 3 < rows:
-            line = cells[r + i - 3]
-            line = line >> (c - 3) if c >= 3 else line << (3 - c)
-            found |= (line & 0x7F) << (7 * i)
-    return found
 
 
 cdef bint fits(const uint64_t* free, int rows, int r, int c, int count, int flip) noexcept nogil:
@@ -292,27 +198,25 @@ cdef void form_up(Game* g, int side, int unit, int models, int anchor, const uin
     put(g, side, unit, cells, models)
 
 
+cdef int place_beside(Game* g, int side, int unit) noexcept nogil:
+    """The first free cell around the anchor that is in contact with a model of the unit, -1 without one."""
+    cdef uint64_t free[ROWS]
+    cdef uint64_t own = 0, open_cells
+    cdef Unit* u = &g.b.units[side][unit]
+    cdef int r = row_of(u.cell[0]), c = col_of(u.cell[0]), flip = mirrored(g, side), i, k, dr, dc, bit
+    free_cells(g, side, unit, -1, free)
+    open_cells = window(free, g.map.rows, r, c)
+    for k in range(u.models):  # all of them are in the window
+        dr, dc = row_of(u.cell[k]) - r, col_of(u.cell[k]) - c
+        own |= (<uint64_t>1) << ((dr + 3) * 7 + dc + 3)
+    for i in range(49):
+        bit = ORDER_BIT[flip][i]
+        if ((open_cells & ~own) >> bit) & 1 and NEIGHBOURS[bit] & own:
+            return (r + ORDER[flip][i][0]) * 64 + c + ORDER[flip][i][1]
+    return -1
+
+
 # ---- paths ------------------------------------------------------------------------------------------------------------
-
-cdef inline int steps_within(int distance, int direction) noexcept nogil:
-    """Steps of a move of a distance in a direction."""
-    return isqrt(distance * distance // 2) if direction & 1 else distance
-
-
-cdef enum:
-    NEVER = 99  # more steps than any move has
-
-
-cdef struct Walk:  # a unit's anchor on its way in one direction
-    int cells[32]  # after 1, 2, ... steps (at most M + 6); index 0 is where it starts
-    int length  # steps so far
-    int dr
-    int dc
-    int flip
-    int models
-    int fly
-    const uint64_t* zone  # cells in contact with an enemy bar it; NULL: they do not
-
 
 cdef void set_out(Game* g, int side, int unit, int direction, bint falling_back, Walk* out) noexcept nogil:
     """Begins a walk in a direction of the home frame."""

@@ -6,8 +6,6 @@ the other one. Names follow the rules: `A` attacks, `D` damage, `M` move, `T` to
 
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
 
-from envs.host.engine cimport Engine
-
 cdef enum:
     UNITS = 8  # per side
     MODELS = 20  # per unit
@@ -70,6 +68,20 @@ cdef enum:  # phases
     SHOOTING_PHASE = 2
     CHARGE_PHASE = 3
     FIGHT_PHASE = 4
+
+cdef enum:  # stages: where the rules go on when no question is open
+    BEGIN_HALF = 0
+    SHOCK_TESTS = 1
+    REGENERATION = 2
+    SCORING = 3
+    MOVES = 4
+    SHOTS = 5
+    CHARGES = 6
+    CHARGE_ROLL = 7
+    CHARGES_FIGHT = 8
+    OTHERS_FIGHT = 9
+    END_HALF = 10
+    NEXT_HALF = 11
 
 cdef enum:  # missions, tie-breaks, roll-offs
     HOLD = 0
@@ -177,7 +189,7 @@ cdef struct Unit:
 
 
 cdef struct State:
-    uint64_t seal  # of saved bytes, see `saved_state`; 0 in a battle
+    uint64_t seal  # of saved bytes, see `save_state` of setup; 0 in a battle
     uint64_t seed
     uint64_t slot
     uint64_t key  # battle key K of section 3
@@ -227,7 +239,7 @@ cdef struct UnitCache:  # what follows from a unit's cells, wounds and the map
     int on_objective  # a model stands on one
 
 
-cdef struct Cache:  # derived from a State, see touch() in geometry.pxi
+cdef struct Cache:  # derived from a State, see `touch` of geometry
     uint64_t occupied[2][ROWS]
     uint64_t near[2][ROWS]  # cells in contact with a model of the side, its own cells too
     int near_known[2]
@@ -262,11 +274,18 @@ cdef struct Game:
     int half_turn_done
 
 
-cdef class Rules:
-    cdef RulesSpec spec
-    cdef readonly object maps, pairs, settings
+cdef inline bint alive(const Game* g, int side, int unit) noexcept nogil:
+    return g.b.units[side][unit].models > 0
 
 
-cdef class BattleEngine(Engine):
-    cdef Game* games
-    cdef readonly Rules rules
+cdef inline int hp_of(const Game* g, int side, int unit) noexcept nogil:
+    """Wounds left in a unit."""
+    cdef const Unit* u = &g.b.units[side][unit]
+    return (u.models - 1) * g.roster[side].unit[unit].W + u.lead if u.models else 0
+
+
+cdef inline int side_hp(const Game* g, int side) noexcept nogil:
+    cdef int i, total = 0
+    for i in range(g.roster[side].count):
+        total += hp_of(g, side, i)
+    return total

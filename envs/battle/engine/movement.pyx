@@ -1,6 +1,40 @@
-# The movement and shooting phases (sections 5.2, 5.3 and 6 of the rules).
+"""The movement phase."""
 
-# ---- movement ---------------------------------------------------------------------------------------------------------
+from libc.stdint cimport uint64_t
+
+from envs.battle.engine.decisions cimport allow, ask
+from envs.battle.engine.dice cimport die
+from envs.battle.engine.geometry cimport Walk, end_of, engaged, first_end, form_up, free_cells, steps_within, walk
+from envs.battle.engine.scoring cimport check_wipe_out, lose_model
+from envs.battle.engine.state cimport (
+    ADVANCED, DECLINE, FALL_BACK, FELL, GO, MOVE, MOVED, MOVES, REROLL, REROLL_ADVANCE, ROWS, SHOCKED, SHOOTING_PHASE,
+    SHOTS, USE_REROLL, Game, Unit, alive,
+)
+from envs.battle.engine.stratagems cimport ask_reroll, ask_snap, enter_phase, pay
+
+
+cdef void ask_move(Game* g, int unit) noexcept nogil:
+    """`move` of a unit that is not engaged, `fall_back` of one that is."""
+    cdef int side = g.b.active, direction, first, M = g.roster[side].unit[unit].M
+    cdef bint falling = engaged(g, side, unit)
+    cdef uint64_t free[ROWS]
+    cdef int furthest = M if falling else M + 1
+    ask(g, side, FALL_BACK if falling else MOVE, unit, -1, 0, 0)
+    allow(&g.b, DECLINE)
+    free_cells(g, side, unit, -1, free)
+    for direction in range(8):
+        first = first_end(g, side, unit, direction, steps_within(furthest, direction), falling, free)
+        if falling:
+            if first <= furthest:
+                allow(&g.b, GO + 8 + direction)
+            continue
+        if first <= steps_within((M + 1) // 2, direction):
+            allow(&g.b, GO + direction)
+        if first <= steps_within(M, direction):
+            allow(&g.b, GO + 8 + direction)
+        if first <= steps_within(M + 1, direction):
+            allow(&g.b, GO + 16 + direction)
+
 
 cdef void next_move(Game* g) noexcept nogil:
     cdef int side = g.b.active
@@ -70,52 +104,3 @@ cdef void make_move(Game* g, int distance, bint falling_back) noexcept nogil:
     g.b.index += 1
     g.b.after = MOVES
     ask_snap(g, 1 - side, unit)
-
-
-cdef void on_snap(Game* g, int action) noexcept nogil:
-    g.b.stage = g.b.after
-    if action != DECLINE:
-        pay(&g.b, g.b.side, USE_SNAP)
-        attack(g, g.b.side, action - SNAP_BY, g.b.subject, SNAPPING)
-
-
-# ---- shooting ---------------------------------------------------------------------------------------------------------
-
-cdef void next_shot(Game* g) noexcept nogil:
-    cdef int side = g.b.active, unit = g.b.index, flags
-    cdef const Weapon* weapon
-    if unit == g.roster[side].count:
-        enter_phase(g, CHARGE_PHASE, CHARGES)
-        return
-    flags = g.b.units[side][unit].flags
-    weapon = &g.roster[side].unit[unit].ranged
-    if (
-        alive(g, side, unit)
-        and weapon.present
-        and not flags & FELL
-        and (weapon.assault or not flags & ADVANCED)
-        and not engaged(g, side, unit)
-    ):
-        ask_shoot(g, unit)
-    else:
-        g.b.index += 1
-
-
-cdef void on_shoot(Game* g, int action) noexcept nogil:
-    if action == DECLINE:
-        g.b.index += 1
-        return
-    g.b.target = action - SHOOT_AT
-    ask_protect(g, g.b.target, g.b.index)
-
-
-cdef void on_protect(Game* g, int action) noexcept nogil:
-    cdef int side = 1 - g.b.active
-    if action == SMOKE:
-        pay(&g.b, side, USE_SMOKE)
-        g.b.units[side][g.b.target].flags |= SMOKED
-    elif action == TAKE_COVER:
-        pay(&g.b, side, USE_COVER)
-        g.b.units[side][g.b.target].flags |= GROUNDED
-    attack(g, g.b.active, g.b.index, g.b.target, SHOOTING)
-    g.b.index += 1

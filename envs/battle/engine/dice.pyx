@@ -1,4 +1,11 @@
-# Random numbers and the tape (section 3 of the rules).
+"""Random numbers and the tape."""
+
+from libc.stdint cimport uint8_t, uint64_t
+from libc.stdlib cimport realloc
+
+from envs.battle.engine.state cimport NO_MEMORY, TAPE_ENDED, TAPE_MISFIT, Game, State, Tape
+from envs.host.engine cimport below, mix, stream_word
+
 
 cdef void set_streams(State* b, uint64_t key) noexcept nogil:
     """The streams of a battle key; how much has been drawn from them stays."""
@@ -6,17 +13,6 @@ cdef void set_streams(State* b, uint64_t key) noexcept nogil:
     b.dice_key = mix(key ^ 1)
     for side in range(2):
         b.player_key[side] = mix(key ^ <uint64_t>(2 + side))
-
-
-cdef int die(Game* g, int faces) noexcept nogil:
-    """One die, 1 .. faces."""
-    cdef int result
-    if g.tape != NULL:
-        result = die_of_tape(g, faces)
-    else:
-        result = below(stream_word(g.b.dice_key, g.b.dice), faces) + 1
-    g.b.dice += 1
-    return result
 
 
 cdef int die_of_tape(Game* g, int faces) noexcept nogil:
@@ -53,17 +49,3 @@ cdef bint more_room(Tape* tape) noexcept nogil:
         return False
     tape.results, tape.room = results, room
     return True
-
-
-cdef inline int two_dice(Game* g) noexcept nogil:
-    """The sum of two D6, drawn one after the other."""
-    cdef int first = die(g, 6)
-    return first + die(g, 6)
-
-
-cdef int roll(Game* g, const Expression* dice) noexcept nogil:
-    """An expression such as 2D6+1."""
-    cdef int i, total = dice.plus
-    for i in range(dice.n):
-        total += die(g, dice.faces)
-    return total

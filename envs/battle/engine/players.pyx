@@ -1,4 +1,24 @@
-# The scripted players of section 11: deterministic, integer arithmetic only.
+"""The scripted players and the random one."""
+
+from libc.stdint cimport uint64_t
+
+from envs.battle.engine.attack cimport wound_target
+from envs.battle.engine.charge cimport needed_for
+from envs.battle.engine.decisions cimport is_legal, legal_count, nth_legal
+from envs.battle.engine.dice cimport twice_mean
+from envs.battle.engine.geometry cimport (
+    Walk, col_of, end_of, free_cells, has, isqrt, of_unit, row_of, steps_within, walk,
+)
+from envs.battle.engine.sight cimport sees, unit_distance2
+from envs.battle.engine.state cimport (
+    ANNIHILATION, CHARGE, CHARGE_AT, COUNTER, COUNTER_BY, DECLINE, FALL_BACK, FIGHT, FIGHT_WITH, GO, HOLD, MOVE,
+    OBJECTIVES, PROTECT, REROLL, REROLL_ADVANCE, ROWS, SHOCK, SHOCKED, SHOOT, SHOOT_AT, SMOKE, SNAP, SNAP_BY, STEEL,
+    STYLES, TAKE_COVER, UNITS, Game, MapSpec, State, Unit, UnitSpec, Weapon, alive, hp_of,
+)
+from envs.host.engine cimport below, stream_word
+
+BOT_NAMES = ("random", "balanced", "aggressor", "gunline", "objective", "turtle", "mixed")
+
 
 cdef struct Style:
     int objective  # wO
@@ -12,12 +32,6 @@ cdef struct Style:
 
 cdef Style STYLE[STYLES]
 cdef int P36[16]  # of the 36 results of 2D6, how many are at least so much
-cdef int CHARGE_CHANCE[145]  # P36 of the roll that a charge over a squared distance needs
-
-
-cdef inline int needed_for(int d2) noexcept nogil:
-    """The 2D6 that a charge over a squared distance needs, as shown with a re-roll."""
-    return max(1, isqrt(d2 - 1)) if d2 > 1 else 1
 
 
 cdef void fill_script_tables():
@@ -63,27 +77,14 @@ cdef int share_of(const Weapon* w, const UnitSpec* spec, int models, int hp, int
     return <int>min(<long long>1000, removed // 864 // hp)
 
 
-cdef void _fill_shares(Game* g, int side, int unit, int enemy) noexcept nogil:
+cdef void fill_shares(Game* g, int side, int unit, int enemy) noexcept nogil:
+    """Computes both shares of a pair anew."""
     cdef const UnitSpec* spec = &g.roster[side].unit[unit]
     cdef const UnitSpec* target = &g.roster[1 - side].unit[enemy]
     cdef int models = g.b.units[side][unit].models, hp = hp_of(g, 1 - side, enemy)
     g.c.share[0][side][unit][enemy] = share_of(&spec.ranged, target, models, hp, 7 - spec.ranged.skill)
     g.c.share[1][side][unit][enemy] = share_of(&spec.melee, target, models, hp, 7 - spec.melee.skill)
     g.c.share_known[side][unit] |= 1 << enemy
-
-
-cdef inline int ranged_share(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """G of a living unit against a living unit of the other side."""
-    if not (g.c.share_known[side][unit] >> enemy) & 1:
-        _fill_shares(g, side, unit, enemy)
-    return g.c.share[0][side][unit][enemy]
-
-
-cdef inline int melee_share(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """P of a living unit against a living unit of the other side."""
-    if not (g.c.share_known[side][unit] >> enemy) & 1:
-        _fill_shares(g, side, unit, enemy)
-    return g.c.share[1][side][unit][enemy]
 
 
 cdef inline int value_of(int share) noexcept nogil:
@@ -379,3 +380,13 @@ cdef int script(Game* g, int style) noexcept nogil:
     if b.kind == REROLL_ADVANCE:
         return REROLL if b.roll <= 2 and b.cp[b.side] >= 3 else DECLINE
     return REROLL if P36[min(12, b.needed)] >= 15 else DECLINE
+
+
+cdef int scripted(Game* g, int number) noexcept nogil:
+    """The action of scripted player `number` (see BOT_NAMES) for the open question."""
+    cdef int side = g.b.side, drawn
+    if number == 0:
+        drawn = below(stream_word(g.b.player_key[side], g.b.player_draws[side]), legal_count(&g.b))
+        g.b.player_draws[side] += 1
+        return nth_legal(&g.b, drawn)
+    return script(g, g.b.style[side] if number == 1 + STYLES else number - 1)

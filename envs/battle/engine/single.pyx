@@ -1,4 +1,30 @@
-# One battle to look at: for replays, rendering and tests.
+"""One battle to look at."""
+
+from libc.stdint cimport uint8_t, uint64_t
+from libc.stdlib cimport free as release
+from libc.string cimport memcmp
+
+from envs.battle.engine.course cimport answer, run
+from envs.battle.engine.decisions cimport is_legal
+from envs.battle.engine.geometry cimport col_of, forget_everything, near, of_unit, row_of
+from envs.battle.engine.observation cimport observe, planes
+from envs.battle.engine.players cimport melee_share, ranged_share, script, scripted
+from envs.battle.engine.rules cimport Rules
+from envs.battle.engine.scoring cimport pay_out
+from envs.battle.engine.setup cimport begin, load_state, no_room, save_state
+from envs.battle.engine.sight cimport firing_models, unit_distance2
+from envs.battle.engine.state cimport (
+    ACTIONS, BAD_STATE, FEATURES, NOTHING_ASKED, NO_DEPLOYMENT, NO_MEMORY, STYLES, Game, State, UnitCache, alive,
+    side_hp,
+)
+from envs.host.engine cimport game_key, u64
+
+import numpy as np
+
+from envs.battle.engine.batch import MESSAGES
+from envs.battle.engine.players import BOT_NAMES
+from envs.errors import UserError
+
 
 cdef class Battle:
     """One battle, asked and answered step by step.
@@ -14,13 +40,6 @@ cdef class Battle:
       UserError: a unit finds no place in its deployment zone.
       ValueError: the tape ends early, or holds a result that its die does not have; the bytes are of other rules.
     """
-
-    cdef Game game
-    cdef Tape tape
-    cdef readonly Rules rules
-    cdef readonly list half_turns  # the state after each half-turn, and at the end
-    cdef bint arranged  # by hand (arrange.pxi): not played on
-    cdef bytes _given
 
     def __init__(self, Rules rules not None, *, u64 seed=0, u64 slot=0, int episode=0, key=None, tape=None, saved=None):
         self.rules, self.half_turns = rules, []
@@ -270,3 +289,54 @@ cdef class Battle:
         """
         if not caches_agree(&self.game):
             raise AssertionError("a cached distance, count or share is out of date")
+
+
+# ---- checking the caches ---------------------------------------------------------------------------------------------
+
+cdef bint _pairs_agree(Game* g, Game* fresh, int side, int unit) noexcept nogil:
+    """Distances, firing models and shares of a living unit and all living enemies."""
+    cdef int j, distance2, firing, ranged, melee
+    for j in range(g.roster[1 - side].count):
+        if not alive(g, 1 - side, j):
+            continue
+        distance2, firing = unit_distance2(fresh, side, unit, j), firing_models(fresh, side, unit, j)
+        ranged, melee = ranged_share(fresh, side, unit, j), melee_share(fresh, side, unit, j)
+        if side == 0 and (g.c.distance_known[unit] >> j) & 1 and g.c.distance2[unit][j] != distance2:
+            return False
+        if (g.c.firing_known[side][unit] >> j) & 1 and g.c.firing[side][unit][j] != firing:
+            return False
+        if (g.c.share_known[side][unit] >> j) & 1:
+            if g.c.share[0][side][unit][j] != ranged or g.c.share[1][side][unit][j] != melee:
+                return False
+    return True
+
+
+cdef bint _unit_agrees(Game* g, Game* fresh, int side, int unit) noexcept nogil:
+    """What follows from where a living unit stands."""
+    cdef const UnitCache* mine = &g.c.unit[side][unit]
+    cdef const UnitCache* other = of_unit(fresh, side, unit)
+    cdef int o
+    if not (g.c.unit_known[side] >> unit) & 1:
+        return True
+    for o in range(g.map.objectives):
+        if mine.stand[o] != other.stand[o]:
+            return False
+    return mine.objective == other.objective and mine.on_objective == other.on_objective
+
+
+cdef bint caches_agree(Game* g) noexcept nogil:
+    """Whether everything that is cached is what it would be if computed anew; then everything is."""
+    cdef Game fresh = g[0]
+    cdef int side, i
+    forget_everything(&fresh)
+    if memcmp(g.c.occupied, fresh.c.occupied, sizeof(g.c.occupied)):
+        return False
+    for side in range(2):
+        near(&fresh, side)
+        if g.c.near_known[side] and memcmp(g.c.near[side], fresh.c.near[side], g.map.rows * sizeof(uint64_t)):
+            return False
+        for i in range(g.roster[side].count):
+            if alive(g, side, i) and not (_unit_agrees(g, &fresh, side, i) and _pairs_agree(g, &fresh, side, i)):
+                return False
+    g.c = fresh.c
+    return True

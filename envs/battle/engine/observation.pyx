@@ -1,4 +1,15 @@
-# What a side is shown: the observation of section 9 and the planes.
+"""What a side is shown."""
+
+from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from envs.battle.engine.dice cimport twice_mean
+from envs.battle.engine.geometry cimport engaged, has, home_col, isqrt, near, of_unit, row_of
+from envs.battle.engine.sight cimport cover, firing_models, unit_distance2
+from envs.battle.engine.state cimport (
+    ADVANCED, ANNIHILATION, CHARGED, FELL, FOUGHT, GROUNDED, MODELS, MOVED, NOTHING_ASKED, OBJECTIVES, SHOCKED, SMOKED,
+    UNITS, UNIT_FEATURES, Game, MapSpec, State, Unit, UnitCache, UnitSpec, Weapon, alive, hp_of, side_hp,
+)
 
 cdef enum:  # where the globals begin, behind the rows of both sides' units
     GLOBALS = 2 * UNITS * UNIT_FEATURES
@@ -10,11 +21,6 @@ cdef float NOBODY[UNIT_FEATURES]  # the row of a dead unit: zeros, copied faster
 cdef inline float ratio(int a, int b) noexcept nogil:
     """a / b in double precision, rounded to float32."""
     return <float>(<double>a / <double>b)
-
-
-cdef inline int twice_mean(const Expression* dice) noexcept nogil:
-    """Twice the mean of a dice expression."""
-    return dice.n * (dice.faces + 1) + 2 * dice.plus
 
 
 # ---- what never changes ----------------------------------------------------------------------------------------------
@@ -223,54 +229,3 @@ cdef void planes(Game* g, int seat, uint8_t* terrain, uint8_t* own, uint8_t* ene
             u = &g.b.units[side][i]
             for k in range(u.models):
                 plane[row_of(u.cell[k]) * cols + home_col(g, seat, u.cell[k])] = i + 1
-
-
-# ---- checking the caches ---------------------------------------------------------------------------------------------
-
-cdef bint _pairs_agree(Game* g, Game* fresh, int side, int unit) noexcept nogil:
-    """Distances, firing models and shares of a living unit and all living enemies."""
-    cdef int j, distance2, firing, ranged, melee
-    for j in range(g.roster[1 - side].count):
-        if not alive(g, 1 - side, j):
-            continue
-        distance2, firing = unit_distance2(fresh, side, unit, j), firing_models(fresh, side, unit, j)
-        ranged, melee = ranged_share(fresh, side, unit, j), melee_share(fresh, side, unit, j)
-        if side == 0 and (g.c.distance_known[unit] >> j) & 1 and g.c.distance2[unit][j] != distance2:
-            return False
-        if (g.c.firing_known[side][unit] >> j) & 1 and g.c.firing[side][unit][j] != firing:
-            return False
-        if (g.c.share_known[side][unit] >> j) & 1:
-            if g.c.share[0][side][unit][j] != ranged or g.c.share[1][side][unit][j] != melee:
-                return False
-    return True
-
-
-cdef bint _unit_agrees(Game* g, Game* fresh, int side, int unit) noexcept nogil:
-    """What follows from where a living unit stands."""
-    cdef const UnitCache* mine = &g.c.unit[side][unit]
-    cdef const UnitCache* other = of_unit(fresh, side, unit)
-    cdef int o
-    if not (g.c.unit_known[side] >> unit) & 1:
-        return True
-    for o in range(g.map.objectives):
-        if mine.stand[o] != other.stand[o]:
-            return False
-    return mine.objective == other.objective and mine.on_objective == other.on_objective
-
-
-cdef bint caches_agree(Game* g) noexcept nogil:
-    """Whether everything that is cached is what it would be if computed anew; then everything is."""
-    cdef Game fresh = g[0]
-    cdef int side, i
-    forget_everything(&fresh)
-    if memcmp(g.c.occupied, fresh.c.occupied, sizeof(g.c.occupied)):
-        return False
-    for side in range(2):
-        near(&fresh, side)
-        if g.c.near_known[side] and memcmp(g.c.near[side], fresh.c.near[side], g.map.rows * sizeof(uint64_t)):
-            return False
-        for i in range(g.roster[side].count):
-            if alive(g, side, i) and not (_unit_agrees(g, &fresh, side, i) and _pairs_agree(g, &fresh, side, i)):
-                return False
-    g.c = fresh.c
-    return True

@@ -1,4 +1,10 @@
-# Distances of units, sight, cover and who can fire (section 2 of the rules).
+"""Distances of units, sight, cover and who can fire."""
+
+from libc.stdint cimport int16_t, uint64_t
+from libc.string cimport memcpy
+
+from envs.battle.engine.geometry cimport cell_distance2, col_of, has, iabs, row_of
+from envs.battle.engine.state cimport MODELS, ROWS, Game, MapSpec, Unit
 
 # ---- distances --------------------------------------------------------------------------------------------------------
 
@@ -8,6 +14,8 @@ cdef enum:
 
 cdef extern from *:
     """
+    #include <stdint.h>
+    #include <string.h>
     typedef int16_t eight __attribute__((vector_size(16)));
 
     /* For 8 cells the squared distance to the nearest of `count` cells: 8 at once, which compilers do not find alone. */
@@ -43,20 +51,16 @@ cdef void nearest2(const Unit* a, const Unit* b, int16_t* out) noexcept nogil:
         out[i] = FAR
 
 
-cdef int unit_distance2(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """Squared distance of a living unit and a living unit of the other side."""
-    cdef int i = unit if side == 0 else enemy
-    cdef int j = enemy if side == 0 else unit
+cdef void measure_distance2(Game* g, int i, int j) noexcept nogil:
+    """Computes the squared distance of unit i of side 0 and unit j of side 1 anew."""
     cdef int16_t near2[LANES]
     cdef int16_t best = FAR
     cdef int k
-    if not (g.c.distance_known[i] >> j) & 1:
-        nearest2(&g.b.units[0][i], &g.b.units[1][j], near2)
-        for k in range(LANES):
-            best = near2[k] if near2[k] < best else best
-        g.c.distance2[i][j] = best
-        g.c.distance_known[i] |= 1 << j
-    return g.c.distance2[i][j]
+    nearest2(&g.b.units[0][i], &g.b.units[1][j], near2)
+    for k in range(LANES):
+        best = near2[k] if near2[k] < best else best
+    g.c.distance2[i][j] = best
+    g.c.distance_known[i] |= 1 << j
 
 
 # ---- sight ------------------------------------------------------------------------------------------------------------
@@ -96,11 +100,9 @@ cdef inline void go_on(Line* line) noexcept nogil:
         line.e += 2 * line.dc
 
 
-cdef bint sees(const MapSpec* map, int a, int b) noexcept nogil:
-    """Whether the centres of two cells see each other past the walls."""
+cdef bint is_clear(const MapSpec* map, int a, int b) noexcept nogil:
+    """Whether the centres of two cells see each other past walls."""
     cdef Line line
-    if not map.walled:
-        return True
     begin_line(&line, a, b)
     while not at_end(&line):
         if line.e == 0 and (map.wall[line.r + line.down] >> line.c) & 1 and (map.wall[line.r] >> (line.c + line.right)) & 1:
@@ -175,20 +177,8 @@ cdef int models_within(Game* g, int side, int unit, int enemy, int reach2) noexc
     return count
 
 
-cdef int firing_models(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """Models of a unit that can fire at a living enemy unit at the range of their weapon, 0 without one."""
-    cdef const Weapon* weapon = &g.roster[side].unit[unit].ranged
-    if not weapon.present:
-        return 0
-    if not (g.c.firing_known[side][unit] >> enemy) & 1:
-        g.c.firing[side][unit][enemy] = models_within(g, side, unit, enemy, weapon.reach * weapon.reach)
-        g.c.firing_known[side][unit] |= 1 << enemy
-    return g.c.firing[side][unit][enemy]
-
-
-cdef int snap_models(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """Models that can fire at an enemy unit as snap fire: no further than 24."""
+cdef void count_firing(Game* g, int side, int unit, int enemy) noexcept nogil:
+    """Counts the models that can fire at an enemy unit anew."""
     cdef int reach = g.roster[side].unit[unit].ranged.reach
-    if reach <= 24:
-        return firing_models(g, side, unit, enemy)
-    return models_within(g, side, unit, enemy, 24 * 24)
+    g.c.firing[side][unit][enemy] = models_within(g, side, unit, enemy, reach * reach)
+    g.c.firing_known[side][unit] |= 1 << enemy
