@@ -36,7 +36,7 @@ def extensions() -> list[Extension]:
             [str(path)],
             extra_compile_args=[*FLAGS, "-pthread"],
             extra_link_args=[*LINK, "-pthread"],
-            depends=[str(part) for part in sorted(path.parent.glob("*.px[di]"))],
+            depends=[str(part) for part in sorted(path.parent.glob("*.pxd"))],
         )
         for path in sources
     ]

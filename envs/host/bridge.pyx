@@ -19,218 +19,333 @@ import weakref
 
 import numpy as np
 
-from cpython.exc cimport PyErr_CheckSignals
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from libc.math cimport isfinite
-from libc.string cimport memcpy, memset
-
-from envs.host.engine cimport Engine, all_finite, mask_asked, num_asked, observe_asked
+from envs.host.orders cimport Bound, PoolOrders, bind
+from envs.host.shared cimport (
+    BEGIN, BUSY, FOR_GROUP, FOR_READY, IDLE, RESTART, SHOW, START, STEP, Core, pthread_mutex_lock, pthread_mutex_unlock,
+)
 
 from envs.errors import UserError
-from envs.host.core import FINITE, Buffers, EngineError, HungEngine, IllegalAction, shapes
+from envs.host.worker import run
 
-
-cdef extern from "<pthread.h>" nogil:
-    ctypedef struct pthread_condattr_t:
-        pass
-    int pthread_mutex_init(pthread_mutex_t*, void*)
-    int pthread_mutex_destroy(pthread_mutex_t*)
-    int pthread_mutex_lock(pthread_mutex_t*)
-    int pthread_mutex_unlock(pthread_mutex_t*)
-    int pthread_condattr_init(pthread_condattr_t*)
-    int pthread_condattr_setclock(pthread_condattr_t*, int)
-    int pthread_condattr_destroy(pthread_condattr_t*)
-    int pthread_cond_init(pthread_cond_t*, pthread_condattr_t*)
-    int pthread_cond_destroy(pthread_cond_t*)
-    int pthread_cond_wait(pthread_cond_t*, pthread_mutex_t*)
-    int pthread_cond_timedwait(pthread_cond_t*, pthread_mutex_t*, const timespec*)
-    int pthread_cond_broadcast(pthread_cond_t*)
-
-
-cdef extern from "<time.h>" nogil:
-    ctypedef long time_t
-    struct timespec:
-        time_t tv_sec
-        long tv_nsec
-    int CLOCK_MONOTONIC
-    int clock_gettime(int, timespec*)
-
-
-include "worker.pxi"
-
-SLICE = 0.1  # seconds; a waiting caller looks this often for signals and for progress
 GRACE = 2.0  # seconds that close() waits for engine threads
 
 
-cdef class Core:
-    """What a pool shares with its engine threads. It lives as long as the last of them, the pool may go earlier."""
+cdef class HostPool(PoolOrders):
+    """N games of an engine, stepped by threads.
 
-    def __cinit__(self, Engine engine not None, Py_ssize_t threads, Py_ssize_t groups, bint asynchronous, bint timed):
-        cdef pthread_condattr_t monotonic
-        cdef Py_ssize_t n = engine.num_games, seats = engine.num_players, i
-        self.engine, self.num_games, self.threads, self.groups = engine, n, threads, groups
-        self.group_size, self.asynchronous, self.timed, self.keep = n // groups, asynchronous, timed, [None] * groups
-        self.follow, self.asked, self.features = True, num_asked(engine), num_asked(engine) * engine.num_features
-        self.queue = <int*>allocate(n * sizeof(int))
-        self.ready = <int*>allocate(n * sizeof(int))
-        self.left = <Py_ssize_t*>allocate(groups * sizeof(Py_ssize_t))
-        self.status = <char*>allocate(n)
-        self.command = <char*>allocate(n)
-        self.actions = <int*>allocate(n * self.asked * sizeof(int))
-        self.outs = <Out*>allocate(groups * sizeof(Out))
-        self.base = <Py_ssize_t*>allocate(groups * sizeof(Py_ssize_t))
-        self.workers = <Worker*>allocate(threads * sizeof(Worker))
-        for i in range(threads):
-            self.workers[i].game = -1
-            self.workers[i].scratch = <float*>allocate(seats * sizeof(float))
-            self.workers[i].chosen = <int*>allocate(seats * sizeof(int))
-        pthread_mutex_init(&self.mutex, NULL)
-        pthread_condattr_init(&monotonic)
-        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC)
-        pthread_cond_init(&self.work_cond, &monotonic)
-        pthread_cond_init(&self.done_cond, &monotonic)
-        pthread_condattr_destroy(&monotonic)
+    A seat whose controller is -1 (outside) is asked through `send` and `recv`; controller b >= 0 is scripted player b
+    of the engine, which plays that seat without a round trip. A finished game is followed by the next one at once.
 
-    def __dealloc__(self):
-        cdef Py_ssize_t i
-        if self.workers != NULL:
-            for i in range(self.threads):
-                PyMem_Free(self.workers[i].scratch)
-                PyMem_Free(self.workers[i].chosen)
-        for memory in (<size_t>self.queue, <size_t>self.ready, <size_t>self.left, <size_t>self.status,
-                       <size_t>self.command, <size_t>self.actions, <size_t>self.outs, <size_t>self.base,
-                       <size_t>self.workers):
-            PyMem_Free(<void*><size_t>memory)
-        pthread_cond_destroy(&self.done_cond)
-        pthread_cond_destroy(&self.work_cond)
-        pthread_mutex_destroy(&self.mutex)
+    Synchronous mode: the games lie in `groups` blocks of N / groups. ``send(actions, into, group)`` steps a block and
+    writes its rows into `into`; ``recv(group)`` waits for all of it. Asynchronous mode: ``send(actions, games)`` steps
+    any games, ``recv(count)`` returns the numbers of the first `count` that are ready, whose rows then stand in the
+    buffers given to `start` or `load`.
 
-    def share(self, controllers, next_controllers, length):
-        """The arrays that the caller and the threads both see."""
-        self.controllers = <signed char*>address(controllers)
-        self.next_controllers = <signed char*>address(next_controllers)
-        self.length = <int*>address(length)
-        self.keep += [controllers, next_controllers, length]
+    An action is a legal number; -1: the engine draws a legal one; -2 - b: scripted player b chooses.
 
-    def run(self, Py_ssize_t number):
-        """The body of an engine thread; returns after `shut`."""
-        cdef Engine engine = self.engine
+    A simultaneous game asks all its P seats in every step and takes one action of each; those of seats that scripted
+    players hold are not looked at.
+
+    After an error (an engine that fails or hangs) the pool takes no more actions; `close` always works. It waits for
+    its threads for at most two seconds: a thread inside an engine that does not return cannot be ended, so `close`
+    then says so in a RuntimeWarning and leaves it behind; it ends with its game, at the latest with the process.
+
+    Args:
+      engine: the games; at least `groups` of them.
+      threads: engine threads; 0: one for each core that this process may use.
+      groups: blocks of the synchronous mode.
+      mode: "sync" or "async".
+      controllers: i8[N, P], who holds the seats at first; all outside if None.
+      timeout: seconds without progress in any game after which a waiting caller gets `HungEngine`.
+      timed: measure the parts of the work, see `counters`; it costs a few clock readings for each step.
+      follow: a game that ends is followed by its next episode at once. False (asynchronous mode): it stays as it ended,
+        its row shows the end, and `begin` is what makes it play again.
+
+    Attributes:
+      controllers: i8[N, P], of the running games; live, do not write it while games are played.
+      next_controllers: i8[N, P], taken by a game when it starts again; the caller refreshes it between steps.
+      length: i32[N], decisions of the running games so far; live.
+    """
+
+    cdef object finalizer
+    cdef object __weakref__
+
+    def __init__(self, engine, *, threads=0, groups=1, mode="sync", controllers=None, timeout=60.0, timed=False,
+                 follow=True):
+        cdef Py_ssize_t n = engine.num_games, seats = engine.num_players
+        if mode not in ("sync", "async"):
+            raise UserError(f"mode must be 'sync' or 'async', not {mode!r}")
+        if threads < 0 or timeout <= 0:
+            raise UserError(f"threads must be at least 0 and timeout above 0, not {threads} and {timeout}")
+        if groups < 1 or n < 1 or n % groups or (mode == "async" and groups != 1):
+            raise UserError(f"{n} games do not divide into {groups} groups (the asynchronous mode has one)")
+        if not follow and mode != "async":
+            raise UserError("games without a successor (follow=False) need the asynchronous mode")
+        threads = min(threads or len(os.sched_getaffinity(0)), n)
+        self.controllers = np.full((n, seats), -1, np.int8)
+        if controllers is not None:
+            self.controllers[:] = seats_of(controllers, (n, seats))
+        self.next_controllers, self.length = self.controllers.copy(), np.zeros(n, np.int32)
+        self.mode, self.groups, self.timeout, self.sent = mode, groups, timeout, set()
+        self.blocks = list(np.arange(n, dtype=np.int32).reshape(groups, -1))
+        self.core = Core(engine, threads, groups, mode == "async", timed)
+        self.core.follow = follow
+        self.core.share(self.controllers, self.next_controllers, self.length)
+        self.threads = start_threads(self.core, threads)
+        self.finalizer = weakref.finalize(self, _release, self.core, self.threads)
+
+    # ---- games ------------------------------------------------------------------------------------------------------
+
+    def start(self, into):
+        """Starts the next episode of every game, with `controllers`, and writes all N rows of `into`."""
+        self._settle(self._all(), into, START)
+
+    def restart(self, games, into):
+        """Abandons some games: their next episodes start, with `next_controllers`; writes their rows of `into`.
+
+        Args:
+          games: i32[n], distinct; none of them may be in play (synchronous mode: nor any other of their groups).
+          into: of all N games (asynchronous mode: those given to `start`).
+        """
+        self._settle(np.unique(np.asarray(games, np.int32)), into, RESTART)
+
+    def begin(self, games, into, states=None):
+        """Asynchronous mode: lets games begin their next episodes, with `next_controllers`, and returns at once.
+
+        They are received as if they had been sent, with their first question or, if nobody outside is asked, their end.
+
+        Args:
+          games: i32[n], distinct, none of them in play.
+          into: of all N games, the same in every call.
+          states: u8[n, S], saved states that the games take over first: the episode after each of those begins.
+        """
+        cdef const int[::1] numbers = np.ascontiguousarray(games, np.int32)
+        cdef const unsigned char[:, ::1] data
+        cdef Py_ssize_t i, n = numbers.shape[0]
+        cdef Bound bound = bind(into, self.core.engine, self.core.num_games)
+        cdef int code = 0
+        if not self.core.asynchronous:
+            raise ValueError("only games of the asynchronous mode begin by themselves: use start or restart")
+        self._require_idle(numbers, None)
+        if states is not None:
+            states = np.ascontiguousarray(states, np.uint8)
+            if states.shape != (n, self.core.engine.state_bytes):
+                raise ValueError(f"states are u8{list(states.shape)}, not u8[{n}, {self.core.engine.state_bytes}]")
+            data = states
+            for i in range(n):
+                with nogil:
+                    code = self.core.engine.load(numbers[i], &data[i, 0])
+                if code != 0:
+                    raise self._fail(numbers[i], code)
+        if self.core.keep[0] is not bound:
+            self._require_idle(self._all(), None)  # else threads would write where nobody looks
+            self._aim(0, bound, 0)
+        if n:
+            self.core.push(&numbers[0], n, BEGIN)
+
+    def load(self, states, controllers, into, length=None):
+        """Continues from saved games.
+
+        Args:
+          states: u8[N, S] of `save`.
+          controllers: i8[N, P], who holds the seats.
+          into: of all N games; their rows are written, without rewards.
+          length: i32[N], decisions of the games so far (`HostPool.length` when they were saved); 0 if None.
+        """
+        cdef Py_ssize_t game, n = self.core.num_games
+        cdef const unsigned char[:, ::1] data
+        cdef int code = 0
+        self._require_idle(self._all(), None)
+        states = np.ascontiguousarray(states, np.uint8)
+        if states.shape != (n, self.core.engine.state_bytes):
+            raise ValueError(f"states are u8{list(states.shape)}, not u8[{n}, {self.core.engine.state_bytes}]")
+        self.controllers[:] = seats_of(controllers, self.controllers.shape)
+        self.length[:] = 0 if length is None else length
+        data = states
+        for game in range(n):
+            with nogil:
+                code = self.core.engine.load(game, &data[game, 0])
+            if code != 0:
+                raise self._fail(game, code)
+        self._settle(self._all(), into, SHOW)
+
+    def save(self, out=None, group=None):
+        """The states of all games, or of one group, none of which may be in play.
+
+        Args:
+          out: u8[n, S] to write into; made if None.
+          group: a number; None: all N games.
+
+        Returns:
+          `out`. Save `controllers` and `length` with it.
+        """
+        cdef unsigned char[:, ::1] data
+        cdef Py_ssize_t i, first, size
+        cdef int code = 0
+        if group is not None:
+            self._require_group(group)
+        games = self._all() if group is None else self.blocks[group]
+        self._require_idle(games, None)
+        first, size = games[0], len(games)
+        out = np.empty((size, self.core.engine.state_bytes), np.uint8) if out is None else out
+        if out.shape != (size, self.core.engine.state_bytes):
+            raise ValueError(f"out is {list(out.shape)}, not u8[{size}, {self.core.engine.state_bytes}]")
+        data = out
+        for i in range(size):
+            with nogil:
+                self.core.engine.save(first + i, &data[i, 0])
+                code = self.core.engine.fault(first + i)
+            if code != 0:
+                raise self._fail(first + i, code)
+        return out
+
+    # ---- steps ------------------------------------------------------------------------------------------------------
+
+    def send(self, actions, into=None, group=0, *, games=None):
+        """Steps games, and returns at once.
+
+        Args:
+          actions: i32[n], or i32[n, P] of a simultaneous game; they may be overwritten when this returns.
+          into: synchronous mode: `Buffers` of the group's rows, written until `recv`. Asynchronous mode: the games.
+          group: synchronous mode: which one.
+          games: asynchronous mode: i32[n], distinct, none of them in play.
+
+        Raises:
+          IllegalAction: one of the actions is; nothing was stepped.
+          EngineError: an engine failed before.
+        """
+        cdef const int[::1] chosen = self._flat(actions)
+        cdef const int[::1] numbers
+        cdef Py_ssize_t asked = self.core.asked, n = chosen.shape[0] // asked, i, seat
+        cdef Bound bound = None
+        if self.core.asynchronous:
+            numbers = np.ascontiguousarray(into if games is None else games, np.int32)
+            self._require_idle(numbers, None)
+        else:
+            self._require_idle(None, group)
+            numbers = self.blocks[group]
+            bound = bind(into, self.core.engine, self.core.group_size)
+        if numbers.shape[0] != n:
+            raise ValueError(f"{n} actions for {numbers.shape[0]} games")
+        if n == 0:
+            return
+        if not self.core.follow:
+            for i in range(n):
+                if self.core.engine.ended(numbers[i]) != 0:
+                    raise ValueError(f"game {numbers[i]} is over: begin it again")
+        self._require_legal(chosen, numbers)
+        if bound is not None:
+            self._aim(group, bound, group * self.core.group_size)
+            self.sent.add(group)
+        for i in range(n):
+            for seat in range(asked):
+                self.core.actions[numbers[i] * asked + seat] = chosen[i * asked + seat]
         with nogil:
-            work(self, engine, &self.workers[number])
+            self.core.push(&numbers[0], n, STEP)
 
-    def shut(self):
-        """Tells the threads to end: each does so when its game has answered."""
-        pthread_mutex_lock(&self.mutex)
-        self.stop = True
-        pthread_cond_broadcast(&self.work_cond)
-        pthread_mutex_unlock(&self.mutex)
+    def recv(self, group=0, *, count=None):
+        """Waits for games that were sent.
 
-    cdef void push(self, const int* games, Py_ssize_t count, char command) noexcept nogil:
-        """Queues games."""
-        cdef Py_ssize_t i, tail
-        pthread_mutex_lock(&self.mutex)
-        tail = (self.head + self.queued) % self.num_games
-        for i in range(count):
-            self.queue[tail] = games[i]
-            tail = tail + 1 if tail + 1 < self.num_games else 0
-            self.status[games[i]] = BUSY
-            self.command[games[i]] = command
-            if command != STEP and command != BEGIN:
-                self.unsettled += 1
-            elif not self.asynchronous:
-                self.left[games[i] // self.group_size] += 1
-        self.queued += count
-        pthread_cond_broadcast(&self.work_cond)
-        pthread_mutex_unlock(&self.mutex)
+        Args:
+          group: synchronous mode: whose rows are then complete. Asynchronous mode: the same as `count`.
+          count: asynchronous mode: how many games to wait for.
 
-    cdef int wait(self, int what, Py_ssize_t number, double seconds) noexcept nogil:
-        """Waits for group `number` (what = FOR_GROUP), for `number` ready games (FOR_READY) or for games that are
-        started (FOR_STARTED), `seconds` at most: DONE, WAITING or FAILED."""
-        cdef timespec until
-        cdef long long end = now_ns() + <long long>(seconds * 1e9)
-        cdef int status = WAITING
-        until.tv_sec = end // 1000000000
-        until.tv_nsec = end % 1000000000
-        pthread_mutex_lock(&self.mutex)
-        self.wanted = number if what == FOR_READY else 0
-        while True:
-            if self.failed:
-                status = FAILED
-            elif what == FOR_GROUP:
-                status = DONE if self.left[number] == 0 else WAITING
-            elif what == FOR_READY:
-                status = DONE if self.num_ready >= number else WAITING
-            else:
-                status = DONE if self.unsettled == 0 else WAITING
-            if status != WAITING or now_ns() >= end:
-                break
-            pthread_cond_timedwait(&self.done_cond, &self.mutex, &until)
-        pthread_mutex_unlock(&self.mutex)
-        return status
+        Returns:
+          Synchronous mode: None. Asynchronous mode: i32[count], the games in the order in which they became ready.
 
+        Raises:
+          EngineError: an engine failed. HungEngine: no game made progress within the timeout.
+        """
+        cdef int[::1] numbers
+        cdef Py_ssize_t n, i, busy = 0
+        if not self.core.asynchronous:
+            self._require_group(group)
+            self._wait(FOR_GROUP, group)
+            self.sent.discard(group)
+            return None
+        n = group if count is None else count
+        for i in range(self.core.num_games):
+            busy += self.core.status[i] == BUSY
+        if not 0 < n <= busy:
+            raise ValueError(f"{n} games asked for, {busy} were sent")
+        self._wait(FOR_READY, n)
+        out = np.empty(n, np.int32)
+        numbers = out
+        pthread_mutex_lock(&self.core.mutex)
+        for i in range(n):
+            numbers[i] = self.core.ready[self.core.ready_head]
+            self.core.ready_head = (self.core.ready_head + 1) % self.core.num_games
+            self.core.status[numbers[i]] = IDLE
+        self.core.num_ready -= n
+        pthread_mutex_unlock(&self.core.mutex)
+        return out
 
-cdef void* allocate(size_t size) except NULL:
-    cdef void* memory = PyMem_Calloc(size + 1, 1)
-    if memory == NULL:
-        raise MemoryError
-    return memory
+    # ---- figures ----------------------------------------------------------------------------------------------------
 
+    @property
+    def engine(self):
+        """The engine; leave it alone while games are in play."""
+        return self.core.engine
 
-cdef size_t address(array) except? 0:
-    return array.__array_interface__["data"][0]
+    @property
+    def num_ready(self):
+        """Asynchronous mode: games that can be received without waiting."""
+        pthread_mutex_lock(&self.core.mutex)
+        count = self.core.num_ready
+        pthread_mutex_unlock(&self.core.mutex)
+        return count
 
+    @property
+    def unasked(self):
+        """Games that ended before an outside seat was asked anything."""
+        return sum(self.core.workers[i].unasked for i in range(self.core.threads))
 
-cdef class Bound:
-    """Buffers that were checked once: where their rows lie."""
+    @property
+    def busy_ns(self):
+        """i64[threads]: time that each thread has spent playing games, not waiting."""
+        return np.array([self.core.workers[i].busy_ns for i in range(self.core.threads)], np.int64)
 
-    cdef Out out
-    cdef readonly Py_ssize_t rows
-    cdef readonly tuple form  # P, A, F, K, I, whether all seats are asked at once
-    cdef readonly dict arrays
+    @property
+    def counters(self):
+        """{part: (ns, count)} over all threads, zeros unless `timed`.
 
-    def __init__(self, into, Engine engine, Py_ssize_t rows):
-        self.rows, self.form, self.arrays = rows, form_of(engine), {}
-        for name, (shape, dtype) in shapes(engine, rows).items():
-            array = getattr(into, name)
-            if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
-                found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
-                raise ValueError(f"buffers: {name} is {found}, not {np.dtype(dtype)}{list(shape)}")
-            if not (array.flags.c_contiguous and array.flags.writeable and array.flags.aligned):
-                raise ValueError(f"buffers: {name} must be contiguous, aligned and writable")
-            self.arrays[name] = array
-        self.out.current_player = <int*>address(into.current_player)
-        self.out.observation = <float*>address(into.observation)
-        self.out.legal_action_mask = <unsigned char*>address(into.legal_action_mask)
-        self.out.action = <int*>address(into.action)
-        self.out.rewards = <float*>address(into.rewards)
-        self.out.opening = <float*>address(into.opening)
-        self.out.terminated = <unsigned char*>address(into.terminated)
-        self.out.truncated = <unsigned char*>address(into.truncated)
-        self.out.final_player = <int*>address(into.final_player)
-        self.out.final_observation = <float*>address(into.final_observation)
-        self.out.stats = <float*>address(into.stats)
-        self.out.info = <int*>address(into.info)
-        self.out.length = <int*>address(into.length)
-        self.out.controllers = <signed char*>address(into.controllers)
+        "step": outside actions and starts of games; "bots": choices of scripted players and the steps they lead to;
+        "observe": observation, mask and info numbers.
+        """
+        cdef Py_ssize_t i
+        sums = np.zeros((3, 2), np.int64)
+        for i in range(self.core.threads):
+            worker = self.core.workers[i]
+            sums += [
+                [worker.step_ns, worker.steps], [worker.bots_ns, worker.bots], [worker.observe_ns, worker.observed]
+            ]
+        return {name: (int(row[0]), int(row[1])) for name, row in zip(("step", "bots", "observe"), sums)}
 
+    # ---- end --------------------------------------------------------------------------------------------------------
 
-cdef tuple form_of(Engine engine):
-    sizes = (engine.num_players, engine.num_actions, engine.num_features, engine.num_stats, engine.num_info)
-    return (*sizes, engine.simultaneous)
+    def close(self):
+        """Ends the threads; see the class for engines that hang. A second call does nothing."""
+        if self.closed:
+            return
+        self.closed = True
+        self.core.shut()
+        end = time.monotonic() + GRACE
+        for thread in self.threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        stuck = [thread.name for thread in self.threads if thread.is_alive()]
+        if stuck:
+            warnings.warn(
+                f"game {self._running_game()} does not return: {', '.join(stuck)} cannot be ended before the process",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self.finalizer.detach()
 
+    def __enter__(self):
+        return self
 
-cdef Bound bind(into, Engine engine, Py_ssize_t rows):
-    """`into`, checked at its first use."""
-    cdef Bound bound
-    if not isinstance(into, Buffers):
-        raise ValueError(f"rows are written into envs.host.core.Buffers, not {type(into).__name__}")
-    if isinstance(into.bound, Bound):
-        bound = into.bound
-        if bound.rows == rows and bound.form == form_of(engine):
-            return bound
-    bound = Bound(into, engine, rows)
-    object.__setattr__(into, "bound", bound)
-    return bound
+    def __exit__(self, *_):
+        self.close()
 
 
 def seats_of(controllers, shape):
@@ -244,7 +359,7 @@ def seats_of(controllers, shape):
 def start_threads(core, count):
     """Engine threads at work. Daemons: one that hangs in an engine does not keep the process from ending."""
     threads = [
-        threading.Thread(target=core.run, args=(i,), name=f"engine {i}", daemon=True) for i in range(count)
+        threading.Thread(target=run, args=(core, i), name=f"engine {i}", daemon=True) for i in range(count)
     ]
     for thread in threads:
         thread.start()
@@ -257,7 +372,3 @@ def _release(core, threads):
     for thread in threads:
         if thread is not threading.current_thread():
             thread.join(0.5)
-
-
-include "orders.pxi"
-include "pool.pxi"

@@ -1,4 +1,4 @@
-"""A position arranged by hand: what would a player do in it, what would it be shown? A battle is not played on from it."""
+"""Positions arranged by hand: what would a player do in one, what would it be shown? They are not played on."""
 
 from libc.stdint cimport int16_t
 

@@ -1,4 +1,4 @@
-"""Cells, packing and paths (section 2 of the rules), and what is cached of a battle. Distances and sight: part `sight`."""
+"""Cells, packing and paths (section 2 of the rules), and what is cached of a battle. Distances of units: `sight`."""
 
 from libc.math cimport sqrt
 from libc.stdint cimport int16_t, uint64_t

@@ -1,4 +1,4 @@
-"""Command points, and the stratagems that more than one phase knows: snap fire and the re-roll (section 6 of the rules)."""
+"""Command points and the stratagems that more than one phase knows, snap fire and re-roll (section 6 of the rules)."""
 
 from envs.battle.engine.state cimport USE_COUNTER, Game, State
 

@@ -1,4 +1,69 @@
-# Part of bridge.pyx: orders to the threads, as the methods of the pool give them.
+"""Orders to the threads, and the buffers that rows are written into."""
+
+import time
+
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+
+from envs.host.engine cimport Engine
+from envs.host.shared cimport (
+    BUSY, DONE, FAILED, FOR_STARTED, IDLE, NEVER_ASKED, NOT_FINITE, NO_SUCH_SEAT, UNASKED_LIMIT, Core, address,
+    pthread_mutex_lock, pthread_mutex_unlock,
+)
+from envs.host.worker cimport bot_of
+
+from envs.host.core import FINITE, Buffers, EngineError, HungEngine, IllegalAction, shapes
+
+SLICE = 0.1  # seconds; a waiting caller looks this often for signals and for progress
+
+
+cdef class Bound:
+    """Buffers that were checked once: where their rows lie."""
+
+    def __init__(self, into, Engine engine, Py_ssize_t rows):
+        self.rows, self.form, self.arrays = rows, form_of(engine), {}
+        for name, (shape, dtype) in shapes(engine, rows).items():
+            array = getattr(into, name)
+            if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
+                found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+                raise ValueError(f"buffers: {name} is {found}, not {np.dtype(dtype)}{list(shape)}")
+            if not (array.flags.c_contiguous and array.flags.writeable and array.flags.aligned):
+                raise ValueError(f"buffers: {name} must be contiguous, aligned and writable")
+            self.arrays[name] = array
+        self.out.current_player = <int*>address(into.current_player)
+        self.out.observation = <float*>address(into.observation)
+        self.out.legal_action_mask = <unsigned char*>address(into.legal_action_mask)
+        self.out.action = <int*>address(into.action)
+        self.out.rewards = <float*>address(into.rewards)
+        self.out.opening = <float*>address(into.opening)
+        self.out.terminated = <unsigned char*>address(into.terminated)
+        self.out.truncated = <unsigned char*>address(into.truncated)
+        self.out.final_player = <int*>address(into.final_player)
+        self.out.final_observation = <float*>address(into.final_observation)
+        self.out.stats = <float*>address(into.stats)
+        self.out.info = <int*>address(into.info)
+        self.out.length = <int*>address(into.length)
+        self.out.controllers = <signed char*>address(into.controllers)
+
+
+cdef tuple form_of(Engine engine):
+    sizes = (engine.num_players, engine.num_actions, engine.num_features, engine.num_stats, engine.num_info)
+    return (*sizes, engine.simultaneous)
+
+
+cdef Bound bind(into, Engine engine, Py_ssize_t rows):
+    """`into`, checked at its first use."""
+    cdef Bound bound
+    if not isinstance(into, Buffers):
+        raise ValueError(f"rows are written into envs.host.core.Buffers, not {type(into).__name__}")
+    if isinstance(into.bound, Bound):
+        bound = into.bound
+        if bound.rows == rows and bound.form == form_of(engine):
+            return bound
+    bound = Bound(into, engine, rows)
+    object.__setattr__(into, "bound", bound)
+    return bound
 
 
 cdef inline int first_illegal(Core core, Engine engine, Py_ssize_t game, const int* actions) noexcept nogil:
@@ -24,17 +89,6 @@ cdef inline int first_illegal(Core core, Engine engine, Py_ssize_t game, const i
 
 cdef class PoolOrders:
     """What a pool is made of, and the checks and waits that its methods share."""
-
-    cdef Core core
-    cdef readonly object controllers, next_controllers, length
-    cdef readonly double timeout
-    cdef readonly str mode
-    cdef readonly Py_ssize_t groups
-    cdef readonly list threads
-    cdef list blocks  # i32[N / groups] for each group, its games
-    cdef set sent  # synchronous mode: groups that were sent and not yet received
-    cdef bint closed
-    cdef object failure
 
     def _all(self):
         """i32[N], every game."""

@@ -1,27 +1,23 @@
-# Part of bridge.pyx: what the engine threads run, all of it without the GIL and without allocating.
+"""What the engine threads run, all of it without the GIL and without allocating."""
+
+from libc.math cimport isfinite
+from libc.string cimport memcpy, memset
+
+from envs.host.engine cimport Engine, all_finite, mask_asked, observe_asked
+from envs.host.shared cimport (
+    BEGIN, IDLE, NEVER_ASKED, NOT_FINITE, NO_SUCH_SEAT, RESTART, START, STEP, UNASKED_LIMIT, Core, Out, Worker, now_ns,
+    pthread_cond_broadcast, pthread_cond_wait, pthread_mutex_lock, pthread_mutex_unlock,
+)
 
 cdef enum:
-    STEP, START, RESTART, BEGIN, SHOW  # what a game is queued for: an action, its next episode (RESTART, BEGIN: with the
-    # controllers that wait for it; BEGIN: nobody waits, it is ready as after an action), or only to write its row
-    IDLE = 0
-    BUSY = 1  # queued, being played, or ready and not yet fetched
     CHUNK = 64  # most games that a thread takes at a time
-    UNASKED_LIMIT = 1000  # so many games in a row without a question to an outside seat are an error
-    NEVER_ASKED = -1  # error codes of the bridge itself; those of engines are positive
-    NO_SUCH_SEAT = -2
-    NOT_FINITE = -3
-    DONE = 0
-    WAITING = 1
-    FAILED = 2
-    FOR_GROUP = 0  # what a caller waits for
-    FOR_READY = 1
-    FOR_STARTED = 2
 
 
-cdef long long now_ns() noexcept nogil:
-    cdef timespec now
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return <long long>now.tv_sec * 1000000000 + now.tv_nsec
+def run(Core core, Py_ssize_t number):
+    """The body of engine thread `number`; returns after `Core.shut`."""
+    cdef Engine engine = core.engine
+    with nogil:
+        work(core, engine, &core.workers[number])
 
 
 cdef inline int move(
@@ -37,11 +33,6 @@ cdef inline int move(
     for seat in range(engine.num_players):
         earned[seat] += worker.scratch[seat]
     return 0
-
-
-cdef inline int bot_of(int action) noexcept nogil:
-    """The scripted player that a negative action asks for: -1 for number 0, which is "random", -2 - b for b."""
-    return 0 if action == -1 else -2 - action
 
 
 cdef int choose(Core core, Engine engine, Py_ssize_t game, const int* given, int* chosen) noexcept nogil:

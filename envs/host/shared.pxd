@@ -1,13 +1,33 @@
-"""The state that a pool shares with its engine threads."""
+"""The state that a pool shares with its engine threads, and the calls of the system that guard it."""
 
 from envs.host.engine cimport Engine
-
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:
         pass
     ctypedef struct pthread_cond_t:
         pass
+    int pthread_mutex_lock(pthread_mutex_t*)
+    int pthread_mutex_unlock(pthread_mutex_t*)
+    int pthread_cond_wait(pthread_cond_t*, pthread_mutex_t*)
+    int pthread_cond_broadcast(pthread_cond_t*)
+
+cdef enum:
+    # What a game is queued for: an action, its next episode (RESTART, BEGIN: with the controllers that wait for it;
+    # BEGIN: nobody waits, it is ready as after an action), or only to write its row.
+    STEP, START, RESTART, BEGIN, SHOW
+    IDLE = 0
+    BUSY = 1  # queued, being played, or ready and not yet fetched
+    UNASKED_LIMIT = 1000  # so many games in a row without a question to an outside seat are an error
+    NEVER_ASKED = -1  # error codes of the bridge itself; those of engines are positive
+    NO_SUCH_SEAT = -2
+    NOT_FINITE = -3
+    DONE = 0
+    WAITING = 1
+    FAILED = 2
+    FOR_GROUP = 0  # what a caller waits for
+    FOR_READY = 1
+    FOR_STARTED = 2
 
 
 cdef struct Out:  # the first row of every array of Buffers
@@ -75,3 +95,7 @@ cdef class Core:
 
     cdef void push(self, const int* games, Py_ssize_t count, char command) noexcept nogil
     cdef int wait(self, int what, Py_ssize_t number, double seconds) noexcept nogil
+
+
+cdef long long now_ns() noexcept nogil
+cdef size_t address(array) except? 0
