@@ -1,4 +1,4 @@
-"""A slow and obvious twin of the engine's questions and encoder (`envs/forge/engine/{question,observation}.pyx`), on plain JSON.
+"""A slow and obvious twin of the encoder (`envs/forge/engine/{question,observation}.pyx`), on plain JSON.
 
 `Referee(decision)` asks one decision in micro-questions: `legal()` actions, `step(action)`, and in the end `answer`.
 `referee.observe()` is f32[FEATURES]; `overview(decision)` the same for a seat that is not asked.
