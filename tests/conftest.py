@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -17,13 +19,17 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # devices start a process of their own.
 xla.set_devices(1)
 
+AS_USERS = (  # how `jaxrl` compiles Skull King
+    "--xla_backend_optimization_level=3 --xla_cpu_use_fusion_emitters=true"
+    " --xla_backend_extra_options=xla_cpu_use_multi_output_fusion"
+)
+
 # Most of the time goes into compiling, so it is done fast rather than well; results are the same up to rounding. XLA
 # aborts on some programs with multi-output fusion and without fusion emitters, so the former is off where a game asks
-# for it too. Given flags win: XLA_FLAGS="--xla_backend_optimization_level=3 --xla_cpu_use_fusion_emitters=true
-# --xla_backend_extra_options=xla_cpu_use_multi_output_fusion" compiles as users' programs are compiled, which one
-# training in tests/test_trainer.py is in any case. A flag that XLA does not know ends the process, so only a version
-# that was tried gets them.
-if importlib.metadata.version("jaxlib").startswith("0.10."):
+# for it too. Given flags win: with AS_USERS everything is compiled as users' programs are, which the tests marked
+# `optimised` are in any case. A flag that XLA does not know ends the process: only a version that was tried gets them.
+FAST = importlib.metadata.version("jaxlib").startswith("0.10.") and AS_USERS not in os.environ.get("XLA_FLAGS", "")
+if FAST:
     xla.add_flag("xla_backend_optimization_level", "0")
     xla.add_flag("xla_cpu_use_fusion_emitters", "false")
     xla.add_flag("xla_backend_extra_options", "xla_nothing")  # an unknown option is ignored
@@ -45,3 +51,20 @@ LONG = ("test_builds.py", "test_trainer.py", "test_search.py", "test_skull_king_
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first, the rest in the order of their names."""
     items.sort(key=lambda item: item.path.name not in LONG)
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """What is marked `optimised` computes for long: a process of its own compiles it as users' programs are."""
+    if not FAST or pyfuncitem.get_closest_marker("optimised") is None:
+        return None
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", pyfuncitem.nodeid]
+    done = subprocess.run(
+        [*command, "-m", "slow or not slow"],
+        cwd=pyfuncitem.config.rootpath,
+        env=os.environ | {"XLA_FLAGS": AS_USERS},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return True

@@ -257,6 +257,7 @@ def test_without_a_memory_nothing_is_recalled() -> None:
     assert all(abs(share - 0.25) < 0.065 for share in found.values()), found
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_with_one_the_cue_is_recalled(cell: str) -> None:
     found = solved(cell, Recall(delays=(1, 8)), 15)
@@ -264,6 +265,7 @@ def test_with_one_the_cue_is_recalled(cell: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 @pytest.mark.parametrize("game", [Recall, HostRecall])
 def test_what_is_carried_outlasts_the_gradient(cell: str, game: type) -> None:
