@@ -144,14 +144,16 @@ class HostLearner:
         pool = state.pool.replace(snapshots=None) if state.pool is not None else None
         born = played.born if played is not None and played.born.shape[0] else None
         counters = (state.update, state.env_steps, state.games)
-        counters, pool, returns, games = self._account(counters, pool, state.lanes.episode_return, games_played, born)
+        counters, pool, returns, results, found = self._account(
+            counters, pool, state.lanes.episode_return, games_played, born
+        )
         if pool is not None and state.pool is not None:
             pool = pool.replace(snapshots=state.pool.snapshots)
             before = self._results
-            self._results = games.results if before is None else jax.tree.map(jnp.add, before, games.results)
+            self._results = results if before is None else jax.tree.map(jnp.add, before, results)
         update, env_steps, count = counters
         state = state.replace(update=update, env_steps=env_steps, games=count, pool=pool)
-        return state.replace(lanes=state.lanes.replace(episode_return=returns)), games.figures()
+        return state.replace(lanes=state.lanes.replace(episode_return=returns)), found
 
     def league_figures(self, pool: Any) -> Figures:
         """Figures of the opponents since the last call."""
@@ -166,7 +168,7 @@ class HostLearner:
         returns, played = self._finished(returns, games_played, born is not None)
         played = played._replace(results=_of_same_snapshots(played.results, pool, born))
         counters = (update + 1, env_steps.add(self._config.batch_size), games.add(played.games))
-        return counters, seats.learn(pool, played.results), returns, played
+        return counters, seats.learn(pool, played.results), returns, played.results, played.figures()
 
     def _finished(
         self, returns: jax.Array, games_played: PlayedGames, snapshots: bool
