@@ -123,12 +123,14 @@ class Anakin(Program):
         return self._each(self._run_one)(state)
 
     def _run_one(self, state: TrainState) -> tuple[TrainState, Figures]:
+        update = jax.jit(self._update, inline=True)  # traced once, for the forms of its figures and for the loop
+
         def step(carry: Any, _: None) -> tuple[Any, None]:
             state, played, found = carry
-            state, now, new = self._update(state)
+            state, now, new = update(state)
             return (state, jax.tree.map(jnp.add, played, now), figures.join(found, new)), None
 
-        empty = figures.nothing(jax.eval_shape(lambda state: self._update(state)[2], state))
+        empty = figures.nothing(jax.eval_shape(update, state)[2])
         first = (state, self.actor.no_games(), empty)
         (state, played, found), _ = jax.lax.scan(step, first, None, length=self.config.train.updates_per_call)
         return state, played.figures() | found | self.actor.seats.figures(state.pool, played.results)
