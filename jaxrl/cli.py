@@ -119,10 +119,11 @@ def _run(argv: list[str]) -> int:
     except SystemExit as error:  # --help
         return int(error.code or 0)
     _merge_overrides(args)
-    devices, named = COMMANDS[name][2:] if name in COMMANDS else (ONE, "")
+    command = COMMANDS.get(name)
+    devices = command.devices if command else ONE
     if devices != OWN:
         xla.set_devices(xla.cores() if devices == CORES else 1)
-    if game := vars(args).get(named):
+    if command and (game := vars(args).get(command.game)):
         with contextlib.suppress(UserError):  # the command will say what is wrong
             xla.prepare_game(game)
     return int(work(args) or 0)

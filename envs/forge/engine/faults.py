@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envs.errors import UserError
+from envs.forge.wire.lease import NO_START
 
 ATTEMPTS = 3  # to get past the same position
 EVICTED, REFUSED, DIFFERENT = "evicted", "refused", "different game"
@@ -16,7 +17,6 @@ FAULTS = {  # of a daemon or its line: the reason for the counts of the fleet, a
     SLOW: ("out of time", "the game takes more than twice the CPU time of game_limit when it is played again"),
     DIFFERENT: (DIFFERENT, ""),
 }
-NO_START = "no start"  # NEWGAME was not answered in time
 
 
 class GameFault(Exception):

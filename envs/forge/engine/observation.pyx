@@ -66,12 +66,10 @@ cdef inline void write_aims(Card card, int me, float* row) noexcept:
 
 
 cdef void write_entity(Card card, int me, float* row) noexcept:
-    """The row of a card, without the marks of the question."""
+    """The row of a card, without the marks of the question and what it is aimed at."""
     write_card(card, me, row)
     row[at.PRESENT] = row[at.FIRST_ZONE + card.zone] = 1
     row[at.FACE_DOWN], row[at.ENTITY_ID] = card.face_down, card.name
-    if card.zone == at.ZONE_BATTLEFIELD:
-        write_aims(card, me, row)
 
 
 cdef void write_entities(View view, float* out) except *:
@@ -336,6 +334,8 @@ cdef void show_subject(View view, item, float* entities) except *:
         card = view.find_spell(id)
     if card is not None:
         write_entity(card, view.seat, row)
+        if card.zone == at.ZONE_BATTLEFIELD:
+            write_aims(card, view.seat, row)
     else:
         row[at.PRESENT], row[at.ENTITY_ID] = 1, name_id(text(get(item, "name")))
     row[at.SUBJECT] = 1

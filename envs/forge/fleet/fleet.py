@@ -30,11 +30,10 @@ from envs.forge.fleet.jvm import Launch, LocalDaemon
 from envs.forge.fleet.keeper import Keeper, Patience
 from envs.forge.fleet.scratch import Scratch
 from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
-from envs.forge.wire.lease import Lease
+from envs.forge.wire.lease import NO_START, Lease
 
 LOG = logging.getLogger("jaxrl.forge")
 MANY = 100  # evictions after which it is said that there are too many games
-NO_START = "no start"  # the reason of a failure: NEWGAME was not answered in time
 BOUNDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)  # seconds, classes of the games' durations
 
 

@@ -116,9 +116,8 @@ class LocalDaemon(Daemon):
             return Ended(problem, final=True, port_taken=IN_USE in problem.lower())
         if self.start_seconds >= self._timeout:
             return Ended(f"it was not ready after {self._timeout:g} s")
-        return Ended(
-            self.last_words(), final=not self.version
-        )  # Java refuses its flags, or the source; else it was killed
+        # If it has never been up, Java refuses its flags; else it was killed.
+        return Ended(self.last_words(), final=not self.version)
 
     def run(self) -> Ended:
         """Reads the JVM to its end, and buries it."""

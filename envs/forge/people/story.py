@@ -22,7 +22,6 @@ from envs.forge.people.recording import Conversation
 
 Json = dict[str, Any]
 ZONES = {"battlefield": "enters the battlefield", "graveyard": "goes to the graveyard", "exile": "is exiled"}
-STACK = "stack"
 INDENT = "  "
 DETAIL = INDENT + " " * 7
 

@@ -9,6 +9,7 @@ from typing import Any
 from envs.forge.wire.link import Link
 
 IDLE, RUNNING, GONE = "idle", "running", "gone"
+NO_START = "no start"  # why a lease failed: NEWGAME was not answered in time
 
 
 class Lease:
