@@ -28,7 +28,7 @@ LINK = ["-fsanitize=address"] if KIND == "address" else []
 def extensions() -> list[Extension]:
     """One extension for every .pyx file of the packages, or for those that JAXRL_ONLY lists."""
     only = os.environ.get("JAXRL_ONLY")
-    found = (path for root in ("envs", "jaxrl", "scripts") for path in Path(root).rglob("*.pyx"))
+    found = (path for root in ("jaxrl/envs", "jaxrl", "scripts") for path in Path(root).rglob("*.pyx"))
     sources = sorted(map(Path, only.split(",")) if only else found)
     return [
         Extension(

@@ -19,10 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from envs.errors import UserError, nearest
+from jaxrl.envs.errors import UserError, nearest
 
 PyTree = Any
-Key = jax.Array  # a typed PRNG key, `jax.random.key(...)` or `envs.prng.fast_key(...)`
+Key = jax.Array  # a typed PRNG key, `jax.random.key(...)` or `jaxrl.envs.prng.fast_key(...)`
 
 
 @struct.dataclass
@@ -99,7 +99,7 @@ class Env(abc.ABC):
         game with secret actions (sealed bids) must leave it False.
       multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
-      host: True if the engine lives on the host (`envs.host.env.HostEnv`): such games train with actor threads.
+      host: True if the engine lives on the host (`jaxrl.envs.host.env.HostEnv`): such games train with actor threads.
       delegated: actions A .. A + delegated - 1, in no mask: with one of them a bot leaves its seat to the engine.
       vocabulary: numbers of kinds of things in `candidates`, 0 among them; 0 for games without it.
     """

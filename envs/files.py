@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 
 SUFFIXES = (".yaml", ".yml", ".json")
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 
 Record = dict[str, Any]
 # What a value must be: a range of integers, one of a frozenset, of a type (float: any number), a list of one shape

@@ -22,11 +22,11 @@ import types
 import typing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from envs import values
-from envs.errors import UserError, nearest
+from jaxrl.envs import values
+from jaxrl.envs.errors import UserError, nearest
 
 if TYPE_CHECKING:
-    from envs.core import Env  # imports jax, which looking a game up does not need
+    from jaxrl.envs.core import Env  # imports jax, which looking a game up does not need
 
 
 class Entry(NamedTuple):
@@ -38,12 +38,14 @@ class Entry(NamedTuple):
 
 
 _GAMES: dict[str, Entry] = {
-    "battle": Entry("envs.host.games:BattleEnv", "envs.battle"),
-    "beasty_bar": Entry("envs.beasty_bar.env:BeastyBar", "envs.beasty_bar"),
-    "forge": Entry("envs.host.games:ForgeEnv", "envs.forge", settings="envs.forge.settings:Deployment"),
-    "skull_king": Entry("envs.skull_king.env:SkullKing", "envs.skull_king"),
+    "battle": Entry("jaxrl.envs.host.games:BattleEnv", "jaxrl.envs.battle"),
+    "beasty_bar": Entry("jaxrl.envs.beasty_bar.env:BeastyBar", "jaxrl.envs.beasty_bar"),
+    "forge": Entry(
+        "jaxrl.envs.host.games:ForgeEnv", "jaxrl.envs.forge", settings="jaxrl.envs.forge.settings:Deployment"
+    ),
+    "skull_king": Entry("jaxrl.envs.skull_king.env:SkullKing", "jaxrl.envs.skull_king"),
 }
-_LIBRARIES: dict[str, str] = {"pgx": "envs.adapters.pgx:PgxEnv", "gymnax": "envs.adapters.gymnax:GymnaxEnv"}
+_LIBRARIES: dict[str, str] = {"pgx": "jaxrl.envs.adapters.pgx:PgxEnv", "gymnax": "jaxrl.envs.adapters.gymnax:GymnaxEnv"}
 
 
 class Option(NamedTuple):
@@ -80,11 +82,11 @@ def make(id: str, **options: Any) -> Env:
       UserError: unknown id, unknown option, an option of the wrong type or value, or a missing optional package.
     """
     factory, arguments = _resolve(id)
-    from envs.core import Env
+    from jaxrl.envs.core import Env
 
     env = factory(*arguments, **_checked(id, _options(factory), options))
     if not isinstance(env, Env):
-        raise UserError(f"{id!r} is not a game: {factory!r} does not make an envs.core.Env")
+        raise UserError(f"{id!r} is not a game: {factory!r} does not make an jaxrl.envs.core.Env")
     return env
 
 
@@ -101,7 +103,7 @@ def game_class(id: str) -> type[Env]:
 def section_of(id: str) -> type | None:
     """The dataclass of the section that a registered game adds to configurations; None if it adds none.
 
-    The section is called as the game. Its fields are declared with `envs.values.option`, like all keys of a
+    The section is called as the game. Its fields are declared with `jaxrl.envs.values.option`, like all keys of a
     configuration, and handed to the game's `deploy`; they say where and how it runs, and decide nothing in it.
     """
     settings = _GAMES[id].settings if id in _GAMES else ""
@@ -166,7 +168,7 @@ def import_from_working_directory() -> None:
 
 
 def _load(id: str, target: str) -> type[Env]:
-    from envs.core import Env
+    from jaxrl.envs.core import Env
 
     module_name, _, class_name = target.partition(":")
     try:

@@ -22,7 +22,7 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 
 _METADATA_KEY = "envs"
 _SEQUENCES = (tuple, list, collections.abc.Sequence)

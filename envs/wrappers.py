@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax
 
-from envs.core import Env, Key, PyTree, State, select
+from jaxrl.envs.core import Env, Key, PyTree, State, select
 
 
 class Final(NamedTuple):

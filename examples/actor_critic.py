@@ -16,15 +16,15 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from envs.core import Env
-from envs.errors import UserError
-from envs.values import option
 from jaxrl import figures
 from jaxrl.algorithms import advantage
 from jaxrl.algorithms.base import Algorithm, Asked, Decision, Learner, Policy, Rollout, across_devices
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.algorithms.trajectory import of_decisions, trajectory_of, values_of
 from jaxrl.config import Config, Schedule
+from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.values import option
 from jaxrl.figures import Figures
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.core import Env, State, public_fields
-from envs.errors import UserError
+from jaxrl.envs.core import Env, State, public_fields
+from jaxrl.envs.errors import UserError
 
 
 @struct.dataclass

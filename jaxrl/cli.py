@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
 import jaxrl
-from envs import registry
-from envs.errors import UserError, nearest
 from jaxrl import xla
 from jaxrl.commands import options
+from jaxrl.envs import registry
+from jaxrl.envs.errors import UserError, nearest
 
 USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C

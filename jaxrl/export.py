@@ -22,11 +22,11 @@ import numpy as np
 from flax import serialization
 
 import jaxrl
-from envs.core import Env, PyTree, State
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
+from jaxrl.envs.core import Env, PyTree, State
+from jaxrl.envs.errors import UserError
 from jaxrl.players import Player
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from envs.core import Env, Key, PyTree, State
-from envs.errors import UserError, nearest
+from jaxrl.envs.core import Env, Key, PyTree, State
+from jaxrl.envs.errors import UserError, nearest
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network
 

@@ -54,7 +54,7 @@ def prepare_game(id: str) -> None:
     results; fused like this Skull King compiles three times and runs up to fifty times faster. XLA aborts the process
     while compiling some other games, so a game has to ask for it (`Env.multi_output_fusion`).
     """
-    from envs import registry  # here, because it imports jax
+    from jaxrl.envs import registry  # here, because it imports jax
 
     if on_cpu() and getattr(registry.game_class(id), "multi_output_fusion", False):
         fuse()

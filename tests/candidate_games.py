@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from envs.core import Bot, Candidates, Env, Key, State, public_fields
+from jaxrl.envs.core import Bot, Candidates, Env, Key, State, public_fields
 
 KINDS, STALLS, TURNS, PURSE = 12, 5, 4, 8
 WORTH = np.array([0, 3, 1, 8, 2, 9, 1, 4, 6, 2, 7, 5], np.float32)  # of a kind; nothing says so but the results

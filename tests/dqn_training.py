@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.core import Env
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config.schema import (
     Config,
@@ -21,6 +20,7 @@ from jaxrl.config.schema import (
     SebulbaConfig,
     TrainConfig,
 )
+from jaxrl.envs.core import Env
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
 from tests.training import run

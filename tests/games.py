@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from envs.core import Bot, Env, Key, State, public_fields
-from envs.errors import UserError
+from jaxrl.envs.core import Bot, Env, Key, State, public_fields
+from jaxrl.envs.errors import UserError
 
 LINES = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]])
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from envs.errors import UserError
-from envs.host.core import HostGame
-from envs.host.engine import PythonEngine
-from envs.host.env import HostEnv
-from envs.host.python_game import PythonGame, SimultaneousPythonGame
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.core import HostGame
+from jaxrl.envs.host.engine import PythonEngine
+from jaxrl.envs.host.env import HostEnv
+from jaxrl.envs.host.python_game import PythonGame, SimultaneousPythonGame
 from tests.games import CHOICES, TALKS, Signals
 
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))

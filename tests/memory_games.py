@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from envs.core import Env, Key, State, public_fields
-from envs.host.core import HostGame
-from envs.host.engine import PythonEngine
-from envs.host.env import HostEnv
-from envs.host.python_game import PythonGame
+from jaxrl.envs.core import Env, Key, State, public_fields
+from jaxrl.envs.host.core import HostGame
+from jaxrl.envs.host.engine import PythonEngine
+from jaxrl.envs.host.env import HostEnv
+from jaxrl.envs.host.python_game import PythonGame
 
 CUES = 4
 SEATS = 2

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from envs.host.env import HostEnv
 from jaxrl.config.schema import Config, LeagueConfig, SebulbaConfig
+from jaxrl.envs.host.env import HostEnv
 from jaxrl.training.make import make_program
 from jaxrl.training.sebulba.program import Sebulba
 from tests.host_games import Board, HostTicTacToe, TicTacToeGame

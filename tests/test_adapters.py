@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.errors import UserError
-from envs.registry import make, options_of
-from envs.wrappers import auto_reset
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.registry import make, options_of
+from jaxrl.envs.wrappers import auto_reset
 
 
 @pytest.mark.parametrize(("game", "package"), [("pgx:connect_four", "pgx"), ("gymnax:CartPole-v1", "gymnax")])
@@ -25,7 +25,7 @@ def test_a_missing_package_is_named_with_its_extra(game, package, monkeypatch):
 
 def check_in_another_process(game):
     """Runs the conformance suite without XLA flags: multi-output fusion on the CPU aborts on some of these programs."""
-    code = "import sys; from envs import registry, conformance as c; "
+    code = "import sys; from jaxrl.envs import registry, conformance as c; "
     code += "r = c.check(registry.make(sys.argv[1]), games=4, max_steps=3000); print(r); sys.exit(not r.ok)"
     environment = os.environ | {"XLA_FLAGS": ""}
     done = subprocess.run([sys.executable, "-c", code, game], capture_output=True, text=True, env=environment)

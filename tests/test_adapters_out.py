@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.adapters.seat import SeatGame
-from envs.errors import UserError
+from jaxrl.envs.adapters.seat import SeatGame
+from jaxrl.envs.errors import UserError
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
 NO_GYMNASIUM = "gymnasium is not installed: pip install 'jaxrl[gymnasium]'"
@@ -106,14 +106,14 @@ def test_gymnasium_accepts_the_environment(env):
     pytest.importorskip("gymnasium", reason=NO_GYMNASIUM)
     from gymnasium.utils.env_checker import check_env
 
-    from envs.adapters.gymnasium import SeatEnv
+    from jaxrl.envs.adapters.gymnasium import SeatEnv
 
     check_env(SeatEnv(env), skip_render_check=True)
 
 
 def test_a_whole_game_through_gymnasium():
     pytest.importorskip("gymnasium", reason=NO_GYMNASIUM)
-    from envs.adapters.gymnasium import SeatEnv
+    from jaxrl.envs.adapters.gymnasium import SeatEnv
 
     env = SeatEnv(TicTacToe(), opponents=("lowest",), seat=0)
     observation, info = env.reset(seed=0)
@@ -129,7 +129,7 @@ def test_a_whole_game_through_gymnasium():
 
 def test_batched_games_give_every_seats_rewards_and_keep_final_observations():
     pytest.importorskip("gymnasium", reason=NO_GYMNASIUM)
-    from envs.adapters.gymnasium import BatchedGames
+    from jaxrl.envs.adapters.gymnasium import BatchedGames
 
     games, rng = BatchedGames(HighCard(), 5, seed=1), np.random.default_rng(0)
     batch = games.reset()
@@ -149,7 +149,7 @@ def test_batched_games_give_every_seats_rewards_and_keep_final_observations():
 
 def test_vector_environment_infos():
     pytest.importorskip("stable_baselines3", reason=NO_SB3)
-    from envs.adapters.sb3 import SeatVecEnv
+    from jaxrl.envs.adapters.sb3 import SeatVecEnv
 
     env = SeatVecEnv(Corridor(length=3, limit=4, random_start=False), 3)
     assert env.reset().tolist() == [[1, 0, 0]] * 3
@@ -170,7 +170,7 @@ def test_maskable_ppo_learns_with_the_vector_environment():
     from sb3_contrib import MaskablePPO
     from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 
-    from envs.adapters.sb3 import SeatVecEnv
+    from jaxrl.envs.adapters.sb3 import SeatVecEnv
 
     env = SeatVecEnv(TicTacToe(), 16, opponents=("lowest",), seed=3)
     assert is_masking_supported(env) and get_action_masks(env).shape == (16, 9)

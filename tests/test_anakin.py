@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import prng
-from envs.errors import UserError
 from jaxrl.algorithms import trajectory
 from jaxrl.config.checks import check_game, check_numbers
 from jaxrl.config.schema import SeatMix
+from jaxrl.envs import prng
+from jaxrl.envs.errors import UserError
 from jaxrl.training.make import make_program
 from jaxrl.training.playing import play
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe

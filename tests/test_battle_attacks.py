@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs.battle.engine.rules import Rules
-from envs.battle.engine.single import Battle
-from envs.battle.maps import map_from_tree
-from envs.battle.rosters import roster_from_tree
-from envs.battle.settings import settings_from_tree
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.maps import map_from_tree
+from jaxrl.envs.battle.rosters import roster_from_tree
+from jaxrl.envs.battle.settings import settings_from_tree
 from tests.referee.battle_dice import parse
 
 BATTLES = 20_000

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from envs.battle.engine.rules import Rules
-from envs.battle.engine.single import Battle
-from envs.battle.maps import load_map
-from envs.battle.rosters import load_roster
-from envs.battle.settings import settings_from_tree
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.maps import load_map
+from jaxrl.envs.battle.rosters import load_roster
+from jaxrl.envs.battle.settings import settings_from_tree
 
 MOVE, FALL_BACK, SHOOT, CHARGE, FIGHT, SNAP, PROTECT, COUNTER = range(8)
 

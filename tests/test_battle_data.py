@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from envs.battle import maps, rosters
-from envs.battle.engine.rules import Rules
-from envs.battle.engine.setup import check_deployable
-from envs.battle.maps import BattleMap, load_map, map_from_tree
-from envs.battle.rosters import Dice, Roster, load_roster, roster_from_tree
-from envs.battle.settings import Settings, settings_from_tree
-from envs.errors import UserError
+from jaxrl.envs.battle import maps, rosters
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.setup import check_deployable
+from jaxrl.envs.battle.maps import BattleMap, load_map, map_from_tree
+from jaxrl.envs.battle.rosters import Dice, Roster, load_roster, roster_from_tree
+from jaxrl.envs.battle.settings import Settings, settings_from_tree
+from jaxrl.envs.errors import UserError
 
 RIFLE = {"range": 24, "A": 2, "skill": 3, "S": 4, "AP": -1, "D": 1}
 SQUAD = {"name": "Squad", "models": 5, "M": 6, "T": 4, "Sv": 3, "W": 2, "Ld": 6, "OC": 2, "ranged": RIFLE}

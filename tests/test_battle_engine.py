@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from envs.battle.engine.players import BOT_NAMES
-from envs.battle.engine.rules import Rules
-from envs.battle.engine.single import Battle
-from envs.battle.game import BattleGame
-from envs.battle.maps import load_map
-from envs.battle.rosters import load_roster
-from envs.battle.settings import settings_from_tree
-from envs.errors import UserError
-from envs.host.bridge import HostPool
-from envs.host.core import EngineError, IllegalAction, make_buffers
+from jaxrl.envs.battle.engine.players import BOT_NAMES
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.game import BattleGame
+from jaxrl.envs.battle.maps import load_map
+from jaxrl.envs.battle.rosters import load_roster
+from jaxrl.envs.battle.settings import settings_from_tree
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import EngineError, IllegalAction, make_buffers
 
 STEPS = 150
 
@@ -173,7 +173,7 @@ def test_a_map_without_a_legal_deployment(tmp_path):
     """The description is refused before an engine is made; an engine that gets there all the same says so too."""
     import yaml
 
-    from envs.battle.maps import map_from_tree
+    from jaxrl.envs.battle.maps import map_from_tree
 
     path = tmp_path / "maps.yaml"
     path.write_text(yaml.safe_dump(CROWDED))
@@ -183,7 +183,7 @@ def test_a_map_without_a_legal_deployment(tmp_path):
     rules = Rules([board], [(side, side)], settings_from_tree({"zone": 7}))
     with pytest.raises(UserError, match="no legal deployment for roster 'horde' on the left: unit 'Big Brute'"):
         Battle(rules)
-    from envs.battle.engine.batch import BattleEngine
+    from jaxrl.envs.battle.engine.batch import BattleEngine
 
     class Unchecked(BattleGame):
         def engine(self, num_games, seed, *, first_slot=0):

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from envs.battle.engine.players import BOT_NAMES
-from envs.battle.engine.rules import Rules
-from envs.battle.engine.single import Battle
-from envs.battle.maps import load_map
-from envs.battle.rosters import load_roster
-from envs.battle.settings import settings_from_tree
+from jaxrl.envs.battle.engine.players import BOT_NAMES
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.maps import load_map
+from jaxrl.envs.battle.rosters import load_roster
+from jaxrl.envs.battle.settings import settings_from_tree
 
 OURS = 900  # battles of a pairing
 ROSTERS = ("line", "horde", "walkers")

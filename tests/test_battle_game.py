@@ -6,14 +6,14 @@ import jax
 import numpy as np
 import pytest
 
-from envs import conformance, registry
-from envs.battle import actions
-from envs.battle.engine.single import Battle
-from envs.battle.game import BattleGame
-from envs.battle.settings import KEYS
-from envs.errors import UserError
 from jaxrl import cli
 from jaxrl.commands.play import Sitting
+from jaxrl.envs import conformance, registry
+from jaxrl.envs.battle import actions
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.game import BattleGame
+from jaxrl.envs.battle.settings import KEYS
+from jaxrl.envs.errors import UserError
 from jaxrl.players import bot_player
 
 OPTIONS = {"maps", "rosters", "pairings", *KEYS}

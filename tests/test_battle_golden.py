@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from envs.battle.golden import KINDS, differences
-from envs.errors import UserError
-from envs.golden import verify
 from jaxrl import cli
+from jaxrl.envs.battle.golden import KINDS, differences
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.golden import verify
 from tests.referee.generate import write
 
 GOLDEN = Path(__file__).parent / "golden" / "battle" / "battles.jsonl.gz"

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.battle.engine.rules import Rules
-from envs.battle.engine.single import Battle as EngineBattle
-from envs.battle.golden import KINDS, differences, rules_of
-from envs.errors import UserError
-from envs.golden import verify
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.single import Battle as EngineBattle
+from jaxrl.envs.battle.golden import KINDS, differences, rules_of
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.golden import verify
 from tests.referee import battle_generate as generate
 from tests.referee.battle import Battle
 from tests.referee.battle_dice import Dice, battle_key, mix

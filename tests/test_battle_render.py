@@ -9,10 +9,10 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from envs import svg
-from envs.battle import actions, animate, drawing, events, film, paint, render, view
-from envs.battle.engine.single import Battle
-from envs.battle.game import BattleGame
+from jaxrl.envs import svg
+from jaxrl.envs.battle import actions, animate, drawing, events, film, paint, render, view
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.game import BattleGame
 
 KINDS = {
     "open ground": {"rosters": ("line", "horde")},

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs.battle.engine.arrange import arrange, needed_roll, pose, shares
-from envs.battle.engine.rules import Rules
-from envs.battle.engine.single import Battle
-from envs.battle.maps import map_from_tree
-from envs.battle.rosters import roster_from_tree
-from envs.battle.settings import settings_from_tree
+from jaxrl.envs.battle.engine.arrange import arrange, needed_roll, pose, shares
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.maps import map_from_tree
+from jaxrl.envs.battle.rosters import roster_from_tree
+from jaxrl.envs.battle.settings import settings_from_tree
 
 MOVE, FALL_BACK, SHOOT, CHARGE, FIGHT, SNAP, PROTECT, COUNTER, SHOCK, REROLL_ADVANCE, REROLL_CHARGE = range(11)
 BALANCED, AGGRESSOR, GUNLINE, OBJECTIVE, TURTLE = STYLES = range(5)

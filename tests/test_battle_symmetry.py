@@ -10,13 +10,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from envs.battle import maps
-from envs.battle.engine.rules import Rules
-from envs.battle.engine.single import Battle
-from envs.battle.golden import STYLES, rules_of
-from envs.battle.maps import load_map
-from envs.battle.rosters import load_roster
-from envs.battle.settings import settings_from_tree
+from jaxrl.envs.battle import maps
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.golden import STYLES, rules_of
+from jaxrl.envs.battle.maps import load_map
+from jaxrl.envs.battle.rosters import load_roster
+from jaxrl.envs.battle.settings import settings_from_tree
 from tests.referee import battle_generate as generate
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from envs.beasty_bar.golden import BOT_CHOICES, DETERMINISTIC, GAMES, KINDS
-from envs.golden import Kind, verify
 from jaxrl import cli
+from jaxrl.envs.beasty_bar.golden import BOT_CHOICES, DETERMINISTIC, GAMES, KINDS
+from jaxrl.envs.golden import Kind, verify
 from tests.referee import beasty_bar_generate as generate
 from tests.referee.generate import write
 

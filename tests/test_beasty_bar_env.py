@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import conformance
-from envs.beasty_bar import bots
-from envs.beasty_bar import cards as c
-from envs.beasty_bar.env import REWARDS, BeastyBar
-from envs.beasty_bar.table import look
-from envs.errors import UserError
+from jaxrl.envs import conformance
+from jaxrl.envs.beasty_bar import bots
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar.env import REWARDS, BeastyBar
+from jaxrl.envs.beasty_bar.table import look
+from jaxrl.envs.errors import UserError
 from tests.referee import beasty_bar as referee
 from tests.referee import beasty_bar_bots as referee_bots
 from tests.referee import beasty_bar_generate as generate

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import prng
-from envs.beasty_bar import cards as c
-from envs.beasty_bar.emblems import EMBLEMS
-from envs.beasty_bar.env import BeastyBar
-from envs.beasty_bar.table import look, species
+from jaxrl.envs import prng
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar.emblems import EMBLEMS
+from jaxrl.envs.beasty_bar.env import BeastyBar
+from jaxrl.envs.beasty_bar.table import look, species
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import xla
+from jaxrl.envs.errors import UserError
 from jaxrl.measure import hardware, play, timing
 from jaxrl.measure.tables import count, table
 from jaxrl.measure.timing import Contestant, Speed

@@ -60,7 +60,7 @@ def run_tests(library: Path, tests: tuple[str, ...], **environment: str) -> str:
 def test_bounds_checked_build(tmp_path):
     """Typed memoryviews are checked by Cython, C arrays by the compiler: a violation would stop the process."""
     library = build("checked", tmp_path)
-    where = [sys.executable, "-c", "import envs.battle.engine.batch as batch; print(batch.__file__)"]
+    where = [sys.executable, "-c", "import jaxrl.envs.battle.engine.batch as batch; print(batch.__file__)"]
     found = subprocess.run(where, cwd=library, capture_output=True, text=True, check=True).stdout
     assert found.startswith(str(library)), "the tests must run the checked build"
     assert not list(library.rglob("engine_play*")), "what only benchmarks need is built in place, not for the package"

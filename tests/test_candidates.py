@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.core import Candidates
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config.schema import CandidatesConfig, DQNConfig, NetworkConfig, Schedule
+from jaxrl.envs.core import Candidates
+from jaxrl.envs.errors import UserError
 from jaxrl.matches.evaluate import evaluate_players
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network

@@ -18,8 +18,8 @@ import numpy as np
 import optax
 import pytest
 
-from envs import prng
-from envs.errors import UserError
+from jaxrl.envs import prng
+from jaxrl.envs.errors import UserError
 from jaxrl.runs.checkpoint import (
     CheckpointStore,
     Damaged,

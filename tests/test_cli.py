@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import jaxrl
-from envs.errors import UserError
 from jaxrl import cli, xla
 from jaxrl.commands import resume, train
+from jaxrl.envs.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -271,7 +271,7 @@ import collections, json, sys
 import jax
 from jaxrl import cli
 from jaxrl.commands import train
-from envs import files, registry
+from jaxrl.envs import files, registry
 from jaxrl.config import checks
 counts = collections.Counter()
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import yaml
 
-from envs.errors import UserError
 from jaxrl import cli, intervals
 from jaxrl.commands.compare import figure_interval, own_rows, win_interval
+from jaxrl.envs.errors import UserError
 from jaxrl.intervals import Interval, wilson
 from jaxrl.runs.directory import write_json
 from jaxrl.training.sebulba.counters import PREFIX

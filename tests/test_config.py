@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from envs.errors import UserError
-from envs.files import read
-from envs.values import all_paths, limits_of, to_tree
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.commands import config as config_command
 from jaxrl.commands.config import describe
 from jaxrl.config import presets
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.files import read
+from jaxrl.envs.values import all_paths, limits_of, to_tree
 from jaxrl.runs.games import make_games
 from tests import reads
 

@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import pytest
 from jax.custom_batching import custom_vmap
 
-from envs import conformance
-from envs.conformance import check, probe
-from envs.conformance.checks import CHECKS
-from envs.core import Env
-from envs.errors import UserError
-from envs.wrappers import AutoReset
 from jaxrl.commands import check as check_command
 from jaxrl.commands import options
 from jaxrl.commands.check import parse_options
+from jaxrl.envs import conformance
+from jaxrl.envs.conformance import check, probe
+from jaxrl.envs.conformance.checks import CHECKS
+from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.wrappers import AutoReset
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
 

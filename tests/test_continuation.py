@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import yaml
 
-from envs.errors import UserError
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
 from jaxrl.runs.metrics import read_rows

@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.commands import diagnose, options
+from jaxrl.envs.errors import UserError
 from jaxrl.measure import diagnosis
 
 SETTINGS = [

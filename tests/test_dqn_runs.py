@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import yaml
 
-from envs.errors import UserError
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.config.checks import check_game, check_numbers
+from jaxrl.envs.errors import UserError
 from jaxrl.export import load_policy
 from jaxrl.runs.metrics import read_rows
 from tests.dqn_training import dqn_config

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import registry
-from envs.errors import UserError
 from jaxrl import cli
+from jaxrl.envs import registry
+from jaxrl.envs.errors import UserError
 from jaxrl.intervals import Estimate
 from jaxrl.matches import evaluate, tables
 from jaxrl.matches.deals import TRAINING_DEALS

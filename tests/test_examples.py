@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import conformance, registry
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.config import Config, NetworkConfig, SebulbaConfig, TrainConfig
+from jaxrl.envs import conformance, registry
 from jaxrl.training.make import make_program
 from tests.nim import LARGEST, HostNim, best
 

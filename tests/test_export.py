@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from envs.errors import UserError
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import from_dict, save
+from jaxrl.envs.errors import UserError
 from jaxrl.export import load_policy, save_policy
 from jaxrl.networks.factory import make_network
 from jaxrl.runs.checkpoint import take

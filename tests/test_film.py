@@ -8,9 +8,9 @@ import xml.etree.ElementTree as ElementTree
 import jax
 import pytest
 
-from envs import registry
 from jaxrl import cli
 from jaxrl.commands.film import record
+from jaxrl.envs import registry
 from jaxrl.players import bot_player
 from tests.games import TicTacToe
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.wrappers import auto_reset
+from jaxrl.envs.wrappers import auto_reset
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 
 

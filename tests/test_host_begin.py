@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from envs.errors import UserError
-from envs.host.bridge import HostPool
-from envs.host.core import make_buffers
-from envs.host.pure import blank_states
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import make_buffers
+from jaxrl.envs.host.pure import blank_states
 from tests.host_games import TicTacToeGame
 
 

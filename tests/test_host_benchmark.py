@@ -9,14 +9,14 @@ import time
 import numpy as np
 import pytest
 
-from envs.errors import UserError
-from envs.host.core import HostGame
-from envs.host.engine import NoopEngine, PythonEngine
-from envs.host.env import HostEnv
-from envs.host.python_game import PythonGame
 from jaxrl import config as configs
 from jaxrl.algorithms.dqn.sumtree import SumTree
 from jaxrl.config.schema import Config, EnvConfig
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.core import HostGame
+from jaxrl.envs.host.engine import NoopEngine, PythonEngine
+from jaxrl.envs.host.env import HostEnv
+from jaxrl.envs.host.python_game import PythonGame
 from jaxrl.measure.bridge import BLOCK
 from jaxrl.measure.timing import Speed
 from jaxrl.measure.training import Training, buffer_bytes

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from envs.errors import UserError
-from envs.host.bridge import HostPool
-from envs.host.core import FIELDS, PAGE, RANDOM, IllegalAction, aligned, make_buffers
-from envs.host.engine import NoopEngine, random_below, random_word
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import FIELDS, PAGE, RANDOM, IllegalAction, aligned, make_buffers
+from jaxrl.envs.host.engine import NoopEngine, random_below, random_word
 from tests.host_games import Board, PicksGame, TicTacToeGame
 
 BOT = -2  # an action: scripted player 0 chooses; BOT - b: player b

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import conformance, registry
-from envs.host import env as host_env
-from envs.host.bridge import HostPool
-from envs.host.core import make_buffers
-from envs.host.env import HostEnv
-from envs.wrappers import auto_reset
+from jaxrl.envs import conformance, registry
+from jaxrl.envs.host import env as host_env
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import make_buffers
+from jaxrl.envs.host.env import HostEnv
+from jaxrl.envs.wrappers import auto_reset
 from tests.games import TicTacToe
 from tests.host_games import HostPicks, HostTicTacToe, PicksGame, TicTacToeGame
 from tests.test_host_faults import raises_in
@@ -180,8 +180,8 @@ import faulthandler, json
 faulthandler.dump_traceback_later(100, exit=True)
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, PartitionSpec as Spec
-from envs import prng, registry
-from envs.wrappers import auto_reset
+from jaxrl.envs import prng, registry
+from jaxrl.envs.wrappers import auto_reset
 auto = auto_reset(registry.make("battle"))
 mesh = Mesh(np.array(jax.devices()), ("env",))
 
@@ -209,7 +209,7 @@ def test_the_battle_is_registered():
     assert options["rounds"].default == 5 and options["maps"].doc
     battle = registry.make("battle", rounds=2, rosters=["line", "horde"])
     assert battle.host and registry.game_class("battle").host and not TicTacToe.host
-    assert registry.game_module("battle", "golden").__name__ == "envs.battle.golden"
+    assert registry.game_module("battle", "golden").__name__ == "jaxrl.envs.battle.golden"
     state = battle.init(jax.random.key(0))
     assert battle.render(state) and battle.bots.keys() == dict.fromkeys(battle.game.bots).keys()
 

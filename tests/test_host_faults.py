@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from envs.host.bridge import HostPool
-from envs.host.core import RANDOM, EngineError, HungEngine, make_buffers
-from envs.host.engine import NoopEngine, PythonEngine
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import RANDOM, EngineError, HungEngine, make_buffers
+from jaxrl.envs.host.engine import NoopEngine, PythonEngine
 from tests.host_games import TicTacToeGame
 
 
@@ -207,8 +207,8 @@ def test_a_program_with_a_hung_engine_can_end():
     source = """
 import time, numpy as np
 from tests.host_games import TicTacToeGame
-from envs.host.bridge import HostPool
-from envs.host.core import make_buffers
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import make_buffers
 engine = TicTacToeGame(fault=lambda board, action: time.sleep(3600)).engine(2, 0)
 pool = HostPool(engine, threads=2)
 out = make_buffers(engine, 2)
@@ -224,8 +224,8 @@ def test_signals_are_seen_while_waiting():
     source = """
 import os, signal, threading, time, numpy as np
 from tests.host_games import TicTacToeGame
-from envs.host.bridge import HostPool
-from envs.host.core import make_buffers
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import make_buffers
 engine = TicTacToeGame(fault=lambda board, action: time.sleep(2)).engine(1, 0)
 with HostPool(engine) as pool:
     out = make_buffers(engine, 1)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from envs.errors import UserError
-from envs.host.env import HostEnv
 from jaxrl import cli
 from jaxrl.algorithms.registry import trained_player
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.env import HostEnv
 from jaxrl.matches.deals import TRAINING_DEALS, samples_of
 from jaxrl.matches.evaluate import Matchup, evaluate_players
 from jaxrl.matches.live import GamesProgress, LiveDeals, is_remote

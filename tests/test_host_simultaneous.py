@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from envs.host.bridge import HostPool
-from envs.host.core import RANDOM, EngineError, IllegalAction, make_buffers, shapes
-from envs.host.engine import NoopEngine
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import RANDOM, EngineError, IllegalAction, make_buffers, shapes
+from jaxrl.envs.host.engine import NoopEngine
 from tests.host_games import NUMBERS, PicksGame
 from tests.test_host_bridge import BOT, assert_same, choices, play_sync, rows
 

@@ -11,12 +11,12 @@ import jax
 import numpy as np
 import pytest
 
-from envs.errors import UserError
-from envs.host.core import Demonstrations
-from envs.host.env import HostEnv
 from jaxrl import cli
 from jaxrl.commands.imitate import Report, make_check, minibatches, shrunk
 from jaxrl.config.schema import NetworkConfig
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.core import Demonstrations
+from jaxrl.envs.host.env import HostEnv
 from jaxrl.networks.factory import make_network
 from jaxrl.runs.directory import load_run
 from jaxrl.runs.metrics import read_rows

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from envs import registry
-from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl.envs import registry
+from jaxrl.envs.errors import UserError
 from jaxrl.runs.games import make_games
 from jaxrl.training.make import make_program
 from tests.training import run

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import prng
-from envs.errors import UserError
 from examples.nim import Nim
 from jaxrl import config as configs
 from jaxrl.config.schema import LeagueConfig, SeatMix
+from jaxrl.envs import prng
+from jaxrl.envs.errors import UserError
 from jaxrl.league import pool as pools
 from jaxrl.runs.games import make_games
 from jaxrl.training.playing import play

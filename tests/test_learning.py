@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.core import Env
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config.schema import Config, Schedule, SeatMix
+from jaxrl.envs.core import Env
 from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 from tests.training import small_config, train, values_of
 

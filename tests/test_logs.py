@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from envs.errors import UserError
 from jaxrl import config as configs
+from jaxrl.envs.errors import UserError
 from jaxrl.runs import logs
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} (error|warning|info|debug) jaxrl[\w.]* [\w-]+: ")

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, PartitionSpec
 
-from envs.core import Env
 from jaxrl import figures
 from jaxrl.algorithms.base import AXIS, cleared, remember
 from jaxrl.algorithms.ppo.algorithm import PPO
 from jaxrl.algorithms.ppo.loss import ppo_loss
 from jaxrl.config.schema import Config, LeagueConfig, NetworkConfig, RecurrentConfig, Schedule, SebulbaConfig
+from jaxrl.envs.core import Env
 from jaxrl.networks.factory import make_network
 from jaxrl.training.make import make_program
 from jaxrl.training.playing import play

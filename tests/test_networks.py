@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import prng
-from envs.core import Tokens
 from jaxrl.config.schema import NetworkConfig, TransformerConfig
+from jaxrl.envs import prng
+from jaxrl.envs.core import Tokens
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import make_network
 from tests.games import HighCard

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import yaml
 
-from envs.core import Env
-from envs.errors import UserError
 from jaxrl import cli
 from jaxrl.config.schema import Config, LeagueConfig, NetworkConfig, Schedule, SeatMix, SebulbaConfig
+from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError
 from jaxrl.export import load_policy
 from jaxrl.networks import normaliser
 from jaxrl.networks.base import Network

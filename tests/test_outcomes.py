@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.sides import compare
+from jaxrl.envs.sides import compare
 from jaxrl.intervals import wilson
 from jaxrl.matches import evaluate, tables
 from jaxrl.matches.deals import Samples

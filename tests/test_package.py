@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -14,7 +17,7 @@ def test_every_package_is_installed():
     found = {"jaxrl.configs"}
     for top in ("envs", "jaxrl"):
         folders = {path.parent for path in (ROOT / top).rglob("*.py")}
-        found |= {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+        found |= {".".join(folder.relative_to(ROOT).parts).replace("envs", "jaxrl.envs") for folder in folders}
     assert sorted(found) == sorted(PROJECT["tool"]["setuptools"]["packages"])
 
 
@@ -25,7 +28,7 @@ def test_every_package_has_an_init_file():
 
 
 def test_the_daemon_is_installed_whole():
-    patterns = PROJECT["tool"]["setuptools"]["package-data"]["envs.forge"]
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["jaxrl.envs.forge"]
     installed = {path for pattern in patterns for path in (ROOT / "envs" / "forge").glob(pattern)}
     found = {path for path in (ROOT / "envs" / "forge" / "daemon").rglob("*") if path.is_file()}
     assert found <= installed and sum(path.suffix == ".java" for path in found) > 20
@@ -57,3 +60,19 @@ def test_every_required_package_is_imported():
         package = re.split(r"[><=\[]", requirement)[0]
         name = import_names.get(package, package)
         assert re.search(rf"^\s*(import|from) {name}\b", source, re.MULTILINE), package
+
+
+def test_a_folder_envs_of_the_user_is_theirs(tmp_path):
+    """`envs` at the top level is a name for anybody's code: we are `jaxrl.envs` alone."""
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "__init__.py").write_text("raise SystemExit('this is not yours')")
+    program = "from jaxrl.envs import registry; print(len(registry.registered()))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert int(done.stdout) >= 4, done.stderr

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from envs import registry
 from jaxrl import config as configs
+from jaxrl.envs import registry
 from scripts.benchmark import compiled
 from scripts.benchmark.jaxprs import count_equations, program_size
 from scripts.benchmark.report import Effort, measure

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import prng
+from jaxrl.envs import prng
 
 N = 1 << 16
 SINGLE, LARGEST_OF_1024 = 5.0, 5.5

@@ -11,8 +11,8 @@ import urllib.request
 
 import pytest
 
-from envs.errors import UserError
 from jaxrl import cli
+from jaxrl.envs.errors import UserError
 from jaxrl.runs.prometheus import Exporter
 from jaxrl.training import trainer
 from tests.host_games import HostTicTacToe, TicTacToeGame

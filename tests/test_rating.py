@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 from jaxrl.intervals import Z95
 from jaxrl.league.rating import SCALE, bradley_terry, elo_update, expected_score
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from envs import registry
-from envs.errors import UserError, nearest
-from envs.registry import make, options_of, register, registered
+from jaxrl.envs import registry
+from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.registry import make, options_of, register, registered
 
 
 def test_an_importable_class_and_its_options():

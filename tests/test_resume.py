@@ -14,8 +14,8 @@ import jax
 import numpy as np
 import pytest
 
-from envs.core import Env
 from jaxrl.config.schema import Config, LeagueConfig, SeatMix, SebulbaConfig
+from jaxrl.envs.core import Env
 from jaxrl.runs import checkpoint
 from jaxrl.training.make import make_program
 from tests.dqn_training import dqn_config

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from flax import struct
 
-from envs import prng
-from envs.core import Env, Key, PyTree, State, public_fields
-from envs.errors import UserError
 from examples.nim import Nim
 from jaxrl import xla
+from jaxrl.envs import prng
+from jaxrl.envs.core import Env, Key, PyTree, State, public_fields
+from jaxrl.envs.errors import UserError
 from jaxrl.matches.match import Chair, GameKeys, play_match
 from jaxrl.players import any_bot
 from jaxrl.search.belief import resample

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import prng
-from envs.beasty_bar.env import BeastyBar
-from envs.core import Key, PyTree, State
 from examples.nim import Nim
 from jaxrl import xla
 from jaxrl.config.schema import NetworkConfig
+from jaxrl.envs import prng
+from jaxrl.envs.beasty_bar.env import BeastyBar
+from jaxrl.envs.core import Key, PyTree, State
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.search.player import make_search

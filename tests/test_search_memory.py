@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from flax import struct
 
-from envs.core import Env, Key, State, public_fields
-from envs.errors import UserError
 from jaxrl import xla
+from jaxrl.envs.core import Env, Key, State, public_fields
+from jaxrl.envs.errors import UserError
 from jaxrl.networks.base import Network
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.players import Player, bot_player, network_player

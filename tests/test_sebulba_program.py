@@ -9,9 +9,9 @@ import jax
 import numpy as np
 import pytest
 
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.config.schema import LeagueConfig, SebulbaConfig
+from jaxrl.envs.errors import UserError
 from jaxrl.runs.games import make_games
 from jaxrl.training.sebulba.program import Sebulba
 from tests.host_games import HostTicTacToe

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import conformance, prng
-from envs.errors import UserError
-from envs.sides import of_sides
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config.schema import LeagueConfig, Schedule, SeatMix
+from jaxrl.envs import conformance, prng
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.sides import of_sides
 from jaxrl.league.pool import make_league
 from jaxrl.league.seats import make_mixed_seats
 from jaxrl.matches.deals import FINAL_DEALS, samples_of

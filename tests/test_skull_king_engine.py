@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envs.golden import Disagreement, verify
-from envs.skull_king import rules
-from envs.skull_king.golden import BOT_CHOICES, GAMES, KINDS
 from jaxrl import cli
+from jaxrl.envs.golden import Disagreement, verify
+from jaxrl.envs.skull_king import rules
+from jaxrl.envs.skull_king.golden import BOT_CHOICES, GAMES, KINDS
 from tests.referee import generate
 
 GOLDEN = Path(__file__).parent / "golden" / "skull_king"

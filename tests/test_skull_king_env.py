@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.skull_king import cards, observe
-from envs.skull_king.env import SkullKing
+from jaxrl.envs.skull_king import cards, observe
+from jaxrl.envs.skull_king.env import SkullKing
 from tests.referee import generate
 from tests.referee import skull_king as referee
 from tests.referee import skull_king_tricks as tricks

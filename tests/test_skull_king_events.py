@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from envs import prng
-from envs.registry import make
-from envs.skull_king import cards as c
-from envs.skull_king import rules
-from envs.skull_king.table import field
-from envs.skull_king.trick import Trick
+from jaxrl.envs import prng
+from jaxrl.envs.registry import make
+from jaxrl.envs.skull_king import cards as c
+from jaxrl.envs.skull_king import rules
+from jaxrl.envs.skull_king.table import field
+from jaxrl.envs.skull_king.trick import Trick
 
 SEATS = 3
 ROUND = re.compile(r"Round (\d+), from seat 0: (.*)\.$")

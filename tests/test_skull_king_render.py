@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from envs import prng
-from envs.registry import make
-from envs.skull_king import cards as c
-from envs.skull_king import emblems, rules
-from envs.skull_king.table import look
+from jaxrl.envs import prng
+from jaxrl.envs.registry import make
+from jaxrl.envs.skull_king import cards as c
+from jaxrl.envs.skull_king import emblems, rules
+from jaxrl.envs.skull_king.table import look
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs import prng
-from envs.errors import UserError
 from jaxrl.algorithms.schedule import make_hyper, make_schedule
 from jaxrl.config.checks import check_numbers
 from jaxrl.config.schema import PPOConfig, Schedule
+from jaxrl.envs import prng
+from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions
 from jaxrl.training.anakin import Anakin
 from jaxrl.training.make import make_program

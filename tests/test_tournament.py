@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import yaml
 
-from envs.errors import UserError
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.envs.errors import UserError
 from jaxrl.matches import evaluate, heatmap, reference
 from jaxrl.matches.entrants import find_field
 from jaxrl.matches.outcomes import Outcomes

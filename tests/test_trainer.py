@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import yaml
 
-from envs.errors import UserError
 from jaxrl import cli, figures
+from jaxrl.envs.errors import UserError
 from jaxrl.runs import directory as runs
 from jaxrl.training import trainer
 from tests.killing import ROOT, assert_same, kill, newest, rows

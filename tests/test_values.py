@@ -8,9 +8,20 @@ from typing import Any, Literal
 
 import pytest
 
-from envs import files
-from envs.errors import UserError
-from envs.values import Place, UnknownKey, all_paths, build, convert, option, required, to_tree, type_name, words_of
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.values import (
+    Place,
+    UnknownKey,
+    all_paths,
+    build,
+    convert,
+    option,
+    required,
+    to_tree,
+    type_name,
+    words_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

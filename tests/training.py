@@ -14,11 +14,11 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from envs.core import Env
 from jaxrl import figures
 from jaxrl.algorithms.base import AXIS
 from jaxrl.algorithms.dqn.q_heads import heads_of
 from jaxrl.config.schema import Config, DQNConfig, NetworkConfig, PPOConfig, RunConfig, Schedule, SeatMix, TrainConfig
+from jaxrl.envs.core import Env
 from jaxrl.networks.base import Network
 from jaxrl.networks.factory import POLICY, make_network
 from jaxrl.training.anakin import Anakin

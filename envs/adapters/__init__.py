@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 
 
 def require(module: str, what: str, install: str) -> ModuleType:

@@ -2,7 +2,7 @@
 
 - `SeatEnv`: a Gymnasium environment, one learner seat against bots.
 - `BatchedGames`: thousands of games in one call, *all* seats decided by the caller.
-- `envs.adapters.sb3.SeatVecEnv`: thousands of learner seats as a Stable-Baselines3 vector environment.
+- `jaxrl.envs.adapters.sb3.SeatVecEnv`: thousands of learner seats as a Stable-Baselines3 vector environment.
 
 Illegal actions end a game. `SeatEnv.action_masks()` is what sb3-contrib's MaskablePPO asks for.
 """
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
-from envs import prng
-from envs.adapters import require
-from envs.adapters.seat import Lane, SeatGame, View
-from envs.core import Env, State
-from envs.wrappers import AutoReset
+from jaxrl.envs import prng
+from jaxrl.envs.adapters import require
+from jaxrl.envs.adapters.seat import Lane, SeatGame, View
+from jaxrl.envs.core import Env, State
+from jaxrl.envs.wrappers import AutoReset
 
-gymnasium: Any = require("gymnasium", "envs.adapters.gymnasium", "jaxrl[gymnasium]")
+gymnasium: Any = require("gymnasium", "jaxrl.envs.adapters.gymnasium", "jaxrl[gymnasium]")
 _Base: Any = object if TYPE_CHECKING else gymnasium.Env
 
 

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.adapters import require
-from envs.core import Env, Key, PyTree, State, public_fields
-from envs.errors import UserError, nearest
+from jaxrl.envs.adapters import require
+from jaxrl.envs.core import Env, Key, PyTree, State, public_fields
+from jaxrl.envs.errors import UserError, nearest
 
 _NO_LIMIT = 2**30
 

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.adapters import require
-from envs.core import Env, Key, PyTree, State
-from envs.errors import UserError, nearest
+from jaxrl.envs.adapters import require
+from jaxrl.envs.core import Env, Key, PyTree, State
+from jaxrl.envs.errors import UserError, nearest
 
 _SHARED = ("current_player", "legal_action_mask", "rewards", "terminated", "truncated")
 

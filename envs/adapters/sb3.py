@@ -1,7 +1,7 @@
 """Our games as a vector environment of Stable-Baselines3, with the action masks that sb3-contrib's MaskablePPO reads.
 
-from envs.adapters.sb3 import SeatVecEnv
-from envs.registry import make
+from jaxrl.envs.adapters.sb3 import SeatVecEnv
+from jaxrl.envs.registry import make
 from sb3_contrib import MaskablePPO
 
 MaskablePPO("MlpPolicy", SeatVecEnv(make("skull_king"), 64, opponents=("easy", "medium"))).learn(100_000)
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from envs import prng
-from envs.adapters import require
-from envs.adapters.gymnasium import spaces
-from envs.adapters.seat import Lane, SeatGame, View
-from envs.core import Env
+from jaxrl.envs import prng
+from jaxrl.envs.adapters import require
+from jaxrl.envs.adapters.gymnasium import spaces
+from jaxrl.envs.adapters.seat import Lane, SeatGame, View
+from jaxrl.envs.core import Env
 
-vec_env: Any = require("stable_baselines3.common.vec_env", "envs.adapters.sb3", "jaxrl[sb3]")
+vec_env: Any = require("stable_baselines3.common.vec_env", "jaxrl.envs.adapters.sb3", "jaxrl[sb3]")
 _Base: Any = object if TYPE_CHECKING else vec_env.VecEnv
 
 

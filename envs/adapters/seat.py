@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.core import Env, Key, State, is_over, select
-from envs.errors import UserError, nearest
+from jaxrl.envs.core import Env, Key, State, is_over, select
+from jaxrl.envs.errors import UserError, nearest
 
 
 @struct.dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envs.battle.paint import (
+from jaxrl.envs.battle.paint import (
     BOARD,
     EDGE,
     EDGES,
@@ -15,8 +15,8 @@ from envs.battle.paint import (
     TOP,
     Layout,
 )
-from envs.battle.view import Ground, Marker, Rectangle
-from envs.svg import circle, number, path, rect, text
+from jaxrl.envs.battle.view import Ground, Marker, Rectangle
+from jaxrl.envs.svg import circle, number, path, rect, text
 
 LINES = ((False, 0.5, 'opacity=".1"'), (True, 0.7, 'opacity=".2"'))  # every cell, every fifth
 

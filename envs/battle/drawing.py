@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from envs.battle.board import board_bottom, defs, draw_board, draw_control, draw_marker, draw_terrain
-from envs.battle.paint import (
+from jaxrl.envs.battle.board import board_bottom, defs, draw_board, draw_control, draw_marker, draw_terrain
+from jaxrl.envs.battle.paint import (
     CARD,
     DIM,
     EDGE,
@@ -24,9 +24,9 @@ from envs.battle.paint import (
     SLATE,
     Layout,
 )
-from envs.battle.render import ask, conditions, outcome
-from envs.battle.view import PHASES, Position, Squad, shorten, side_name
-from envs.svg import circle, document, number, path, rect, text
+from jaxrl.envs.battle.render import ask, conditions, outcome
+from jaxrl.envs.battle.view import PHASES, Position, Squad, shorten, side_name
+from jaxrl.envs.svg import circle, document, number, path, rect, text
 
 START, END, BOLD = 'text-anchor="start"', 'text-anchor="end"', 'font-weight="bold"'
 DASHED = 'stroke-width="2" stroke-dasharray="3 2"'

@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from envs.battle import actions as a
-from envs.battle.render import called, outcome
-from envs.battle.view import Position, Squad, side_name, touch
+from jaxrl.envs.battle import actions as a
+from jaxrl.envs.battle.render import called, outcome
+from jaxrl.envs.battle.view import Position, Squad, side_name, touch
 
 # Command points that actions cost.
 COSTS = dict.fromkeys((*range(a.FIRST_SNAP, a.FIRST_COUNTER), a.REROLL, a.STEEL, a.SMOKE, a.COVER), 1)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from envs.battle.animate import Clock, Keys, always
-from envs.battle.board import board_bottom, defs, draw_board, draw_marker, draw_terrain
-from envs.battle.drawing import (
+from jaxrl.envs.battle.animate import Clock, Keys, always
+from jaxrl.envs.battle.board import board_bottom, defs, draw_board, draw_marker, draw_terrain
+from jaxrl.envs.battle.drawing import (
     BOLD,
     WOUND,
     active_frame,
@@ -29,8 +29,8 @@ from envs.battle.drawing import (
     round_title,
     wound_bar,
 )
-from envs.battle.events import Blow, blows, clashes, describe
-from envs.battle.paint import (
+from jaxrl.envs.battle.events import Blow, blows, clashes, describe
+from jaxrl.envs.battle.paint import (
     FOOT,
     GOLD,
     LIVERIES,
@@ -38,9 +38,9 @@ from envs.battle.paint import (
     PALE,
     Layout,
 )
-from envs.battle.render import conditions, outcome
-from envs.battle.view import PHASES, Cell, Position, Squad
-from envs.svg import circle, document, number, path, rect, text
+from jaxrl.envs.battle.render import conditions, outcome
+from jaxrl.envs.battle.view import PHASES, Cell, Position, Squad
+from jaxrl.envs.svg import circle, document, number, path, rect, text
 
 OPENING, CLOSING = 1.5, 5.0  # seconds
 MOVING, BEGINNING, LOSING = 1.3, 1.3, 1.6  # seconds of a frame by what happens in it

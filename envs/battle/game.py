@@ -7,18 +7,18 @@ from typing import Literal
 
 import numpy as np
 
-from envs.battle import actions, events, settings
-from envs.battle.engine.batch import INFO_NAMES, NUM_ACTIONS, NUM_FEATURES, STAT_NAMES, BattleEngine
-from envs.battle.engine.players import BOT_NAMES
-from envs.battle.engine.rules import Rules
-from envs.battle.engine.setup import check_deployable
-from envs.battle.engine.single import Battle
-from envs.battle.maps import BattleMap, load_map
-from envs.battle.rosters import Roster, load_roster
-from envs.battle.settings import Settings, settings_from_tree
-from envs.battle.view import Position, look
-from envs.errors import UserError
-from envs.host.core import HostGame
+from jaxrl.envs.battle import actions, events, settings
+from jaxrl.envs.battle.engine.batch import INFO_NAMES, NUM_ACTIONS, NUM_FEATURES, STAT_NAMES, BattleEngine
+from jaxrl.envs.battle.engine.players import BOT_NAMES
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.setup import check_deployable
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.maps import BattleMap, load_map
+from jaxrl.envs.battle.rosters import Roster, load_roster
+from jaxrl.envs.battle.settings import Settings, settings_from_tree
+from jaxrl.envs.battle.view import Position, look
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.core import HostGame
 
 
 class BattleGame(HostGame):
@@ -83,12 +83,12 @@ class BattleGame(HostGame):
         return BattleEngine(self.rules, num_games, seed=seed, first_slot=first_slot)
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
-        from envs.battle.render import render_text
+        from jaxrl.envs.battle.render import render_text
 
         return render_text(self.position(state), seat)
 
     def render_svg(self, state: np.ndarray, seat: int | None = None) -> str:
-        from envs.battle.drawing import draw
+        from jaxrl.envs.battle.drawing import draw
 
         return draw(self.position(state), seat)
 
@@ -106,7 +106,7 @@ class BattleGame(HostGame):
           played: the action between each state and the next.
           pace: 2 is twice as fast.
         """
-        from envs.battle.film import film, record
+        from jaxrl.envs.battle.film import film, record
 
         views = [self.position(state) for state in states]
         return film(record(zip(views[:-1], played, views[1:], strict=True)), pace=pace)

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from envs.battle.actions import NUM_ACTIONS
-from envs.battle.engine.rules import Rules
-from envs.battle.engine.single import Battle
-from envs.battle.maps import BattleMap, map_from_tree
-from envs.battle.rosters import MAX_MODELS, MAX_UNITS, Roster, roster_from_tree
-from envs.battle.settings import Settings, settings_from_tree
-from envs.battle.view import KINDS as DECISIONS
-from envs.errors import UserError
-from envs.golden import Disagreement, Kind, Record, require, taken, unlike
+from jaxrl.envs.battle.actions import NUM_ACTIONS
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.maps import BattleMap, map_from_tree
+from jaxrl.envs.battle.rosters import MAX_MODELS, MAX_UNITS, Roster, roster_from_tree
+from jaxrl.envs.battle.settings import Settings, settings_from_tree
+from jaxrl.envs.battle.view import KINDS as DECISIONS
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.golden import Disagreement, Kind, Record, require, taken, unlike
 
 NUM_FEATURES = 1051
 STYLES = ("balanced", "aggressor", "gunline", "objective", "turtle")

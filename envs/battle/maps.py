@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from envs.errors import UserError, nearest
-from envs.files import is_path, read
-from envs.values import Place, build, option
+from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.files import is_path, read
+from jaxrl.envs.values import Place, build, option
 
 MAX_OBJECTIVES = 8
 FILE = Path(__file__).parent / "data" / "maps.yaml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from envs.battle.view import Ground
+from jaxrl.envs.battle.view import Ground
 
 NIGHT, SLATE, EDGE = "#14181f", "#1d232d", "#39424f"
 GOLD, PALE, DIM = "#e8bd4f", "#f2ead7", "#a7b0bb"

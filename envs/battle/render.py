@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from envs.battle.view import ENDS, Position, Question, Squad, shorten, side_name, terrain
+from jaxrl.envs.battle.view import ENDS, Position, Question, Squad, shorten, side_name, terrain
 
 WIDTH = 120  # columns at most
 

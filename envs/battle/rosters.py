@@ -7,9 +7,9 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from envs.errors import UserError, nearest
-from envs.files import is_path, read
-from envs.values import Place, build, option, required
+from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.files import is_path, read
+from jaxrl.envs.values import Place, build, option, required
 
 MAX_UNITS = 8
 MAX_MODELS = 20

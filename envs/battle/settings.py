@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
-from envs.values import Place, build, option
+from jaxrl.envs.values import Place, build, option
 
 
 @dataclasses.dataclass(frozen=True)

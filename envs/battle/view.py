@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from envs.battle.maps import Rectangle, cells
-from envs.battle.rosters import UnitType
+from jaxrl.envs.battle.maps import Rectangle, cells
+from jaxrl.envs.battle.rosters import UnitType
 
 PHASES = ("command", "movement", "shooting", "charge", "fight")
 KINDS = (
@@ -136,7 +136,7 @@ def touch(one: Squad, other: Squad) -> bool:
 
 
 def look(battle: Any) -> Position:
-    """The view of an `envs.battle.engine.single.Battle` as it stands."""
+    """The view of an `jaxrl.envs.battle.engine.single.Battle` as it stands."""
     rules, result = battle.rules, battle.result()
     field, rosters, settings = rules.maps[battle.map_index], rules.pairs[battle.pair], rules.settings
     number, active, command, points, units = battle.state()

@@ -6,15 +6,15 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from envs.beasty_bar import cards as c
-from envs.beasty_bar import rules
-from envs.beasty_bar.deal import Pile, deal_all
-from envs.beasty_bar.observe import with_hidden
-from envs.beasty_bar.rules import Game
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar import rules
+from jaxrl.envs.beasty_bar.deal import Pile, deal_all
+from jaxrl.envs.beasty_bar.observe import with_hidden
+from jaxrl.envs.beasty_bar.rules import Game
 
 
 def reconcile(particle: Game, actual: Game, seat: jax.Array, key: jax.Array) -> tuple[Game, jax.Array]:
-    """What `seat` sees of `actual`, with the other's hand as `particle` has it; see `envs.core.Env.reconcile`.
+    """What `seat` sees of `actual`, with the other's hand as `particle` has it; see `jaxrl.envs.core.Env.reconcile`.
 
     The order of both decks is drawn anew: no choice of anybody has depended on it.
 

@@ -15,12 +15,12 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from envs.beasty_bar import cards as c
-from envs.beasty_bar import rules
-from envs.beasty_bar.cards import PLACES, field, of_seat, species_points, strength_of, token_points
-from envs.beasty_bar.rules import Play, Zones
-from envs.cards import nth_set_bit, scale
-from envs.core import Bot, Key, State
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar import rules
+from jaxrl.envs.beasty_bar.cards import PLACES, field, of_seat, species_points, strength_of, token_points
+from jaxrl.envs.beasty_bar.rules import Play, Zones
+from jaxrl.envs.cards import nth_set_bit, scale
+from jaxrl.envs.core import Bot, Key, State
 
 SLOTS = 16
 TIE = 1e-4

@@ -1,6 +1,6 @@
 """Dealing: one card per seat and turn for the *next* game, so that a new game only takes the finished deal over.
 
-A full shuffle in every lane and step would cost more than the game itself (see `envs.wrappers.AutoReset`).
+A full shuffle in every lane and step would cost more than the game itself (see `jaxrl.envs.wrappers.AutoReset`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from flax import struct
 from jax import lax
 
-from envs.beasty_bar import cards as c
-from envs.cards import nth_set_bit, scale
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.cards import nth_set_bit, scale
 
 DRAWS = c.HAND_SIZE + c.DECK_SIZE  # random words for each seat
 

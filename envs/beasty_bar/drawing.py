@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from envs import svg
-from envs.beasty_bar import cards as c
-from envs.beasty_bar.emblems import EMBLEMS
-from envs.beasty_bar.table import Seat, Table
+from jaxrl.envs import svg
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar.emblems import EMBLEMS
+from jaxrl.envs.beasty_bar.table import Seat, Table
 
 WIDTH, HEIGHT = 1120, 780
 CARD = (102, 142)

@@ -1,4 +1,4 @@
-"""Beasty Bar behind the contract of `envs.core`."""
+"""Beasty Bar behind the contract of `jaxrl.envs.core`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import jax.numpy as jnp
 from flax import struct
 from jax import lax
 
-from envs.beasty_bar import belief, observe, rules
-from envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name, of_seat
-from envs.beasty_bar.deal import Pile, deal_all, deal_card, given
-from envs.beasty_bar.rules import NUM_ACTIONS, Game, Zones
-from envs.cards import nth_set_bit, scale
-from envs.core import Bot, Env, Key, State, Tokens, public_fields
-from envs.errors import UserError
+from jaxrl.envs.beasty_bar import belief, observe, rules
+from jaxrl.envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name, of_seat
+from jaxrl.envs.beasty_bar.deal import Pile, deal_all, deal_card, given
+from jaxrl.envs.beasty_bar.rules import NUM_ACTIONS, Game, Zones
+from jaxrl.envs.cards import nth_set_bit, scale
+from jaxrl.envs.core import Bot, Env, Key, State, Tokens, public_fields
+from jaxrl.envs.errors import UserError
 
 REWARDS = ("outcome", "wins", "margin", "shaped")
 
@@ -89,7 +89,7 @@ class BeastyBar(Env):
         compact = observe.features(observation)
         if not self.lookahead:
             return compact
-        from envs.beasty_bar.lookahead import effects
+        from jaxrl.envs.beasty_bar.lookahead import effects
 
         return jnp.concatenate([compact, effects(observation)])
 
@@ -109,12 +109,12 @@ class BeastyBar(Env):
 
     @property
     def bots(self) -> Mapping[str, Bot]:
-        from envs.beasty_bar.bots import make_bots
+        from jaxrl.envs.beasty_bar.bots import make_bots
 
         return make_bots()
 
     def bot_switch(self, names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.Array]:
-        from envs.beasty_bar.bots import make_switch
+        from jaxrl.envs.beasty_bar.bots import make_switch
 
         self._require_bots(names)
         return make_switch(names)
@@ -137,17 +137,17 @@ class BeastyBar(Env):
         }
 
     def render(self, state: State, seat: int | None = None) -> str:
-        from envs.beasty_bar.render import render_text
+        from jaxrl.envs.beasty_bar.render import render_text
 
         return render_text(self, state, seat)
 
     def render_svg(self, state: State, seat: int | None = None) -> str:
-        from envs.beasty_bar.render import render_svg
+        from jaxrl.envs.beasty_bar.render import render_svg
 
         return render_svg(self, state, seat)
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
-        from envs.beasty_bar.events import describe
+        from jaxrl.envs.beasty_bar.events import describe
 
         return describe(self, before, int(action), after, seat)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from envs.beasty_bar import cards as c
-from envs.beasty_bar import rules
-from envs.beasty_bar.table import look, queue_codes, species
-from envs.core import Env, State
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar import rules
+from jaxrl.envs.beasty_bar.table import look, queue_codes, species
+from jaxrl.envs.core import Env, State
 
 
 def describe(env: Env, before: State, action: int, after: State, seat: int | None = None) -> str:

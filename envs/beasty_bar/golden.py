@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from envs.beasty_bar import bots, rules
-from envs.beasty_bar import cards as c
-from envs.beasty_bar.env import BeastyBar, BeastyBarState
-from envs.beasty_bar.rules import NUM_ACTIONS, Game, Zones
-from envs.beasty_bar.table import queue_codes, seat_mask
-from envs.golden import Disagreement, Kind, Record, batches, require, taken, unlike
+from jaxrl.envs.beasty_bar import bots, rules
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar.env import BeastyBar, BeastyBarState
+from jaxrl.envs.beasty_bar.rules import NUM_ACTIONS, Game, Zones
+from jaxrl.envs.beasty_bar.table import queue_codes, seat_mask
+from jaxrl.envs.golden import Disagreement, Kind, Record, batches, require, taken, unlike
 
 MAX_TURNS = 2 * c.SPECIES
 AT_ONCE = 2_048  # records of one call of a program

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from envs.beasty_bar import observe, rules
-from envs.beasty_bar.bots import turn_features
+from jaxrl.envs.beasty_bar import observe, rules
+from jaxrl.envs.beasty_bar.bots import turn_features
 
 _IDS = 32  # one more than there are actions: fills vector registers evenly
 

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from envs.beasty_bar import cards as c
-from envs.beasty_bar import rules
-from envs.beasty_bar.deal import Pile, deal_all
-from envs.beasty_bar.rules import Game, Zones
-from envs.core import Tokens
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar import rules
+from jaxrl.envs.beasty_bar.deal import Pile, deal_all
+from jaxrl.envs.beasty_bar.rules import Game, Zones
+from jaxrl.envs.core import Tokens
 
 WORDS = 5
 _PLACES = c.PLACES - 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envs.beasty_bar import cards as c
-from envs.beasty_bar import drawing
-from envs.beasty_bar.table import Seat, Table, look
-from envs.core import Env, State
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar import drawing
+from jaxrl.envs.beasty_bar.table import Seat, Table, look
+from jaxrl.envs.core import Env, State
 
 
 def render_text(env: Env, state: State, seat: int | None = None) -> str:

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from flax import struct
 from jax import lax
 
-from envs.beasty_bar import cards as c
-from envs.beasty_bar.cards import FIELD, PLACES, field, length, strength_of, tokens_of
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar.cards import FIELD, PLACES, field, length, strength_of, tokens_of
 
 NUM_ACTIONS = 31
 FIRST_KANGAROO, FIRST_PARROT, FIRST_CHAMELEON = 9, 11, 15

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from envs.beasty_bar import cards as c
-from envs.core import State, is_over
+from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.core import State, is_over
 
 
 class Seat(NamedTuple):

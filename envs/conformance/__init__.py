@@ -1,9 +1,9 @@
-"""The contract of `envs.core` as executable code: run it on your own game.
+"""The contract of `jaxrl.envs.core` as executable code: run it on your own game.
 
     jaxrl check my_package.my_game:MyGame num_players=3
-    report = envs.conformance.check(MyGame(num_players=3)); assert report.ok, report
+    report = jaxrl.envs.conformance.check(MyGame(num_players=3)); assert report.ok, report
 
-Every promise of the contract is one small named function in `envs.conformance.checks`.
+Every promise of the contract is one small named function in `jaxrl.envs.conformance.checks`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from envs.conformance.checks import CHECKS
-from envs.conformance.probe import Broken, NotApplicable, Probe
-from envs.core import Env
-from envs.errors import UserError, nearest
+from jaxrl.envs.conformance.checks import CHECKS
+from jaxrl.envs.conformance.probe import Broken, NotApplicable, Probe
+from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError, nearest
 
 PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
 FORM = "shapes_and_dtypes"  # a game that fails it cannot be played

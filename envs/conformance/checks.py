@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from envs.conformance import display_checks, learning_checks, rules_checks
-from envs.conformance.probe import Probe
+from jaxrl.envs.conformance import display_checks, learning_checks, rules_checks
+from jaxrl.envs.conformance.probe import Probe
 
 CHECKS: dict[str, Callable[[Probe], str | None]] = {
     function.__name__: function for function in (*rules_checks.CHECKS, *learning_checks.CHECKS, *display_checks.CHECKS)

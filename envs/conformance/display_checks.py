@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.conformance.probe import NotApplicable, Probe, batch_size, item, require
-from envs.core import PyTree, State
+from jaxrl.envs.conformance.probe import NotApplicable, Probe, batch_size, item, require
+from jaxrl.envs.core import PyTree, State
 
 
 def rendering(probe: Probe) -> str:

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import prng
-from envs.conformance.probe import (
+from jaxrl.envs import prng
+from jaxrl.envs.conformance.probe import (
     NotApplicable,
     Probe,
     batch_size,
@@ -25,8 +25,8 @@ from envs.conformance.probe import (
     require,
     take,
 )
-from envs.core import MAX_RANKS, MAX_SUITS, Env, State
-from envs.errors import UserError
+from jaxrl.envs.core import MAX_RANKS, MAX_SUITS, Env, State
+from jaxrl.envs.errors import UserError
 
 SLOW_COMPILE_SECONDS = 60.0
 COMPILE_BATCH = 256

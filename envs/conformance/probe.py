@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import prng
-from envs.core import Env, PyTree, State
-from envs.wrappers import AutoReset, Final
+from jaxrl.envs import prng
+from jaxrl.envs.core import Env, PyTree, State
+from jaxrl.envs.wrappers import AutoReset, Final
 
 RECORDED_STEPS = 1000  # of one trace; longer games are played on but not stored
 STEPS_BEYOND_THE_END = 2

@@ -10,8 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.conformance.probe import NotApplicable, Probe, batch_size, difference, item, require, same_structure, take
-from envs.core import Env, State
+from jaxrl.envs.conformance.probe import (
+    NotApplicable,
+    Probe,
+    batch_size,
+    difference,
+    item,
+    require,
+    same_structure,
+    take,
+)
+from jaxrl.envs.core import Env, State
 
 FLOAT_TOLERANCE = 1e-5  # compiled and uncompiled floats may be rounded differently
 
@@ -22,7 +31,7 @@ FLOAT_TOLERANCE = 1e-5  # compiled and uncompiled floats may be rounded differen
 def attributes(probe: Probe) -> str:
     """The game says what it is."""
     env = probe.env
-    require(isinstance(env, Env), f"{type(env).__name__} is not a subclass of envs.core.Env")
+    require(isinstance(env, Env), f"{type(env).__name__} is not a subclass of jaxrl.envs.core.Env")
     for name in ("id", "version"):
         value = getattr(env, name, None)
         require(isinstance(value, str) and value, f"env.{name} must be a non-empty string, not {value!r}")

@@ -7,13 +7,13 @@ import importlib
 import sys
 import types
 
-from envs.errors import UserError, nearest
+from jaxrl.envs.errors import UserError, nearest
 
 HELP = "record, read and replay games of Forge (Magic)"
 COMMANDS = {
-    "record": "envs.forge.people.watch",
-    "story": "envs.forge.people.story",
-    "replay": "envs.forge.people.replay",
+    "record": "jaxrl.envs.forge.people.watch",
+    "story": "jaxrl.envs.forge.people.story",
+    "replay": "jaxrl.envs.forge.people.replay",
 }
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from envs.errors import UserError
-from envs.forge import layout
-from envs.forge.engine.decision import ForgeDecision
-from envs.forge.people import recording
-from envs.host.core import Demonstrations
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge import layout
+from jaxrl.envs.forge.engine.decision import ForgeDecision
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.host.core import Demonstrations
 
 _WINNER = re.compile(r"(?:Agent|Ai)\(([12])\)-")
 Asked = list[tuple[np.ndarray, np.ndarray, int, int]]

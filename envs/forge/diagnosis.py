@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from envs.errors import UserError
-from envs.forge.fleet.daemon import Daemon, who_listens
-from envs.forge.fleet.find import DECKS, find_decks, find_forge, find_java
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.fleet.profiles import PROFILES
-from envs.forge.game import ForgeGame
-from envs.forge.people.recording import quoted
-from envs.forge.people.watch import play
-from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, cores
-from envs.forge.wire.link import LinkError
-from envs.host.bridge import HostPool
-from envs.host.core import RANDOM, EngineError, make_buffers
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet.daemon import Daemon, who_listens
+from jaxrl.envs.forge.fleet.find import DECKS, find_decks, find_forge, find_java
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.fleet.profiles import PROFILES
+from jaxrl.envs.forge.game import ForgeGame
+from jaxrl.envs.forge.people.recording import quoted
+from jaxrl.envs.forge.people.watch import play
+from jaxrl.envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, cores
+from jaxrl.envs.forge.wire.link import LinkError
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import RANDOM, EngineError, make_buffers
 
 DECK = "aggro"
 GAME_SECONDS = 600.0

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from envs.errors import UserError, nearest
-from envs.forge import layout
-from envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
-from envs.forge.engine.state import state_bytes_of
-from envs.forge.fleet.find import DECKS
-from envs.forge.people import recording
-from envs.forge.settings import Deployment
-from envs.host.core import Demonstrations, HostGame
+from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.forge import layout
+from jaxrl.envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
+from jaxrl.envs.forge.engine.state import state_bytes_of
+from jaxrl.envs.forge.fleet.find import DECKS
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.settings import Deployment
+from jaxrl.envs.host.core import Demonstrations, HostGame
 
 if TYPE_CHECKING:
-    from envs.forge.fleet.fleet import Fleet
-    from envs.forge.people.show import Position
+    from jaxrl.envs.forge.fleet.fleet import Fleet
+    from jaxrl.envs.forge.people.show import Position
 
 PROFILES = ("", "Default", "Cautious", "Reckless")  # of Forge's AI; "": the one that it takes by itself
 SUFFIX = ".dck"
@@ -108,7 +108,7 @@ class ForgeGame(HostGame):
         Raises:
           UserError: there is no Forge, or no Java for it.
         """
-        from envs.forge.fleet.fleet import Fleet
+        from jaxrl.envs.forge.fleet.fleet import Fleet
 
         self.deployment = self.deployment or Deployment()
         self._fleet = Fleet.shared(self.deployment)
@@ -169,14 +169,14 @@ class ForgeGame(HostGame):
 
     def position(self, state: np.ndarray) -> Position:
         """A saved state u8[S] as plain Python; it is played again if nobody has looked at it lately."""
-        from envs.forge.people.show import position
+        from jaxrl.envs.forge.people.show import position
 
         if self._viewer is None:
             self._viewer = self.engine(1, 0)
         return position(look(self._viewer, np.ascontiguousarray(state)))
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
-        from envs.forge.people.show import render_text
+        from jaxrl.envs.forge.people.show import render_text
 
         return render_text(self.position(state), seat)
 
@@ -187,14 +187,14 @@ class ForgeGame(HostGame):
         return "pass" if action == 0 else f"choice {action}"
 
     def event(self, before: np.ndarray, action: int, after: np.ndarray, seat: int | None = None) -> str:
-        from envs.forge.people.show import event
+        from jaxrl.envs.forge.people.show import event
 
         return event(self.position(before), action, self.position(after), seat, self.num_actions)
 
     # ---- recorded games ---------------------------------------------------------------------------------------------
 
     def demonstrations(self, path: Path) -> Iterator[Demonstrations]:
-        from envs.forge.demonstrations import read
+        from jaxrl.envs.forge.demonstrations import read
 
         return read(path)
 

@@ -11,7 +11,7 @@ change.
 from __future__ import annotations
 
 NUM_ACTIONS = 96
-VOCABULARY = 4096  # ids of names: 1 .. VOCABULARY - 1, 0 = nothing (`envs.forge.vocabulary`)
+VOCABULARY = 4096  # ids of names: 1 .. VOCABULARY - 1, 0 = nothing (`jaxrl.envs.forge.vocabulary`)
 LIMIT = 4.0
 
 TYPES = (  # of decisions, in the order of their columns

@@ -11,9 +11,9 @@ import re
 import typing
 from collections.abc import Sequence
 
-from envs.errors import UserError
-from envs.forge.fleet.profiles import PROFILES
-from envs.values import Place, convert, limits_of, option
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet.profiles import PROFILES
+from jaxrl.envs.values import Place, convert, limits_of, option
 
 AUTO = "auto"
 LOCAL_HOST = "127.0.0.1"

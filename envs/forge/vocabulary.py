@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 
-from envs.forge.layout import VOCABULARY
+from jaxrl.envs.forge.layout import VOCABULARY
 
 FNV_OFFSET, FNV_PRIME = 0x811C9DC5, 0x01000193
 TEXT_BYTES = 2048  # of a text that count

@@ -19,13 +19,13 @@ import weakref
 
 import numpy as np
 
-from envs.host.orders cimport Bound, PoolOrders, bind
-from envs.host.shared cimport (
+from jaxrl.envs.host.orders cimport Bound, PoolOrders, bind
+from jaxrl.envs.host.shared cimport (
     BEGIN, BUSY, FOR_GROUP, FOR_READY, IDLE, RESTART, SHOW, START, STEP, Core, pthread_mutex_lock, pthread_mutex_unlock,
 )
 
-from envs.errors import UserError
-from envs.host.worker import run
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.worker import run
 
 GRACE = 2.0  # seconds that close() waits for engine threads
 

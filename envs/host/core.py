@@ -1,8 +1,8 @@
 """The contract of a game whose engine lives on the host: `HostGame`, and the `Buffers` its games are written into.
 
-The batched mirror of `envs.core`: the same field names, seat by seat, for N games side by side. An engine
-(`envs.host.engine`) knows the rules, `envs.host.bridge.HostPool` steps N of its games with threads, and
-`envs.host.env.HostEnv` makes the same engine a pure JAX function. Nothing here imports jax.
+The batched mirror of `jaxrl.envs.core`: the same field names, seat by seat, for N games side by side. An engine
+(`jaxrl.envs.host.engine`) knows the rules, `jaxrl.envs.host.bridge.HostPool` steps N of its games with threads, and
+`jaxrl.envs.host.env.HostEnv` makes the same engine a pure JAX function. Nothing here imports jax.
 
 Shape letters: N games, P seats, A actions, F features, K statistics, I info numbers, T steps.
 """
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 
 if TYPE_CHECKING:
-    from envs.host.engine import Engine
+    from jaxrl.envs.host.engine import Engine
 
 OUTSIDE = -1  # a seat's controller: it is asked through send and recv
 RANDOM = -1  # an action: the engine draws a legal one itself
@@ -103,7 +103,7 @@ class HostGame(abc.ABC):
 
     @property
     def sides(self) -> tuple[int, ...]:
-        """The side of every seat, as `envs.core.Env.sides`; by default each seat is a side of its own."""
+        """The side of every seat, as `jaxrl.envs.core.Env.sides`; by default each seat is a side of its own."""
         return tuple(range(self.num_players))
 
     @abc.abstractmethod

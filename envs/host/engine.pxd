@@ -1,6 +1,6 @@
 """What the engine of a host game implements: plain C methods for one game at a time, called without the GIL.
 
-    from envs.host.engine cimport Engine
+    from jaxrl.envs.host.engine cimport Engine
 
     cdef class MyEngine(Engine):
         cdef int step(self, Py_ssize_t game, int action) noexcept nogil: ...

@@ -3,7 +3,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.string cimport memcpy, memset
 
-from envs.host.engine cimport Engine, below, game_key, mix, stream_word, u64
+from jaxrl.envs.host.engine cimport Engine, below, game_key, mix, stream_word, u64
 
 import numpy as np
 
@@ -148,7 +148,7 @@ cdef class NoopEngine(Engine):
 cdef class PythonEngine(Engine):
     """Games written in plain Python, one object for each; slow (the GIL), but the whole contract.
 
-    An object has the methods of `envs.host.python_game.PythonGame`, or of `SimultaneousPythonGame` there. An exception
+    An object has the methods of `jaxrl.envs.host.python_game.PythonGame`, or of `SimultaneousPythonGame` there. An exception
     in one of them is kept and reaches the caller of the pool with the number of the game.
 
     Args:

@@ -3,7 +3,7 @@
 The state of a game is its saved bytes. A step hands whole states to the engine and takes whole states back, all
 randomness comes from the key, and nothing is remembered in between. So `vmap`, `scan`, search, evaluation, tournaments
 and the conformance suite work as with a compiled game, which an ordered callback to an engine with a memory would not
-allow. `HostPool` (`envs.host.bridge`) is the fast way to play many.
+allow. `HostPool` (`jaxrl.envs.host.bridge`) is the fast way to play many.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from envs.core import Bot, Env, Key, State, is_over
-from envs.host.core import HostGame
-from envs.host.engine import Engine
-from envs.host.pure import ask_bots, blank_states, init_states, observe_states, reset_states, step_states
+from jaxrl.envs.core import Bot, Env, Key, State, is_over
+from jaxrl.envs.host.core import HostGame
+from jaxrl.envs.host.engine import Engine
+from jaxrl.envs.host.pure import ask_bots, blank_states, init_states, observe_states, reset_states, step_states
 
 try:
     from jax.experimental.buffer_callback import buffer_callback

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envs.errors import UserError
-from envs.host.core import EngineError
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.core import EngineError
 
 
 def explained(error: EngineError, first: int) -> UserError:

@@ -1,4 +1,4 @@
-"""The project's host games as `envs.core.Env`, for the registry: games themselves import no jax."""
+"""The project's host games as `jaxrl.envs.core.Env`, for the registry: games themselves import no jax."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs.battle.game import BattleGame
-from envs.core import Candidates
-from envs.forge import layout as forge_layout
-from envs.forge.game import ForgeGame
-from envs.host.env import HostEnv
+from jaxrl.envs.battle.game import BattleGame
+from jaxrl.envs.core import Candidates
+from jaxrl.envs.forge import layout as forge_layout
+from jaxrl.envs.forge.game import ForgeGame
+from jaxrl.envs.host.env import HostEnv
 
 UNITS, UNIT_FEATURES, OBJECTIVES = 16, 60, 8  # rows of the battle's observation, and objectives among its globals
 ALIVE, ROW, COLUMN, DECIDES, SUBJECT = 0, 5, 6, 55, 56  # features of a unit

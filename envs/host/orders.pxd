@@ -1,7 +1,7 @@
 """Orders to the threads, as the methods of a pool give them, and the buffers that rows are written into."""
 
-from envs.host.engine cimport Engine
-from envs.host.shared cimport Core, Out
+from jaxrl.envs.host.engine cimport Engine
+from jaxrl.envs.host.shared cimport Core, Out
 
 
 cdef class Bound:

@@ -6,14 +6,14 @@ import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
 
-from envs.host.engine cimport Engine
-from envs.host.shared cimport (
+from jaxrl.envs.host.engine cimport Engine
+from jaxrl.envs.host.shared cimport (
     BUSY, DONE, FAILED, FOR_STARTED, IDLE, NEVER_ASKED, NOT_FINITE, NO_SUCH_SEAT, UNASKED_LIMIT, Core, address,
     pthread_mutex_lock, pthread_mutex_unlock,
 )
-from envs.host.worker cimport bot_of
+from jaxrl.envs.host.worker cimport bot_of
 
-from envs.host.core import FINITE, Buffers, EngineError, HungEngine, IllegalAction, shapes
+from jaxrl.envs.host.core import FINITE, Buffers, EngineError, HungEngine, IllegalAction, shapes
 
 SLICE = 0.1  # seconds; a waiting caller looks this often for signals and for progress
 
@@ -56,7 +56,7 @@ cdef Bound bind(into, Engine engine, Py_ssize_t rows):
     """`into`, checked at its first use."""
     cdef Bound bound
     if not isinstance(into, Buffers):
-        raise ValueError(f"rows are written into envs.host.core.Buffers, not {type(into).__name__}")
+        raise ValueError(f"rows are written into jaxrl.envs.host.core.Buffers, not {type(into).__name__}")
     if isinstance(into.bound, Bound):
         bound = into.bound
         if bound.rows == rows and bound.form == form_of(engine):

@@ -1,14 +1,14 @@
 """Whole states in, whole states out: an engine as a function without a memory, for batches of any size.
 
 Every function plays all B states of a batch one after the other in game 0 of an engine, without the GIL.
-Shape letters as in `envs.host.core`; B states, S bytes of one.
+Shape letters as in `jaxrl.envs.host.core`; B states, S bytes of one.
 """
 
 from libc.string cimport memcpy, memset
 
-from envs.host.engine cimport Engine, all_finite, mask_asked, num_asked, observe_asked, u64
+from jaxrl.envs.host.engine cimport Engine, all_finite, mask_asked, num_asked, observe_asked, u64
 
-from envs.host.core import EngineError
+from jaxrl.envs.host.core import EngineError
 
 cdef struct Rows:  # the first row of every output of a new state; shapes are those of `Buffers`
     unsigned char* blob

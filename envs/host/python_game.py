@@ -10,7 +10,7 @@ import abc
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from envs.host.engine import random_below, random_word
+from jaxrl.envs.host.engine import random_below, random_word
 
 
 class _Episodes(abc.ABC):
@@ -77,8 +77,8 @@ class _Episodes(abc.ABC):
 
 
 class PythonGame(_Episodes):
-    """One game that asks one seat at a time, the Python side of `envs.host.engine.PythonEngine`; its methods are those
-    of `engine.pxd`."""
+    """One game that asks one seat at a time, the Python side of `jaxrl.envs.host.engine.PythonEngine`; its methods are
+    those of `engine.pxd`."""
 
     @abc.abstractmethod
     def step(self, action: int) -> None:

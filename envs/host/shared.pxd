@@ -1,6 +1,6 @@
 """The state that a pool shares with its engine threads, and the calls of the system that guard it."""
 
-from envs.host.engine cimport Engine
+from jaxrl.envs.host.engine cimport Engine
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:

@@ -2,7 +2,7 @@
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 
-from envs.host.engine cimport Engine, num_asked
+from jaxrl.envs.host.engine cimport Engine, num_asked
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_condattr_t:

@@ -3,8 +3,8 @@
 from libc.math cimport isfinite
 from libc.string cimport memcpy, memset
 
-from envs.host.engine cimport Engine, all_finite, mask_asked, observe_asked
-from envs.host.shared cimport (
+from jaxrl.envs.host.engine cimport Engine, all_finite, mask_asked, observe_asked
+from jaxrl.envs.host.shared cimport (
     BEGIN, IDLE, NEVER_ASKED, NOT_FINITE, NO_SUCH_SEAT, RESTART, START, STEP, UNASKED_LIMIT, Core, Out, Worker, now_ns,
     pthread_cond_broadcast, pthread_cond_wait, pthread_mutex_lock, pthread_mutex_unlock,
 )

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from envs.skull_king import cards as c
+from jaxrl.envs.skull_king import cards as c
 
 NUM_SLOTS = 83
 SLOT_TIGRESS_PIRATE = c.slot_of(c.TIGRESS_PIRATE)

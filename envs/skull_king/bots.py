@@ -18,14 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from envs.cards import CardSet, get_field, nth_set_bit, scale
-from envs.core import Bot, Key
-from envs.skull_king import bot_tables as tables
-from envs.skull_king import cards as c
-from envs.skull_king import rules
-from envs.skull_king.deal import Setup, cards_dealt
-from envs.skull_king.rules import Game
-from envs.skull_king.trick import WHALE_LAST, Trick, winning_plays
+from jaxrl.envs.cards import CardSet, get_field, nth_set_bit, scale
+from jaxrl.envs.core import Bot, Key
+from jaxrl.envs.skull_king import bot_tables as tables
+from jaxrl.envs.skull_king import cards as c
+from jaxrl.envs.skull_king import rules
+from jaxrl.envs.skull_king.deal import Setup, cards_dealt
+from jaxrl.envs.skull_king.rules import Game
+from jaxrl.envs.skull_king.trick import WHALE_LAST, Trick, winning_plays
 
 Legal = tuple[jax.Array, ...]  # the four words of `rules.legal_words`
 Choose = Callable[[Game, Legal, jax.Array, Setup], jax.Array]

@@ -1,7 +1,7 @@
 """The 74 cards of Skull King: numbering, slots and classes (specification section 1).
 
 A *play* is a card id 0..73, or 74 for the Tigress declared pirate (id 66 as a play is the Tigress as an escape).
-Sets use `envs.cards.CardSet` with every suit aligned to 16 bits: suit s, number m is slot 16*s + m - 1, and the
+Sets use `jaxrl.envs.cards.CardSet` with every suit aligned to 16 bits: suit s, number m is slot 16*s + m - 1, and the
 specials follow.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from envs.cards import CardSet, small_div
+from jaxrl.envs.cards import CardSet, small_div
 
 NUM_CARDS = 74
 NUM_PLAYS = 75

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.cards import CardSet, Hands, scale, small_mod
-from envs.skull_king import cards as c
+from jaxrl.envs.cards import CardSet, Hands, scale, small_mod
+from jaxrl.envs.skull_king import cards as c
 
 NUM_ROUNDS = 10
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from envs import svg
-from envs.skull_king import cards as c
-from envs.skull_king import rules
-from envs.skull_king.emblems import style_of
-from envs.skull_king.table import PHASES, Seat, Table
+from jaxrl.envs import svg
+from jaxrl.envs.skull_king import cards as c
+from jaxrl.envs.skull_king import rules
+from jaxrl.envs.skull_king.emblems import style_of
+from jaxrl.envs.skull_king.table import PHASES, Seat, Table
 
 WIDTH, HEIGHT = 1000, 740
 CENTRE = (500, 318)

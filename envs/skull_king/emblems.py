@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from envs.skull_king import cards as c
+from jaxrl.envs.skull_king import cards as c
 
 
 class Style(NamedTuple):

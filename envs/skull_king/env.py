@@ -1,4 +1,4 @@
-"""Skull King behind the contract of `envs.core`: options, dealing ahead, rewards and statistics."""
+"""Skull King behind the contract of `jaxrl.envs.core`: options, dealing ahead, rewards and statistics."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from envs.cards import get_field, nth_set_bit, scale
-from envs.core import Bot, Env, Key, State, Tokens, public_fields
-from envs.errors import UserError
-from envs.skull_king import deal as dealing
-from envs.skull_king import observe, rules
-from envs.skull_king.cards import card_name
-from envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
-from envs.skull_king.rules import NUM_ACTIONS, Game
+from jaxrl.envs.cards import get_field, nth_set_bit, scale
+from jaxrl.envs.core import Bot, Env, Key, State, Tokens, public_fields
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.skull_king import deal as dealing
+from jaxrl.envs.skull_king import observe, rules
+from jaxrl.envs.skull_king.cards import card_name
+from jaxrl.envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
+from jaxrl.envs.skull_king.rules import NUM_ACTIONS, Game
 
 REWARDS = ("points", "points_dense", "margin", "rank", "win")
 EPISODES = ("game", "round")
@@ -139,7 +139,7 @@ class SkullKing(Env):
 
     @property
     def bots(self) -> Mapping[str, Bot]:
-        from envs.skull_king.bots import make_bots
+        from jaxrl.envs.skull_king.bots import make_bots
 
         return make_bots(self.setup)
 
@@ -163,17 +163,17 @@ class SkullKing(Env):
         }
 
     def render(self, state: State, seat: int | None = None) -> str:
-        from envs.skull_king.render import render_text
+        from jaxrl.envs.skull_king.render import render_text
 
         return render_text(self, state, seat)
 
     def render_svg(self, state: State, seat: int | None = None) -> str:
-        from envs.skull_king.render import render_svg
+        from jaxrl.envs.skull_king.render import render_svg
 
         return render_svg(self, state, seat)
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
-        from envs.skull_king.events import describe
+        from jaxrl.envs.skull_king.events import describe
 
         return describe(self, before, int(action), after, seat)
 

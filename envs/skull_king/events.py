@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from envs.core import State
-from envs.skull_king import cards as c
-from envs.skull_king import rules
-from envs.skull_king.table import field
-from envs.skull_king.trick import resolve
+from jaxrl.envs.core import State
+from jaxrl.envs.skull_king import cards as c
+from jaxrl.envs.skull_king import rules
+from jaxrl.envs.skull_king.table import field
+from jaxrl.envs.skull_king.trick import resolve
 
 
 def describe(env, before: State, action: int, after: State, seat: int | None = None) -> str:

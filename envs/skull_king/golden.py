@@ -20,14 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from envs.cards import get_field
-from envs.golden import Disagreement, Kind, Record, batches, require, taken, unlike
-from envs.skull_king import rules
-from envs.skull_king.bots import CHOOSE
-from envs.skull_king.cards import KRAKEN, NUM_CARDS, TIGRESS, TIGRESS_PIRATE
-from envs.skull_king.deal import Deal, Setup
-from envs.skull_king.rules import NUM_ACTIONS, NUM_ROUNDS, Game
-from envs.skull_king.trick import Trick, resolve
+from jaxrl.envs.cards import get_field
+from jaxrl.envs.golden import Disagreement, Kind, Record, batches, require, taken, unlike
+from jaxrl.envs.skull_king import rules
+from jaxrl.envs.skull_king.bots import CHOOSE
+from jaxrl.envs.skull_king.cards import KRAKEN, NUM_CARDS, TIGRESS, TIGRESS_PIRATE
+from jaxrl.envs.skull_king.deal import Deal, Setup
+from jaxrl.envs.skull_king.rules import NUM_ACTIONS, NUM_ROUNDS, Game
+from jaxrl.envs.skull_king.trick import Trick, resolve
 
 CHECKED_BOTS = ("easy", "medium", "hard")
 PHASES = ("BID", "PLAY", "ROSIE", "BENDT", "ROATAN", "HARRY", "END")

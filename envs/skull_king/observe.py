@@ -13,13 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.cards import CardSet, Hands, get_field, rotate_fields, small_mod
-from envs.core import Tokens
-from envs.skull_king import cards as c
-from envs.skull_king import rules
-from envs.skull_king.deal import Deal, Setup, cards_dealt, deal_cards
-from envs.skull_king.rules import BID, PLAY, Game
-from envs.skull_king.trick import play_of, resolve, winning_plays
+from jaxrl.envs.cards import CardSet, Hands, get_field, rotate_fields, small_mod
+from jaxrl.envs.core import Tokens
+from jaxrl.envs.skull_king import cards as c
+from jaxrl.envs.skull_king import rules
+from jaxrl.envs.skull_king.deal import Deal, Setup, cards_dealt, deal_cards
+from jaxrl.envs.skull_king.rules import BID, PLAY, Game
+from jaxrl.envs.skull_king.trick import play_of, resolve, winning_plays
 
 NUM_WORDS = 28
 _CLASSES = np.zeros((c.NUM_PLAYS + 1, 6), np.float32)  # class of a play + 1; row 0 = no play

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from envs.core import State
-from envs.skull_king import cards as c
-from envs.skull_king import drawing, rules
-from envs.skull_king.table import PHASES, Seat, Table, look
+from jaxrl.envs.core import State
+from jaxrl.envs.skull_king import cards as c
+from jaxrl.envs.skull_king import drawing, rules
+from jaxrl.envs.skull_king.table import PHASES, Seat, Table, look
 
 
 def render_text(env, state: State, seat: int | None = None) -> str:

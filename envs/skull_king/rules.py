@@ -3,7 +3,7 @@
 `Game` is the whole position. `step` executes one legal action: dealing, trick resolution and scoring happen inside the
 step that causes them, so exactly one seat acts at every moment. Nothing here knows of learning or of observations.
 
-Small per-seat numbers (bids, tricks won, wagers ...) are entries of one u32 word, see `envs.cards.get_field`.
+Small per-seat numbers (bids, tricks won, wagers ...) are entries of one u32 word, see `jaxrl.envs.cards.get_field`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from envs.cards import CardSet, Hands, add_field, get_field, small_mod
-from envs.core import select
-from envs.skull_king import cards as c
-from envs.skull_king.deal import NUM_ROUNDS, Deal, Setup, cards_dealt, deal_cards, deal_from_deck
-from envs.skull_king.trick import Outcome, Trick, resolve
+from jaxrl.envs.cards import CardSet, Hands, add_field, get_field, small_mod
+from jaxrl.envs.core import select
+from jaxrl.envs.skull_king import cards as c
+from jaxrl.envs.skull_king.deal import NUM_ROUNDS, Deal, Setup, cards_dealt, deal_cards, deal_from_deck
+from jaxrl.envs.skull_king.trick import Outcome, Trick, resolve
 
 BID, PLAY, ROSIE, BENDT, ROATAN, HARRY, END = range(7)
 NUM_ACTIONS = 100

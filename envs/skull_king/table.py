@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from envs.cards import CardSet
-from envs.core import State
-from envs.skull_king import cards as c
-from envs.skull_king import rules
-from envs.skull_king.trick import resolve
+from jaxrl.envs.cards import CardSet
+from jaxrl.envs.core import State
+from jaxrl.envs.skull_king import cards as c
+from jaxrl.envs.skull_king import rules
+from jaxrl.envs.skull_king.trick import resolve
 
 PHASES = ("bid", "play a card", "name the next leader", "discard a card", "wager", "change the bid", "game over")
 

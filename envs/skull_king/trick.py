@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.cards import CardSet, add_field
-from envs.skull_king import cards as c
+from jaxrl.envs.cards import CardSet, add_field
+from jaxrl.envs.skull_king import cards as c
 
 NO_BEAST, KRAKEN_LAST, WHALE_LAST = 0, 1, 2
 

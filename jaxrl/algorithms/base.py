@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs import values
-from envs.core import Env
-from envs.errors import UserError
 from jaxrl.config.schema import Config
+from jaxrl.envs import values
+from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError
 from jaxrl.figures import Figures
 from jaxrl.networks.base import Memory, Network
 from jaxrl.players import Player, network_player
@@ -196,7 +196,7 @@ class Algorithm(abc.ABC):
         Args:
           learner: replicated over the devices.
           rollout: this device's share of the lanes.
-          key: a fast key (`envs.prng`) of this update, the same on all devices.
+          key: a fast key (`jaxrl.envs.prng`) of this update, the same on all devices.
           number: i32[], of this update.
 
         Returns:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from envs import registry
-from envs.core import Env
-from envs.errors import UserError, nearest
 from jaxrl.algorithms.base import Algorithm
 from jaxrl.config.schema import Config
+from jaxrl.envs import registry
+from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError, nearest
 from jaxrl.players import Player
 
 ALGORITHMS = {

@@ -7,10 +7,10 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from envs import registry
-from envs.conformance import CheckResult, check
-from envs.conformance.checks import CHECKS
-from envs.errors import UserError
+from jaxrl.envs import registry
+from jaxrl.envs.conformance import CheckResult, check
+from jaxrl.envs.conformance.checks import CHECKS
+from jaxrl.envs.errors import UserError
 
 
 def main(args: argparse.Namespace) -> int:

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs import files, registry
-from envs.errors import UserError
+from jaxrl.envs import files, registry
+from jaxrl.envs.errors import UserError
 from jaxrl.intervals import Interval, difference, gain_interval, mean_interval, median_interval, wilson
 from jaxrl.measure.tables import count, flat, table
 from jaxrl.runs.directory import RunDirectory, find_run

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from envs import registry
-from envs.values import default_of, limits_of, to_tree, type_name
 from jaxrl.config import Config, Schedule, load, to_dict
+from jaxrl.envs import registry
+from jaxrl.envs.values import default_of, limits_of, to_tree, type_name
 from jaxrl.runs.games import make_games
 
 

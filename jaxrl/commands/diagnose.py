@@ -11,11 +11,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from envs import registry
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config
+from jaxrl.envs import registry
+from jaxrl.envs.errors import UserError
 from jaxrl.measure import hardware
 from jaxrl.measure.diagnosis import FORMAT, PERCENTILES, diagnose
 from jaxrl.measure.tables import flat, machine, table

@@ -21,9 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import prng
-from envs.core import Env, Key, PyTree, State, is_over
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.algorithms import optimizer
@@ -38,6 +35,9 @@ from jaxrl.commands.search import (
     settings_of,
 )
 from jaxrl.config import Config
+from jaxrl.envs import prng
+from jaxrl.envs.core import Env, Key, PyTree, State, is_over
+from jaxrl.envs.errors import UserError
 from jaxrl.matches.evaluate import opponent_names
 from jaxrl.matches.match import Chair, GameKeys, play_match
 from jaxrl.networks.factory import Network, make_network

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.commands.search import (
     Searcher,
@@ -16,6 +15,7 @@ from jaxrl.commands.search import (
     settings_of,
     warn_of_scale,
 )
+from jaxrl.envs.errors import UserError
 from jaxrl.matches.entrants import Entrant, find_entrant
 from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent_names
 from jaxrl.matches.tables import Row, format_differences, format_table

@@ -9,10 +9,10 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from envs import registry
-from envs.core import Env, State, is_over
-from envs.errors import UserError
 from jaxrl.commands.options import FASTEST, SLOWEST
+from jaxrl.envs import registry
+from jaxrl.envs.core import Env, State, is_over
+from jaxrl.envs.errors import UserError
 from jaxrl.matches.entrants import find_entrant
 from jaxrl.matches.single import SingleGame
 from jaxrl.players import Player, bot_player

@@ -20,14 +20,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.core import Env, PyTree
-from envs.errors import UserError
-from envs.host.core import HostGame
 from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.registry import find_algorithm, make_algorithm
 from jaxrl.commands.options import check_learning
 from jaxrl.config import Config
+from jaxrl.envs.core import Env, PyTree
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.core import HostGame
 from jaxrl.intervals import Estimate
 from jaxrl.matches.tables import align
 from jaxrl.networks.distributions import log_prob

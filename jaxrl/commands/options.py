@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from envs import registry
-from envs.errors import UserError
-from envs.values import all_paths
 from jaxrl.config import EVALUATION_SEED, Config, presets
+from jaxrl.envs import registry
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.values import all_paths
 from jaxrl.search.settings import OBJECTIVES, PLANNERS, SearchSettings
 
 MIN_GAIN, MAX_DROP = 10.0, 3.0  # of `compare`: per cent of throughput, points of win rate

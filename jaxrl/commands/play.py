@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.core import Env, State, is_over
-from envs.errors import UserError
+from jaxrl.envs.core import Env, State, is_over
+from jaxrl.envs.errors import UserError
 from jaxrl.matches.entrants import BOT_PREFIX, find_entrant
 from jaxrl.matches.single import SingleGame
 from jaxrl.players import Player, bot_player

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import xla
+from jaxrl.envs.errors import UserError
 from jaxrl.runs.directory import find_run
 from jaxrl.training.trainer import run_training
 

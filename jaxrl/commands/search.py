@@ -10,10 +10,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from envs.core import Env, PyTree
-from envs.errors import UserError, nearest
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
+from jaxrl.envs.core import Env, PyTree
+from jaxrl.envs.errors import UserError, nearest
 from jaxrl.matches.entrants import BOT_PREFIX
 from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.tables import Row

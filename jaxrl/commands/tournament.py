@@ -7,7 +7,7 @@ import contextlib
 import time
 from pathlib import Path
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 from jaxrl.league.rating import Ratings
 from jaxrl.matches import heatmap, reference
 from jaxrl.matches.entrants import BOT_PREFIX, find_field

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import time
 
-from envs import registry
-from envs.errors import UserError
-from envs.golden import verify
+from jaxrl.envs import registry
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.golden import verify
 
 
 def main(args: argparse.Namespace) -> int:

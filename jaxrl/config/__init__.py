@@ -3,8 +3,8 @@
     config = load("skull_king_cpu", ["train.num_envs=512", "run.seed=3"])
     config.train.num_envs, config.batch_size
 
-Mistakes raise `envs.errors.UserError` with the dotted key. Reading one starts no jax and makes no game: whoever makes
-the game has it compared with the configuration (`jaxrl.runs.games.make_games`).
+Mistakes raise `jaxrl.envs.errors.UserError` with the dotted key. Reading one starts no jax and makes no game: whoever
+makes the game has it compared with the configuration (`jaxrl.runs.games.make_games`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from envs import registry
-from envs.errors import UserError
-from envs.values import UnknownKey, build, to_tree
 from jaxrl.config import presets
 from jaxrl.config.checks import check_game, check_name, check_numbers, device_count
 from jaxrl.config.ppo_checks import shuffle_groups
@@ -39,6 +36,9 @@ from jaxrl.config.schema import (
     TransformerConfig,
     config_of,
 )
+from jaxrl.envs import registry
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.values import UnknownKey, build, to_tree
 
 __all__ = [
     "EVALUATION_SEED",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from envs.errors import UserError
 from jaxrl.config.dqn_checks import check_dqn, check_dqn_game
 from jaxrl.config.numbers import divides
 from jaxrl.config.ppo_checks import check_ppo, shuffle_groups
 from jaxrl.config.schema import Config
 from jaxrl.config.seats_checks import check_bots, check_league, check_seats
+from jaxrl.envs.errors import UserError
 
 MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program
 
@@ -112,7 +112,7 @@ def check_game(config: Config, env: Any, table: Any) -> None:
 
 def _check_network(config: Config, env: Any) -> None:
     """Raises UserError if the game does not describe what the network reads."""
-    from envs.core import Env  # here, because it imports jax, which reading a configuration does without
+    from jaxrl.envs.core import Env  # here, because it imports jax, which reading a configuration does without
 
     network = config.network
     reader, key = (

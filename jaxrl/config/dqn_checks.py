@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from envs.errors import UserError
 from jaxrl.config.schema import Config
+from jaxrl.envs.errors import UserError
 
 
 def check_dqn(config: Config) -> None:

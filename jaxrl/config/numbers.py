@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 
 
 def divides(number: int, divisor: int, number_name: str, divisor_name: str) -> None:

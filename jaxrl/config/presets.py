@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from envs import files
-from envs.errors import UserError, nearest
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError, nearest
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 BASE = "base"  # the key of a file that names the configuration it changes

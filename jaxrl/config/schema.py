@@ -10,8 +10,8 @@ import dataclasses
 import functools
 from typing import Any
 
-from envs import registry
-from envs.values import option
+from jaxrl.envs import registry
+from jaxrl.envs.values import option
 
 EVALUATION_SEED = 20250101  # of the deals of evaluations; never used in training
 

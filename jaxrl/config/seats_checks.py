@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from envs.errors import UserError, nearest
 from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config, LeagueConfig, SeatMix
+from jaxrl.envs.errors import UserError, nearest
 
 SELF, SNAPSHOTS, BOTS = "self", "snapshots", "bots"  # what `league.opponents` may list beside names of bots
 MAX_ENTRIES = 127  # controllers are i8

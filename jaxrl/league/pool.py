@@ -37,11 +37,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from envs.core import Env, Key
-from envs.sides import compare, of_sides
 from jaxrl import figures
 from jaxrl.config.schema import Config, LeagueConfig
 from jaxrl.config.seats_checks import SELF, SNAPSHOTS, league_bots
+from jaxrl.envs.core import Env, Key
+from jaxrl.envs.sides import compare, of_sides
 from jaxrl.figures import Figures
 from jaxrl.league.rating import elo_update
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from envs.errors import UserError, nearest
+from jaxrl.envs.errors import UserError, nearest
 from jaxrl.intervals import Z95
 
 SCALE = 400 / math.log(10)  # rating points for one unit of log-odds

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.core import Env, Key, State
 from jaxrl.config.schema import SeatMix
+from jaxrl.envs.core import Env, Key, State
 from jaxrl.figures import Figures
 
 LEARNER = 0

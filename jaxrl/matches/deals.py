@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from envs import prng
-from envs.core import Env, Key, PyTree
-from envs.errors import UserError
-from envs.sides import of_sides
 from jaxrl import xla
+from jaxrl.envs import prng
+from jaxrl.envs.core import Env, Key, PyTree
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.sides import of_sides
 from jaxrl.matches.match import Chair, GameKeys, Games, figure_names, play_match
 from jaxrl.matches.outcomes import Outcomes, outcomes_of
 from jaxrl.players import MAX_STEPS

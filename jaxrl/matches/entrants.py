@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from envs.core import Env
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config
+from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError
 from jaxrl.export import load_policy
 from jaxrl.players import Player, bot_player
 from jaxrl.runs.directory import TrainedRun, find_run, load_run, seed_names

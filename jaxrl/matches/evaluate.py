@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.core import Env, PyTree
 from jaxrl.config import Config
+from jaxrl.envs.core import Env, PyTree
 from jaxrl.matches.deals import (
     CANDIDATE,
     FINAL_DEALS,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 from jaxrl.league.rating import Ratings
 from jaxrl.matches.round_robin import RoundRobin
 

@@ -18,14 +18,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import prng
-from envs.core import Env, Key, PyTree, State, select
-from envs.errors import UserError
-from envs.host.bridge import HostPool
-from envs.host.core import Buffers, EngineError, HostGame, IllegalAction, make_buffers
-from envs.host.faults import explained
-from envs.host.pure import blank_states
-from envs.sides import compare, of_sides
+from jaxrl.envs import prng
+from jaxrl.envs.core import Env, Key, PyTree, State, select
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import Buffers, EngineError, HostGame, IllegalAction, make_buffers
+from jaxrl.envs.host.faults import explained
+from jaxrl.envs.host.pure import blank_states
+from jaxrl.envs.sides import compare, of_sides
 from jaxrl.matches.match import Games, memory_number
 from jaxrl.players import MAX_STEPS, Act, Player
 from jaxrl.runs.console import ProgressLine

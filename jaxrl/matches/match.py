@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.core import Env, Key, PyTree, State, is_over, select
+from jaxrl.envs.core import Env, Key, PyTree, State, is_over, select
 from jaxrl.players import MAX_STEPS, Player, no_memory
 
 _OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less a number for each: no player and no time is so large

@@ -1,4 +1,4 @@
-"""Wins, draws and losses of a candidate, game by game; `envs.sides` says what a win is.
+"""Wins, draws and losses of a candidate, game by game; `jaxrl.envs.sides` says what a win is.
 
 Shape letters: D deals, P seats, n sides (and rotations of the candidate through them).
 """
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs.sides import compare
+from jaxrl.envs.sides import compare
 from jaxrl.intervals import wilson
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jax.scipy import special
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 from jaxrl.matches.round_robin import RoundRobin
 from jaxrl.matches.tables import align
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
-from envs.core import Env, Key, PyTree, State
+from jaxrl.envs.core import Env, Key, PyTree, State
 from jaxrl.players import Player, no_memory
 
 _OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less the seat

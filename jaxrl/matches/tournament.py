@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.core import Env, PyTree
-from envs.errors import UserError
-from envs.sides import compare, of_sides
+from jaxrl.envs.core import Env, PyTree
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.sides import compare, of_sides
 from jaxrl.matches.deals import CANDIDATE, LANES, OTHER, DuplicateDeals, seats_held
 from jaxrl.matches.live import LiveDeals, is_remote
 from jaxrl.matches.match import Chair

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from envs.host.bridge import HostPool
-from envs.host.core import RANDOM, Buffers, HostGame, make_buffers
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import RANDOM, Buffers, HostGame, make_buffers
 
 BLOCK = 20_000  # decisions in a block at least: what starting it costs then does not matter
 

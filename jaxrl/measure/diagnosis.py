@@ -12,10 +12,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from envs.core import Env
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config
+from jaxrl.envs.core import Env
 from jaxrl.measure import hardware, play
 from jaxrl.measure.timing import Contestant, race, safe_ratio
 from jaxrl.measure.training import Training, answering, comparable, playing
@@ -85,7 +85,7 @@ def _random_play(config: Config, env: Env) -> Contestant:
 
 def _bridge(config: Config, env: Any, stack: contextlib.ExitStack) -> Contestant:
     """A host engine alone, with its random players, through the bridge; ends with the stack."""
-    from envs.host.bridge import HostPool
+    from jaxrl.envs.host.bridge import HostPool
     from jaxrl.measure.bridge import BLOCK, by_engine, through
 
     batch, threads = config.train.num_envs, config.sebulba.threads or xla.cores()

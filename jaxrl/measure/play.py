@@ -24,9 +24,9 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
-from envs import prng
-from envs.core import Bot, Env, PyTree, State
-from envs.wrappers import AutoReset, Final, auto_reset
+from jaxrl.envs import prng
+from jaxrl.envs.core import Bot, Env, PyTree, State
+from jaxrl.envs.wrappers import AutoReset, Final, auto_reset
 from jaxrl.measure.timing import Contestant
 
 VIEWS = ("lean", "observed", "features", "endless")

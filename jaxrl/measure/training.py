@@ -19,11 +19,11 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from envs import prng
-from envs.core import Env
 from jaxrl.algorithms.base import AXIS, local_numbers
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
+from jaxrl.envs import prng
+from jaxrl.envs.core import Env
 from jaxrl.figures import values
 from jaxrl.measure.timing import Contestant
 from jaxrl.networks import distributions

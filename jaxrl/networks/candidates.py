@@ -13,7 +13,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from envs.core import Candidates
+from jaxrl.envs.core import Candidates
 from jaxrl.networks.mlp import Heads
 
 CROWD = 5.0  # so many entities of a zone make a sum of ordinary size

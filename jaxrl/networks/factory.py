@@ -10,9 +10,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from envs.core import Env
-from envs.errors import UserError
 from jaxrl.config.schema import NetworkConfig
+from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions, normaliser, recurrent
 from jaxrl.networks.base import Memory, Network, Params
 from jaxrl.networks.candidates import CandidateScorer

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 
 PyTree = Any
 Arrays = dict[str, np.ndarray]

@@ -20,10 +20,10 @@ from typing import Any, TextIO
 
 import jax
 
-from envs.core import Env, PyTree
-from envs.errors import UserError, nearest
 from jaxrl import config as configs
 from jaxrl.config import Config
+from jaxrl.envs.core import Env, PyTree
+from jaxrl.envs.errors import UserError, nearest
 from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_of
 from jaxrl.runs.games import make_env as make_env
 from jaxrl.runs.games import make_evaluation_env

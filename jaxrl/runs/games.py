@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from envs import registry
-from envs.errors import UserError
 from jaxrl import xla
 from jaxrl.config import check_game
 from jaxrl.config.schema import Config
+from jaxrl.envs import registry
+from jaxrl.envs.errors import UserError
 
 if TYPE_CHECKING:
-    from envs.core import Env
+    from jaxrl.envs.core import Env
 
 
 class GameForms(NamedTuple):

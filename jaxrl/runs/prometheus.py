@@ -1,7 +1,7 @@
 """Figures of a running training for Prometheus: `metrics.prometheus` serves them over HTTP.
 
 What is counted here is told by the training after every call and by the game, if it knows of engine processes
-(`envs.host.core.HostGame.counters`), when Prometheus asks. Nothing is computed or kept while nobody does.
+(`jaxrl.envs.host.core.HostGame.counters`), when Prometheus asks. Nothing is computed or kept while nobody does.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from envs.core import Env
-from envs.errors import UserError
 from jaxrl.config.schema import Config
+from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError
 
 PREFIX = "jaxrl_"
 LOCAL = "127.0.0.1"  # to this machine alone

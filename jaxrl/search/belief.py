@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.core import Env, Key, PyTree, State, is_over, select
-from envs.errors import UserError
+from jaxrl.envs.core import Env, Key, PyTree, State, is_over, select
+from jaxrl.envs.errors import UserError
 from jaxrl.search.playout import Lineup
 from jaxrl.search.policies import SearchParams
 from jaxrl.search.sparse import where_needed

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.core import Key, State, is_over
+from jaxrl.envs.core import Key, State, is_over
 from jaxrl.networks import distributions
 from jaxrl.search.belief import Belief, BeliefMemory
 from jaxrl.search.playout import TO_THE_END, Lineup, of_seat, play_on, won

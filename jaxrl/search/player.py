@@ -7,8 +7,8 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from envs.core import Env, Key, PyTree, State, is_over
-from envs.errors import UserError
+from jaxrl.envs.core import Env, Key, PyTree, State, is_over
+from jaxrl.envs.errors import UserError
 from jaxrl.players import Player
 from jaxrl.search.belief import Belief, BeliefMemory, can_believe
 from jaxrl.search.halving import SearchPlan, halving_plan, rounds_and_slots

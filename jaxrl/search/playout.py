@@ -12,8 +12,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.core import Env, Key, PyTree, State, is_over, select
-from envs.sides import compare
+from jaxrl.envs.core import Env, Key, PyTree, State, is_over, select
+from jaxrl.envs.sides import compare
 from jaxrl.players import MAX_STEPS
 from jaxrl.search.policies import PlayoutPolicy, SearchParams
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.core import Bot, Env, Key, PyTree, State
-from envs.errors import UserError
+from jaxrl.envs.core import Bot, Env, Key, PyTree, State
+from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import Network
 from jaxrl.players import Act, Init, Player, no_memory

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs.core import Key, State, is_over
-from envs.errors import UserError
+from jaxrl.envs.core import Key, State, is_over
+from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions
 from jaxrl.search.belief import Belief
 from jaxrl.search.halving import SearchPlan, improve

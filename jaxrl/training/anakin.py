@@ -15,10 +15,10 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from envs import prng
 from jaxrl import figures
 from jaxrl.algorithms.base import AXIS, across_devices, local_numbers
 from jaxrl.config.schema import Config
+from jaxrl.envs import prng
 from jaxrl.figures import Figures
 from jaxrl.training.finished import FinishedGames
 from jaxrl.training.playing import Actor, first_lanes, play

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from envs.errors import UserError
 from jaxrl.config import Config
+from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint
 from jaxrl.runs.directory import RunDirectory, find_run, read_checkpoint
 from jaxrl.training.insert import insert_snapshot

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.errors import UserError
-from envs.host.core import Demonstrations, HostGame
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.core import Demonstrations, HostGame
 
 
 class Questions(NamedTuple):

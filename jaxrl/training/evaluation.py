@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.core import Env
 from jaxrl.config import EVALUATION_SEED, Config
+from jaxrl.envs.core import Env
 from jaxrl.matches.deals import TRAINING_DEALS
 from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.tables import Row, overall, scalars

@@ -7,7 +7,7 @@ import dataclasses
 import jax
 import numpy as np
 
-from envs.core import PyTree
+from jaxrl.envs.core import PyTree
 from jaxrl.league.pool import add_snapshot
 from jaxrl.runs.directory import each_seed
 from jaxrl.training.program import Program

@@ -6,12 +6,12 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from envs.core import Env
-from envs.wrappers import auto_reset
 from jaxrl.algorithms.base import AXIS
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config.checks import check_numbers, device_count
 from jaxrl.config.schema import Config
+from jaxrl.envs.core import Env
+from jaxrl.envs.wrappers import auto_reset
 from jaxrl.league.pool import make_seats
 from jaxrl.training.anakin import Anakin
 from jaxrl.training.playing import Actor

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.core import Env, State, select
-from envs.wrappers import AutoReset, Final
 from jaxrl.algorithms.base import Algorithm, Asked, Decision, Rollout, Transition, memory_of, remember
+from jaxrl.envs.core import Env, State, select
+from jaxrl.envs.wrappers import AutoReset, Final
 from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER, Seats
 from jaxrl.networks import distributions
@@ -141,7 +141,7 @@ def play(
       policy: the learner's, see `Algorithm.policy`.
       pool: with a league; games against its stale entries are first dealt anew.
       lanes: the games in progress, [B].
-      key: a fast key (`envs.prng`) of this update.
+      key: a fast key (`jaxrl.envs.prng`) of this update.
       lane_ids: u32[B], global numbers of these lanes.
       num_steps: T, a multiple of `Algorithm.sequence`.
 

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs import prng
-from envs.core import State
+from jaxrl.envs import prng
+from jaxrl.envs.core import State
 from jaxrl.league.pool import PoolState
 
 DEALS = 0xFFFFFFFF  # folded into the key of a training for the seats of games on the host; no update has this number

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.core import PyTree
 from jaxrl.algorithms import optimizer
+from jaxrl.envs.core import PyTree
 from jaxrl.networks.base import Memory
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import Network

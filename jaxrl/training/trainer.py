@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
-from envs.errors import UserError
 from jaxrl import config as configs
 from jaxrl import figures
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import EVALUATION_SEED, Config
+from jaxrl.envs.errors import UserError
 from jaxrl.league.pool import controller_names, entry_names, with_results
 from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent_names
 from jaxrl.matches.tables import Row, format_table

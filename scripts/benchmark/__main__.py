@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from envs.errors import UserError
 from jaxrl import cli, xla
 from jaxrl import config as configs
+from jaxrl.envs.errors import UserError
 from jaxrl.runs.games import make_games
 from scripts.benchmark import compiled, forge, host
 from scripts.benchmark.report import Effort, measure
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _has_its_own(game: str) -> None:
     """Raises UserError unless a game is measured in a way of its own."""
-    from envs import registry
+    from jaxrl.envs import registry
 
     registry.game_class(game)
     if game != "forge":

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.fleet.profiles import PROFILES
-from envs.forge.game import ForgeGame
-from envs.forge.people import recording, watch
-from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
-from envs.host.bridge import HostPool
-from envs.host.core import RANDOM, make_buffers
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.fleet.profiles import PROFILES
+from jaxrl.envs.forge.game import ForgeGame
+from jaxrl.envs.forge.people import recording, watch
+from jaxrl.envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import RANDOM, make_buffers
 
 DECKS = ("aggro", "counterspells", "xcosts", "walkers")
 HEAPS = (512, 1024)

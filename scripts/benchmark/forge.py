@@ -15,10 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs import files
-from envs.errors import UserError
-from envs.forge.settings import Deployment
 from jaxrl.config import Config
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.settings import Deployment
 from jaxrl.measure.tables import table
 from jaxrl.runs.games import deployment
 from scripts.benchmark import daemons

@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 
-from envs.core import Env
-from envs.wrappers import auto_reset
+from jaxrl.envs.core import Env
+from jaxrl.envs.wrappers import auto_reset
 
 
 def equations(jaxpr: Any, times: int = 1) -> Iterator[tuple[Any, int]]:

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from envs import registry
-from envs.host.env import HostEnv
 from jaxrl import config as configs
+from jaxrl.envs import registry
+from jaxrl.envs.host.env import HostEnv
 from jaxrl.measure import hardware, play
 from jaxrl.measure.timing import Contestant
 from jaxrl.measure.training import Training

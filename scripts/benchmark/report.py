@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 from jaxrl.measure import hardware, tables
 from scripts.benchmark.worker import JobFailed
 

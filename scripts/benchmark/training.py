@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
-from envs.core import Env
 from jaxrl import config as configs
 from jaxrl.config import Config
+from jaxrl.envs.core import Env
 from jaxrl.measure import play
 from jaxrl.measure.timing import Contestant
 from jaxrl.measure.training import Training, evaluation, playing

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from envs.forge.people.recording import Conversation
+from jaxrl.envs.forge.people.recording import Conversation
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "forge"
 

@@ -29,9 +29,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from envs.errors import UserError
-from envs.forge.people.recording import NewGame, deck_name
-from envs.forge.people.replay import Game, ReplayDaemon, Talk, Tape, choose
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.people.recording import NewGame, deck_name
+from jaxrl.envs.forge.people.replay import Game, ReplayDaemon, Talk, Tape, choose
 
 DECISIONS = 5  # of a game of numbers
 VERSION = "1.6.99-FAKE"

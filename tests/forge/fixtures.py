@@ -14,11 +14,11 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from envs.forge.fleet.find import DECKS
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.people import watch
-from envs.forge.people.recording import Conversation, Writer
-from envs.forge.settings import Deployment
+from jaxrl.envs.forge.fleet.find import DECKS
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.people import watch
+from jaxrl.envs.forge.people.recording import Conversation, Writer
+from jaxrl.envs.forge.settings import Deployment
 from tests.forge.conversations import GOLDEN
 
 WORDS = {"description": 2, "message": 2, "keywords": 3}  # a text of so few words is none of the publisher's

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.fleet.keeper import Patience
-from envs.forge.settings import Deployment
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.fleet.keeper import Patience
+from jaxrl.envs.forge.settings import Deployment
 from tests.forge.fake import DECISIONS, Fault, fake_home, fake_java
 
 # A process with a fleet of its own: it leases all its daemons, prints their process numbers in a line and their ports
 # in the next, and waits for a line of input. Arguments: home, java, port, number of daemons.
 PARENT = """
 import sys
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.settings import Deployment
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.settings import Deployment
 home, java, port, daemons = sys.argv[1:]
 fleet = Fleet.shared(Deployment(home=home, java=java, daemons=int(daemons), port=int(port)))
 leases = [fleet.lease(300) for _ in fleet.daemons]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from envs.forge.people.recording import Conversation
+from jaxrl.envs.forge.people.recording import Conversation
 
 ALIAS = 1_000_000  # cards that a seat must not know have numbers from here on, which say nothing about the card
 PUBLIC = ("battlefield", "graveyard", "exile")

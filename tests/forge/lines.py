@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from envs.forge.wire.link import LinkError
+from jaxrl.envs.forge.wire.link import LinkError
 
 WORDS = "creature target deals damage draw a card whenever end of turn you may pay until Elf — Æther “flash”".split()
 KEYWORDS = ("Flying", "Trample", "First Strike", "Haste", "Vigilance", "Lifelink")

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from envs.forge.engine.games import ForgeEngine
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.fleet.keeper import Patience
-from envs.forge.game import ForgeGame
-from envs.forge.people.replay import Tape
-from envs.forge.settings import Deployment
-from envs.forge.wire.lease import Lease
-from envs.host.bridge import HostPool
-from envs.host.core import RANDOM, Buffers, make_buffers
+from jaxrl.envs.forge.engine.games import ForgeEngine
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.fleet.keeper import Patience
+from jaxrl.envs.forge.game import ForgeGame
+from jaxrl.envs.forge.people.replay import Tape
+from jaxrl.envs.forge.settings import Deployment
+from jaxrl.envs.forge.wire.lease import Lease
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import RANDOM, Buffers, make_buffers
 from tests.forge.fake import FakeDaemon, Fault, Mischief, Source, scripted
 
 MISSING = "FORGE_HOME is not set: tests against the real engine need the folder of a Forge release"

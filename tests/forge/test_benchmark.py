@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envs.forge.settings import Deployment
+from jaxrl.envs.forge.settings import Deployment
 from scripts.benchmark import __main__ as command
 from scripts.benchmark import daemons, forge
 from tests.forge.fake import DECISIONS, Fault, fake_home, fake_java

@@ -7,12 +7,12 @@ import re
 import pytest
 import yaml
 
-from envs.errors import UserError
-from envs.forge.game import ForgeGame
-from envs.forge.settings import Deployment
 from jaxrl import config as configs
 from jaxrl.config import presets
 from jaxrl.config.schema import SebulbaConfig
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.game import ForgeGame
+from jaxrl.envs.forge.settings import Deployment
 from jaxrl.training.sebulba.pools import check_room
 from tests.host_games import TicTacToeGame
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from envs.errors import UserError
-from envs.forge.diagnosis import Diagnosis
-from envs.forge.fleet import find
-from envs.forge.fleet.find import find_decks, find_forge, find_java
-from envs.forge.fleet.profiles import PROFILES, java_flags
-from envs.forge.settings import Deployment
 from jaxrl import cli
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.diagnosis import Diagnosis
+from jaxrl.envs.forge.fleet import find
+from jaxrl.envs.forge.fleet.find import find_decks, find_forge, find_java
+from jaxrl.envs.forge.fleet.profiles import PROFILES, java_flags
+from jaxrl.envs.forge.settings import Deployment
 from tests.forge.fake import DECISIONS, VERSION, FakeDaemon, Fault, fake_home, fake_java
 
 PORT = 17560

@@ -12,11 +12,11 @@ import jax
 import numpy as np
 import pytest
 
-from envs.forge import layout as at
-from envs.forge import vocabulary
-from envs.forge.engine.decision import ForgeDecision
-from envs.forge.people import recording
-from envs.host.games import ForgeEnv
+from jaxrl.envs.forge import layout as at
+from jaxrl.envs.forge import vocabulary
+from jaxrl.envs.forge.engine.decision import ForgeDecision
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.host.games import ForgeEnv
 from tests.forge.conversations import GOLDEN
 from tests.forge.decisions import KINDS, Maker
 from tests.referee.forge import Referee, overview

@@ -7,16 +7,16 @@ import gc
 import numpy as np
 import pytest
 
-from envs import registry
-from envs.errors import UserError
-from envs.forge import layout as at
-from envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
-from envs.forge.engine.state import ENDS
-from envs.forge.game import ForgeGame
-from envs.forge.people import recording
-from envs.forge.settings import Deployment
-from envs.host.bridge import HostPool
-from envs.host.core import RANDOM, EngineError, IllegalAction, make_buffers
+from jaxrl.envs import registry
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge import layout as at
+from jaxrl.envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
+from jaxrl.envs.forge.engine.state import ENDS
+from jaxrl.envs.forge.game import ForgeGame
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.settings import Deployment
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import RANDOM, EngineError, IllegalAction, make_buffers
 from tests.forge.fake import Fault, line_of
 from tests.forge.lines import settle
 from tests.forge.play import faking, row_of, trace
@@ -188,7 +188,7 @@ def test_states_of_one_engine_find_their_games_again():
 
 def test_a_finished_game_is_shown_again():
     """What was seen last is played again for its own sake: the final observation of a saved state."""
-    from envs.host.pure import observe_states, step_states  # whole states in, whole states out
+    from jaxrl.envs.host.pure import observe_states, step_states  # whole states in, whole states out
 
     with scripted(2) as fleet:
         engine = engine_on(fleet)

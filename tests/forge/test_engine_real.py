@@ -9,17 +9,17 @@ import signal
 import numpy as np
 import pytest
 
-from envs import conformance
-from envs.forge.engine.games import INFO_NAMES
-from envs.forge.engine.state import ENDS
-from envs.forge.fleet.find import DECKS
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.fleet.jvm import LocalDaemon
-from envs.forge.game import ForgeGame
-from envs.forge.people import recording
-from envs.host.bridge import HostPool
-from envs.host.core import RANDOM, make_buffers
-from envs.host.games import ForgeEnv
+from jaxrl.envs import conformance
+from jaxrl.envs.forge.engine.games import INFO_NAMES
+from jaxrl.envs.forge.engine.state import ENDS
+from jaxrl.envs.forge.fleet.find import DECKS
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.fleet.jvm import LocalDaemon
+from jaxrl.envs.forge.game import ForgeGame
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import RANDOM, make_buffers
+from jaxrl.envs.host.games import ForgeEnv
 from tests.forge.play import row_of, running_daemon
 from tests.forge.test_encoder import compare
 

@@ -12,14 +12,14 @@ import threading
 import numpy as np
 import pytest
 
-from envs.forge.engine.games import INFO_NAMES
-from envs.forge.engine.state import ENDS
-from envs.forge.fleet.daemon import FleetError
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.people import recording
-from envs.forge.people.replay import Tape
-from envs.forge.settings import Deployment
-from envs.host.core import EngineError
+from jaxrl.envs.forge.engine.games import INFO_NAMES
+from jaxrl.envs.forge.engine.state import ENDS
+from jaxrl.envs.forge.fleet.daemon import FleetError
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.people.replay import Tape
+from jaxrl.envs.forge.settings import Deployment
+from jaxrl.envs.host.core import EngineError
 from tests.forge.conversations import GOLDEN
 from tests.forge.fake import FakeDaemon, Fault, fake_home, fake_java
 from tests.forge.play import QUICK, STEPS, FakeFleet, faking, play

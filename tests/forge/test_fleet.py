@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from envs.errors import UserError
-from envs.forge.fleet import classes, keeper
-from envs.forge.fleet.daemon import FleetError
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.settings import Deployment
-from envs.forge.wire.lease import NO_START
-from envs.forge.wire.link import LinkError
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet import classes, keeper
+from jaxrl.envs.forge.fleet.daemon import FleetError
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.settings import Deployment
+from jaxrl.envs.forge.wire.lease import NO_START
+from jaxrl.envs.forge.wire.link import LinkError
 from tests.forge.fake import VERSION, FakeDaemon, Fault, fake_home, fake_java
 from tests.forge.fleets import QUICK, alive, begin, fleets_on, pids_of, play, stop, until, whole_game, zombies
 

@@ -11,10 +11,10 @@ import time
 
 import pytest
 
-from envs.errors import UserError
-from envs.forge.fleet.keeper import Patience
-from envs.forge.settings import Deployment
-from envs.forge.wire.link import LinkError
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet.keeper import Patience
+from jaxrl.envs.forge.settings import Deployment
+from jaxrl.envs.forge.wire.link import LinkError
 from tests.forge.fake import ROOT, FakeDaemon, Fault, fake_home, fake_java
 from tests.forge.fleets import PARENT, QUICK, alive, begin, fleets_on, pids_of, until, whole_game
 
@@ -139,7 +139,7 @@ def test_addresses():
 
 
 def test_automatic_is_one_less_than_the_cores_and_what_fits_into_memory(monkeypatch):
-    from envs.forge import settings
+    from jaxrl.envs.forge import settings
 
     monkeypatch.setattr(settings, "cores", lambda: 8)
     monkeypatch.setattr(settings, "available_mb", lambda: 100_000)

@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from envs.forge.fleet.daemon import FleetError
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.fleet.keeper import Patience
-from envs.forge.settings import Deployment
-from envs.forge.wire.lease import NO_START
-from envs.forge.wire.link import LinkError
+from jaxrl.envs.forge.fleet.daemon import FleetError
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.fleet.keeper import Patience
+from jaxrl.envs.forge.settings import Deployment
+from jaxrl.envs.forge.wire.lease import NO_START
+from jaxrl.envs.forge.wire.link import LinkError
 from tests.forge.fake import ROOT
 from tests.forge.fleets import PARENT, alive, pids_of, stop, until
 

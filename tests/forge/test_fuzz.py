@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from envs.forge.engine.decision import ForgeDecision, parsed
-from envs.forge.engine.faults import GARBAGE, REFUSED, GameFault, lost
-from envs.forge.engine.live import LiveGame, Terms
-from envs.forge.wire.link import Link, LinkError
+from jaxrl.envs.forge.engine.decision import ForgeDecision, parsed
+from jaxrl.envs.forge.engine.faults import GARBAGE, REFUSED, GameFault, lost
+from jaxrl.envs.forge.engine.live import LiveGame, Terms
+from jaxrl.envs.forge.wire.link import Link, LinkError
 from tests.forge.lines import decisions
 
 LINES = decisions(6, seed=5)

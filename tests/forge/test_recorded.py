@@ -10,9 +10,9 @@ import re
 
 import pytest
 
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.people import recording
-from envs.forge.settings import Deployment
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.settings import Deployment
 from tests.forge.conversations import GOLDEN
 from tests.forge.fixtures import converse
 

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from envs.errors import UserError
-from envs.forge import demonstrations
-from envs.forge.people import recording
-from envs.forge.people.recording import Folder, NewGame, Writer
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge import demonstrations
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.people.recording import Folder, NewGame, Writer
 from tests.forge.conversations import made_up
 
 GAMES = [made_up(seed=seed, decisions=5 + 40 * seed) for seed in range(4)]
@@ -57,7 +57,7 @@ def test_a_file_that_breaks_off_is_read_as_far_as_it_goes(tmp_path, suffix):
 def test_a_killed_writer_leaves_what_was_played(tmp_path):
     path = tmp_path / "live.forge.gz"
     script = (
-        "import os, sys; from envs.forge.people.recording import Writer\n"
+        "import os, sys; from jaxrl.envs.forge.people.recording import Writer\n"
         "from tests.forge.conversations import made_up\n"
         "w = Writer(sys.argv[1]); w.copy(made_up(seed=1)); w.begin(seed=2)\n"
         "[w.received(b'%d' % i) for i in range(200)]; os._exit(9)"

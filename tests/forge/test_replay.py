@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
-from envs.forge.people import recording
-from envs.forge.people.recording import Writer
-from envs.forge.people.replay import ReplayDaemon, Tape
 from jaxrl.cli import main
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.people.recording import Writer
+from jaxrl.envs.forge.people.replay import ReplayDaemon, Tape
 from tests.forge.conversations import GOLDEN, made_up
 from tests.forge.fake import ROOT
 from tests.forge.fleets import until as settled

@@ -8,14 +8,14 @@ import tempfile
 
 import pytest
 
-from envs.forge.fleet import scratch
-from envs.forge.fleet.scratch import Scratch
+from jaxrl.envs.forge.fleet import scratch
+from jaxrl.envs.forge.fleet.scratch import Scratch
 from tests.forge.fake import ROOT
 
 OWNER = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from envs.forge.fleet.scratch import Scratch
+from jaxrl.envs.forge.fleet.scratch import Scratch
 mine = Scratch()
 (mine.path / "daemon-0").mkdir()
 print(mine.path, flush=True)

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from envs.errors import UserError
-from envs.forge.people import story
-from envs.forge.people.recording import Conversation, Writer
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.people import story
+from jaxrl.envs.forge.people.recording import Conversation, Writer
 from tests.forge.conversations import made_up
 
 NAMED = [{"index": 0, "kind": "card", "id": 7, "name": "Bear"}, {"index": 1, "kind": "text", "description": "draw"}]

@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from envs.forge.wire.lease import Lease
-from envs.forge.wire.link import Link, LinkError
+from jaxrl.envs.forge.wire.lease import Lease
+from jaxrl.envs.forge.wire.link import Link, LinkError
 from tests.forge.lines import failure, later, server, settle
 
 
@@ -133,7 +133,7 @@ def test_signals_in_a_wait():
     """Handlers run while a link waits, an exception of one ends the wait, and system calls go on after them."""
     script = """
         import signal, socket, time
-        from envs.forge.wire.link import Link
+        from jaxrl.envs.forge.wire.link import Link
         ours, theirs = socket.socketpair()
         link, rings = Link.over(ours), []
 
@@ -159,7 +159,7 @@ def test_signals_in_a_wait():
 def test_a_child_process_leaves_its_parents_links_alone():
     script = """
         import os, socket, threading, warnings
-        from envs.forge.wire.link import Link, LinkError
+        from jaxrl.envs.forge.wire.link import Link, LinkError
         warnings.simplefilter("ignore")
         ours, theirs = socket.socketpair()
         link = Link.over(ours)
@@ -188,7 +188,7 @@ def test_a_child_process_leaves_its_parents_links_alone():
 def test_the_interpreter_ends_while_threads_wait():
     script = """
         import socket, threading, time
-        from envs.forge.wire.link import Link
+        from jaxrl.envs.forge.wire.link import Link
         pairs = [socket.socketpair() for _ in range(20)]
         links = [Link.over(ours) for ours, _ in pairs]
         for link in links[:10]:

@@ -6,12 +6,12 @@ import contextlib
 
 import pytest
 
-from envs.errors import UserError
-from envs.forge.fleet.find import DECKS
-from envs.forge.people import recording, watch
-from envs.forge.people.replay import Tape
-from envs.forge.people.watch import Job
 from jaxrl.cli import main
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet.find import DECKS
+from jaxrl.envs.forge.people import recording, watch
+from jaxrl.envs.forge.people.replay import Tape
+from jaxrl.envs.forge.people.watch import Job
 from tests.forge.conversations import GOLDEN
 from tests.forge.fake import FakeDaemon, Fault
 from tests.forge.play import faking

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from envs.forge.wire.link import LONGEST, Link, LinkError
+from jaxrl.envs.forge.wire.link import LONGEST, Link, LinkError
 from tests.forge.lines import failure, later, server, settle
 
 

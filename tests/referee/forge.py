@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from envs.forge import layout as at
-from envs.forge.vocabulary import fnv1a
+from jaxrl.envs.forge import layout as at
+from jaxrl.envs.forge.vocabulary import fnv1a
 from tests.referee.forge_view import LARGEST, View, ratio, whole
 
 MOST_OPTIONS = at.NUM_ACTIONS - 1

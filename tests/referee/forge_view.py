@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from envs.forge import layout as at
-from envs.forge.vocabulary import name_id, text_id
+from jaxrl.envs.forge import layout as at
+from jaxrl.envs.forge.vocabulary import name_id, text_id
 
 BASICS = ("plains", "island", "swamp", "mountain", "forest")
 MOST_CARDS = 640  # of one decision; further ones are not seen

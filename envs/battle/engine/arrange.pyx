@@ -2,21 +2,21 @@
 
 from libc.stdint cimport int16_t
 
-from envs.battle.engine.charge cimport ask_charge, ask_counter, needed_for
-from envs.battle.engine.command cimport ask_shock
-from envs.battle.engine.decisions cimport ask
-from envs.battle.engine.fight cimport ask_fight
-from envs.battle.engine.geometry cimport has, put
-from envs.battle.engine.movement cimport ask_move
-from envs.battle.engine.players cimport CHARGE_CHANCE, melee_share, ranged_share
-from envs.battle.engine.shooting cimport ask_protect, ask_shoot
-from envs.battle.engine.sight cimport unit_distance2
-from envs.battle.engine.single cimport Battle
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.charge cimport ask_charge, ask_counter, needed_for
+from jaxrl.envs.battle.engine.command cimport ask_shock
+from jaxrl.envs.battle.engine.decisions cimport ask
+from jaxrl.envs.battle.engine.fight cimport ask_fight
+from jaxrl.envs.battle.engine.geometry cimport has, put
+from jaxrl.envs.battle.engine.movement cimport ask_move
+from jaxrl.envs.battle.engine.players cimport CHARGE_CHANCE, melee_share, ranged_share
+from jaxrl.envs.battle.engine.shooting cimport ask_protect, ask_shoot
+from jaxrl.envs.battle.engine.sight cimport unit_distance2
+from jaxrl.envs.battle.engine.single cimport Battle
+from jaxrl.envs.battle.engine.state cimport (
     CHARGE, COUNTER, FALL_BACK, FIGHT, MODELS, MOVE, NOTHING_ASKED, PROTECT, REROLL_CHARGE, SHOCK, SHOOT, SNAP, Game,
     Unit, UnitSpec, alive,
 )
-from envs.battle.engine.stratagems cimport ask_reroll, ask_snap
+from jaxrl.envs.battle.engine.stratagems cimport ask_reroll, ask_snap
 
 
 cdef bint _lives(const Game* g, int side, int unit) noexcept nogil:

@@ -1,6 +1,6 @@
 """The attack sequence (section 5.6 of the rules)."""
 
-from envs.battle.engine.state cimport Game
+from jaxrl.envs.battle.engine.state cimport Game
 
 cdef enum:  # how a unit attacks
     SHOOTING = 0

@@ -1,10 +1,10 @@
 """The attack sequence."""
 
-from envs.battle.engine.dice cimport die, roll
-from envs.battle.engine.geometry cimport touch
-from envs.battle.engine.scoring cimport check_wipe_out, lose_model
-from envs.battle.engine.sight cimport cover, firing_models, models_within, snap_models
-from envs.battle.engine.state cimport GROUNDED, MOVED, SMOKED, Game, Unit, UnitSpec, Weapon
+from jaxrl.envs.battle.engine.dice cimport die, roll
+from jaxrl.envs.battle.engine.geometry cimport touch
+from jaxrl.envs.battle.engine.scoring cimport check_wipe_out, lose_model
+from jaxrl.envs.battle.engine.sight cimport cover, firing_models, models_within, snap_models
+from jaxrl.envs.battle.engine.state cimport GROUNDED, MOVED, SMOKED, Game, Unit, UnitSpec, Weapon
 
 
 cdef int save_target(const Game* g, int side, int unit, int ap, bint covered) noexcept nogil:

@@ -1,24 +1,24 @@
-"""Batches of battles behind the host contract (`envs.host.engine`), stepped without the interpreter lock."""
+"""Batches of battles behind the host contract (`jaxrl.envs.host.engine`), stepped without the interpreter lock."""
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free as release
 from libc.string cimport memset
 
-from envs.battle.engine.course cimport run, take
-from envs.battle.engine.decisions cimport is_legal, trailing_zeros
-from envs.battle.engine.dice cimport set_streams
-from envs.battle.engine.observation cimport observe
-from envs.battle.engine.players cimport scripted
-from envs.battle.engine.rules cimport Rules
-from envs.battle.engine.scoring cimport pay_out
-from envs.battle.engine.setup cimport begin, bind, load_state, no_room, save_state
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.course cimport run, take
+from jaxrl.envs.battle.engine.decisions cimport is_legal, trailing_zeros
+from jaxrl.envs.battle.engine.dice cimport set_streams
+from jaxrl.envs.battle.engine.observation cimport observe
+from jaxrl.envs.battle.engine.players cimport scripted
+from jaxrl.envs.battle.engine.rules cimport Rules
+from jaxrl.envs.battle.engine.scoring cimport pay_out
+from jaxrl.envs.battle.engine.setup cimport begin, bind, load_state, no_room, save_state
+from jaxrl.envs.battle.engine.state cimport (
     ACTIONS, BAD_STATE, FEATURES, NOTHING_ASKED, NO_DEPLOYMENT, NO_MEMORY, OK, STATS, TAPE_ENDED, TAPE_MISFIT, Game,
     State, side_hp,
 )
-from envs.host.engine cimport Engine, game_key, u64
+from jaxrl.envs.host.engine cimport Engine, game_key, u64
 
-from envs.battle.engine.players import BOT_NAMES
+from jaxrl.envs.battle.engine.players import BOT_NAMES
 
 INFO_NAMES = (
     *("side", "kind", "round", "vp0", "vp1", "cp0", "cp1", "hp0", "hp1"),

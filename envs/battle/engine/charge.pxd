@@ -1,7 +1,7 @@
 """The charge phase, with the counter-charge (sections 5.4 and 6 of the rules)."""
 
-from envs.battle.engine.geometry cimport isqrt
-from envs.battle.engine.state cimport Game
+from jaxrl.envs.battle.engine.geometry cimport isqrt
+from jaxrl.envs.battle.engine.state cimport Game
 
 cdef void ask_charge(Game* g, int unit) noexcept nogil
 cdef void ask_counter(Game* g, int side, int charger) noexcept nogil

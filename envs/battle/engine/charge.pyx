@@ -3,18 +3,18 @@
 from libc.stdint cimport int16_t, uint64_t
 from libc.string cimport memset
 
-from envs.battle.engine.decisions cimport allow, ask
-from envs.battle.engine.dice cimport two_dice
-from envs.battle.engine.fight cimport begin_fights
-from envs.battle.engine.geometry cimport (
+from jaxrl.envs.battle.engine.decisions cimport allow, ask
+from jaxrl.envs.battle.engine.dice cimport two_dice
+from jaxrl.envs.battle.engine.fight cimport begin_fights
+from jaxrl.envs.battle.engine.geometry cimport (
     REACH, REACH2, REACHES, add_models, col_of, engaged, free_cells, has, mirrored, pack, put, row_of, spread, window,
 )
-from envs.battle.engine.sight cimport sees, unit_distance2
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.sight cimport sees, unit_distance2
+from jaxrl.envs.battle.engine.state cimport (
     ADVANCED, CHARGE, CHARGED, CHARGES, CHARGES_FIGHT, CHARGE_AT, CHARGE_ROLL, COUNTER, COUNTER_BY, DECLINE, FELL,
     FIGHT_PHASE, MODELS, MOVED, REROLL, REROLL_CHARGE, ROWS, SHOCKED, USE_COUNTER, USE_REROLL, Game, Unit, alive,
 )
-from envs.battle.engine.stratagems cimport ask_reroll, ask_snap, enter_phase, pay, payable
+from jaxrl.envs.battle.engine.stratagems cimport ask_reroll, ask_snap, enter_phase, pay, payable
 
 
 cdef void ask_charge(Game* g, int unit) noexcept nogil:

@@ -1,6 +1,6 @@
 """The command phase but for its scoring (section 5.1 of the rules)."""
 
-from envs.battle.engine.state cimport Game
+from jaxrl.envs.battle.engine.state cimport Game
 
 cdef void begin_half(Game* g) noexcept nogil
 cdef void ask_shock(Game* g, int unit, int result) noexcept nogil

@@ -1,13 +1,13 @@
 """The command phase: shock tests and regeneration."""
 
-from envs.battle.engine.decisions cimport allow, ask
-from envs.battle.engine.dice cimport die, two_dice
-from envs.battle.engine.geometry cimport add_cell, place_beside, touch
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.decisions cimport allow, ask
+from jaxrl.envs.battle.engine.dice cimport die, two_dice
+from jaxrl.envs.battle.engine.geometry cimport add_cell, place_beside, touch
+from jaxrl.envs.battle.engine.state cimport (
     ADVANCED, CHARGED, COMMAND_PHASE, DECLINE, FELL, MOVED, REGENERATION, REROLL, SCORING, SHOCK, SHOCKED, SHOCK_TESTS,
     STEEL, USE_REROLL, USE_STEEL, Game, Unit, UnitSpec, alive, hp_of,
 )
-from envs.battle.engine.stratagems cimport enter_phase, pay, payable
+from jaxrl.envs.battle.engine.stratagems cimport enter_phase, pay, payable
 
 
 cdef void begin_half(Game* g) noexcept nogil:

@@ -1,18 +1,18 @@
 """The course of a battle."""
 
-from envs.battle.engine.charge cimport charge_roll, next_charge, on_charge, on_counter, on_reroll_charge
-from envs.battle.engine.command cimport begin_half, next_shock_test, on_shock, regenerate_all
-from envs.battle.engine.decisions cimport ask, legal_count, lowest_legal
-from envs.battle.engine.fight cimport next_charger_fights, next_fight, on_fight
-from envs.battle.engine.movement cimport next_move, on_fall_back, on_move, on_reroll_advance
-from envs.battle.engine.scoring cimport end_at_limit, pay_out, score
-from envs.battle.engine.shooting cimport next_shot, on_protect, on_shoot
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.charge cimport charge_roll, next_charge, on_charge, on_counter, on_reroll_charge
+from jaxrl.envs.battle.engine.command cimport begin_half, next_shock_test, on_shock, regenerate_all
+from jaxrl.envs.battle.engine.decisions cimport ask, legal_count, lowest_legal
+from jaxrl.envs.battle.engine.fight cimport next_charger_fights, next_fight, on_fight
+from jaxrl.envs.battle.engine.movement cimport next_move, on_fall_back, on_move, on_reroll_advance
+from jaxrl.envs.battle.engine.scoring cimport end_at_limit, pay_out, score
+from jaxrl.envs.battle.engine.shooting cimport next_shot, on_protect, on_shoot
+from jaxrl.envs.battle.engine.state cimport (
     BEGIN_HALF, CHARGE, CHARGES, CHARGES_FIGHT, CHARGE_ROLL, COUNTER, END_HALF, FALL_BACK, FIGHT, MOVE, MOVEMENT_PHASE,
     MOVES, NEXT_HALF, NOTHING_ASKED, OTHERS_FIGHT, PROTECT, REGENERATION, REROLL_ADVANCE, REROLL_CHARGE, SCORING,
     SHOCK_TESTS, SHOOT, SHOTS, SNAP, Game, State,
 )
-from envs.battle.engine.stratagems cimport enter_phase, on_snap
+from jaxrl.envs.battle.engine.stratagems cimport enter_phase, on_snap
 
 
 cdef void run(Game* g) noexcept nogil:

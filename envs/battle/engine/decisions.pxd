@@ -5,7 +5,7 @@ In the parts of the phases `ask_x` opens a question, `on_x` carries out the answ
 
 from libc.stdint cimport uint64_t
 
-from envs.battle.engine.state cimport ACTIONS, Game, State
+from jaxrl.envs.battle.engine.state cimport ACTIONS, Game, State
 
 cdef extern from *:
     int popcount "__builtin_popcountll"(uint64_t) noexcept nogil

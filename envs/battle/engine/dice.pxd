@@ -2,8 +2,8 @@
 
 from libc.stdint cimport uint64_t
 
-from envs.battle.engine.state cimport Expression, Game, State
-from envs.host.engine cimport below, stream_word
+from jaxrl.envs.battle.engine.state cimport Expression, Game, State
+from jaxrl.envs.host.engine cimport below, stream_word
 
 cdef void set_streams(State* b, uint64_t key) noexcept nogil
 cdef int die_of_tape(Game* g, int faces) noexcept nogil

@@ -3,8 +3,8 @@
 from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport realloc
 
-from envs.battle.engine.state cimport NO_MEMORY, TAPE_ENDED, TAPE_MISFIT, Game, State, Tape
-from envs.host.engine cimport below, mix, stream_word
+from jaxrl.envs.battle.engine.state cimport NO_MEMORY, TAPE_ENDED, TAPE_MISFIT, Game, State, Tape
+from jaxrl.envs.host.engine cimport below, mix, stream_word
 
 
 cdef void set_streams(State* b, uint64_t key) noexcept nogil:

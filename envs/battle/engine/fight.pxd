@@ -1,6 +1,6 @@
 """The fight phase (section 5.5 of the rules)."""
 
-from envs.battle.engine.state cimport Game
+from jaxrl.envs.battle.engine.state cimport Game
 
 cdef void begin_fights(Game* g) noexcept nogil
 cdef void ask_fight(Game* g, int side, int unit) noexcept nogil

@@ -1,10 +1,10 @@
 """The fight phase."""
 
-from envs.battle.engine.attack cimport FIGHTING, attack
-from envs.battle.engine.decisions cimport allow, ask
-from envs.battle.engine.geometry cimport engaged
-from envs.battle.engine.sight cimport unit_distance2
-from envs.battle.engine.state cimport CHARGED, END_HALF, FIGHT, FIGHT_WITH, FOUGHT, OTHERS_FIGHT, Game, alive
+from jaxrl.envs.battle.engine.attack cimport FIGHTING, attack
+from jaxrl.envs.battle.engine.decisions cimport allow, ask
+from jaxrl.envs.battle.engine.geometry cimport engaged
+from jaxrl.envs.battle.engine.sight cimport unit_distance2
+from jaxrl.envs.battle.engine.state cimport CHARGED, END_HALF, FIGHT, FIGHT_WITH, FOUGHT, OTHERS_FIGHT, Game, alive
 
 
 cdef void begin_fights(Game* g) noexcept nogil:

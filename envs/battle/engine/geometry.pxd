@@ -3,7 +3,7 @@
 from libc.math cimport sqrt
 from libc.stdint cimport int16_t, uint64_t
 
-from envs.battle.engine.state cimport Game, Unit, UnitCache
+from jaxrl.envs.battle.engine.state cimport Game, Unit, UnitCache
 
 cdef enum:
     REACHES = 441  # offsets within 12

@@ -3,7 +3,7 @@
 from libc.stdint cimport int16_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from envs.battle.engine.state cimport MODELS, ROWS, UNITS, Cache, Game, MapSpec, Unit, UnitCache
+from jaxrl.envs.battle.engine.state cimport MODELS, ROWS, UNITS, Cache, Game, MapSpec, Unit, UnitCache
 
 # ---- tables that never change ---------------------------------------------------------------------------------------
 

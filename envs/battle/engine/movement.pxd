@@ -1,6 +1,6 @@
 """The movement phase (section 5.2 of the rules)."""
 
-from envs.battle.engine.state cimport Game
+from jaxrl.envs.battle.engine.state cimport Game
 
 cdef void ask_move(Game* g, int unit) noexcept nogil
 cdef void next_move(Game* g) noexcept nogil

@@ -2,15 +2,15 @@
 
 from libc.stdint cimport uint64_t
 
-from envs.battle.engine.decisions cimport allow, ask
-from envs.battle.engine.dice cimport die
-from envs.battle.engine.geometry cimport Walk, end_of, engaged, first_end, form_up, free_cells, steps_within, walk
-from envs.battle.engine.scoring cimport check_wipe_out, lose_model
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.decisions cimport allow, ask
+from jaxrl.envs.battle.engine.dice cimport die
+from jaxrl.envs.battle.engine.geometry cimport Walk, end_of, engaged, first_end, form_up, free_cells, steps_within, walk
+from jaxrl.envs.battle.engine.scoring cimport check_wipe_out, lose_model
+from jaxrl.envs.battle.engine.state cimport (
     ADVANCED, DECLINE, FALL_BACK, FELL, GO, MOVE, MOVED, MOVES, REROLL, REROLL_ADVANCE, ROWS, SHOCKED, SHOOTING_PHASE,
     SHOTS, USE_REROLL, Game, Unit, alive,
 )
-from envs.battle.engine.stratagems cimport ask_reroll, ask_snap, enter_phase, pay
+from jaxrl.envs.battle.engine.stratagems cimport ask_reroll, ask_snap, enter_phase, pay
 
 
 cdef void ask_move(Game* g, int unit) noexcept nogil:

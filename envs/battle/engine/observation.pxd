@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint8_t
 
-from envs.battle.engine.state cimport Game, UnitSpec
+from jaxrl.envs.battle.engine.state cimport Game, UnitSpec
 
 cdef void fill_static_row(UnitSpec* spec)
 cdef void observe(Game* g, int seat, float* out) noexcept nogil

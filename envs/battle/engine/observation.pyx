@@ -3,10 +3,10 @@
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from envs.battle.engine.dice cimport twice_mean
-from envs.battle.engine.geometry cimport engaged, has, home_col, isqrt, near, of_unit, row_of
-from envs.battle.engine.sight cimport cover, firing_models, unit_distance2
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.dice cimport twice_mean
+from jaxrl.envs.battle.engine.geometry cimport engaged, has, home_col, isqrt, near, of_unit, row_of
+from jaxrl.envs.battle.engine.sight cimport cover, firing_models, unit_distance2
+from jaxrl.envs.battle.engine.state cimport (
     ADVANCED, ANNIHILATION, CHARGED, FELL, FOUGHT, GROUNDED, MODELS, MOVED, NOTHING_ASKED, OBJECTIVES, SHOCKED, SMOKED,
     UNITS, UNIT_FEATURES, Game, MapSpec, State, Unit, UnitCache, UnitSpec, Weapon, alive, hp_of, side_hp,
 )

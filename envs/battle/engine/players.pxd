@@ -1,6 +1,6 @@
 """The scripted players of section 11 of the rules: deterministic, integer arithmetic only; and the random one."""
 
-from envs.battle.engine.state cimport Game
+from jaxrl.envs.battle.engine.state cimport Game
 
 cdef int CHARGE_CHANCE[145]  # of the 36 results of 2D6, how many are enough for a charge over a squared distance
 

@@ -2,20 +2,20 @@
 
 from libc.stdint cimport uint64_t
 
-from envs.battle.engine.attack cimport wound_target
-from envs.battle.engine.charge cimport needed_for
-from envs.battle.engine.decisions cimport is_legal, legal_count, nth_legal
-from envs.battle.engine.dice cimport twice_mean
-from envs.battle.engine.geometry cimport (
+from jaxrl.envs.battle.engine.attack cimport wound_target
+from jaxrl.envs.battle.engine.charge cimport needed_for
+from jaxrl.envs.battle.engine.decisions cimport is_legal, legal_count, nth_legal
+from jaxrl.envs.battle.engine.dice cimport twice_mean
+from jaxrl.envs.battle.engine.geometry cimport (
     Walk, col_of, end_of, free_cells, has, isqrt, of_unit, row_of, steps_within, walk,
 )
-from envs.battle.engine.sight cimport sees, unit_distance2
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.sight cimport sees, unit_distance2
+from jaxrl.envs.battle.engine.state cimport (
     ANNIHILATION, CHARGE, CHARGE_AT, COUNTER, COUNTER_BY, DECLINE, FALL_BACK, FIGHT, FIGHT_WITH, GO, HOLD, MOVE,
     OBJECTIVES, PROTECT, REROLL, REROLL_ADVANCE, ROWS, SHOCK, SHOCKED, SHOOT, SHOOT_AT, SMOKE, SNAP, SNAP_BY, STEEL,
     STYLES, TAKE_COVER, UNITS, Game, MapSpec, State, Unit, UnitSpec, Weapon, alive, hp_of,
 )
-from envs.host.engine cimport below, stream_word
+from jaxrl.envs.host.engine cimport below, stream_word
 
 BOT_NAMES = ("random", "balanced", "aggressor", "gunline", "objective", "turtle", "mixed")
 

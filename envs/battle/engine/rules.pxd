@@ -1,6 +1,6 @@
 """Rosters, maps and settings (section 1 of the rules) as C structs."""
 
-from envs.battle.engine.state cimport RulesSpec
+from jaxrl.envs.battle.engine.state cimport RulesSpec
 
 
 cdef class Rules:

@@ -3,8 +3,8 @@
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free as release
 
-from envs.battle.engine.observation cimport fill_static_row
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.observation cimport fill_static_row
+from jaxrl.envs.battle.engine.state cimport (
     ANNIHILATION, HOLD, MODELS, OBJECTIVES, ROLL_OFF, ROWS, UNITS, MapSpec, RosterSpec, RulesSpec, UnitSpec, Weapon,
 )
 
@@ -12,8 +12,8 @@ import dataclasses
 import itertools
 import zlib
 
-from envs.battle.maps import cells
-from envs.errors import UserError
+from jaxrl.envs.battle.maps import cells
+from jaxrl.envs.errors import UserError
 
 cdef enum:
     MOST_MAPS = 255  # a die picks one, and its result is one byte of a tape
@@ -23,9 +23,9 @@ cdef class Rules:
     """What battles are played with.
 
     Args:
-      maps: `envs.battle.maps.BattleMap`s; each battle takes one of them.
-      pairs: of `envs.battle.rosters.Roster`s, for side 0 and side 1; a slot takes them in turn.
-      settings: `envs.battle.settings.Settings`.
+      maps: `jaxrl.envs.battle.maps.BattleMap`s; each battle takes one of them.
+      pairs: of `jaxrl.envs.battle.rosters.Roster`s, for side 0 and side 1; a slot takes them in turn.
+      settings: `jaxrl.envs.battle.settings.Settings`.
 
     Raises:
       UserError: a zone that is too deep for a map, or too many maps.

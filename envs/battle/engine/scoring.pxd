@@ -1,6 +1,6 @@
 """Losses, victory points, rewards and the end of a battle (sections 7 and 10 of the rules)."""
 
-from envs.battle.engine.state cimport Game
+from jaxrl.envs.battle.engine.state cimport Game
 
 cdef void lose_model(Game* g, int side, int unit) noexcept nogil
 cdef void check_wipe_out(Game* g) noexcept nogil

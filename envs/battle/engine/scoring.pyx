@@ -1,7 +1,7 @@
 """Losses, victory points, rewards and the end of a battle."""
 
-from envs.battle.engine.geometry cimport of_unit, remove_last_model
-from envs.battle.engine.state cimport ANNIHILATION, HOLD, SHOCKED, Game, State, alive, side_hp
+from jaxrl.envs.battle.engine.geometry cimport of_unit, remove_last_model
+from jaxrl.envs.battle.engine.state cimport ANNIHILATION, HOLD, SHOCKED, Game, State, alive, side_hp
 
 
 cdef void lose_model(Game* g, int side, int unit) noexcept nogil:

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport uint64_t
 
-from envs.battle.engine.rules cimport Rules
-from envs.battle.engine.state cimport Game
+from jaxrl.envs.battle.engine.rules cimport Rules
+from jaxrl.envs.battle.engine.state cimport Game
 
 cdef void begin(Game* g, uint64_t key, int episode) noexcept nogil
 cdef void bind(Game* g) noexcept nogil

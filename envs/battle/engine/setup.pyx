@@ -3,17 +3,17 @@
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
-from envs.battle.engine.dice cimport die, set_streams
-from envs.battle.engine.geometry cimport REACH, REACHES, fits, forget_everything, form_up, free_cells, mirrored
-from envs.battle.engine.rules cimport Rules
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.dice cimport die, set_streams
+from jaxrl.envs.battle.engine.geometry cimport REACH, REACHES, fits, forget_everything, form_up, free_cells, mirrored
+from jaxrl.envs.battle.engine.rules cimport Rules
+from jaxrl.envs.battle.engine.state cimport (
     BEGIN_HALF, NOTHING_ASKED, NO_DEPLOYMENT, OK, ROLL_OFF, ROWS, STYLES, UNITS, Game, State, UnitSpec,
 )
-from envs.host.engine cimport below, mix, stream_word
+from jaxrl.envs.host.engine cimport below, mix, stream_word
 
 import itertools
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 
 
 cdef void begin(Game* g, uint64_t key, int episode) noexcept nogil:

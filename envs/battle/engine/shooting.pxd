@@ -1,6 +1,6 @@
 """The shooting phase, with smoke and cover (sections 5.3 and 6 of the rules)."""
 
-from envs.battle.engine.state cimport Game
+from jaxrl.envs.battle.engine.state cimport Game
 
 cdef void ask_shoot(Game* g, int unit) noexcept nogil
 cdef void ask_protect(Game* g, int unit, int shooter) noexcept nogil

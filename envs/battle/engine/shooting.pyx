@@ -1,14 +1,14 @@
 """The shooting phase."""
 
-from envs.battle.engine.attack cimport SHOOTING, attack
-from envs.battle.engine.decisions cimport allow, ask
-from envs.battle.engine.geometry cimport engaged
-from envs.battle.engine.sight cimport firing_models
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.attack cimport SHOOTING, attack
+from jaxrl.envs.battle.engine.decisions cimport allow, ask
+from jaxrl.envs.battle.engine.geometry cimport engaged
+from jaxrl.envs.battle.engine.sight cimport firing_models
+from jaxrl.envs.battle.engine.state cimport (
     ADVANCED, CHARGES, CHARGE_PHASE, DECLINE, FELL, GROUNDED, PROTECT, SHOCKED, SHOOT, SHOOT_AT, SMOKE, SMOKED,
     TAKE_COVER, USE_COVER, USE_SMOKE, Game, UnitSpec, Weapon, alive,
 )
-from envs.battle.engine.stratagems cimport enter_phase, pay, payable
+from jaxrl.envs.battle.engine.stratagems cimport enter_phase, pay, payable
 
 
 cdef void ask_shoot(Game* g, int unit) noexcept nogil:

@@ -1,6 +1,6 @@
 """Distances of units, sight, cover and who can fire (section 2 of the rules)."""
 
-from envs.battle.engine.state cimport Game, MapSpec
+from jaxrl.envs.battle.engine.state cimport Game, MapSpec
 
 cdef void measure_distance2(Game* g, int i, int j) noexcept nogil
 

@@ -3,8 +3,8 @@
 from libc.stdint cimport int16_t, uint64_t
 from libc.string cimport memcpy
 
-from envs.battle.engine.geometry cimport cell_distance2, col_of, has, iabs, row_of
-from envs.battle.engine.state cimport MODELS, ROWS, Game, MapSpec, Unit
+from jaxrl.envs.battle.engine.geometry cimport cell_distance2, col_of, has, iabs, row_of
+from jaxrl.envs.battle.engine.state cimport MODELS, ROWS, Game, MapSpec, Unit
 
 # ---- distances --------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """One battle to look at: for replays, rendering and tests."""
 
-from envs.battle.engine.rules cimport Rules
-from envs.battle.engine.state cimport Game, Tape
+from jaxrl.envs.battle.engine.rules cimport Rules
+from jaxrl.envs.battle.engine.state cimport Game, Tape
 
 
 cdef class Battle:

@@ -4,26 +4,26 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport free as release
 from libc.string cimport memcmp
 
-from envs.battle.engine.course cimport answer, run
-from envs.battle.engine.decisions cimport is_legal
-from envs.battle.engine.geometry cimport col_of, forget_everything, near, of_unit, row_of
-from envs.battle.engine.observation cimport observe, planes
-from envs.battle.engine.players cimport melee_share, ranged_share, script, scripted
-from envs.battle.engine.rules cimport Rules
-from envs.battle.engine.scoring cimport pay_out
-from envs.battle.engine.setup cimport begin, load_state, no_room, save_state
-from envs.battle.engine.sight cimport firing_models, unit_distance2
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.course cimport answer, run
+from jaxrl.envs.battle.engine.decisions cimport is_legal
+from jaxrl.envs.battle.engine.geometry cimport col_of, forget_everything, near, of_unit, row_of
+from jaxrl.envs.battle.engine.observation cimport observe, planes
+from jaxrl.envs.battle.engine.players cimport melee_share, ranged_share, script, scripted
+from jaxrl.envs.battle.engine.rules cimport Rules
+from jaxrl.envs.battle.engine.scoring cimport pay_out
+from jaxrl.envs.battle.engine.setup cimport begin, load_state, no_room, save_state
+from jaxrl.envs.battle.engine.sight cimport firing_models, unit_distance2
+from jaxrl.envs.battle.engine.state cimport (
     ACTIONS, BAD_STATE, FEATURES, NOTHING_ASKED, NO_DEPLOYMENT, NO_MEMORY, STYLES, Game, State, UnitCache, alive,
     side_hp,
 )
-from envs.host.engine cimport game_key, u64
+from jaxrl.envs.host.engine cimport game_key, u64
 
 import numpy as np
 
-from envs.battle.engine.batch import MESSAGES
-from envs.battle.engine.players import BOT_NAMES
-from envs.errors import UserError
+from jaxrl.envs.battle.engine.batch import MESSAGES
+from jaxrl.envs.battle.engine.players import BOT_NAMES
+from jaxrl.envs.errors import UserError
 
 
 cdef class Battle:

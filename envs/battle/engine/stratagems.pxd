@@ -1,6 +1,6 @@
 """Command points and the stratagems that more than one phase knows, snap fire and re-roll (section 6 of the rules)."""
 
-from envs.battle.engine.state cimport USE_COUNTER, Game, State
+from jaxrl.envs.battle.engine.state cimport USE_COUNTER, Game, State
 
 cdef void enter_phase(Game* g, int phase, int stage) noexcept nogil
 cdef void ask_snap(Game* g, int side, int subject) noexcept nogil

@@ -1,10 +1,10 @@
 """Snap fire and the re-roll, and how a phase begins: without a stratagem in use."""
 
-from envs.battle.engine.attack cimport SNAPPING, attack
-from envs.battle.engine.decisions cimport allow, ask
-from envs.battle.engine.geometry cimport engaged
-from envs.battle.engine.sight cimport snap_models
-from envs.battle.engine.state cimport (
+from jaxrl.envs.battle.engine.attack cimport SNAPPING, attack
+from jaxrl.envs.battle.engine.decisions cimport allow, ask
+from jaxrl.envs.battle.engine.geometry cimport engaged
+from jaxrl.envs.battle.engine.sight cimport snap_models
+from jaxrl.envs.battle.engine.state cimport (
     DECLINE, GROUNDED, REROLL, SHOCKED, SMOKED, SNAP, SNAP_BY, USE_REROLL, USE_SNAP, Game, alive,
 )
 

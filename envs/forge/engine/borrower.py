@@ -7,10 +7,10 @@ import math
 import time
 from typing import Any
 
-from envs.forge.engine.faults import ATTEMPTS, EVICTED, REFUSED, GameFault, lost
-from envs.forge.engine.live import LiveGame, Terms
-from envs.forge.engine.state import ENDS, TOO_LONG, GameState
-from envs.forge.people.recording import deck_name, quoted
+from jaxrl.envs.forge.engine.faults import ATTEMPTS, EVICTED, REFUSED, GameFault, lost
+from jaxrl.envs.forge.engine.live import LiveGame, Terms
+from jaxrl.envs.forge.engine.state import ENDS, TOO_LONG, GameState
+from jaxrl.envs.forge.people.recording import deck_name, quoted
 
 LOG = logging.getLogger("jaxrl.forge")
 MOST_PARKED = 32
@@ -20,7 +20,7 @@ class Borrower:
     """What the games of an engine share.
 
     Attributes:
-      fleet: see `envs.forge.fleet`; an object with lease, release, failed, game_finished and capacity.
+      fleet: see `jaxrl.envs.forge.fleet`; an object with lease, release, failed, game_finished and capacity.
       replays: {reason: how often games had to be played again}
     """
 

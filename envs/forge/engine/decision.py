@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from envs.forge import layout
-from envs.forge.engine.observation import observe
-from envs.forge.engine.question import Question
-from envs.forge.engine.view import View
+from jaxrl.envs.forge import layout
+from jaxrl.envs.forge.engine.observation import observe
+from jaxrl.envs.forge.engine.question import Question
+from jaxrl.envs.forge.engine.view import View
 
 
 def parsed(line: bytes) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envs.errors import UserError
-from envs.forge.wire.lease import NO_START
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.wire.lease import NO_START
 
 ATTEMPTS = 3  # to get past the same position
 EVICTED, REFUSED, DIFFERENT = "evicted", "refused", "different game"

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from envs.errors import UserError
-from envs.forge import layout
-from envs.forge.engine.borrower import Borrower, seed_of
-from envs.forge.engine.decision import ForgeDecision
-from envs.forge.engine.faults import EVICTED, GameFault
-from envs.forge.engine.live import LiveGame, Terms
-from envs.forge.engine.observation import observe
-from envs.forge.engine.state import BROKEN, DRAWN, ENDS, RUNNING, TOO_LONG, WON, GameState, state_bytes_of
-from envs.host.core import EngineError
-from envs.host.engine import PythonEngine, random_below, random_key, random_word
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge import layout
+from jaxrl.envs.forge.engine.borrower import Borrower, seed_of
+from jaxrl.envs.forge.engine.decision import ForgeDecision
+from jaxrl.envs.forge.engine.faults import EVICTED, GameFault
+from jaxrl.envs.forge.engine.live import LiveGame, Terms
+from jaxrl.envs.forge.engine.observation import observe
+from jaxrl.envs.forge.engine.state import BROKEN, DRAWN, ENDS, RUNNING, TOO_LONG, WON, GameState, state_bytes_of
+from jaxrl.envs.host.core import EngineError
+from jaxrl.envs.host.engine import PythonEngine, random_below, random_key, random_word
 
 STAT_NAMES = ("won", "turns", "life", "decisions", "engine_errors")
 INFO_NAMES = (
@@ -36,7 +36,7 @@ Remembered = collections.OrderedDict[tuple[int, int], tuple[bytes | None, ...]]
 
 
 class Game:
-    """One slot of an engine: the methods that `envs.host.python_game.PythonGame` names.
+    """One slot of an engine: the methods that `jaxrl.envs.host.python_game.PythonGame` names.
 
     Attributes:
       state: all of it.

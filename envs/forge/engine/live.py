@@ -11,9 +11,9 @@ import time
 import zlib
 from typing import Any, NamedTuple
 
-from envs.forge.engine.decision import ForgeDecision
-from envs.forge.engine.faults import DIFFERENT, EVICTED, GARBAGE, REFUSED, SLOW, GameFault
-from envs.forge.engine.state import (
+from jaxrl.envs.forge.engine.decision import ForgeDecision
+from jaxrl.envs.forge.engine.faults import DIFFERENT, EVICTED, GARBAGE, REFUSED, SLOW, GameFault
+from jaxrl.envs.forge.engine.state import (
     BROKEN,
     DRAWN,
     LARGEST,
@@ -25,9 +25,9 @@ from envs.forge.engine.state import (
     GameState,
     Tally,
 )
-from envs.forge.layout import NUM_ACTIONS
-from envs.forge.wire.lease import Lease
-from envs.forge.wire.link import LinkError
+from jaxrl.envs.forge.layout import NUM_ACTIONS
+from jaxrl.envs.forge.wire.lease import Lease
+from jaxrl.envs.forge.wire.link import LinkError
 
 CLIPPED = 255  # characters of an error that are kept
 _WINNER = re.compile(rb"(?:Agent|Ai)\(([12])\)")

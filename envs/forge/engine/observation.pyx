@@ -3,18 +3,18 @@
 `envs/forge/layout.py` says what stands where, and tests/referee/forge_view.py writes the same slowly.
 """
 
-from envs.forge cimport layout as at
-from envs.forge.engine.question cimport Question
-from envs.forge.engine.values cimport NOBODY, NOT_SAID, get, items, ratio, text, whole
-from envs.forge.engine.view cimport Card, View, read_card
+from jaxrl.envs.forge cimport layout as at
+from jaxrl.envs.forge.engine.question cimport Question
+from jaxrl.envs.forge.engine.values cimport NOBODY, NOT_SAID, get, items, ratio, text, whole
+from jaxrl.envs.forge.engine.view cimport Card, View, read_card
 
 import re
 
 import numpy as np
 
-from envs.forge import layout
-from envs.forge.engine.words import cost_of, zone_of
-from envs.forge.vocabulary import name_id, text_id
+from jaxrl.envs.forge import layout
+from jaxrl.envs.forge.engine.words import cost_of, zone_of
+from jaxrl.envs.forge.vocabulary import name_id, text_id
 
 PHASES = {name: number for number, name in enumerate(layout.PHASES)}
 COLORS = {name: number for number, name in enumerate(layout.COLORS)}

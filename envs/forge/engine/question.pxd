@@ -1,7 +1,7 @@
 """A decision as a row of small questions with one legal action each."""
 
-from envs.forge cimport layout as at
-from envs.forge.engine.view cimport View
+from jaxrl.envs.forge cimport layout as at
+from jaxrl.envs.forge.engine.view cimport View
 
 cdef enum:
     MOST_OPTIONS = 95  # action 0 is not one of them

@@ -5,8 +5,8 @@ Action 0 is to pass or to stop (numbers, colors, yes and no begin at 0), action 
 
 from libc.string cimport memset
 
-from envs.forge cimport layout as at
-from envs.forge.engine.values cimport LARGEST, NOBODY, get, items, text, whole
+from jaxrl.envs.forge cimport layout as at
+from jaxrl.envs.forge.engine.values cimport LARGEST, NOBODY, get, items, text, whole
 
 import numpy as np
 

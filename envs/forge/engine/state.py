@@ -70,7 +70,7 @@ class GameState:
     """A game at one of its positions.
 
     Attributes:
-      seed, slot, episode, drawn: what random numbers come from, see `envs.host.python_game`.
+      seed, slot, episode, drawn: what random numbers come from, see `jaxrl.envs.host.python_game`.
       key: of the game.
       actions: all of both seats.
       how: RUNNING, or how it ended; winner: a seat or -1.

@@ -2,7 +2,7 @@
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 
-from envs.forge cimport layout as at
+from jaxrl.envs.forge cimport layout as at
 
 cdef enum:
     LARGEST = 2147483647

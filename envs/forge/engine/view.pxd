@@ -1,6 +1,6 @@
 """What a seat is shown by a decision. Cards that are seen, the stack, the combat."""
 
-from envs.forge cimport layout as at
+from jaxrl.envs.forge cimport layout as at
 
 cdef enum:
     MOST_CARDS = 640  # of one line; what comes after them is not seen

@@ -2,12 +2,12 @@
 
 cimport cython
 
-from envs.forge cimport layout as at
-from envs.forge.engine.values cimport NOBODY, NOT_SAID, get, items, ratio, text, whole
+from jaxrl.envs.forge cimport layout as at
+from jaxrl.envs.forge.engine.values cimport NOBODY, NOT_SAID, get, items, ratio, text, whole
 
-from envs.forge import layout
-from envs.forge.engine.words import BASICS, color_bits, keyword_bits, type_bits
-from envs.forge.vocabulary import name_id
+from jaxrl.envs.forge import layout
+from jaxrl.envs.forge.engine.words import BASICS, color_bits, keyword_bits, type_bits
+from jaxrl.envs.forge.vocabulary import name_id
 
 TYPES = {name: number for number, name in enumerate(layout.TYPES)}
 cdef unsigned int BASIC_TYPES = (1 << len(BASICS)) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
-from envs.forge.layout import CARD_TYPES, KEYWORDS, ZONES
+from jaxrl.envs.forge.layout import CARD_TYPES, KEYWORDS, ZONES
 
 BASICS = ("plains", "island", "swamp", "mountain", "forest")
 TYPE_BITS = {word: 1 << bit for bit, word in enumerate((*CARD_TYPES, *BASICS))}

@@ -16,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-from envs.forge.fleet.find import ForgeRelease, Java
+from jaxrl.envs.forge.fleet.find import ForgeRelease, Java
 
 SOURCES = Path(__file__).resolve().parents[1] / "daemon" / "src"
 MAIN = "forgedaemon.ForgeDaemon"

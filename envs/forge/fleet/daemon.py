@@ -6,10 +6,10 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-from envs.errors import UserError
-from envs.forge.settings import LOCAL_HOST
-from envs.forge.wire.lease import Lease
-from envs.forge.wire.link import Link, LinkError
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.settings import LOCAL_HOST
+from jaxrl.envs.forge.wire.lease import Lease
+from jaxrl.envs.forge.wire.link import Link, LinkError
 
 PROTOCOL = 1
 CONNECT_SECONDS, HELLO_SECONDS = 5.0, 10.0

@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 
 RELEASES = "github.com/Card-Forge/forge/releases"
 OLDEST_JAVA = 17

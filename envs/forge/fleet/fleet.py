@@ -23,14 +23,14 @@ import time
 from pathlib import Path
 from typing import Any, ClassVar
 
-from envs.errors import UserError
-from envs.forge.fleet.daemon import FREE, GONE, Daemon, FleetError, RemoteDaemon, number_of
-from envs.forge.fleet.find import find_decks, find_forge, find_java
-from envs.forge.fleet.jvm import Launch, LocalDaemon
-from envs.forge.fleet.keeper import Keeper, Patience
-from envs.forge.fleet.scratch import Scratch
-from envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
-from envs.forge.wire.lease import NO_START, Lease
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet.daemon import FREE, GONE, Daemon, FleetError, RemoteDaemon, number_of
+from jaxrl.envs.forge.fleet.find import find_decks, find_forge, find_java
+from jaxrl.envs.forge.fleet.jvm import Launch, LocalDaemon
+from jaxrl.envs.forge.fleet.keeper import Keeper, Patience
+from jaxrl.envs.forge.fleet.scratch import Scratch
+from jaxrl.envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
+from jaxrl.envs.forge.wire.lease import NO_START, Lease
 
 LOG = logging.getLogger("jaxrl.forge")
 MANY = 100  # evictions after which it is said that there are too many games

@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.forge.fleet.classes import MAIN, CompileError, compiled
-from envs.forge.fleet.daemon import Daemon, Ended
-from envs.forge.fleet.find import ForgeRelease, Java
-from envs.forge.fleet.profiles import java_flags
-from envs.forge.settings import LOCAL_HOST
+from jaxrl.envs.forge.fleet.classes import MAIN, CompileError, compiled
+from jaxrl.envs.forge.fleet.daemon import Daemon, Ended
+from jaxrl.envs.forge.fleet.find import ForgeRelease, Java
+from jaxrl.envs.forge.fleet.profiles import java_flags
+from jaxrl.envs.forge.settings import LOCAL_HOST
 
 READY, FAILED = "FORGE DAEMON READY", "FORGE DAEMON FAILED:"
 IN_USE = "in use"  # what every Java says about a port that somebody has

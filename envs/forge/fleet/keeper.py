@@ -12,9 +12,9 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from envs.forge.fleet.daemon import DOWN, FREE, GONE, SUSPECT, Daemon, Ended, FleetError, who_listens
-from envs.forge.fleet.jvm import LocalDaemon
-from envs.forge.settings import cores
+from jaxrl.envs.forge.fleet.daemon import DOWN, FREE, GONE, SUSPECT, Daemon, Ended, FleetError, who_listens
+from jaxrl.envs.forge.fleet.jvm import LocalDaemon
+from jaxrl.envs.forge.settings import cores
 
 LOG = logging.getLogger("jaxrl.forge")
 HIGHEST_PORT = 65535

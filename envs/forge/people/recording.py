@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from envs.errors import UserError
+from jaxrl.envs.errors import UserError
 
 VERSION = 1
 HEADER = f"# jaxrl forge conversation {VERSION} "

@@ -18,10 +18,10 @@ import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-from envs.errors import UserError
-from envs.forge.fleet.daemon import PROTOCOL
-from envs.forge.people import recording
-from envs.forge.people.recording import Conversation, NewGame
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet.daemon import PROTOCOL
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.people.recording import Conversation, NewGame
 
 HEAD = (b"< GAME_START:", b"< SEED:")
 STATUS = """FORGE DAEMON STATUS

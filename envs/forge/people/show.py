@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from envs.forge.engine.decision import ForgeDecision
-from envs.forge.people.story import Teller
+from jaxrl.envs.forge.engine.decision import ForgeDecision
+from jaxrl.envs.forge.people.story import Teller
 
 Json = dict[str, Any]
 WIDTH = 100
@@ -53,7 +53,7 @@ class Position(NamedTuple):
 
 
 def position(found: Json) -> Position:
-    """What `envs.forge.engine.games.look` tells, as a position."""
+    """What `jaxrl.envs.forge.engine.games.look` tells, as a position."""
     decisions = tuple(None if line is None else json.loads(line) for line in found["lines"])
     asked, question = found["asked"], None
     if asked >= 0 and found["lines"][asked] is not None:

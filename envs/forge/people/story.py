@@ -16,9 +16,9 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from envs.errors import UserError
-from envs.forge.people import recording
-from envs.forge.people.recording import Conversation
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.people.recording import Conversation
 
 Json = dict[str, Any]
 ZONES = {"battlefield": "enters the battlefield", "graveyard": "goes to the graveyard", "exile": "is exiled"}

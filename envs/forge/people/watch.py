@@ -17,13 +17,13 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.errors import UserError
-from envs.forge.fleet.find import DECKS
-from envs.forge.fleet.fleet import Fleet
-from envs.forge.people import recording
-from envs.forge.people.recording import Conversation, Writer, meta_of, quoted
-from envs.forge.settings import AUTO, Deployment
-from envs.forge.wire.link import LinkError
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet.find import DECKS
+from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.people.recording import Conversation, Writer, meta_of, quoted
+from jaxrl.envs.forge.settings import AUTO, Deployment
+from jaxrl.envs.forge.wire.link import LinkError
 
 ATTEMPTS = 3  # at a game whose daemon goes wrong
 REPORT_SECONDS = 30.0

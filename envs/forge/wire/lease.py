@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any
 
-from envs.forge.wire.link import Link
+from jaxrl.envs.forge.wire.link import Link
 
 IDLE, RUNNING, GONE = "idle", "running", "gone"
 NO_START = "no start"  # why a lease failed: NEWGAME was not answered in time

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.core import Env
 from jaxrl import figures
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import (
@@ -34,6 +33,7 @@ from jaxrl.algorithms.dqn.host_learning import DQNHostLearning
 from jaxrl.algorithms.dqn.optimise import CompleteDQN, DQNLearner, LearnSums, no_sums, optimise
 from jaxrl.algorithms.schedule import Hyper, make_hyper, value_at
 from jaxrl.config.schema import Config, DQNConfig, Schedule
+from jaxrl.envs.core import Env
 from jaxrl.figures import Figures
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network

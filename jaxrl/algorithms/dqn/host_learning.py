@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.host.core import HostGame
 from jaxrl.algorithms.base import HostLearning, Rollout, with_normaliser
 from jaxrl.algorithms.dqn.host_replay import HostReplay, memory_shapes
 from jaxrl.algorithms.dqn.loss import Transitions
 from jaxrl.algorithms.dqn.optimise import DQNLearner, LearnSums, no_sums, optimise
 from jaxrl.algorithms.dqn.prefetch import Prefetcher
 from jaxrl.algorithms.schedule import Hyper
+from jaxrl.envs.host.core import HostGame
 from jaxrl.figures import Figures
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from envs.core import select
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import Learner
 from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights, new_priority
 from jaxrl.config.schema import DQNConfig, Schedule
+from jaxrl.envs.core import select
 from jaxrl.networks.base import Network
 
 

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from envs.core import Env
 from jaxrl import figures
 from jaxrl.algorithms import advantage, optimizer
 from jaxrl.algorithms.base import (
@@ -30,6 +29,7 @@ from jaxrl.algorithms.ppo.update import UpdateSums, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.algorithms.trajectory import of_decisions, replay, to_seats, trajectory_of, values_of
 from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
+from jaxrl.envs.core import Env
 from jaxrl.figures import Figures
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory

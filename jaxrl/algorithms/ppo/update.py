@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from envs.core import select
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import across_devices
 from jaxrl.algorithms.ppo.loss import Batch, LossSums, combine, ppo_loss
 from jaxrl.config.schema import PPOConfig
+from jaxrl.envs.core import select
 from jaxrl.networks.base import Network
 
 ADAM_EPS = 1e-5  # as in the reference implementations of PPO; Adam's own 1e-8 makes the first steps wild

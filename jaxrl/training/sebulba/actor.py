@@ -9,10 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from envs.host.bridge import HostPool
-from envs.host.core import EngineError
-from envs.host.faults import explained
 from jaxrl.algorithms.base import Asked
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import EngineError
+from jaxrl.envs.host.faults import explained
 from jaxrl.training.sebulba.counters import Timers
 from jaxrl.training.sebulba.pipeline import Closed, Pipeline
 from jaxrl.training.sebulba.policy import ActorPrograms, Seating

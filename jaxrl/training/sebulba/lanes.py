@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from envs.host.core import RANDOM, Buffers, EngineError, make_buffers
-from envs.host.faults import explained
+from jaxrl.envs.host.core import RANDOM, Buffers, EngineError, make_buffers
+from jaxrl.envs.host.faults import explained
 from jaxrl.training.sebulba.policy import Seating
 from jaxrl.training.state import HostLanes, TrainState
 
 if TYPE_CHECKING:
-    from envs.host.bridge import HostPool
+    from jaxrl.envs.host.bridge import HostPool
     from jaxrl.training.sebulba.program import Sebulba
 
 

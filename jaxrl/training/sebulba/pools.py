@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from envs.errors import UserError
-from envs.host.bridge import HostPool
-from envs.host.core import HostGame
 from jaxrl import xla
 from jaxrl.config.schema import SebulbaConfig
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import HostGame
 
 
 def actor_pool(config: SebulbaConfig, game: HostGame, actor: int, share: int, *, seed: int, groups: int) -> HostPool:

@@ -17,11 +17,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from envs.host.bridge import HostPool
-from envs.host.core import HostGame
 from jaxrl import figures
 from jaxrl.algorithms.base import Rollout
 from jaxrl.config.schema import Config
+from jaxrl.envs.host.bridge import HostPool
+from jaxrl.envs.host.core import HostGame
 from jaxrl.figures import Figures
 from jaxrl.league.pool import add_snapshot
 from jaxrl.training.playing import Actor
@@ -56,7 +56,7 @@ class Sebulba(Program):
           UserError: there are more games than there is room for.
         """
         self.config, self.actor, self.mesh = config, actor, mesh
-        self.game: HostGame = actor.env.game  # type: ignore[attr-defined]  # an envs.host.env.HostEnv
+        self.game: HostGame = actor.env.game  # type: ignore[attr-defined]  # an jaxrl.envs.host.env.HostEnv
         check_room(config.sebulba, self.game, config.train.num_envs, "train.num_envs")
         share = functools.partial(forward_share, actor.algorithm, actor.env, config.batch_size)
         self.timers = Timers(config.sebulba.profile, share)

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs.core import Env
 from jaxrl.algorithms.base import Algorithm
+from jaxrl.envs.core import Env
 
 MOST = 4096  # decisions in the measured pass at most
 REPEATS = 15

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from envs.host.core import Buffers, HostGame, aligned, make_buffers
 from jaxrl.algorithms.base import Algorithm, Asked, Rollout, Transition
+from jaxrl.envs.host.core import Buffers, HostGame, aligned, make_buffers
 from jaxrl.league.seats import LEARNER
 from jaxrl.training.state import HostLanes
 

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs import prng
+from jaxrl.envs import prng
 from jaxrl.measure.timing import Contestant
 
 GAMES = ("CartPole-v1", "Breakout-MinAtar")

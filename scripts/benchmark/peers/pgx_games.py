@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs import prng
+from jaxrl.envs import prng
 from jaxrl.measure.timing import Contestant
 
 GAMES = ("sparrow_mahjong", "leduc_holdem", "connect_four")  # hidden tiles, hidden cards, the usual yardstick

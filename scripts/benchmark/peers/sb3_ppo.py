@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envs.core import Env
+from jaxrl.envs.core import Env
 from jaxrl.measure.timing import Contestant
 
 
@@ -16,7 +16,7 @@ def contestant(config: Any, env: Env) -> Contestant:
     import torch
     from sb3_contrib import MaskablePPO
 
-    from envs.adapters.sb3 import SeatVecEnv
+    from jaxrl.envs.adapters.sb3 import SeatVecEnv
 
     ppo, train, network = config.ppo, config.train, config.network
     activations = {
