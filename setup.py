@@ -43,15 +43,15 @@ def extensions() -> list[Extension]:
 
 
 def write_layout() -> None:
-    """The numbers of envs/forge/layout.py for Cython, also those of what it lists: TYPE_ORDER = 12, NUM_TYPES = 15."""
-    declared = runpy.run_path("envs/forge/layout.py")
+    """The numbers of jaxrl/envs/forge/layout.py for Cython, also those of what it lists: TYPE_ORDER = 12, NUM_TYPES = 15."""
+    declared = runpy.run_path("jaxrl/envs/forge/layout.py")
     numbers = {name: int(value) for name, value in declared.items() if isinstance(value, int | float)}
     for name in ("TYPES", "PHASES", "COLORS", "CARD_TYPES", "KEYWORDS", "ZONES"):
         numbers[f"NUM_{name}"] = len(declared[name])
         for number, each in enumerate(declared[name]):
             numbers[f"{name[:-1]}_{each.upper().replace(' ', '_')}"] = number
     lines = ["# Written by setup.py from layout.py.", "cdef enum:", *(f"    {n} = {v}" for n, v in numbers.items()), ""]
-    target = Path("envs/forge/layout.pxd")
+    target = Path("jaxrl/envs/forge/layout.pxd")
     if not target.is_file() or target.read_text() != "\n".join(lines):
         target.write_text("\n".join(lines))
 
