@@ -95,13 +95,14 @@ def test_simultaneous_games_can_be_measured():
     assert found.units == 12
 
 
-def test_long_buffers_are_cut_short():
+def test_long_buffers_are_cut_short(monkeypatch):
     env = games.TicTacToe()
     assert play.view_bytes(env, "lean") == 0
     assert play.view_bytes(env, "observed") == 18 + 9
     assert play.view_bytes(env, "features") == 4 * 18 + 9
-    found = play.contestant(env, batch=2**18, view="features", steps=128)
-    assert found.info["steps"] == play.BUFFER_BYTES // (2**18 * 81)
+    monkeypatch.setattr(play, "BUFFER_BYTES", 20_000)
+    found = play.contestant(env, batch=2**6, view="features", steps=128)
+    assert found.info["steps"] == 20_000 // (2**6 * 81)
 
 
 def test_program_size_counts_inner_programs():

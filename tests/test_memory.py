@@ -258,7 +258,7 @@ def test_without_a_memory_nothing_is_recalled() -> None:
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("cell", ["lstm", pytest.param("gru", marks=pytest.mark.slow)])
 def test_with_one_the_cue_is_recalled(cell: str) -> None:
     found = solved(cell, Recall(delays=(1, 8)), 15)
     assert min(found.values()) >= 0.99, found
