@@ -15,14 +15,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import os
 import re
-import sys
 import types
 import typing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxrl.envs import values
+from jaxrl.envs import own, values
 from jaxrl.envs.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -76,18 +74,24 @@ def registered() -> list[str]:
 
 
 def make(id: str, **options: Any) -> Env:
-    """The game named `id`.
+    """The game named `id`. The module of "package.module:Class" is imported: an id that a file holds must have been
+    allowed before (`jaxrl.config.trust`).
 
     Raises:
       UserError: unknown id, unknown option, an option of the wrong type or value, or a missing optional package.
     """
     factory, arguments = _resolve(id)
-    from jaxrl.envs.core import Env
-
     env = factory(*arguments, **_checked(id, _options(factory), options))
-    if not isinstance(env, Env):
-        raise UserError(f"{id!r} is not a game: {factory!r} does not make an jaxrl.envs.core.Env")
+    absent = [name for name in ("id", "version", "num_players", "num_actions") if not hasattr(env, name)]
+    if absent:
+        raise UserError(f"game {id!r} lacks {' and '.join(absent)}: set them in the class, {own.place_of(factory)}.")
     return env
+
+
+def permissions(id: str) -> tuple[str, ...]:
+    """What must be allowed before the game of a file is made, see `jaxrl.envs.own.permissions`: nothing for games that
+    are registered, or that a library knows by name."""
+    return () if id.partition(":")[0] in _LIBRARIES else own.permissions(id)
 
 
 def options_of(id: str) -> dict[str, Option]:
@@ -150,38 +154,20 @@ def _exists(module: str) -> bool:
 def _resolve(id: str) -> tuple[type[Env], tuple[str, ...]]:
     """The class behind an id and the positional arguments that the id itself carries."""
     if id in _GAMES:
-        return _load(id, _GAMES[id].target), ()
-    prefix, colon, name = id.partition(":")
+        return _load(_GAMES[id].target), ()
+    prefix, _, name = id.partition(":")
     if prefix in _LIBRARIES and name:
-        return _load(id, _LIBRARIES[prefix]), (name,)
-    if colon and name.isidentifier():
-        import_from_working_directory()
-        return _load(id, id), ()
+        return _load(_LIBRARIES[prefix]), (name,)
+    if own.is_name(id):
+        return _load(id), ()
     known = [*_GAMES, *(f"{library}:NAME" for library in _LIBRARIES)]
     raise UserError(f"unknown game {id!r}: {nearest(id, known)} (your own game: 'package.module:Class')")
 
 
-def import_from_working_directory() -> None:
-    """A console script does not search the working directory, but a user's own game lives there."""
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
-
-
-def _load(id: str, target: str) -> type[Env]:
+def _load(target: str) -> type[Env]:
     from jaxrl.envs.core import Env
 
-    module_name, _, class_name = target.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        missing = error.name or module_name
-        if module_name != missing and not module_name.startswith(missing + "."):
-            raise  # the module exists; something it imports does not
-        raise UserError(f"unknown game {id!r}: there is no module {missing!r}") from error
-    if not hasattr(module, class_name):
-        names = [name for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, Env)]
-        raise UserError(f"unknown game {id!r}: {module_name} has no {class_name!r}; {nearest(class_name, names)}")
-    return getattr(module, class_name)
+    return own.find_class(target, Env, "game")
 
 
 # ---- options --------------------------------------------------------------------------------------------------------

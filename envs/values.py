@@ -47,6 +47,8 @@ class Limits:
       pattern: a regular expression that a string must match in full.
       parse: makes the value of what was written; None: that is not allowed.
       words: what is allowed, in words, where the above does not say it well.
+      runs: for texts that name what is run (classes of a user's own, programs): what a user may allow so that a file's
+        word suffices, one of these; nothing where the text names none.
     """
 
     doc: str = ""
@@ -58,6 +60,7 @@ class Limits:
     pattern: str | None = None
     parse: Callable[[Any], Any] | None = None
     words: str = ""
+    runs: Callable[[str], tuple[str, ...]] | None = None
 
     def allow(self, value: Any) -> bool:
         """Whether a number or a string, already of the right type, is allowed."""

@@ -19,7 +19,7 @@ from typing import NamedTuple, NoReturn
 import jaxrl
 from jaxrl import xla
 from jaxrl.commands import options
-from jaxrl.envs import registry
+from jaxrl.envs import own, registry
 from jaxrl.envs.errors import UserError, nearest
 
 USER_ERROR = 2
@@ -94,11 +94,22 @@ def guarded(run: Callable[[], int]) -> int:
         return 0
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):
-            raise
+            return _not_ours(error)
         place = f" ({error.filename})" if error.filename else ""
         return _complain(
             f"cannot write{place}: {os.strerror(error.errno)}; free or choose another place and try again."
         )
+    except Exception as error:
+        return _not_ours(error)
+
+
+def _not_ours(error: Exception) -> int:
+    """One sentence for a mistake in a game, a network, ... of the user's own; ours are raised, and so are all of them
+    under `python -X dev`."""
+    told = own.fault(error)
+    if told is None or sys.flags.dev_mode:
+        raise error
+    return _complain(f"{told} (`python -X dev -m jaxrl …` shows what led to it)")
 
 
 def _run(argv: list[str]) -> int:

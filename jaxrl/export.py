@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from flax import serialization
 import jaxrl
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config import Config
+from jaxrl.config import Config, trust
 from jaxrl.envs.core import Env, PyTree, State
 from jaxrl.envs.errors import UserError
 from jaxrl.players import Player
@@ -155,11 +156,15 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0) -
         raise UserError(f"cannot write {os.fspath(path)}: {error.strerror}.") from error
 
 
-def load_policy(path: str | os.PathLike) -> ExportedPolicy:
+def load_policy(path: str | os.PathLike, allow: Collection[str] = ()) -> ExportedPolicy:
     """Reads a policy file.
 
+    Args:
+      path: of the file.
+      allow: modules that it may name, e.g. of a game of your own, see `jaxrl.config.trust`: importing one runs it.
+
     Raises:
-      UserError: not a policy file, damaged, or for another version of its game.
+      UserError: not a policy file, damaged, for another version of its game, or it names code that is not allowed.
     """
     try:
         data = Path(path).read_bytes()
@@ -172,6 +177,7 @@ def load_policy(path: str | os.PathLike) -> ExportedPolicy:
         raise UserError(f"{os.fspath(path)} is damaged (its checksum is wrong): export it again.")
     content = serialization.msgpack_restore(body)
     config = configs.from_dict(content["config"], label=f"configuration in {os.fspath(path)}")
+    trust.check(config, os.fspath(path), allow=allow)
     env = make_evaluation_env(config)
     if env.version != content["env_version"]:
         raise UserError(

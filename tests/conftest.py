@@ -15,6 +15,9 @@ from jaxrl import xla
 # Some tests compare bit by bit, which holds on a CPU; whoever sets JAX_PLATFORMS tests that platform instead.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+# Files of the tests name these modules; who tests that a file's word is not enough takes it back.
+os.environ["JAXRL_ALLOW"] = "tests,examples"
+
 # One device, also where a test calls the command line, which would otherwise ask for one per core. Tests of several
 # devices start a process of their own.
 xla.set_devices(1)

@@ -25,6 +25,7 @@ SHARED_ENVS = {
     "conformance",
     "adapters",
     "host",
+    "own",
     "sides",
 }
 HOST_GAMES = ("jaxrl.envs.battle", "jaxrl.envs.forge")

@@ -47,7 +47,7 @@ def test_what_lies_beside_a_game(monkeypatch):
         ("tests.games:TicTacToe", {"random_start": 1}, "random_start must be true or false, got 1"),
         ("tests.games:Corridor", {"length": True}, "length must be a whole number, got True"),
         ("tests.games:RockPaperScissors", {"num_players": 1}, "at least 2"),
-        ("pathlib:Path", {}, "not a game"),
+        ("pathlib:Path", {}, "no subclass of jaxrl.envs.core.Env"),
     ],
 )
 def test_a_mistake_is_one_clear_sentence(game, options, message):

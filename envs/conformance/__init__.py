@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from jaxrl.envs import own
 from jaxrl.envs.conformance.checks import CHECKS
 from jaxrl.envs.conformance.probe import Broken, NotApplicable, Probe
 from jaxrl.envs.core import Env
@@ -100,7 +101,11 @@ def _run(name: str, probe: Probe) -> CheckResult:
     except NotApplicable as reason:
         status, note = SKIP, str(reason)
     except Exception as error:  # the game under test may raise anything: that is a finding, not a crash of the suite
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        first_line = (str(error).strip() or "no message").splitlines()[0]
-        status, note = FAIL, f"raised {type(error).__name__}: {first_line} ({frame.filename}:{frame.lineno})"
+        status, note = FAIL, own.fault(error) or _raised(error)
     return CheckResult(name, status, note, time.perf_counter() - start)
+
+
+def _raised(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    first_line = (str(error).strip() or "no message").splitlines()[0]
+    return f"raised {type(error).__name__}: {first_line} ({frame.filename}:{frame.lineno})"

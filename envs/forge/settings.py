@@ -11,6 +11,7 @@ import re
 import typing
 from collections.abc import Sequence
 
+from jaxrl.envs import own
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge.fleet.profiles import PROFILES
 from jaxrl.envs.values import Place, convert, limits_of, option
@@ -25,8 +26,10 @@ _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:\[\]]+):([0-9]{1,5})")
 class Deployment:
     """The daemons of Forge, the engine of Magic. They decide no game: the same seed is the same game on any of them."""
 
-    home: str = option("", "folder of a Forge release; empty: the environment variable FORGE_HOME")
-    java: str = option("", "the `java` of a JDK of version 17 or newer, or its folder; empty: JAVA_HOME, then PATH")
+    home: str = option("", "folder of a Forge release; empty: the environment variable FORGE_HOME", runs=own.path)
+    java: str = option(
+        "", "the `java` of a JDK of version 17 or newer, or its folder; empty: JAVA_HOME, then PATH", runs=own.path
+    )
     daemons: int | str | tuple[str, ...] = option(
         AUTO,
         "JVMs on this machine, auto: one less than there are cores; or a list of addresses of daemons elsewhere, "

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from jaxrl.algorithms.base import Algorithm
 from jaxrl.config.schema import Config
-from jaxrl.envs import registry
+from jaxrl.envs import own
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError, nearest
 from jaxrl.players import Player
@@ -25,20 +24,12 @@ def find_algorithm(name: str) -> type[Algorithm]:
       UserError: there is no such algorithm, or it is none.
     """
     place = ALGORITHMS.get(name, name)
-    module, separator, cls = place.partition(":")
-    if not separator:
+    if ":" not in place:
         raise UserError(
             f"train.algorithm: there is no algorithm {name!r}: {nearest(name, ALGORITHMS)} One of your own is given as "
             "package.module:Class."
         )
-    registry.import_from_working_directory()
-    try:
-        found = getattr(importlib.import_module(module), cls)
-    except (ImportError, AttributeError) as error:
-        raise UserError(f"train.algorithm: cannot import {name!r} ({error}).") from error
-    if not (isinstance(found, type) and issubclass(found, Algorithm)):
-        raise UserError(f"train.algorithm: {name!r} is no subclass of jaxrl.algorithms.base.Algorithm.")
-    return found
+    return own.find_class(place, Algorithm, "train.algorithm")
 
 
 def make_algorithm(config: Config, env: Env) -> Algorithm:

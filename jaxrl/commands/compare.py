@@ -19,12 +19,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxrl.config import trust
 from jaxrl.envs import files, registry
 from jaxrl.envs.errors import UserError
 from jaxrl.intervals import Interval, difference, gain_interval, mean_interval, median_interval, wilson
@@ -80,7 +81,7 @@ def main(args: argparse.Namespace) -> int:
     runs = find_run(args.before), find_run(args.after)
     before, after = (read_side(run, found) for run, found in zip(runs, choose_evaluations(*runs), strict=True))
     check_comparable(before, after)
-    lines = comparison(before, after)
+    lines = comparison(before, after, args.allow)
     verdicts = [speed_verdict(lines[0], args.min_gain), strength_verdict(before, after, args.max_drop)]
     print(describe(before, after, lines))
     for verdict in verdicts:
@@ -196,8 +197,8 @@ def common_opponents(before: Side, after: Side) -> list[str]:
 # ---- figures ------------------------------------------------------------------------------------------------------
 
 
-def comparison(before: Side, after: Side) -> list[Line]:
-    """All lines; the first one is the throughput."""
+def comparison(before: Side, after: Side, allow: Collection[str] = ()) -> list[Line]:
+    """All lines; the first one is the throughput. A game of one's own titles its figures where `allow` names it."""
     opponents = common_opponents(before, after)
 
     def figure(name: str) -> Both:
@@ -213,7 +214,7 @@ def comparison(before: Side, after: Side) -> list[Line]:
     lines.append(wins("win rate", opponents))
     lines += [wins(f"win rate against {name}", [name]) for name in opponents if len(opponents) > 1]
     lines.append(_means("reward in evaluation", figure("return")))
-    told = titles(before.config["env"]["id"])
+    told = titles(before.config["env"]["id"], allow)
     lines += [_means(title, figure(name), unit) for name, (title, unit) in told.items()]
     others = [name for name in _figures(before) if name not in {"return", *told} and name in _figures(after)]
     lines += [_means(name.replace("_", " "), figure(name)) for name in others]
@@ -228,8 +229,10 @@ def _means(name: str, values: Both, unit: str = "number") -> Line:
     return Line(name, left, right, difference(left, right), unit)
 
 
-def titles(game: str) -> dict[str, tuple[str, str]]:
+def titles(game: str, allow: Collection[str]) -> dict[str, tuple[str, str]]:
     """Name -> (title, unit of a `Line`) of the figures that a game says something about (its module `figures`)."""
+    if (permissions := registry.permissions(game)) and not trust.granted(allow) & set(permissions):
+        return {}
     try:
         told = registry.find_module(game, "figures")
     except UserError:  # runs can be compared without the game

@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
         if (section := registry.section_of(args.env)) is not None:
             print("\n" + "\n".join(f"{key}  {text}\n    {doc}" for key, text, doc in _rows(section(), args.env)))
     elif args.config or args.overrides:
-        config = load(args.config, args.overrides)
+        config = load(args.config, args.overrides, args.allow)
         make_games(config)  # says what does not fit the game
         yaml.safe_dump(to_dict(config), sys.stdout, sort_keys=False, width=120)
     else:

@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
 
 def diagnose_engine(args: argparse.Namespace) -> int:
     """Whether games whose engine is another program can be played; 2 if not."""
-    config = configs.load(args.config, [f"env.id={args.run}", *args.overrides])
+    config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], args.allow)
     print(machine(hardware.describe()))
     return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
 
@@ -57,10 +57,10 @@ def _configuration(args: argparse.Namespace) -> Config:
     if run is not None and "=" in run:
         run, overrides = None, [run, *overrides]
     if run is None:
-        return configs.load(args.config, overrides)
+        return configs.load(args.config, overrides, args.allow)
     if args.config:
         raise UserError("give either a run or --config, not both.")
-    return configs.load(find_run(run).config_file, overrides)
+    return configs.load(find_run(run).config_file, overrides, args.allow)
 
 
 # ---- reports ------------------------------------------------------------------------------------------------------

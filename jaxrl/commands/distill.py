@@ -190,7 +190,7 @@ def longest_game(env: Env, games: int = 64) -> int:
 def main(args: argparse.Namespace) -> int:
     """`jaxrl distill`: a new run whose network has learnt from search."""
     check_learning(args)
-    source = load_run(args.run, args.checkpoint)
+    source = load_run(args.run, args.checkpoint, args.allow)
     if len(source.params) != 1:
         raise UserError(f"run {source.name!r} trains {len(source.params)} seeds at once: distill a run of one seed.")
     place = find_run(args.run)

@@ -11,7 +11,7 @@ from jaxrl.runs.directory import load_run
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl export`."""
-    run = load_run(args.run, args.checkpoint)
+    run = load_run(args.run, args.checkpoint, args.allow)
     path = args.file or f"{run.name}.jaxrl"
     save_policy(path, run, args.seed_index)
     size = Path(path).stat().st_size

@@ -288,7 +288,7 @@ def main(args: argparse.Namespace) -> int:
             params, checked, epoch = learn(network, train, check, args, tell)
         report = report_of(checked, train, check)
         digest = save(target, config, env, params)
-        settings = {name: value for name, value in vars(args).items() if name not in ("config", "overrides")}
+        settings = {name: value for name, value in vars(args).items() if name not in ("config", "overrides", "allow")}
         write_json(target.imitation_file, report.record() | {"epoch": epoch, "params_hash": digest} | settings)
     print(f"after epoch {epoch}, on {check.games} games with {len(check):,} decisions that nobody has learnt from:\n")
     print(f"{report.text()}\n\nsaved as run {str(target.path)!r}, parameters {digest}; play on with PPO:")
@@ -304,7 +304,7 @@ def _checked(args: argparse.Namespace) -> Config:
     # A list of paths takes whatever follows it: keys to change are known by their "=".
     keys = [text for text in args.data if "=" in text and not Path(text).exists()]
     args.data = [text for text in args.data if text not in keys]
-    config = configs.load(args.config, [*args.overrides, *keys])
+    config = configs.load(args.config, [*args.overrides, *keys], args.allow)
     if find_algorithm(config.train.algorithm).by_value:
         raise UserError("a Q network has no probabilities to learn: imitate with train.algorithm ppo.")
     if config.network.normalize:

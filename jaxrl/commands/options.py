@@ -47,6 +47,17 @@ def _checkpoint(parser: ArgumentParser) -> None:
     parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
 
 
+def allow(parser: ArgumentParser) -> None:
+    """What a file may name, see `jaxrl.config.trust`."""
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="code of its own that a file may name: a module, a package, a path; repeatable (JAXRL_ALLOW=A,B: always)",
+    )
+
+
 def _devices(parser: ArgumentParser) -> None:
     """Short for two configuration keys."""
     parser.add_argument("--devices", type=int, metavar="N", help="devices to use (on a CPU: virtual ones, as threads)")
@@ -58,6 +69,7 @@ def _entrant(parser: ArgumentParser) -> None:
     _run(parser, "a run, a policy file, or a bot as bot:NAME", dest="candidate")
     parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
     _checkpoint(parser)
+    allow(parser)
     _config(parser, "for bots: the configuration that names the game (default: its defaults)")
     _overrides(parser, "for bots: the game, e.g. env.id=battle env.options.x=v")
 
@@ -126,6 +138,7 @@ def train(parser: ArgumentParser) -> None:
     """`jaxrl train`."""
     _devices(parser)
     _config(parser, "a YAML file or the name of a shipped configuration", required=True)
+    allow(parser)
     parser.add_argument("--name", help="name of the run (default: run.name, else the name of the configuration)")
     _overrides(parser)
 
@@ -133,6 +146,7 @@ def train(parser: ArgumentParser) -> None:
 def resume(parser: ArgumentParser) -> None:
     """`jaxrl resume`."""
     _run(parser)
+    allow(parser)
     parser.add_argument("--steps", type=int, help="train to this many environment steps (train.total_steps)")
     _overrides(parser, "configuration keys to change from here on")
 
@@ -157,6 +171,7 @@ def tournament(parser: ArgumentParser) -> None:
         "a.b=v changes a key of the game if only bots play",
     )
     _config(parser, "if only bots play: the configuration that names the game")
+    allow(parser)
     parser.add_argument("--deals", type=int, default=1000, help="deals per pair, each from every side (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the deals (default: 0)")
     parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")
@@ -172,6 +187,7 @@ def exploit(parser: ArgumentParser) -> None:
     """`jaxrl exploit`."""
     _devices(parser)
     _run(parser)
+    allow(parser)
     parser.add_argument(
         "--checkpoint", default="newest", metavar="A,B", help="newest, best, numbers of updates, or all that are kept"
     )
@@ -184,6 +200,7 @@ def exploit(parser: ArgumentParser) -> None:
 def distill(parser: ArgumentParser) -> None:
     """`jaxrl distill`."""
     _run(parser, "the run whose network searches and learns")
+    allow(parser)
     parser.add_argument("--name", required=True, help="name of the new run, beside RUN")
     parser.add_argument("--opponents", metavar="A,B", help="bots, or self (default: evaluate.opponents)")
     _checkpoint(parser)
@@ -201,6 +218,7 @@ def distill(parser: ArgumentParser) -> None:
 def imitate(parser: ArgumentParser) -> None:
     """`jaxrl imitate`."""
     _config(parser, "a YAML file or the name of a shipped configuration", "config", metavar="CONFIG")
+    allow(parser)
     parser.add_argument(
         "--data", nargs="+", action="extend", required=True, metavar="PATH", help="recorded games: files or folders"
     )
@@ -229,6 +247,7 @@ def film(parser: ArgumentParser) -> None:
 def export(parser: ArgumentParser) -> None:
     """`jaxrl export`."""
     _run(parser)
+    allow(parser)
     parser.add_argument("file", metavar="FILE", nargs="?", help="the policy file (default: RUN.jaxrl)")
     _checkpoint(parser)
     parser.add_argument("--seed-index", type=int, default=0, help="which seed of a run with several")
@@ -248,6 +267,7 @@ def compare(parser: ArgumentParser) -> None:
     """`jaxrl compare`."""
     _run(parser, "the run that is compared with: a path, or a name in runs/", dest="before", metavar="A")
     _run(parser, "the run that should be faster and play as well", dest="after", metavar="B")
+    allow(parser)
     parser.add_argument("--min-gain", type=float, default=MIN_GAIN, help="throughput that B must gain (default: 10 %%)")
     parser.add_argument("--max-drop", type=float, default=MAX_DROP, help="win rate that B may lose (default: 3 points)")
     parser.add_argument("--json", metavar="FILE", help="write the comparison there too")
@@ -261,6 +281,7 @@ def diagnose(parser: ArgumentParser) -> None:
     _run(parser, help + engines, nargs="?")
     _overrides(parser, "changes to the configuration", "a.b=value")
     _config(parser, "diagnose this configuration (default: the defaults)", metavar="FILE")
+    allow(parser)
     parser.add_argument("--save", metavar="FILE", help="write the report there, for --compare")
     parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each measurement takes (default: 2)")
@@ -269,6 +290,7 @@ def diagnose(parser: ArgumentParser) -> None:
 def config(parser: ArgumentParser) -> None:
     """`jaxrl config`."""
     _config(parser, "print this configuration, complete and checked, instead of the key table")
+    allow(parser)
     parser.add_argument("--env", metavar="ID", help="print the options and settings of this game instead")
     _overrides(parser, "overrides of --config", "key.key=value")
 

@@ -20,6 +20,6 @@ def main(args: argparse.Namespace) -> int:
             f"`jaxrl train --config {run.config_file} --name NAME train.from_run={run.path}`."
         )
     overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
-    config = configs.load(run.config_file, overrides)
+    config = configs.load(run.config_file, overrides, args.allow)
     xla.prepare_training(config)
     return run_training(config, run, resume=True)

@@ -22,7 +22,7 @@ def main(args: argparse.Namespace) -> int:
     expected = reference.load_reference(args.reference) if args.reference else None
     if args.out and not args.no_picture:
         heatmap.require_matplotlib()
-    field = find_field(args.players, args.config, sampled=args.sampled)
+    field = find_field(args.players, args.config, sampled=args.sampled, allow=args.allow)
     enable_compilation_cache(field.config.run.cache_dir)
     names = [player.name for player in field.players]
     anchor = args.anchor.removeprefix(BOT_PREFIX) if args.anchor else ("random" if "random" in names else None)

@@ -14,7 +14,7 @@ from jaxrl.training.trainer import run_training
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl train`."""
-    config = configs.load(args.config, args.overrides)
+    config = configs.load(args.config, args.overrides, args.allow)
     config = configs.named(config, args.name or config.run.name or Path(args.config).stem)
     xla.prepare_training(config)
     games = make_games(config)  # before there is a directory: a mistake leaves nothing behind

@@ -9,11 +9,13 @@ makes the game has it compared with the configuration (`jaxrl.runs.games.make_ga
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from jaxrl.config import presets
+from jaxrl.config import presets, trust
 from jaxrl.config.checks import check_game, check_name, check_numbers, device_count
 from jaxrl.config.ppo_checks import shuffle_groups
 from jaxrl.config.schema import (
@@ -34,11 +36,10 @@ from jaxrl.config.schema import (
     SebulbaConfig,
     TrainConfig,
     TransformerConfig,
-    config_of,
 )
 from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.values import UnknownKey, build, to_tree
+from jaxrl.envs.values import UnknownKey, build, option, to_tree
 
 __all__ = [
     "EVALUATION_SEED",
@@ -70,24 +71,28 @@ __all__ = [
 ]
 
 
-def load(path: str | os.PathLike | None, overrides: Sequence[str] = ()) -> Config:
+def load(path: str | os.PathLike | None, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> Config:
     """Reads, overrides and checks a configuration.
 
     Args:
       path: a YAML file or the name of a shipped configuration; None: the defaults.
       overrides: ``"a.b=value"`` strings, applied in order.
+      allow: modules and paths that the file may name, see `jaxrl.config.trust`.
 
     Raises:
-      UserError: the file or one of its values is wrong.
+      UserError: the file or one of its values is wrong, or it names code that is neither allowed nor in the overrides.
     """
-    found = presets.find(path) if path is not None else None
-    tree = presets.read(found) if found is not None else {}
-    label = f"configuration {found}" if found is not None else "configuration"
-    return from_dict(presets.apply_overrides(tree, overrides), label=label)
+    if path is None:
+        return from_dict(presets.apply_overrides({}, overrides))
+    found = presets.find(path)
+    config = from_dict(presets.apply_overrides(presets.read(found), overrides), label=f"configuration {found}")
+    trust.check(config, str(found), overrides, allow)
+    return config
 
 
 def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
-    """A checked configuration from a plain tree; missing keys take their defaults.
+    """A checked configuration from a plain tree; missing keys take their defaults. What it names is taken for the
+    caller's word: `jaxrl.config.trust.check` is for those who have read the tree in a file.
 
     Raises:
       UserError: naming the first key that is wrong.
@@ -103,6 +108,18 @@ def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
         raise UserError(f"{label}: {error} (`jaxrl config` lists every key)") from None
     check_numbers(config)
     return config
+
+
+def config_of(game: str) -> Config:
+    """The defaults of a configuration for `game`: `Config`, and the section of the game's own if it has one."""
+    section = registry.section_of(game)
+    return Config() if section is None else _with_section(game, section)()
+
+
+@functools.cache
+def _with_section(name: str, section: type) -> type[Config]:
+    field = (name, section, option(section(), (section.__doc__ or "").partition("\n")[0]))
+    return dataclasses.make_dataclass(f"ConfigOf_{name}", [field], bases=(Config,), frozen=True)
 
 
 def named(config: Config, name: str) -> Config:

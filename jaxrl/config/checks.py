@@ -23,7 +23,7 @@ def check_numbers(config: Config) -> None:
     if config.batch_size > MAX_BATCH:
         raise UserError(f"train.num_envs * train.num_steps must be at most {MAX_BATCH}, got {config.batch_size}.")
     if config.train.algorithm == "ppo":
-        check_ppo(config)
+        check_ppo(config, config.ppo.sequence if config.network.kind == "recurrent" else 1)
     elif config.train.algorithm == "dqn":
         check_dqn(config)
     if config.algorithm and ":" not in config.train.algorithm:

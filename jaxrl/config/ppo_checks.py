@@ -17,8 +17,12 @@ def shuffle_groups(num_envs: int, devices: int) -> int:
     return groups if groups % devices == 0 else devices
 
 
-def check_ppo(config: Config) -> None:
+def check_ppo(config: Config, sequence: int) -> None:
     """Everything that can be said without the game.
+
+    Args:
+      config: of the training.
+      sequence: steps of a chunk, 1 without a memory.
 
     Raises:
       UserError: a batch that cannot be cut as asked, with the keys to change, or impossible temperatures.
@@ -28,9 +32,9 @@ def check_ppo(config: Config) -> None:
     divides(train.num_envs, groups, "train.num_envs", "run.devices")
     what = f"train.num_envs / {groups} * train.num_steps" if groups > 1 else "train.num_envs * train.num_steps"
     group = train.num_envs // groups * train.num_steps
-    if config.network.kind == "recurrent":  # chunks are shuffled, not steps
-        divides(train.num_steps, ppo.sequence, "train.num_steps", "ppo.sequence")
-        what, group = f"{what} / ppo.sequence", group // ppo.sequence
+    if sequence > 1:  # chunks are shuffled, not steps
+        divides(train.num_steps, sequence, "train.num_steps", "ppo.sequence")
+        what, group = f"{what} / ppo.sequence", group // sequence
     divides(group, ppo.minibatches, what, "ppo.minibatches")
     divides(group // ppo.minibatches, ppo.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
     temperature = ppo.temperature

@@ -7,10 +7,9 @@ is a valid way to build one in code, `jaxrl.config.load` reads one from YAML.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
-from jaxrl.envs import registry
+from jaxrl.envs import own, registry
 from jaxrl.envs.values import option
 
 EVALUATION_SEED = 20250101  # of the deals of evaluations; never used in training
@@ -33,7 +32,7 @@ class RunConfig:
     deterministic: bool = option(
         False, "bit-identical repeats on GPUs too, to find a mistake (slower; on CPU always so)"
     )
-    cache_dir: str = option("~/.cache/jaxrl", "folder of compiled programs for a fast second start; empty: none")
+    cache_dir: str = option("~/.cache/jaxrl", "compiled programs, for a fast second start; empty: none", runs=own.path)
     log_level: str = option(
         "info", "from which level on events go into the run's log.txt", choices=("error", "warning", "info", "debug")
     )
@@ -43,7 +42,7 @@ class RunConfig:
 class EnvConfig:
     """The game."""
 
-    id: str = option("skull_king", "registered name, 'pgx:<game>', 'gymnax:<game>' or 'package.module:Class'")
+    id: str = option("skull_king", "registered, pgx:GAME, gymnax:GAME, package.module:Class", runs=registry.permissions)
     options: dict[str, Any] = option({}, "options of the game, e.g. players; see `jaxrl config --env ID`")
 
 
@@ -102,7 +101,13 @@ class RecurrentConfig:
 class NetworkConfig:
     """The policy and value network."""
 
-    kind: str = option("mlp", "encoder of the observation", choices=("mlp", "transformer", "candidates", "recurrent"))
+    kind: str = option(
+        "mlp",
+        "encoder of the observation: mlp, transformer, candidates, recurrent, or package.module:Class, your own",
+        pattern=rf"mlp|transformer|candidates|recurrent|{own.NAME}",
+        words="mlp, transformer, candidates, recurrent or package.module:Class",
+        runs=own.permissions,
+    )
     hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
     activation: str = option(
         "relu",
@@ -224,8 +229,9 @@ class TrainConfig:
     algorithm: str = option(
         "ppo",
         "what learns: ppo or dqn, with the settings in the section of that name, or package.module:Class, your own",
-        pattern=r"[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*",
+        pattern=rf"[A-Za-z_]\w*|{own.NAME}",
         words="a name or package.module:Class",
+        runs=own.permissions,
     )
     num_envs: int = option(512, "games played side by side, over all devices", minimum=1)
     num_steps: int = option(64, "steps of each game per update", minimum=1)
@@ -362,6 +368,7 @@ class Config:
     exploit: ExploitConfig = option(ExploitConfig(), "approximate exploitability")
     algorithm: dict[str, Any] = option({}, "settings of an algorithm of your own, see train.algorithm")
     metrics: MetricsConfig = option(MetricsConfig(), "figures for other programs")
+    callbacks: tuple[str, ...] = option((), "your own, told how a training goes; see CONTRIBUTING.md", **own.OPTION)
 
     @property
     def evaluation_options(self) -> dict[str, Any]:
@@ -382,15 +389,3 @@ class Config:
     def num_updates(self) -> int:
         """Updates in the whole run: `train.total_steps` rounded up to whole calls."""
         return self.num_calls * self.train.updates_per_call
-
-
-def config_of(game: str) -> Config:
-    """The defaults of a configuration for `game`: `Config`, and the section of the game's own if it has one."""
-    section = registry.section_of(game)
-    return Config() if section is None else _with_section(game, section)()
-
-
-@functools.cache
-def _with_section(name: str, section: type) -> type[Config]:
-    field = (name, section, option(section(), (section.__doc__ or "").partition("\n")[0]))
-    return dataclasses.make_dataclass(f"ConfigOf_{name}", [field], bases=(Config,), frozen=True)

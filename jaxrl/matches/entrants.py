@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,39 +55,42 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
 
     Args:
       name: "bot:NAME", a run, or the path of a policy file.
-      args: config and overrides, which name the game of a bot; checkpoint, of a run; sampled.
+      args: config and overrides, which name the game of a bot; checkpoint, of a run; sampled; allow, what files may
+        name.
       like: whose game it must play; a bot then plays that.
 
     Raises:
       UserError: there is none, or it plays another game.
     """
     if name.startswith(BOT_PREFIX):
-        config = like.config if like else configs.load(args.config, args.overrides)
+        config = like.config if like else configs.load(args.config, args.overrides, args.allow)
         env = like.env if like else make_games(config).evaluation
         return Entrant([bot_player(env, name.removeprefix(BOT_PREFIX))], config, env)
     if args.overrides:
         raise UserError(f"a run is evaluated with the game it was trained on: {args.overrides[0]!r} cannot be changed.")
-    found = _trained(name, args.checkpoint, sampled=args.sampled)
+    found = _trained(name, args.checkpoint, args.allow, sampled=args.sampled)
     if like and like.game != found.game:
         raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
     return found
 
 
-def _trained(name: str, checkpoint: str, *, sampled: bool, update: bool = False) -> Entrant:
+def _trained(name: str, checkpoint: str, allow: Collection[str], *, sampled: bool, update: bool = False) -> Entrant:
     """A run or a policy file; with `update` its players are called NAME@UPDATE."""
     suffix = "@{}" if update else ""
     if Path(name).is_file():
-        policy = load_policy(name)
+        policy = load_policy(name, allow)
         greedy = policy.config.evaluate.greedy and not sampled
         return Entrant([policy.player(Path(name).stem, greedy=greedy)], policy.config, policy.env)
-    run = load_run(name, checkpoint)
+    run = load_run(name, checkpoint, allow)
     player = trained_player(run.config, run.env, run.name, None, greedy=run.config.evaluate.greedy and not sampled)
     names = seed_names(run.name + suffix.format(run.update), len(run.params))
     players = [player.named(name, params) for name, params in zip(names, run.params, strict=True)]
     return Entrant(players, run.config, run.env, run)
 
 
-def find_field(texts: Sequence[str], config: str | None = None, *, sampled: bool = False) -> Entrant:
+def find_field(
+    texts: Sequence[str], config: str | None = None, *, sampled: bool = False, allow: Collection[str] = ()
+) -> Entrant:
     """All players of a tournament as one; players of equal networks are one program.
 
     Args:
@@ -95,20 +98,21 @@ def find_field(texts: Sequence[str], config: str | None = None, *, sampled: bool
         file, or a configuration key "a.b=v" of the game if only bots play.
       config: the configuration that names the game if only bots play.
       sampled: sample from the policies even where evaluate.greedy is true.
+      allow: what the files may name, see `jaxrl.config.trust`.
 
     Raises:
       UserError: unknown players, runs of different games, the same player twice, or nobody.
     """
     overrides = [text for text in texts if "=" in text]
     names = [text for text in texts if "=" not in text]
-    trained = [each for name in names if not _is_bot(name) for each in _all_trained(name, sampled)]
+    trained = [each for name in names if not _is_bot(name) for each in _all_trained(name, sampled, allow)]
     for each in trained:
         if each.game != trained[0].game:
             raise UserError(f"runs {each.name!r} and {trained[0].name!r} play different games: they cannot meet.")
     if trained and (overrides or config):
         what = overrides[0] if overrides else "--config"
         raise UserError(f"runs play the game that they were trained on: {what} is for bots alone.")
-    settings = trained[0].config if trained else configs.load(config, overrides)
+    settings = trained[0].config if trained else configs.load(config, overrides, allow)
     env = trained[0].env if trained else make_games(settings).evaluation
     players = []
     for name in names:
@@ -134,12 +138,12 @@ def _is_bot(name: str) -> bool:
     return name == ALL_BOTS or name.startswith(BOT_PREFIX)
 
 
-def _all_trained(text: str, sampled: bool) -> list[Entrant]:
+def _all_trained(text: str, sampled: bool, allow: Collection[str]) -> list[Entrant]:
     """What "RUN", "RUN@UPDATE", "RUN@best", "RUN@all" or a policy file stands for."""
     name, _, checkpoint = (text, "", "") if Path(text).is_file() else text.partition("@")
     if checkpoint != "all":
-        return [_trained(name, checkpoint or "newest", sampled=sampled, update=True)]
+        return [_trained(name, checkpoint or "newest", allow, sampled=sampled, update=True)]
     steps = find_run(name).checkpoints().steps()
     if not steps:
         raise UserError(f"run {name!r} has no checkpoint yet.")
-    return [_trained(name, str(step), sampled=sampled, update=True) for step in steps]
+    return [_trained(name, str(step), allow, sampled=sampled, update=True) for step in steps]

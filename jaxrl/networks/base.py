@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+import flax.linen as nn
 import jax
 
+from jaxrl.config.schema import NetworkConfig
+from jaxrl.envs.core import Env
 from jaxrl.networks.normaliser import Normaliser
 
 Params = Any
@@ -54,3 +58,35 @@ class Network(NamedTuple):
             is dropped and noise has its mean: so are games played, policies evaluated and exported.
         """
         return self.apply(params, memory, self.encode(observation), mask, key)
+
+
+class NetworkModule(nn.Module):
+    """A network of one's own, `network.kind: package.module:Class`: a flax module that ends in the heads it is given.
+
+    Attributes:
+      num_actions: A.
+      config: the section `network`, of which it reads what it has a use for.
+      make_heads: makes the module that ends it: a policy and a value, or the values of actions.
+    """
+
+    num_actions: int
+    config: NetworkConfig
+    make_heads: Callable[..., nn.Module]
+
+    def encode(self, env: Env) -> Callable[[Any], Any]:
+        """What expands a packed observation: `env.features`, if not overridden, to f32[F]."""
+        return env.features
+
+    def memory(self, batch: tuple[int, ...]) -> Memory:
+        """The memory at the beginning of a game, zeros with leading axes `batch`; (), if not overridden: nothing."""
+        del batch
+        return ()
+
+    def heads(self, torso: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """[H] -> logits f32[A], value f32[]; for `__call__`, which is `nn.compact`."""
+        found: tuple[jax.Array, jax.Array] = self.make_heads(self.num_actions, name="heads")(torso)
+        return found
+
+    @abc.abstractmethod
+    def __call__(self, memory: Memory, encoded: Any) -> tuple[Memory, tuple[jax.Array, jax.Array]]:
+        """(memory, one encoded observation) -> the memory afterwards, (logits f32[A], value f32[])."""

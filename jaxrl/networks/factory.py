@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.config.schema import NetworkConfig
+from jaxrl.envs import own
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions, normaliser, recurrent
-from jaxrl.networks.base import Memory, Network, Params
+from jaxrl.networks.base import Memory, Network, NetworkModule, Params
 from jaxrl.networks.candidates import CandidateScorer
 from jaxrl.networks.mlp import MLP, Heads
 from jaxrl.networks.normaliser import Statistics
@@ -58,7 +59,7 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
       heads: what it ends in; by default a policy and a value.
 
     Raises:
-      UserError: `normalize` of a network that reads no plain features.
+      UserError: `normalize` of a network that reads no plain features, or a network of one's own that is none.
     """
     built = _build(config.kind, config, env, heads.make)
     module, encode = built.module, built.encode
@@ -132,7 +133,19 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
         cells = (part_of.cell, part_of.width, part_of.layers)
         module = Recurrent(actions, torso.module, part_of.cell, part_of.width, part_of.layers, heads)
         return _Module(module, torso.encode, torso.dropout, functools.partial(recurrent.empty_memory, *cells))
-    raise ValueError(f"unknown network kind {kind!r}")
+    return _own(own.find_class(kind, NetworkModule, "network.kind")(actions, config, heads), kind, env)
+
+
+def _own(module: NetworkModule, kind: str, env: Env) -> _Module:
+    """A network of one's own, traced once. Raises UserError unless it gives what it should."""
+    encode = module.encode(env)
+    memory, encoded = jax.eval_shape(lambda seen: (module.memory(()), encode(seen)), env.observation_spec)
+    found, _ = jax.eval_shape(module.init_with_output, jax.eval_shape(lambda: jax.random.key(0)), memory, encoded)
+    wanted = jax.eval_shape(lambda memory: (memory, (jnp.zeros(env.num_actions), jnp.zeros(()))), memory)
+    if found != wanted:
+        shapes = [jax.tree.map(lambda leaf: f"{leaf.dtype}{list(leaf.shape)}", tree) for tree in (found, wanted)]
+        raise UserError(f"network.kind {kind!r} gives {shapes[0]} where (memory, (logits, value)) is {shapes[1]}.")
+    return _Module(module, encode, memory=module.memory)
 
 
 # ---- with a normaliser --------------------------------------------------------------------------------------------

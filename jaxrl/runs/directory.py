@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -78,9 +79,9 @@ class RunDirectory:
         """The training state with the best evaluation during training."""
         return CheckpointStore(self.path / "best", keep=1)
 
-    def config(self) -> Config:
-        """The configuration that the run was started with."""
-        return configs.load(self.config_file)
+    def config(self, allow: Collection[str] = ()) -> Config:
+        """The configuration that the run was started with; `allow` as for `jaxrl.config.load`."""
+        return configs.load(self.config_file, allow=allow)
 
     def lock(self) -> TextIO:
         """Makes this process the only one that writes here, until the returned file is closed or the process ends.
@@ -188,18 +189,20 @@ def seed_names(name: str, seeds: int) -> list[str]:
     return [name] if seeds == 1 else [f"{name}/seed_{i}" for i in range(seeds)]
 
 
-def load_run(name: str | os.PathLike, checkpoint: str = "newest") -> TrainedRun:
+def load_run(name: str | os.PathLike, checkpoint: str = "newest", allow: Collection[str] = ()) -> TrainedRun:
     """Reads a run's parameters.
 
     Args:
       name: a run.
       checkpoint: "newest", "best", or a number of updates.
+      allow: modules and paths that its configuration may name, see `jaxrl.config.trust`.
 
     Raises:
-      UserError: no such run or checkpoint, every copy of it damaged, or a checkpoint of another game.
+      UserError: no such run or checkpoint, every copy of it damaged, a checkpoint of another game, or code that is not
+        allowed.
     """
     run = find_run(name)
-    config = run.config()
+    config = run.config(allow)
     env = make_evaluation_env(config)
     snapshot = read_checkpoint(run, checkpoint)
     check_stamp(snapshot.meta, make_stamp(config, env))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jaxrl import xla
 from jaxrl.config import check_game
 from jaxrl.config.schema import Config
-from jaxrl.envs import registry
+from jaxrl.envs import conformance, registry
 from jaxrl.envs.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ def make_games(config: Config) -> GameForms:
     """
     try:
         training = evaluation = make_env(config)
+        if registry.permissions(config.env.id):
+            _check_form(config.env.id, training)
     except UserError as error:
         raise UserError(f"env: {error}") from error
     if config.evaluation_options != config.env.options:
@@ -39,6 +41,12 @@ def make_games(config: Config) -> GameForms:
             raise UserError(f"evaluate.options: {error}") from error
     check_game(config, training, evaluation)
     return GameForms(training, evaluation)
+
+
+def _check_form(id: str, env: Env) -> None:
+    """Raises UserError for a game of one's own that cannot be played at all; traces it, computes nothing."""
+    for sentence in conformance.check(env, only=("attributes", conformance.FORM)).failures.values():
+        raise UserError(f"{id}: {sentence} (`jaxrl check {id}` says more)")
 
 
 def make_env(config: Config) -> Env:

@@ -39,6 +39,7 @@ from jaxrl.runs.games import GameForms, make_games
 from jaxrl.runs.logs import LOG, say
 from jaxrl.runs.prometheus import make_exporter
 from jaxrl.training import continuation
+from jaxrl.training.callbacks import Callbacks, RunFacts
 from jaxrl.training.evaluation import TrainingEvaluation
 from jaxrl.training.exploit import Exploit, Exploiter
 from jaxrl.training.insert import insert_snapshot
@@ -74,9 +75,9 @@ class Trainer:
           games: of the configuration, if they are made already.
 
         Raises:
-          UserError: every checkpoint is damaged, or they are of another game or network.
+          UserError: every checkpoint is damaged, or they are of another game or network, or a callback is none.
         """
-        self.run = run
+        self.run, self._callbacks = run, Callbacks(config.callbacks)
         self.env, self.evaluation_env = games or make_games(config)
         self.stamp = make_stamp(config, self.env)
         self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
@@ -128,12 +129,16 @@ class Trainer:
         source = self.config.train.from_name
         if source and self.update == self.config.train.from_update:
             say(f"continuing {source!r} from its update {self.update}; games are dealt anew")
+        facts = RunFacts(self.run.name, self.run.path, configs.to_dict(self.config), self.steps, self.update)
+        self._callbacks.start(facts, self.store)
         if self.update < self.config.num_updates:
             say("compiling the training (the next start takes it from run.cache_dir) ...")
         with StopRequest(self.program.request_stop) as stop, checkpoint.no_space_is_user_error(self.run.path):
             try:
+                self._callbacks.check()
                 while self.update < self.config.num_updates and not stop.wanted:
                     self._call()
+                    self._callbacks.check()
             except Interrupted:
                 LOG.debug("update %d: asked to stop before the next one", self.update)
             except Failed as failure:
@@ -149,6 +154,7 @@ class Trainer:
             self.store.save(self._snapshot())
         self.store.wait()
         self.best.wait()
+        self._callbacks.checkpoints(self.store)
 
     def _tell(self, failure: Failed) -> NoReturn:
         """Raises what stopped the run; the last state is saved."""
@@ -188,10 +194,12 @@ class Trainer:
             self.store.save(self._snapshot())
         self.store.check()
         self.best.check()
+        self._callbacks.checkpoints(self.store)
 
     def _log(self, row: dict[str, float]) -> None:
         with self.program.timers.log:
             self.logger.write(self.update, self.steps, row)
+            self._callbacks.figures(self.steps, row)
 
     def _row(self, found: figures.Figures, seconds: float, updates: int) -> dict[str, float]:
         """The metrics of so many updates."""
@@ -311,6 +319,7 @@ class Trainer:
         """Closes the log files and finishes the checkpoints under way."""
         self.progress.close()
         with contextlib.ExitStack() as stack:  # closes all of them even if the disk is full
+            stack.callback(self._callbacks.end, self.update >= self.config.num_updates)
             for part in (self.logger, self.store, self.best, self.program, self._exporter):
                 if part is not None:
                     stack.callback(part.close)

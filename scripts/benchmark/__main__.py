@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jaxrl import cli, xla
 from jaxrl import config as configs
+from jaxrl.commands import options
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.games import make_games
 from scripts.benchmark import compiled, forge, host
@@ -32,6 +33,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--devices", type=int, metavar="N", help="devices to use (on a CPU: virtual ones, as threads)")
     parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
+    options.allow(parser)
     parser.add_argument("--peer", action="store_true", help="run the installed peers too, in turn with ours")
     every = dict.fromkeys((*compiled.PARTS, *host.PARTS, *forge.PARTS))
     parser.add_argument("--only", choices=tuple(every), action="append", help="leave out the other parts")
@@ -55,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     overrides += [f"env.id={game}" for game in (games or [args.env])[:1] if game]
     overrides += [f"run.devices={args.devices}"] if args.devices is not None else []
     overrides += ["run.deterministic=true"] if args.deterministic else []
-    config = configs.load(args.config, overrides)
+    config = configs.load(args.config, overrides, args.allow)
     xla.set_devices(compiled.device_count(config), config.run.deterministic)
     batches = compiled.batches()
     effort = Effort(3, 0.2, batches[1:2]) if args.quick else Effort(7, 0.5, batches)

@@ -34,6 +34,7 @@ from jaxrl.algorithms.dqn.optimise import CompleteDQN, DQNLearner, LearnSums, no
 from jaxrl.algorithms.schedule import Hyper, make_hyper, value_at
 from jaxrl.config.schema import Config, DQNConfig, Schedule
 from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError
 from jaxrl.figures import Figures
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
@@ -58,6 +59,8 @@ class DQN(Algorithm):
         super().__init__(config, env)
         self.section: CompleteDQN = _complete(config.dqn)
         self.network = make_network(config.network, env, q_heads.heads_of(config.dqn))
+        if self.network.remembers:
+            raise UserError(f"network.kind {config.network.kind} remembers, which DQN does not: use another, or PPO.")
         self.forwards = 3  # the network looks at every transition once, and at its next state twice
         self.replay = DeviceReplay(env, config.dqn, config.train.num_envs)
 

@@ -29,6 +29,7 @@ from jaxrl.algorithms.ppo.update import UpdateSums, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.algorithms.trajectory import of_decisions, replay, to_seats, trajectory_of, values_of
 from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
+from jaxrl.config.ppo_checks import check_ppo
 from jaxrl.envs.core import Env
 from jaxrl.figures import Figures
 from jaxrl.networks import distributions
@@ -62,6 +63,8 @@ class PPO(Algorithm):
         super().__init__(config, env)
         self.network = make_network(config.network, env)
         self.sequence = config.ppo.sequence if self.network.remembers else 1
+        if self.sequence > 1:  # of a network of one's own nobody could tell before
+            check_ppo(config, self.sequence)
         self._corrects = env.host and config.sebulba.lag > 1
 
     def init(self, key: jax.Array) -> PPOLearner:

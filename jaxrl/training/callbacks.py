@@ -1,0 +1,98 @@
+"""Callbacks: code of one's own that is told how a training goes, such as a logger of another library.
+
+    callbacks: [my_file:MyCallback]      # in a configuration, or callbacks=[my_file:MyCallback] on the command line
+
+They are called on the host, between two calls of the compiled program, and change nothing of the training: the run is
+the same with them and without. One that raises stops the training, which is saved as if it had been interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from jaxrl.envs import own
+from jaxrl.envs.errors import UserError
+from jaxrl.runs.checkpoint import CheckpointStore
+from jaxrl.runs.logs import LOG
+from jaxrl.training.program import Failed
+
+
+class RunFacts(NamedTuple):
+    """What a callback may know of a run."""
+
+    name: str
+    directory: Path
+    config: Mapping[str, Any]  # the complete tree
+    step: int  # environment steps so far: above 0 in a run that goes on
+    update: int
+
+
+class Callback:
+    """Told how a training goes; a subclass overrides what it wants to hear. It is made without arguments."""
+
+    def on_start(self, run: RunFacts) -> None:
+        """The training begins, or goes on."""
+
+    def on_figures(self, step: int, figures: Mapping[str, float]) -> None:
+        """A line of the logs, as in metrics.jsonl: tags with numbers, after `step` environment steps."""
+
+    def on_checkpoint(self, update: int, directory: Path) -> None:
+        """The checkpoint after `update` updates is complete."""
+
+    def on_end(self, finished: bool) -> None:
+        """The training has ended, saved; or it was stopped before its end, by whatever."""
+
+
+class Callbacks:
+    """The callbacks of one training. The first that raises is told nothing more, until `check` reports it."""
+
+    def __init__(self, names: Sequence[str]):
+        """Makes them.
+
+        Raises:
+          UserError: there is no such class, or it is no callback.
+        """
+        self._each = {name: own.find_class(name, Callback, "callback")() for name in dict.fromkeys(names)}
+        self._failure: UserError | None = None
+        self._checkpoint = -1  # the newest that they were told of
+
+    def start(self, run: RunFacts, store: CheckpointStore) -> None:
+        """The run begins; checkpoints that there are already are old news."""
+        self._checkpoint = max(store.steps(), default=-1) if self._each else -1
+        self._tell("on_start", run)
+
+    def figures(self, step: int, row: Mapping[str, float]) -> None:
+        """A line of the logs."""
+        self._tell("on_figures", step, MappingProxyType(dict(row)))
+
+    def checkpoints(self, store: CheckpointStore) -> None:
+        """Tells of those that have been completed since the last time."""
+        for update in store.steps() if self._each else []:
+            if update > self._checkpoint:
+                self._checkpoint = update
+                self._tell("on_checkpoint", update, store.directory / str(update))
+
+    def end(self, finished: bool) -> None:
+        """The training is over; what goes wrong now is only told."""
+        self._failure = None
+        self._tell("on_end", finished)
+        if self._failure is not None:
+            LOG.warning("%s", self._failure)
+
+    def check(self) -> None:
+        """Raises Failed if a callback has; where the training can be saved and resumed exactly."""
+        if self._failure is not None:
+            raise Failed from self._failure
+
+    def _tell(self, hook: str, *what: Any) -> None:
+        for name, callback in list(self._each.items()):
+            try:
+                getattr(callback, hook)(*what)
+            except Exception as error:
+                del self._each[name]
+                told = own.fault(error) or f"{type(error).__name__}: {error}"
+                LOG.debug("callback %s", name, exc_info=error)
+                self._failure = self._failure or UserError(f"callback {name!r} failed in {hook}: {told}")
