@@ -77,12 +77,12 @@ def find_class(name: str, base: type, what: str) -> type:
     return found
 
 
-def place_of(cls: type) -> str:
-    """File and line of a class."""
+def place_of(thing: Any) -> str:
+    """File and line of a class or a function."""
     try:
-        return f"{_shown(inspect.getsourcefile(cls) or '')}, line {inspect.getsourcelines(cls)[1]}"
+        return f"{_shown(inspect.getsourcefile(thing) or '')}, line {inspect.getsourcelines(thing)[1]}"
     except (OSError, TypeError):  # made without a source
-        return cls.__module__
+        return str(thing.__module__)
 
 
 def _import(name: str, what: str) -> ModuleType:

@@ -43,15 +43,21 @@ def test_perfect_play_wins_unless_the_pile_is_a_multiple_of_four():
         assert total[0] == (1 if stones % 4 else -1), stones
 
 
+def test_a_network_of_ones_own_is_short():
+    assert len((ROOT / "examples" / "residual.py").read_text(encoding="utf-8").splitlines()) <= 60
+
+
 def test_the_configuration_is_valid(monkeypatch):
     monkeypatch.chdir(ROOT)
     assert configs.load("examples/nim.yaml").env.id == "examples.nim:Nim"
 
 
-def test_the_example_is_learnt(tmp_path, monkeypatch):
+@pytest.mark.parametrize("network", ["mlp", "examples.residual:Residual"])
+def test_the_example_is_learnt(network, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
-    directory = f"run.directory={tmp_path}"
-    assert cli.main(["train", "--config", "examples/nim.yaml", directory, "run.devices=1", "run.cache_dir=''"]) == 0
+    monkeypatch.delenv("JAXRL_ALLOW")
+    given = [f"run.directory={tmp_path}", "run.devices=1", "run.cache_dir=''", f"network.kind={network}"]
+    assert cli.main(["train", "--config", "examples/nim.yaml", "--allow", "examples.nim", *given]) == 0
     evaluation = json.loads((tmp_path / "nim" / "evaluation.json").read_text(encoding="utf-8"))
     returns = {row["opponent"]: row["figures"]["return"]["mean"] for row in evaluation[-1]["rows"]}
     assert returns["perfect"] == 0.0  # each seat once: perfect play against perfect play is won and lost equally often

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl import config as configs
+from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config.schema import NetworkConfig, TransformerConfig
 from jaxrl.envs import prng
 from jaxrl.envs.core import Tokens
+from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions
+from jaxrl.networks.base import NetworkModule
 from jaxrl.networks.factory import make_network
+from jaxrl.training.make import make_program
 from tests.games import HighCard
-from tests.training import compiled_network
+from tests.training import compiled_network, small_config
 
 
 class Cards(HighCard):
@@ -132,3 +140,69 @@ def test_parameters_can_be_stacked() -> None:
     evaluate = jax.vmap(network.evaluate, in_axes=(0, None, None, None))
     _, logits, value = evaluate(stacked, (), state.observation, state.legal_action_mask)
     assert logits.shape == (3, 12) and len(np.unique(value)) == 3
+
+
+# ---- of one's own ---------------------------------------------------------------------------------------------------
+
+
+class Counting(NetworkModule):
+    """Remembers how often it was asked."""
+
+    def memory(self, batch):
+        return jnp.zeros((*batch, 1))
+
+    @nn.compact
+    def __call__(self, memory, encoded):
+        return memory + 1, self.heads(jnp.concatenate([encoded, memory]))
+
+
+class Narrow(NetworkModule):
+    """Has a logit too few, and forgets to remember."""
+
+    @nn.compact
+    def __call__(self, memory, encoded):
+        logits, value = self.heads(encoded)
+        return (), (logits[1:], value)
+
+
+class Silent(NetworkModule):
+    """Says nothing."""
+
+
+def test_a_network_of_ones_own_with_a_memory_learns_by_chunks():
+    config = small_config(sequence=4, num_envs=16, num_steps=8)
+    config = dataclasses.replace(config, network=NetworkConfig(kind="tests.test_networks:Counting"))
+    program = make_program(config, HighCard())
+    network = program.algorithm.network
+    assert network.remembers and program.algorithm.sequence == 4
+    state, _, updates = program.run(program.init(0))
+    assert updates == 2
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], example(1))
+    memory = network.memory(())
+    for asked in range(3):
+        assert memory == asked
+        memory, logits, value = network.evaluate(state.learner.params, memory, observation, mask)
+    assert logits.shape == mask.shape and value.shape == () and np.isfinite(value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"network": {"kind": "tests.test_networks:Narrow"}}, r"Narrow' gives .*float32\[\d+\].* where \(memory, "),
+        (
+            {"network": {"kind": "tests.test_networks:Silent"}},
+            "Silent' lacks __call__: define them in the class, .*py, l",
+        ),
+        ({"network": {"kind": "tests.test_networks:Nobody"}}, "test_networks has no 'Nobody'"),
+        ({"network": {"kind": "tests.test_networks:Counting"}}, "train.num_steps .* divisible by ppo.sequence"),
+        (
+            {"network": {"kind": "tests.test_networks:Counting"}, "train": {"algorithm": "dqn"}},
+            "Counting remembers, which DQN does not",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_network_of_ones_own_is_one_sentence(settings, sentence):
+    train = {"num_envs": 16, "num_steps": 6, "total_steps": 960, "updates_per_call": 1} | settings.get("train", {})
+    config = configs.from_dict(settings | {"train": train, "ppo": {"minibatches": 2, "sequence": 4}})
+    with pytest.raises(UserError, match=sentence):
+        make_algorithm(config, HighCard())

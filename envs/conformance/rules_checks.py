@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxrl.envs import own
 from jaxrl.envs.conformance.probe import (
     NotApplicable,
     Probe,
@@ -64,6 +65,7 @@ def shapes_and_dtypes(probe: Probe) -> str:
     env, seats = probe.env, probe.env.num_players
     lead = (seats,) if env.simultaneous else ()
     key = jax.eval_shape(lambda: jax.random.key(0))
+    _require_state(env, "_init", jax.eval_shape(env._init, key))
     state = jax.eval_shape(env.init, key)
     expected = {
         "current_player": (lead, "int32"),
@@ -79,13 +81,30 @@ def shapes_and_dtypes(probe: Probe) -> str:
         require((leaf.shape, str(leaf.dtype)) == (shape, dtype), f"{name} is {found}, not {dtype}{list(shape)}")
     action = jax.ShapeDtypeStruct(lead, jnp.int32)
     for name, after in (
-        ("step", jax.eval_shape(env.step, state, action, key)),
+        ("step", _stepped(env, state, action, key)),
         ("reset", jax.eval_shape(env.reset, state, key)),
     ):
         changed = _form_difference(state, after)
         require(changed is None, f"{name} changes the shape or dtype of {changed}")
     size = sum(int(np.prod(leaf.shape)) * _itemsize(leaf) for leaf in jax.tree.leaves(state))
     return f"a state has {len(jax.tree.leaves(state))} leaves, {size:,} bytes"
+
+
+def _require_state(env: Env, name: str, made: object) -> None:
+    where = own.place_of(getattr(type(env), name))
+    require(isinstance(made, State), f"{where}: {name} gives {type(made).__name__} in the place of a State")
+
+
+def _stepped(env: Env, state: State, action: jax.ShapeDtypeStruct, key: jax.ShapeDtypeStruct) -> State:
+    """The form of the next state. What the base class cannot work with is told as what the game gives."""
+    made = jax.eval_shape(env._step, state, action, key)
+    _require_state(env, "_step", made)
+    try:
+        return jax.eval_shape(env.step, state, action, key)
+    except (TypeError, ValueError):
+        changed = _form_difference(state.replace(observation=None), made.replace(observation=None))
+        require(changed is None, f"{own.place_of(type(env)._step)}: _step changes the shape or dtype of {changed}")
+        raise
 
 
 def _itemsize(leaf: jax.ShapeDtypeStruct) -> int:

@@ -1,0 +1,139 @@
+"""Callbacks hear what happens in a training and change nothing of it; one that fails stops it, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from examples.aim_callback import AimCallback
+from examples.wandb_callback import WandbCallback
+from jaxrl import cli
+from jaxrl.runs.directory import find_run
+from jaxrl.training.callbacks import Callback, Callbacks, RunFacts
+
+CONFIG = """
+env: {id: "examples.nim:Nim"}
+run: {devices: 1, cache_dir: "", directory: "."}
+network: {hidden: [8]}
+ppo: {minibatches: 2}
+train: {num_envs: 16, num_steps: 8, total_steps: 768, updates_per_call: 1, checkpoint_every: 2, evaluate_every: 3}
+evaluate: {deals: 2, training_deals: 2, opponents: [random]}
+"""
+HEARD: list[tuple] = []
+
+
+class Recorder(Callback):
+    """Remembers all it hears."""
+
+    def on_start(self, run):
+        HEARD.append(("start", run))
+
+    def on_figures(self, step, figures):
+        with pytest.raises(TypeError):
+            figures["train/loss"] = 0.0
+        HEARD.append(("figures", step, dict(figures)))
+
+    def on_checkpoint(self, update, directory):
+        HEARD.append(("checkpoint", update, (directory / "meta" / "metadata").exists()))
+
+    def on_end(self, finished):
+        HEARD.append(("end", finished))
+
+
+class Failing(Callback):
+    """Raises after three updates, in the middle of what follows a call: an evaluation is due too."""
+
+    def on_figures(self, step, figures):
+        if step == 3 * 128:
+            raise ZeroDivisionError("nothing to divide by")
+
+
+def digest(name: str) -> str:
+    return str(find_run(name).checkpoints().newest().meta["params_hash"])
+
+
+def heard(kind: str) -> list[tuple]:
+    return [each[1:] for each in HEARD if each[0] == kind]
+
+
+def test_what_they_hear_is_what_happens_and_one_that_fails_costs_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(CONFIG)
+    HEARD.clear()
+    train = ["train", "--config", "small.yaml", "--name"]
+    assert cli.main([*train, "alone"]) == 0 and not HEARD
+    capsys.readouterr()
+
+    both = "callbacks=[tests.test_callbacks:Failing,tests.test_callbacks:Recorder]"
+    assert cli.main([*train, "told", both]) == 2
+    sentence = capsys.readouterr().err.splitlines()[-1]
+    assert "callback 'tests.test_callbacks:Failing' failed in on_figures: " in sentence
+    assert "test_callbacks.py, line" in sentence and "ZeroDivisionError: nothing to divide by" in sentence
+    assert "saved after update 3; continue with: jaxrl resume told" in sentence
+    assert heard("checkpoint") == [(2, True), (3, True)] and HEARD[-1] == ("end", False)
+
+    assert cli.main(["resume", "told", "callbacks=[tests.test_callbacks:Recorder]"]) == 0
+    (first,), (second,) = heard("start")
+    assert (first.name, first.step, first.update) == ("told", 0, 0) and first.config["train"]["num_envs"] == 16
+    assert (second.step, second.update) == (384, 3)
+    assert heard("checkpoint")[2:] == [(4, True), (6, True)] and HEARD[-1] == ("end", True)
+    assert [step for step, _ in heard("figures")] == [128, 256, 384, 384, 512, 640, 768, 768]  # two evaluations
+    rows = [json.loads(line) for line in Path("told/metrics.jsonl").read_text().splitlines()]
+    for row, (_, figures) in zip(rows, heard("figures"), strict=True):
+        assert {tag: row[tag] for tag in figures if row[tag] is not None}.items() <= figures.items()
+    assert digest("told") == digest("alone")
+
+
+def test_what_goes_wrong_at_the_end_is_only_told(caplog):
+    class Late(Callback):
+        def on_end(self, finished):
+            raise KeyError("x")
+
+    callbacks = Callbacks([])
+    callbacks._each["late"] = Late()
+    callbacks.end(True)
+    assert "callback 'late' failed in on_end: " in caplog.text and "in on_end: KeyError: 'x'" in caplog.text
+
+
+# ---- the loggers of examples/ ---------------------------------------------------------------------------------------
+
+
+class FakeRun(dict):
+    """What `wandb.init` and `aim.Run` give."""
+
+    def __init__(self, **settings):
+        super().__init__()
+        self.settings, self.tracked, self.closed = settings, [], []
+        self.id = self.hash = settings.get("id") or settings.get("run_hash") or "fresh"
+
+    def log(self, figures, step):
+        self.tracked += [(tag, number, step) for tag, number in figures.items()]
+
+    def track(self, number, name, step):
+        self.tracked.append((name, number, step))
+
+    def finish(self, exit_code):
+        self.closed.append(exit_code)
+
+    def close(self):
+        self.closed.append(0)
+
+
+@pytest.mark.parametrize(
+    ("library", "entry", "key", "callback"),
+    [("wandb", "init", "id", WandbCallback), ("aim", "Run", "run_hash", AimCallback)],
+)
+def test_a_logger_of_another_library(library, entry, key, callback, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, types.SimpleNamespace(**{entry: FakeRun}))
+    facts = RunFacts("mine", tmp_path, {"run": {"seed": 1}}, 0, 0)
+    for expected in (None, "fresh"):  # begun, and gone on with
+        logger = callback()
+        logger.on_start(facts)
+        logger.on_figures(128, {"train/loss": 0.5, "time/fps": 7.0})
+        logger.on_end(True)
+        assert logger.run.settings[key] == expected
+        assert logger.run.tracked == [("train/loss", 0.5, 128), ("time/fps", 7.0, 128)] and logger.run.closed == [0]
