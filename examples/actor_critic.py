@@ -2,8 +2,8 @@
 
 One step of RMSProp on each rollout. Both loops run it, for compiled games and for games on the host:
 
-    jaxrl train --config examples/nim_actor_critic.yaml
-    jaxrl evaluate nim_actor_critic
+    jaxrl train --config examples/nim_actor_critic.yaml --allow examples
+    jaxrl evaluate nim_actor_critic --allow examples
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A network of one's own: dense layers with a short cut around each pair (He et al. 2016, https://arxiv.org/abs/1512.03385).
 
-jaxrl train --config examples/nim.yaml network.kind=examples.residual:Residual --allow examples
+jaxrl train --config examples/nim.yaml --allow examples network.kind=examples.residual:Residual
 """
 
 from __future__ import annotations
