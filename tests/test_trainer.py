@@ -123,7 +123,7 @@ def test_a_run_can_be_extended(home, capsys):
 def test_a_damaged_newest_checkpoint_falls_back(home, capsys):
     assert train(home, "damaged") == 0
     before = newest(home, "damaged")
-    (home / "runs" / "damaged" / "checkpoints" / str(UPDATES) / "meta" / "metadata").unlink()
+    (home / "runs" / "damaged" / "checkpoints" / str(UPDATES) / "record.json").unlink()
     assert cli.main(["resume", str(home / "runs" / "damaged")]) == 0
     said = capsys.readouterr().err
     assert "is damaged" in said and "falling back to the one before" in said
@@ -150,7 +150,7 @@ def test_no_space_left_in_the_background_stops_training(home, monkeypatch, capsy
     """As above for machines that do not let us mount a disk: the write under way reports a full disk."""
 
     def full(self):
-        with trainer.checkpoint.no_space_is_user_error(self.directory):
+        with trainer.checkpoint.no_space_is_user_error(self.directory.parent):
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(trainer.checkpoint.CheckpointStore, "check", full)
