@@ -26,6 +26,7 @@ import jaxrl
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config, trust
+from jaxrl.envs import files
 from jaxrl.envs.core import Env, PyTree, State
 from jaxrl.envs.errors import UserError
 from jaxrl.players import Player
@@ -147,12 +148,9 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0) -
         "params": jax.tree.map(np.asarray, run.params[seed_index]),
     }
     body = serialization.msgpack_serialize(content)
-    fresh = Path(f"{os.fspath(path)}.part")
     try:
-        fresh.write_bytes(_MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
-        fresh.replace(path)
+        files.write(path, _MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise UserError(f"cannot write {os.fspath(path)}: {error.strerror}.") from error
 
 

@@ -39,7 +39,6 @@ PyTree = Any
 
 LEARNER = "learner."
 PARAMS = f"{LEARNER}params."  # where a training state has its parameters
-_SAVED = ".saved"  # lies in a run that has had a checkpoint
 _PART = ".part"  # ends the name of what is being written or removed
 _log = logging.getLogger("jaxrl")
 
@@ -229,6 +228,7 @@ class CheckpointStore:
         """
         self.directory = Path(directory).absolute()
         self._keep, self._keep_every = keep, keep_every
+        self._mark = self.directory.with_name(f".{self.directory.name}-saved")  # is there after the first one
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: Future[None] | None = None
 
@@ -263,8 +263,8 @@ class CheckpointStore:
             self._thread.shutdown()
 
     def saved(self) -> bool:
-        """Whether there ever was a checkpoint of this run, be it gone by now."""
-        return bool(self.steps()) or (self.directory.parent / _SAVED).exists()
+        """Whether there ever was a checkpoint here, be it gone by now."""
+        return bool(self.steps()) or self._mark.exists()
 
     def quarantine(self, step: int, folder: str = "damaged") -> Path:
         """Moves a checkpoint out of the way, so that training can write that step again."""
@@ -275,10 +275,9 @@ class CheckpointStore:
         return place
 
     def _write(self, snapshots: list[Snapshot]) -> None:
-        """Writes the only snapshot of a list, which is emptied: its memory is free when the files are read back."""
+        """Writes the only snapshot of a list; it is taken from there, so that its memory is free for reading back."""
         snapshot = snapshots.pop()
-        place = self.directory / str(snapshot.step)
-        part = place.with_name(f"{place.name}{_PART}")
+        place, part = (self.directory / f"{snapshot.step}{end}" for end in ("", _PART))
         self._clear()
         try:
             write_files(part, snapshot.arrays, snapshot.meta)
@@ -289,7 +288,7 @@ class CheckpointStore:
         if place.exists():
             self._drop(place)
         part.rename(place)
-        (self.directory.parent / _SAVED).touch()
+        self._mark.touch()
         try:
             self.read(int(place.name))
         except Damaged as error:
@@ -363,6 +362,8 @@ class CheckpointStore:
             return found
         if steps:
             raise UserError(f"every checkpoint in {self.directory} is damaged: restore them from a backup.")
+        if self.saved():
+            raise UserError(f"the checkpoints in {self.directory} are gone: restore them from a backup.")
         raise UserError(f"there is no checkpoint in {self.directory}: the run stopped before its first one.")
 
 
