@@ -13,6 +13,7 @@ import yaml
 
 from jaxrl.envs.errors import UserError
 
+LIMIT = 1 << 24  # bytes of a file that people write
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -61,7 +62,11 @@ def read(path: str | Path) -> Any:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(LIMIT + 1)
+        if len(data) > LIMIT:
+            raise UserError(f"cannot read {path}: it has more than {LIMIT >> 20} MB, nobody writes such a file.")
+        text = data.decode()
     except FileNotFoundError:
         raise UserError(f"there is no file {path}: check the path.") from None
     except OSError as error:
@@ -86,6 +91,8 @@ def parse(text: str, label: str, *, json_text: bool = False) -> Any:
         place = f", line {mark.line + 1}" if mark else ""
         problem = " ".join(str(getattr(error, "problem", None) or "broken").split())
         raise UserError(f"{label}{place} is not valid YAML: {problem}.") from None
+    except RecursionError:
+        raise UserError(f"{label} cannot be read: it is nested too deeply.") from None
     except ValueError as error:  # a key twice in JSON, a date that does not exist in YAML
         raise UserError(f"{label} cannot be read: {error}.") from None
 
