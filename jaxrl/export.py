@@ -50,7 +50,7 @@ class ExportedPolicy:
         """A policy from its parts; see `load_policy`. Raises UserError if the parameters are of another network."""
         self.name, self.config, self.env, self.update = name, config, env, update
         self._algorithm = make_algorithm(config, env)
-        if not _alike(params, jax.eval_shape(self._algorithm.network.init, jax.random.key(0))):
+        if _forms(params) != _forms(jax.eval_shape(self._algorithm.network.init, jax.random.key(0))):
             raise UserError(f"the parameters of policy {name!r} do not fit the network of its configuration.")
         self._params = jax.tree.map(jnp.asarray, params)
         self._structure = jax.tree.structure(env.observation_spec)
@@ -200,9 +200,9 @@ def _content(body: bytes, label: str) -> dict[str, Any]:
     return content
 
 
-def _alike(params: PyTree, wanted: PyTree) -> bool:
-    """Whether these are arrays with the names, shapes and dtypes that are wanted."""
-    if jax.tree.structure(params) != jax.tree.structure(wanted):
-        return False
-    pairs = zip(jax.tree.leaves(params), jax.tree.leaves(wanted), strict=True)
-    return all(isinstance(a, np.ndarray) and (a.shape, a.dtype) == (b.shape, b.dtype) for a, b in pairs)
+def _forms(tree: PyTree) -> dict[str, tuple[Any, Any]]:
+    """Shape and dtype of every leaf by its path; nothing of what is no array."""
+    flat = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {
+        jax.tree_util.keystr(path): (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) for path, leaf in flat
+    }
