@@ -53,7 +53,6 @@ from jaxrl.runs.directory import (
     make_stamp,
     new_run,
     read_checkpoint,
-    starting,
 )
 from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams
@@ -201,9 +200,8 @@ def main(args: argparse.Namespace) -> int:
     _warn(config)
     target = new_run(config)
     enable_compilation_cache(config.run.cache_dir)
-    with starting(target):
-        params = _distil(source, teaching, args)
-        _save(target, config, read_checkpoint(place, str(source.update)), params)
+    params = _distil(source, teaching, args)
+    _save(target, config, read_checkpoint(place, str(source.update)), params)
     print(f"saved as run {args.name!r}, {checkpoint.params_hash(params)}; measure it: jaxrl evaluate {target.path}")
     return 0
 

@@ -33,7 +33,7 @@ from jaxrl.matches.tables import align
 from jaxrl.networks.distributions import log_prob
 from jaxrl.networks.factory import Network, make_network
 from jaxrl.runs import checkpoint
-from jaxrl.runs.directory import RunDirectory, enable_compilation_cache, make_stamp, new_run, starting, write_json
+from jaxrl.runs.directory import RunDirectory, enable_compilation_cache, make_stamp, new_run, write_json
 from jaxrl.runs.games import make_games
 from jaxrl.runs.logs import say
 from jaxrl.runs.metrics import MetricsLogger
@@ -278,7 +278,7 @@ def main(args: argparse.Namespace) -> int:
     del found  # twice in memory otherwise
     target = new_run(config)
     enable_compilation_cache(config.run.cache_dir)
-    with starting(target), target.lock(), checkpoint.no_space_is_user_error(target.path):
+    with target.lock(), checkpoint.no_space_is_user_error(target.path):
         with contextlib.closing(MetricsLogger(target.path)) as logger:
 
             def tell(epoch: int, row: dict[str, float]) -> None:

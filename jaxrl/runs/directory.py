@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,15 +37,9 @@ from jaxrl.runs.logs import LOG
 
 @dataclasses.dataclass(frozen=True)
 class RunDirectory:
-    """The files of one run.
-
-    Attributes:
-      path: of the directory.
-      fresh: this process has just made it.
-    """
+    """The files of one run."""
 
     path: Path
-    fresh: bool = False
 
     @property
     def name(self) -> str:
@@ -139,24 +133,10 @@ def new_run(config: Config) -> RunDirectory:
             "or choose another name with --name."
         )
     try:
-        run.path.mkdir(parents=True)
+        run.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        if not run.path.is_dir():
-            raise UserError(f"cannot create the run directory {run.path}: {error.strerror}.") from error
-        return run
-    return dataclasses.replace(run, fresh=True)
-
-
-@contextlib.contextmanager
-def starting(run: RunDirectory) -> Iterator[None]:
-    """Removes the directory that was made for a run if the block fails before there are figures or checkpoints."""
-    try:
-        yield
-    except BaseException:
-        rows = run.metrics_file
-        if run.fresh and not run.checkpoints().saved() and not (rows.exists() and rows.stat().st_size):
-            shutil.rmtree(run.path, ignore_errors=True)
-        raise
+        raise UserError(f"cannot create the run directory {run.path}: {error.strerror}.") from error
+    return run
 
 
 def find_run(name: str | os.PathLike, directory: str = "runs") -> RunDirectory:

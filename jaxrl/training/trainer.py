@@ -33,7 +33,6 @@ from jaxrl.runs.directory import (
     enable_compilation_cache,
     make_stamp,
     seed_names,
-    starting,
     write_json,
 )
 from jaxrl.runs.games import GameForms, make_games
@@ -222,7 +221,6 @@ class Trainer:
         watched = (tag for tag in ("train/loss", "train/grad_norm") if tag in found)
         bad = [tag for tag in watched if not np.isfinite(found[tag].amount).all()]
         if bad:
-            self.store.wait()  # the newest is perhaps being written
             steps = self.store.steps()
             saved = f"checkpoint {steps[-1]} is intact" if steps else "nothing was saved yet"
             raise UserError(
@@ -345,12 +343,7 @@ def _first(counter: Counter | jax.Array) -> int:
 
 def run_training(config: Config, run: RunDirectory, *, resume: bool, games: GameForms | None = None) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands."""
-    with (
-        starting(run),
-        run.lock(),
-        checkpoint.no_space_is_user_error(run.path),
-        logs.to_run(config.run.log_level, run.path),
-    ):
+    with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
         enable_compilation_cache(config.run.cache_dir)
         with contextlib.closing(Trainer(config, run, resume=resume, games=games)) as trainer:
             if trainer.train():
