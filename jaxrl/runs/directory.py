@@ -92,7 +92,7 @@ class RunDirectory:
         """
         for step in self.best().steps():
             with contextlib.suppress(Damaged):  # who reads it is told
-                if step > update and self.best().record(step)["config_digest"] != digest:
+                if step > update and self.best().record(step).get("config_digest") != digest:
                     place = self.best().quarantine(step, "undone")
                     self.best_file.unlink(missing_ok=True)
                     LOG.warning("the best state so far, of update %d, comes from other settings: see %s", step, place)
