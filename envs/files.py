@@ -1,16 +1,19 @@
-"""YAML and JSON that people write."""
+"""Files: YAML and JSON that people write, and writing without a trace of what was left half done."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
 from jaxrl.envs.errors import UserError
 
+LIMIT = 1 << 24  # bytes of a file that people write
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -59,7 +62,11 @@ def read(path: str | Path) -> Any:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(LIMIT + 1)
+        if len(data) > LIMIT:
+            raise UserError(f"cannot read {path}: it has more than {LIMIT >> 20} MB, nobody writes such a file.")
+        text = data.decode()
     except FileNotFoundError:
         raise UserError(f"there is no file {path}: check the path.") from None
     except OSError as error:
@@ -84,5 +91,43 @@ def parse(text: str, label: str, *, json_text: bool = False) -> Any:
         place = f", line {mark.line + 1}" if mark else ""
         problem = " ".join(str(getattr(error, "problem", None) or "broken").split())
         raise UserError(f"{label}{place} is not valid YAML: {problem}.") from None
+    except RecursionError:
+        raise UserError(f"{label} cannot be read: it is nested too deeply.") from None
     except ValueError as error:  # a key twice in JSON, a date that does not exist in YAML
         raise UserError(f"{label} cannot be read: {error}.") from None
+
+
+def write(path: str | os.PathLike, data: bytes) -> None:
+    """Writes a file, whole or not at all: a full disk or a killed process leaves the one before.
+
+    What lies in the place of the unfinished file, be it a link or a pipe, is removed and never written to.
+
+    Raises:
+      OSError: it cannot be written; its `filename` says which.
+    """
+    part = Path(f"{os.fspath(path)}.part")
+    try:
+        part.unlink(missing_ok=True)
+        with open(part, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # of a full disk one is not told
+        if not part.is_dir():
+            part.unlink(missing_ok=True)
+        raise
+
+
+def open_lock(path: str | os.PathLike) -> IO[bytes]:
+    """Opens a file to be locked, which is made if there is none; links are not followed, pipes not waited for.
+
+    Raises:
+      OSError: it cannot be opened.
+      UserError: it is no plain file.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise UserError(f"{os.fspath(path)} must be a plain file, it is a lock: remove what lies there.")
+    return open(path, "r+b", buffering=0, opener=lambda name, _: os.open(name, flags, 0o666))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from jaxrl.envs.errors import UserError
 
+LIMIT, LINE = 1 << 29, 1 << 24  # bytes of a file, unpacked, and of a record: both are read as a whole
 Record = dict[str, Any]
 # What a value must be: a range of integers, one of a frozenset, of a type (float: any number), a list of one shape
 # ([shape]), a list of as many shapes as there are (shape, ...), or a mapping with at least these keys ({key: shape}).
@@ -178,17 +179,22 @@ def _all_fit(values: list[Any], shape: tuple | list) -> bool:
 
 
 def _parse(path: Path, number: int, line: str) -> Any:
+    if len(line) > LINE:
+        raise UserError(f"{path}, line {number}: it has more than {LINE >> 20} MB, no record does.")
     try:
         return json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}, line {number}: not JSON ({error}).") from None
 
 
 def _text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            raw = (gzip.open(file) if packed else file).read(LIMIT + 1)
+        if len(raw) > LIMIT:
+            raise UserError(f"cannot read {path}: it has more than {LIMIT >> 20} MB (unpacked): split it.")
         return raw.decode()
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}.") from None

@@ -26,12 +26,14 @@ import jaxrl
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config, trust
+from jaxrl.envs import files
 from jaxrl.envs.core import Env, PyTree, State
 from jaxrl.envs.errors import UserError
 from jaxrl.players import Player
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
 
 _MAGIC = b"jaxrl policy 1\n"
+_FIELDS = {"name": str, "update": int, "env_version": str, "config": dict, "params": dict}
 
 
 class ExportedPolicy:
@@ -45,10 +47,12 @@ class ExportedPolicy:
     """
 
     def __init__(self, name: str, config: Config, env: Env, update: int, params: PyTree):
-        """A policy from its parts; see `load_policy`."""
+        """A policy from its parts; see `load_policy`. Raises UserError if the parameters are of another network."""
         self.name, self.config, self.env, self.update = name, config, env, update
-        self._params = jax.tree.map(jnp.asarray, params)
         self._algorithm = make_algorithm(config, env)
+        if _forms(params) != _forms(jax.eval_shape(self._algorithm.network.init, jax.random.key(0))):
+            raise UserError(f"the parameters of policy {name!r} do not fit the network of its configuration.")
+        self._params = jax.tree.map(jnp.asarray, params)
         self._structure = jax.tree.structure(env.observation_spec)
         self.reset()
 
@@ -147,12 +151,9 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0) -
         "params": jax.tree.map(np.asarray, run.params[seed_index]),
     }
     body = serialization.msgpack_serialize(content)
-    fresh = Path(f"{os.fspath(path)}.part")
     try:
-        fresh.write_bytes(_MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
-        fresh.replace(path)
+        files.write(path, _MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise UserError(f"cannot write {os.fspath(path)}: {error.strerror}.") from error
 
 
@@ -175,7 +176,7 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = ()) -> Exporte
     checksum, body = data[len(_MAGIC) : len(_MAGIC) + 4], data[len(_MAGIC) + 4 :]
     if zlib.crc32(body).to_bytes(4, "big") != checksum:
         raise UserError(f"{os.fspath(path)} is damaged (its checksum is wrong): export it again.")
-    content = serialization.msgpack_restore(body)
+    content = _content(body, os.fspath(path))
     config = configs.from_dict(content["config"], label=f"configuration in {os.fspath(path)}")
     trust.check(config, os.fspath(path), allow=allow)
     env = make_evaluation_env(config)
@@ -185,3 +186,23 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = ()) -> Exporte
             f"this is version {env.version}: train again or install the older one."
         )
     return ExportedPolicy(content["name"], config, env, content["update"], content["params"])
+
+
+def _content(body: bytes, label: str) -> dict[str, Any]:
+    """What a policy file holds. Raises UserError: something is missing, or of another type."""
+    try:
+        content = serialization.msgpack_restore(body)
+        wrong = [field for field, kind in _FIELDS.items() if not isinstance(content[field], kind)]
+    except Exception as error:  # msgpack and NumPy raise many types, of which some are no ValueError
+        raise UserError(f"{label} is malformed ({type(error).__name__} while reading it): export it again.") from error
+    if wrong:
+        raise UserError(f"{label} is malformed ({', '.join(wrong)}): export it again.")
+    return content
+
+
+def _forms(tree: PyTree) -> dict[str, tuple[Any, Any]]:
+    """Shape and dtype of every leaf by its path; nothing of what is no array."""
+    flat = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {
+        jax.tree_util.keystr(path): (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) for path, leaf in flat
+    }

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jaxrl import cli
+from jaxrl.envs import golden
 from jaxrl.envs.battle.golden import KINDS, differences
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.golden import verify
@@ -223,9 +224,15 @@ def test_command_line(battles: list[dict], tmp_path: Path, capsys) -> None:
         (b'{"moves": []}\n', "is no recording of this game: its first line has none of 'half_turns'"),
         (b'{"half_turns": []}\n', "line 1: not a record of battles ('config' is missing)"),
         (gzip.compress(b'{"half_turns": []}\n' * 50, mtime=0)[:-9], "the file is damaged"),
+        (gzip.compress(b"\n" * 300_000), "(unpacked): split it"),
+        (b"\n" * 300_000, "(unpacked): split it"),
+        (b"[" + b" " * 100_000 + b"]", "no record does"),
+        (b"[" * 50_000, "line 1: not JSON"),
     ],
 )
-def test_unreadable_file_is_one_sentence(content: bytes, sentence: str, tmp_path: Path) -> None:
+def test_unreadable_file_is_one_sentence(content: bytes, sentence: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(golden, "LIMIT", 200_000)
+    monkeypatch.setattr(golden, "LINE", 60_000)
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(UserError) as error:

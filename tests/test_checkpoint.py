@@ -22,7 +22,6 @@ from jaxrl.envs import prng
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.checkpoint import (
     CheckpointStore,
-    Damaged,
     Stamp,
     check_stamp,
     is_no_space,
@@ -112,7 +111,7 @@ def test_every_so_manieth_is_kept_for_good(tmp_path):
     assert store_with(tmp_path, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, keep=1, keep_every=3).steps() == [3, 6, 7]
 
 
-@pytest.mark.parametrize("damage", ["flip", "truncate", "delete_meta", "delete_arrays", "garbage_meta"])
+@pytest.mark.parametrize("damage", ["flip", "truncate", "delete_record", "delete_arrays"])
 def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(tmp_path, caplog, damage):
     store = store_with(tmp_path, 1.0, 2.0)
     newest = store.directory / "2"
@@ -124,10 +123,8 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(tmp_path, capl
     elif damage == "truncate":
         file = largest_file(newest / "state" / "d")
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    elif damage == "delete_meta":
-        (newest / "meta" / "metadata").unlink()
-    elif damage == "garbage_meta":
-        (newest / "meta" / "metadata").write_text("{")
+    elif damage == "delete_record":
+        (newest / "record.json").unlink()
     else:
         for file in (newest / "state" / "d").iterdir():
             file.unlink()
@@ -144,22 +141,14 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(tmp_path, capl
     assert again.newest().step == 2
 
 
-def test_our_checksums_notice_what_the_array_format_does_not(tmp_path):
-    """Valid arrays with another content, e.g. copied from another checkpoint."""
-    store = store_with(tmp_path, 1.0, 2.0)
-    (store.directory / "2" / "state").rename(tmp_path / "aside")
-    (store.directory / "1" / "state").rename(store.directory / "2" / "state")
-    with pytest.raises(Damaged, match="checksum of .* is wrong"):
-        store.read(2)
-
-
 def test_no_intact_checkpoint_is_one_sentence(tmp_path):
     with pytest.raises(UserError, match="there is no checkpoint"):
         CheckpointStore(tmp_path / "none").newest()
     store = store_with(tmp_path, 1.0)
-    (store.directory / "1" / "meta" / "metadata").unlink()
-    with pytest.raises(UserError, match="every checkpoint .* is damaged"):
-        store.newest()
+    (store.directory / "1" / "record.json").unlink()
+    for _ in range(2):  # what is damaged stays, so that it is not taken for a run without any
+        with pytest.raises(UserError, match="every checkpoint .* is damaged"):
+            store.newest(quarantine=True)
 
 
 @pytest.mark.parametrize(
@@ -207,12 +196,14 @@ def test_no_space_left_keeps_the_previous_checkpoint(tmp_path):
         store = CheckpointStore(disk / "checkpoints", keep=10)
         rng = np.random.default_rng(0)
         state = {"params": jnp.asarray(rng.normal(size=250_000), jnp.float32)}  # 1 MB, hardly compressible
-        with pytest.raises(UserError, match="no space left .* the previous checkpoint is intact"):
+        with pytest.raises(UserError, match=r"no space left .* checkpoint \d+ is intact"):
             for step in range(1, 20):
                 store.save(take(step, state, STAMP))
             store.wait()
         whole = CheckpointStore(disk / "checkpoints").newest()
         assert whole.step >= 1 and np.array_equal(whole.arrays["params"], state["params"])
+        assert not list((disk / "checkpoints").glob("*.part"))
+        store.close()
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
@@ -235,7 +226,7 @@ def test_kill_in_the_middle_of_a_save_leaves_the_previous_one_usable(tmp_path):
     for delay in (0.0, 0.03):
         child = subprocess.Popen([sys.executable, "-c", script], env=environment)
         deadline = time.monotonic() + 60
-        while not list(path.glob("*.orbax-checkpoint-tmp")) or not CheckpointStore(path).steps():
+        while not list(path.glob("*.part")) or not CheckpointStore(path).steps():
             assert time.monotonic() < deadline and child.poll() is None
             time.sleep(0.001)
         time.sleep(delay)

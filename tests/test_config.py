@@ -223,7 +223,10 @@ def test_an_override_that_makes_no_sense(override, tmp_path):
         ("- 1\n", "must hold a mapping"),
         ("ppo: {clip: !!python/object/apply:os.getcwd []}", "is not valid YAML"),
         ("ppo:\n  clp: 0.1\n", "did you mean 'ppo.clip'"),
+        ("[" * 20_000, "nested too deeply"),
+        ("#" * (17 << 20), "more than 16 MB"),
     ],
+    ids=lambda text: text[:20],
 )
 def test_a_bad_file_is_named(text, expected, tmp_path):
     path = tmp_path / "mine.yaml"

@@ -127,6 +127,8 @@ def test_a_continued_run_counts_on_and_resumes_exactly(home):
     assert train(home, "second", "train.from_run=first", total) == 0
     run = runs.RunDirectory(home / "runs" / "second")
     assert run.config().train.from_update == 8
+    digest = runs.make_stamp(run.config(), runs.make_env(run.config())).config_digest
+    assert run.checkpoints().newest().meta["config_digest"] == digest  # whoever resumes it has the same
     rows = [row for row in read_rows(run.metrics_file) if "train/loss" in row]
     assert [row["update"] for row in rows] == [10, 12]
     assert [row["time/total_timesteps"] for row in rows] == [10 * BATCH, 12 * BATCH]

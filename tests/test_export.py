@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
+
 import jax
+import msgpack
 import numpy as np
 import pytest
+from flax import serialization
 
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import from_dict, save
@@ -102,6 +106,44 @@ def test_files_that_are_no_policies(tmp_path):
             load_policy(path)
     with pytest.raises(UserError, match="cannot read"):
         load_policy(tmp_path / "missing")
+
+
+MALFORMED = {
+    "nothing": lambda good: b"",
+    "more": lambda good: serialization.msgpack_serialize(good) + b"x",
+    "junk": lambda good: b"\xc1\xff",
+    "nested": lambda good: b"\x91" * 5000,
+    "no array": lambda good: msgpack.packb(msgpack.ExtType(1, msgpack.packb(((3,), "object", b"x" * 24)))),
+    "a list": lambda good: [good],
+    "no params": lambda good: {key: value for key, value in good.items() if key != "params"},
+    "a name in bytes": lambda good: good | {"name": b"x"},
+    "a version of arrays": lambda good: good | {"env_version": np.zeros(3)},
+    "no configuration": lambda good: good | {"config": 7},
+    "no network": lambda good: good | {"params": {}},
+    "another network": lambda good: good | {"params": jax.tree.map(lambda leaf: leaf[:2], good["params"])},
+    "another precision": lambda good: good | {"params": jax.tree.map(np.float16, good["params"])},
+    "texts": lambda good: good | {"params": jax.tree.map(str, good["params"])},
+    "a folder for a leaf": lambda good: good | {"params": jax.tree.map(lambda leaf: {"x": leaf}, good["params"])},
+}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    path = tmp_path_factory.mktemp("exported") / "agent.jaxrl"
+    save_policy(path, load_run(a_run(path.parent).path))
+    return path
+
+
+@pytest.mark.parametrize("change", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_file_with_a_right_checksum_is_one_sentence(exported, tmp_path, change):
+    data = exported.read_bytes()
+    begin = len(b"jaxrl policy 1\n")
+    body = change(serialization.msgpack_restore(data[begin + 4 :]))
+    body = body if isinstance(body, bytes) else serialization.msgpack_serialize(body)
+    (tmp_path / "agent.jaxrl").write_bytes(data[:begin] + zlib.crc32(body).to_bytes(4, "big") + body)
+    with pytest.raises(UserError, match="is malformed|do not fit the network") as error:
+        load_policy(tmp_path / "agent.jaxrl")
+    assert "\n" not in str(error.value)
 
 
 def test_another_version_of_the_game_is_refused(tmp_path, monkeypatch):

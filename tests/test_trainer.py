@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -120,10 +123,16 @@ def test_a_run_can_be_extended(home, capsys):
     assert "| short " in capsys.readouterr().out
 
 
-def test_a_damaged_newest_checkpoint_falls_back(home, capsys):
-    assert train(home, "damaged") == 0
+@pytest.fixture(scope="module")
+def plain(home):
+    """A run as the configuration is."""
+    assert train(home, "plain") == 0
+
+
+def test_a_damaged_newest_checkpoint_falls_back(home, plain, capsys):
+    shutil.copytree(home / "runs" / "plain", home / "runs" / "damaged")
     before = newest(home, "damaged")
-    (home / "runs" / "damaged" / "checkpoints" / str(UPDATES) / "meta" / "metadata").unlink()
+    (home / "runs" / "damaged" / "checkpoints" / str(UPDATES) / "record.json").unlink()
     assert cli.main(["resume", str(home / "runs" / "damaged")]) == 0
     said = capsys.readouterr().err
     assert "is damaged" in said and "falling back to the one before" in said
@@ -131,26 +140,51 @@ def test_a_damaged_newest_checkpoint_falls_back(home, capsys):
     assert [row["update"] for row in rows(home, "damaged")] == [2, 4, 6, 8, 10, 12]
 
 
-def test_no_space_left_stops_with_one_sentence(home, tmp_path, capsys):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=500k", "tmpfs", str(disk)], capture_output=True).returncode:
+@contextlib.contextmanager
+def small_disk(place: Path, size: str) -> Iterator[Callable[[str], None]]:
+    """A disk of that size at `place`; what is given can change the size."""
+    place.mkdir()
+
+    def mount(*arguments: str) -> int:
+        return subprocess.run(["mount", *arguments, str(place)], capture_output=True, check=False).returncode
+
+    if mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs"):
         pytest.skip("needs the right to mount a small disk")
     try:
-        overrides = [f"run.directory={disk}", "train.total_steps=1000000", "train.checkpoint_every=2"]
-        assert train(home, "full", *overrides) == 2
-        errors = capsys.readouterr().err.strip().splitlines()[-1]
-        assert errors.startswith("jaxrl: no space left on the disk of") and "jaxrl resume" in errors
-        assert runs.RunDirectory(disk / "full").checkpoints().newest().step >= 2
+        yield lambda size: mount("-o", f"remount,size={size}")
     finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_no_space_left_is_one_sentence_and_a_larger_disk_goes_on_exactly(home, plain, tmp_path, capfd):
+    disk = tmp_path / "disk"
+    with small_disk(disk, "120k") as resize:
+        capfd.readouterr()
+        assert train(home, "full", f"run.directory={disk / 'runs'}", "train.checkpoint_every=2") == 2
+        said = [line for line in capfd.readouterr().err.splitlines() if "[" not in line]  # without progress
+        saved = newest(disk, "full").step
+        assert len(said) == 3 and 2 <= saved < UPDATES
+        assert (
+            said[-1].startswith("jaxrl: no space left on the disk of") and f"checkpoint {saved} is intact" in said[-1]
+        )
+        resize("5m")
+        assert cli.main(["resume", str(disk / "runs" / "full")]) == 0
+        assert_same(newest(home, "plain"), newest(disk, "full"))
+        assert rows(home, "plain") == rows(disk, "full")
+
+
+def test_a_disk_that_is_full_at_the_start_is_one_sentence(home, tmp_path, capfd):
+    with small_disk(tmp_path / "disk", "4k"):
+        assert train(home, "full", f"run.directory={tmp_path / 'disk' / 'runs'}") == 2
+        said = capfd.readouterr().err.splitlines()
+        assert len(said) == 3 and "no space left" in said[-1] and said[-1].endswith("free some and start again.")
 
 
 def test_no_space_left_in_the_background_stops_training(home, monkeypatch, capsys):
     """As above for machines that do not let us mount a disk: the write under way reports a full disk."""
 
     def full(self):
-        with trainer.checkpoint.no_space_is_user_error(self.directory):
+        with trainer.checkpoint.no_space_is_user_error(self.directory.parent):
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(trainer.checkpoint.CheckpointStore, "check", full)
@@ -175,6 +209,15 @@ def test_mistakes_end_in_one_sentence_and_exit_code_2(home, capsys):
     assert "does not fit" in sentence("resume", run, "network.hidden=[9]")
     with runs.find_run(run).lock():
         assert "trained by another process" in sentence("resume", run)
+
+
+def test_a_run_whose_checkpoints_are_gone_does_not_begin_anew(home, capsys):
+    assert train(home, "gone", f"train.total_steps={2 * STEPS_PER_UPDATE}") == 0
+    run, logged = home / "runs" / "gone", rows(home, "gone")
+    shutil.rmtree(run / "checkpoints")
+    assert cli.main(["resume", str(run)]) == 2
+    assert f"the checkpoints in {run / 'checkpoints'} are gone" in capsys.readouterr().err
+    assert train(home, "gone") == 2 and rows(home, "gone") == logged
 
 
 def test_a_refused_change_leaves_the_saved_configuration_alone(home):

@@ -137,6 +137,4 @@ def write(tree: dict[str, Any], path: str | os.PathLike) -> None:
     """Writes a tree as YAML, whole or not at all (a full disk leaves the previous file)."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(yaml.safe_dump(tree, sort_keys=False, width=120), encoding="utf-8")
-    os.replace(temporary, path)
+    files.write(path, yaml.safe_dump(tree, sort_keys=False, width=120).encode())

@@ -1,9 +1,7 @@
-"""Whole-state checkpoints: asynchronous, atomic, verified leaf by leaf.
+"""Whole-state checkpoints: asynchronous, atomic, verified byte by byte (`jaxrl/runs/checkpoint_files.py`).
 
-A checkpoint is a directory `<step>/` written by orbax under a temporary name and renamed when complete, so that a
-killed process leaves the previous one usable. It holds the arrays of the training state and a JSON record: the game
-(id, version, options), a digest of the config, a hash of the parameters, and shape, dtype and checksum of every leaf.
-The checksums are ours, end to end: a flipped byte on disk is noticed even where the array format would not notice.
+A checkpoint is a directory `<step>/` that is written under another name and renamed when complete, so that a killed
+process leaves the previous one usable; older ones go when it has been read back.
 
 Leaves are stored flat by their path in the tree (`params.params.Dense_0.kernel`), so nothing depends on the classes of
 optimizer or state; typed PRNG keys are stored as their data plus the name of their implementation.
@@ -13,35 +11,36 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import hashlib
 import json
 import logging
 import shutil
-import zlib
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
 
 from jaxrl.envs.errors import UserError
+from jaxrl.runs.checkpoint_files import (
+    Arrays,
+    Damaged,
+    checksum,
+    is_no_space,
+    read_arrays,
+    read_record,
+    write_files,
+)
 
 PyTree = Any
-Arrays = dict[str, np.ndarray]
 
-FORMAT = 1
 LEARNER = "learner."
 PARAMS = f"{LEARNER}params."  # where a training state has its parameters
-_STATE, _META = "state", "meta"
+_PART = ".part"  # ends the name of what is being written or removed
 _log = logging.getLogger("jaxrl")
-
-
-class Damaged(Exception):
-    """A checkpoint cannot be read back as it was written."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +80,6 @@ def take(step: int, state: PyTree, stamp: Stamp, host: dict[str, Any] | None = N
     arrays, leaves = pack(state)
     params = {name.removeprefix(LEARNER): array for name, array in arrays.items() if name.startswith(PARAMS)}
     meta = {
-        "format": FORMAT,
         "step": step,
         "game": {"id": stamp.env_id, "version": stamp.env_version, "options": stamp.env_options},
         "config_digest": stamp.config_digest,
@@ -187,7 +185,7 @@ def _key_impl(leaf: Any) -> Any:
 
 
 def _record(array: np.ndarray, impl: Any) -> dict[str, Any]:
-    record = {"shape": list(array.shape), "dtype": str(array.dtype), "crc32": _checksum(array)}
+    record = {"shape": list(array.shape), "dtype": str(array.dtype), "crc32": checksum(array)}
     return record | {"key": str(impl)} if impl else record
 
 
@@ -201,10 +199,6 @@ def _describe(leaf: Any) -> dict[str, Any]:
 def _signature(record: dict[str, Any]) -> str:
     key = f" key:{record['key']}" if "key" in record else ""
     return f"{record['dtype']}{record['shape']}{key}"
-
-
-def _checksum(array: np.ndarray) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data) if array.size else 0
 
 
 def _place(array: np.ndarray, like: Any) -> Any:
@@ -234,9 +228,9 @@ class CheckpointStore:
         """
         self.directory = Path(directory).absolute()
         self._keep, self._keep_every = keep, keep_every
-        self._manager: ocp.CheckpointManager | None = None
-        # orbax prints the tracebacks of its background threads; every error reaches our caller anyway.
-        logging.getLogger("absl").setLevel(logging.CRITICAL)
+        self._mark = self.directory.with_name(f".{self.directory.name}-saved")  # is there after the first one
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._writing: Future[None] | None = None
 
     # ---- writing ----
 
@@ -244,50 +238,81 @@ class CheckpointStore:
         """Starts writing `snapshot`.
 
         Raises:
-          UserError: the disk is full, now or in the write that was under way; earlier checkpoints are intact.
+          UserError: the disk is full, in the write that was under way; earlier checkpoints are intact.
         """
-        arrays = {name: array for name, array in snapshot.arrays.items() if array.size}  # orbax refuses empty arrays
-        args = ocp.args.Composite(**{_STATE: ocp.args.PyTreeSave(arrays), _META: ocp.args.JsonSave(snapshot.meta)})
-        with no_space_is_user_error(self.directory):
-            self._writer().save(snapshot.step, args=args)
+        self.wait()
+        self._writing = self._thread.submit(self._write, [snapshot])
 
     def check(self) -> None:
         """Raises what the write under way has run into so far, without waiting for it."""
-        if self._manager is not None:
-            with no_space_is_user_error(self.directory):
-                self._manager.check_for_errors()
+        if self._writing is not None and self._writing.done():
+            self.wait()
 
     def wait(self) -> None:
         """Waits for the write under way. Raises UserError if the disk is full."""
-        if self._manager is not None:
-            with no_space_is_user_error(self.directory):
-                self._manager.wait_until_finished()
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            with no_space_is_user_error(self.directory.parent):
+                writing.result()
 
     def close(self) -> None:
-        """Waits for the write under way and releases the directory."""
-        manager, self._manager = self._manager, None
-        if manager is not None:
-            with no_space_is_user_error(self.directory):
-                manager.close()
+        """Waits for the write under way and ends the thread."""
+        try:
+            self.wait()
+        finally:
+            self._thread.shutdown()
 
-    def quarantine(self, step: int) -> Path:
-        """Moves a damaged checkpoint out of the way, so that training can write that step again."""
-        place = self.directory.parent / "damaged" / f"{self.directory.name}-{step}"
+    def saved(self) -> bool:
+        """Whether there ever was a checkpoint here, be it gone by now."""
+        return bool(self.steps()) or self._mark.exists()
+
+    def quarantine(self, step: int, folder: str = "damaged") -> Path:
+        """Moves a checkpoint out of the way, so that training can write that step again."""
+        place = self.directory.parent / folder / f"{self.directory.name}-{step}"
         shutil.rmtree(place, ignore_errors=True)
         place.parent.mkdir(exist_ok=True)
         (self.directory / str(step)).rename(place)
         return place
 
-    def _writer(self) -> ocp.CheckpointManager:
-        if self._manager is None:
-            options = ocp.CheckpointManagerOptions(
-                max_to_keep=self._keep,
-                keep_period=self._keep_every or None,
-                enable_async_checkpointing=True,
-                cleanup_tmp_directories=True,
-            )
-            self._manager = ocp.CheckpointManager(self.directory, options=options, item_names=(_STATE, _META))
-        return self._manager
+    def _write(self, snapshots: list[Snapshot]) -> None:
+        """Writes the only snapshot of a list; it is taken from there, so that its memory is free for reading back."""
+        snapshot = snapshots.pop()
+        place, part = (self.directory / f"{snapshot.step}{end}" for end in ("", _PART))
+        self._clear()
+        try:
+            write_files(part, snapshot.arrays, snapshot.meta)
+        except BaseException:
+            self._clear()  # a full disk needs the space
+            raise
+        del snapshot
+        if place.exists():
+            self._drop(place)
+        part.rename(place)
+        self._mark.touch()
+        try:
+            self.read(int(place.name))
+        except Damaged as error:
+            raise UserError(
+                f"checkpoint {place} cannot be read back as it was written ({error}): the disk may be failing; older "
+                "checkpoints are kept."
+            ) from error
+        for old in self.steps()[: -self._keep]:
+            if not self._keep_every or old % self._keep_every:
+                self._drop(self.directory / str(old))
+        self._clear()
+
+    def _drop(self, place: Path) -> None:
+        """Takes a checkpoint's name from it, so that it is there as a whole or not at all; `_clear` removes it."""
+        place.rename(place.with_name(f"{place.name}.old{_PART}"))
+
+    def _clear(self) -> None:
+        """Removes what has lost its name or never got one, also in a process that was killed."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for path in self.directory.glob(f"*{_PART}"):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
     # ---- reading ----
 
@@ -295,28 +320,22 @@ class CheckpointStore:
         """The steps with a completely written checkpoint, oldest first."""
         if not self.directory.is_dir():
             return []
-        return sorted(int(path.name) for path in self.directory.iterdir() if path.name.isdigit())
+        return sorted(int(path.name) for path in self.directory.iterdir() if path.name.isdecimal())
+
+    def record(self, step: int) -> dict[str, Any]:
+        """The record of a checkpoint, without its arrays. Errors as of `read`."""
+        return read_record(self.directory / str(step), step)
 
     def read(self, step: int) -> Snapshot:
-        """One checkpoint, every leaf checked against its checksum. Raises Damaged."""
+        """One checkpoint, every byte checked against its checksum.
+
+        Raises:
+          Damaged: it is not as it was written.
+          UserError: a newer jaxrl has written it.
+        """
         place = self.directory / str(step)
-        try:
-            meta = json.loads((place / _META / "metadata").read_text())
-            leaves = meta["leaves"]
-            with ocp.PyTreeCheckpointer() as reader:
-                stored = reader.restore(place / _STATE)
-        except Exception as error:  # orbax and tensorstore raise many types for missing and unreadable files
-            raise Damaged(f"{type(error).__name__} while reading it") from error
-        arrays = {}
-        for name, record in leaves.items():
-            empty = 0 in record["shape"]
-            array = np.zeros(record["shape"], np.dtype(record["dtype"])) if empty else stored.get(name)
-            if array is None or _signature(_record(array, record.get("key"))) != _signature(record):
-                raise Damaged(f"{name} is missing or has another shape")
-            if not empty and _checksum(array) != record["crc32"]:
-                raise Damaged(f"the checksum of {name} is wrong")
-            arrays[name] = array
-        return Snapshot(step, arrays, meta)
+        meta = read_record(place, step)
+        return Snapshot(step, read_arrays(place, meta), meta)
 
     def newest(self, *, quarantine: bool = False) -> Snapshot:
         """The newest checkpoint that is intact; warns about every damaged one it passes over.
@@ -325,20 +344,26 @@ class CheckpointStore:
           quarantine: move damaged ones aside; only for the process that is going to write here.
 
         Raises:
-          UserError: there is none.
+          UserError: there is none, or a newer jaxrl has written it.
         """
         steps = self.steps()
-        for step in reversed(steps):
+        for index, step in reversed(list(enumerate(steps))):
+            place = self.directory / str(step)
             try:
-                return self.read(step)
+                found = self.read(step)
             except Damaged as error:
-                older = any(other < step for other in steps)
-                then = "falling back to the one before" if older else "and there is no older one"
-                _log.warning("checkpoint %s is damaged (%s): %s.", self.directory / str(step), error, then)
-                if quarantine:
-                    self.quarantine(step)
+                if not place.exists():  # newer ones have taken its place meanwhile
+                    return self.newest(quarantine=quarantine)
+                then = "falling back to the one before" if index else "and there is no older one"
+                _log.warning("checkpoint %s is damaged (%s): %s.", place, error, then)
+                continue
+            for damaged in steps[index + 1 :] if quarantine else []:
+                self.quarantine(damaged)
+            return found
         if steps:
             raise UserError(f"every checkpoint in {self.directory} is damaged: restore them from a backup.")
+        if self.saved():
+            raise UserError(f"the checkpoints in {self.directory} are gone: restore them from a backup.")
         raise UserError(f"there is no checkpoint in {self.directory}: the run stopped before its first one.")
 
 
@@ -358,28 +383,18 @@ def check_stamp(meta: dict[str, Any], stamp: Stamp) -> None:
 # ---- a full disk --------------------------------------------------------------------------------------------------
 
 
-def is_no_space(error: BaseException | None) -> bool:
-    """Whether an exception, or one that led to it, says that the disk (or the quota) is full."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        if "No space left on device" in str(error) or "Disk quota exceeded" in str(error):  # tensorstore's ValueError
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
 @contextlib.contextmanager
-def no_space_is_user_error(place: Path) -> Iterator[None]:
-    """Turns "no space left" from any depth into one sentence; other errors pass through untouched."""
+def no_space_is_user_error(run: Path) -> Iterator[None]:
+    """Turns "no space left" from any depth into one sentence; other errors pass through untouched.
+
+    Args:
+      run: the directory of the run that is written.
+    """
     try:
         yield
     except Exception as error:
         if isinstance(error, UserError) or not is_no_space(error):
             raise
-        raise UserError(
-            f"no space left on the disk of {place}: free some and continue with `jaxrl resume`; "
-            "the previous checkpoint is intact."
-        ) from error
+        steps = CheckpointStore(run / "checkpoints").steps()
+        then = f"continue with `jaxrl resume {run}`; checkpoint {steps[-1]} is intact" if steps else "start again"
+        raise UserError(f"no space left on the disk of {run}: free some and {then}.") from error

@@ -10,24 +10,29 @@ runs/<name>/config.yaml        the resolved configuration
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
 import hashlib
 import json
 import os
+import shutil
+import warnings
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 import jax
 
 from jaxrl import config as configs
 from jaxrl.config import Config
+from jaxrl.envs import files
 from jaxrl.envs.core import Env, PyTree
 from jaxrl.envs.errors import UserError, nearest
 from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_of
 from jaxrl.runs.games import make_env as make_env
 from jaxrl.runs.games import make_evaluation_env
+from jaxrl.runs.logs import LOG
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,17 +84,30 @@ class RunDirectory:
         """The training state with the best evaluation during training."""
         return CheckpointStore(self.path / "best", keep=1)
 
+    def undo_best(self, update: int, digest: str) -> None:
+        """Moves the best state aside if it is of a future that will not be.
+
+        After a kill it may be of a later update than `update`, to which the training goes back. The same configuration,
+        known by its digest, will come by it again, bit by bit, so it stays; another one will not.
+        """
+        for step in self.best().steps():
+            with contextlib.suppress(Damaged):  # who reads it is told
+                if step > update and self.best().record(step).get("config_digest") != digest:
+                    place = self.best().quarantine(step, "undone")
+                    self.best_file.unlink(missing_ok=True)
+                    LOG.warning("the best state so far, of update %d, comes from other settings: see %s", step, place)
+
     def config(self, allow: Collection[str] = ()) -> Config:
         """The configuration that the run was started with; `allow` as for `jaxrl.config.load`."""
         return configs.load(self.config_file, allow=allow)
 
-    def lock(self) -> TextIO:
+    def lock(self) -> IO[bytes]:
         """Makes this process the only one that writes here, until the returned file is closed or the process ends.
 
         Raises:
           UserError: another process is training this run.
         """
-        handle = (self.path / ".lock").open("w")
+        handle = files.open_lock(self.path / ".lock")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -109,7 +127,7 @@ def new_run(config: Config) -> RunDirectory:
       UserError: there is a run of that name, or the directory cannot be made.
     """
     run = RunDirectory(Path(config.run.directory).expanduser() / config.run.name)
-    if run.checkpoints().steps():
+    if run.checkpoints().saved():
         raise UserError(
             f"run {str(run.path)!r} exists already: continue it with `jaxrl resume {run.path}`, "
             "or choose another name with --name."
@@ -144,9 +162,38 @@ def enable_compilation_cache(directory: str) -> None:
             raise UserError(
                 f"run.cache_dir {directory!r} cannot be created ({error.strerror}): choose another."
             ) from error
+        _drop_damaged(path)
+        warnings.filterwarnings("ignore", "Error writing persistent compilation cache entry")  # two lines a program
+        if shutil.disk_usage(path).free < 10e6:
+            LOG.warning("the disk of run.cache_dir %s is full: the next start compiles everything anew.", path)
         jax.config.update("jax_compilation_cache_dir", str(path))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def _drop_damaged(cache: Path) -> None:
+    """Removes the entries of the compilation cache that a killed process or a full disk has cut short.
+
+    jax warns of such an entry at every start and compiles the program again, but never writes it again. Those that were
+    there and whole at an earlier start are not looked at.
+    """
+    try:
+        from jax._src.compilation_cache import decompress_executable  # there is no public name for it
+    except ImportError:
+        return
+    checked = cache / ".checked"
+    with contextlib.suppress(OSError):  # somebody else's, or a full disk
+        since = checked.stat().st_mtime if checked.exists() else 0.0
+        checked.touch()
+        for entry in cache.glob("*-cache"):
+            if entry.stat().st_mtime < since:
+                continue
+            try:
+                decompress_executable(entry.read_bytes())
+            except OSError:
+                raise
+            except Exception:  # zlib or zstd, whichever jax has found, has errors of its own
+                entry.unlink()
 
 
 # ---- what a run is about ------------------------------------------------------------------------------------------
@@ -245,6 +292,4 @@ def append_json(path: Path, record: dict[str, Any]) -> int:
 
 def write_json(path: Path, content: Any) -> None:
     """Writes a JSON file, whole or not at all."""
-    fresh = path.with_name(path.name + ".part")
-    fresh.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(fresh, path)
+    files.write(path, (json.dumps(content, indent=2) + "\n").encode())

@@ -35,6 +35,18 @@ class OneLine(logging.Formatter):
         return super().format(record).replace("\n", "\n    ")
 
 
+class _File(logging.FileHandler):
+    """A log that a full disk cuts short: whatever else is written there says so, in a sentence."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            super().close()
+
+
 class _Terminal(logging.Handler):
     """Standard error, above the lines that are drawn there."""
 
@@ -56,7 +68,7 @@ def to_run(level: str, directory: Path) -> Iterator[None]:
       level: error, warning, info or debug (`run.log_level`).
       directory: of the run; an existing log is continued.
     """
-    file = logging.FileHandler(Path(directory) / FILE, encoding="utf-8")
+    file = _File(Path(directory) / FILE, encoding="utf-8")
     terminal = _Terminal(logging.WARNING)
     before = LOG.level, LOG.propagate
     LOG.setLevel(level.upper())

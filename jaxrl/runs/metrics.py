@@ -21,6 +21,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
 
+from jaxrl.envs import files
 from jaxrl.figures import Figure, join
 from jaxrl.runs.console import ProgressLine
 
@@ -140,11 +141,9 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _truncate(path: Path, update: int) -> None:
-    """Drops the rows after `update`, through a second file so that a crash loses nothing."""
+    """Drops the rows after `update`; a crash loses nothing."""
     kept = [row for row in read_rows(path) if row["update"] <= update]
-    fresh = path.with_suffix(".tmp")
-    fresh.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
-    fresh.replace(path)
+    files.write(path, "".join(json.dumps(row) + "\n" for row in kept).encode())
 
 
 class Progress:

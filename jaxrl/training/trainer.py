@@ -81,12 +81,13 @@ class Trainer:
         self.env, self.evaluation_env = games or make_games(config)
         self.stamp = make_stamp(config, self.env)
         self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
-        snapshot = self.store.newest(quarantine=True) if resume and self.store.steps() else None
+        snapshot = self.store.newest(quarantine=True) if resume and self.store.saved() else None
         if snapshot is not None:
             checkpoint.check_stamp(snapshot.meta, self.stamp)
         origin = continuation.find_origin(config, self.stamp) if snapshot is None else None
         if origin is not None:
             config = continuation.resolve(config, origin)
+            self.stamp = make_stamp(config, self.env)
         self.config = config
         self._exporter = make_exporter(config, self.env)
         self.program = make_program(config, self.env)
@@ -150,6 +151,7 @@ class Trainer:
 
     def _save_last(self) -> None:
         """The state as it is, if it is not saved yet, and what is being written."""
+        self.store.wait()
         if self.update not in self.store.steps():
             self.store.save(self._snapshot())
         self.store.wait()
@@ -247,9 +249,9 @@ class Trainer:
             )
         if self.host.best_by != self.config.evaluate.best_by:  # scores of two kinds cannot be compared
             self.host.best_by, self.host.best_score = self.config.evaluate.best_by, None
-        for step in self.best.steps():  # chosen after the update that we go back to
-            if step > self.update:
-                self.best.quarantine(step)
+        self.run.undo_best(self.update, self.stamp.config_digest)
+        if not self.best.steps():
+            self.host.best_score = None
         # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
         return self.program.restored(self.program.with_hyper(state))
 
@@ -341,8 +343,8 @@ def _first(counter: Counter | jax.Array) -> int:
 
 def run_training(config: Config, run: RunDirectory, *, resume: bool, games: GameForms | None = None) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands."""
-    enable_compilation_cache(config.run.cache_dir)
     with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
+        enable_compilation_cache(config.run.cache_dir)
         with contextlib.closing(Trainer(config, run, resume=resume, games=games)) as trainer:
             if trainer.train():
                 trainer.final_evaluation()

@@ -17,6 +17,7 @@ given back as incomplete.
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import lzma
@@ -36,6 +37,8 @@ SUFFIXES = (".forge.gz", ".forge.xz")
 CLIENT, DAEMON = b"> ", b"< "
 BLOCK = 1 << 20  # bytes that are read at a time
 FLUSH = 64  # lines after which what was written can be read
+LINE, GAME = 1 << 24, 1 << 28  # bytes that are read of one at most; real ones have 15 kB and 2 MB
+SMALL, RATIO = 1 << 26, 400  # bytes that a file may unpack to, and how often its size beyond; real ones: 180 times
 LIMIT_MB = 64.0  # of a file in a folder of recordings, before compression
 DEFAULT_MODE = "ai"
 
@@ -288,15 +291,19 @@ def read(path: str | Path) -> Iterator[Conversation]:
     """
     meta: dict[str, Any] | None = None
     lines: list[bytes] = []
+    size = 0
     for number, line in enumerate(_lines(Path(path)), 1):
         if line.startswith(b"#"):
             if meta is not None:
                 yield _conversation(meta, lines)
-            meta, lines = _meta(path, number, line), []
+            meta, lines, size = _meta(path, number, line), [], 0
         elif meta is None or line[:2] not in (CLIENT, DAEMON):
             raise UserError(f"{path}, line {number}: not a conversation with Forge's daemon.")
         else:
             lines.append(line)
+            size += len(line) + 40  # as Python holds it
+            if size > GAME:
+                raise UserError(f"{path}, line {number}: a game has more than {GAME >> 20} MB.")
     if meta is not None:
         yield _conversation(meta, lines)
 
@@ -340,28 +347,31 @@ def _lines(path: Path) -> Iterator[bytes]:
             for block in _unpacked(raw, path):
                 *whole, rest = (rest + block).split(b"\n")
                 yield from whole
+                if len(rest) > LINE:
+                    raise UserError(f"cannot read {path}: a line has more than {LINE >> 20} MB.")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}.") from None
 
 
 def _unpacked(raw: IO[bytes], path: Path) -> Iterator[bytes]:
     """What a compressed file says, in blocks, up to the place where it breaks off or is damaged."""
-    xz = raw.read(6) == b"\xfd7zXZ\x00"
+    begin, size = raw.read(6), 0
     raw.seek(0)
-    pending, some, unpack = b"", False, None
-    while True:
-        pending = pending or raw.read(BLOCK)
-        if not pending:
-            return
-        if unpack is None:
-            unpack = lzma.LZMADecompressor() if xz else zlib.decompressobj(wbits=31)
-        try:
-            block = unpack.decompress(pending)
-        except (zlib.error, lzma.LZMAError) as error:
-            if some:
+    if len(begin) < 6:
+        return
+    with lzma.open(raw) if begin == b"\xfd7zXZ\x00" else gzip.open(raw) as file:
+        while True:
+            try:
+                block = file.read1(BLOCK)
+            except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+                if size or isinstance(error, EOFError):
+                    return
+                raise UserError(f"cannot read {path}: it is neither gzip nor xz ({error}).") from None
+            if not block:
                 return
-            raise UserError(f"cannot read {path}: it is neither gzip nor xz ({error}).") from None
-        some = some or bool(block)
-        pending = unpack.unused_data if unpack.eof else b""
-        unpack = None if unpack.eof else unpack
-        yield block
+            size += len(block)
+            if size > SMALL + RATIO * raw.tell():
+                raise UserError(
+                    f"cannot read {path}: it unpacks to more than {RATIO} times its size, no recording does."
+                )
+            yield block

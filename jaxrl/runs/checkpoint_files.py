@@ -1,0 +1,171 @@
+"""The files of one checkpoint, of which every byte is covered:
+
+    state/         the arrays, compressed, by TensorStore (zarr in an OCDBT database)
+    record.json    its own SHA-256 in the first line, then JSON: format, step, game (id, version, options), a digest of
+                   the config, a hash of the parameters, shape, dtype and CRC-32 of every leaf, what the host remembers,
+                   and the SHA-256 of every file in state/: no library ever opens a damaged one
+
+The checksums of leaves are taken in memory and compared after reading: they cover the way through the library too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorstore as ts
+
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError
+
+Arrays = dict[str, np.ndarray]
+
+FORMAT = 2  # 1, written by orbax, has its record in meta/metadata, without checksums of it and of the files
+_STATE, _RECORD, _RECORD_1 = "state", "record.json", "meta/metadata"
+_FIELDS = {"format": int, "step": int, "game": dict, "params_hash": str, "leaves": dict, "host": dict}
+
+
+class Damaged(Exception):
+    """A checkpoint cannot be read back as it was written."""
+
+
+def write_files(place: Path, arrays: Arrays, meta: dict[str, Any]) -> None:
+    """Makes the directory of a checkpoint.
+
+    Args:
+      place: the directory.
+      arrays: leaf path -> array.
+      meta: the record; `format` and `files` are added.
+    """
+    place.mkdir()
+    context, state = ts.Context(), place / _STATE
+    arrays = {name: array for name, array in arrays.items() if array.size}  # zarr has no empty ones
+    specs = {name: _spec(state, name, metadata=_packing(array)) for name, array in arrays.items()}
+    opened = _all(
+        ts.open(specs[name], context=context, create=True, dtype=array.dtype.name, shape=array.shape)
+        for name, array in arrays.items()
+    )
+    _all(store.write(array) for store, array in zip(opened, arrays.values(), strict=True))
+    text = json.dumps(meta | {"format": FORMAT, "files": _digests(state)}).encode()
+    files.write(place / _RECORD, _digest(text) + b"\n" + text)
+
+
+def _packing(array: np.ndarray) -> dict[str, Any]:
+    return {"compressor": {"id": "zstd", "level": 1}, "chunks": list(array.shape)}
+
+
+def _spec(state: Path, name: str, **more: Any) -> dict[str, Any]:
+    base = {"driver": "file", "path": f"{state}/"}
+    return {"driver": "zarr", "kvstore": {"driver": "ocdbt", "base": base, "path": f"{name}/"}, **more}
+
+
+def _all(futures: Iterable[Any]) -> list[Any]:
+    """What all have come to; raises the first error only after all have ended."""
+    pending = list(futures)
+    errors = [error for future in pending if (error := future.exception()) is not None]
+    if errors:
+        raise errors[0]
+    return [future.result() for future in pending]
+
+
+def read_record(place: Path, step: int) -> dict[str, Any]:
+    """The record of a checkpoint, of which only `files` is still to be checked.
+
+    Raises:
+      Damaged: it is not as it was written, or not that of this step.
+      UserError: a newer jaxrl has written it.
+    """
+    with _unreadable_is_damaged():
+        return _checked_record(place, step)
+
+
+def _checked_record(place: Path, step: int) -> dict[str, Any]:
+    if (place / _RECORD).is_file():
+        digest, _, text = (place / _RECORD).read_bytes().partition(b"\n")
+        if digest != _digest(text):
+            raise Damaged("the checksum of its record is wrong")
+    else:
+        text = (place / _RECORD_1).read_bytes()
+    record = json.loads(text)
+    if record["format"] > FORMAT:
+        raise UserError(
+            f"checkpoint {place} has the format {record['format']}, this jaxrl reads up to {FORMAT}: use the newer "
+            "version that has written it."
+        )
+    wrong = [field for field, kind in _FIELDS.items() if not isinstance(record.get(field), kind)]
+    if wrong or record["step"] != step or not {"id", "version", "options"} <= record["game"].keys():
+        raise Damaged("its record is of another one" if record.get("step") != step else "its record lacks something")
+    return record
+
+
+def read_arrays(place: Path, meta: dict[str, Any]) -> Arrays:
+    """The arrays of a checkpoint, leaf path -> array, as its record describes them. Raises Damaged."""
+    with _unreadable_is_damaged():
+        return _checked_arrays(place / _STATE, meta)
+
+
+def _checked_arrays(state: Path, meta: dict[str, Any]) -> Arrays:
+    changed = meta.get("files", {}).items() - _digests(state).items()
+    if changed:
+        raise Damaged(f"the checksum of {_STATE}/{min(changed)[0]} is wrong")
+    context, leaves = ts.Context(), meta["leaves"]
+    names = [name for name, record in leaves.items() if 0 not in record["shape"]]
+    opened = _all(ts.open(_spec(state, name), context=context, read=True) for name in names)
+    for name, store in zip(names, opened, strict=True):
+        if [list(store.shape), store.dtype.name] != [leaves[name]["shape"], leaves[name]["dtype"]]:
+            raise Damaged(f"{name} has another shape")
+    stored = dict(zip(names, _all(store.read() for store in opened), strict=True))
+    wrong = [name for name in names if checksum(stored[name]) != leaves[name]["crc32"]]
+    if wrong:
+        raise Damaged(f"the checksum of {wrong[0]} is wrong")
+    empty = {name: np.zeros(record["shape"], record["dtype"]) for name, record in leaves.items() if name not in stored}
+    return stored | empty
+
+
+def checksum(array: np.ndarray) -> int:
+    """CRC-32 of an array's bytes."""
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data) if array.size else 0
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file below a folder."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                found[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+@contextlib.contextmanager
+def _unreadable_is_damaged() -> Iterator[None]:
+    try:
+        yield
+    except (Damaged, UserError, MemoryError, PermissionError):  # the last two say nothing about the files
+        raise
+    except Exception as error:  # tensorstore, JSON and records of a wrong shape raise many types
+        raise Damaged(f"{type(error).__name__} while reading it") from error
+
+
+def is_no_space(error: BaseException | None) -> bool:
+    """Whether an exception, or one that led to it, says that the disk (or the quota) is full."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        if "No space left on device" in str(error) or "Disk quota exceeded" in str(error):  # tensorstore's ValueError
+            return True
+        error = error.__cause__ or error.__context__
+    return False
