@@ -67,18 +67,9 @@ class ForgeDecision(Question):
         """The name of its type, "" of one that we do not know."""
         return layout.TYPES[self.number] if self.number >= 0 else ""
 
-    @property
-    def open(self) -> bool:
-        """Whether there is something to choose."""
-        return not self.answered
-
     def observe(self) -> np.ndarray:
         """f32[F], of the seat that is asked."""
         return observe(self.view, self)
-
-    def overview(self) -> np.ndarray:
-        """f32[F] without the question: what the seat sees while another one is asked."""
-        return observe(self.view)
 
     # ---- towards a choice that somebody else made -------------------------------------------------------------------
 
