@@ -19,11 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from jaxrl.envs.forge.engine.decision import ForgeDecision, parsed
+from jaxrl.envs.forge.engine.decision import ForgeDecision
 from jaxrl.envs.forge.engine.faults import GARBAGE, REFUSED, GameFault, lost
 from jaxrl.envs.forge.engine.live import LiveGame, Terms
 from jaxrl.envs.forge.engine.observation import observe
-from jaxrl.envs.forge.wire.link import Link, LinkError
+from jaxrl.envs.forge.wire.link import Link, LinkError, parsed
 from tests.forge.lines import decisions
 
 LINES = decisions(6, seed=5)

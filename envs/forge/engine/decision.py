@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import orjson
 
 from jaxrl.envs.forge import layout
 from jaxrl.envs.forge.engine.observation import observe
 from jaxrl.envs.forge.engine.question import Question
 from jaxrl.envs.forge.engine.view import View
-
-
-def parsed(line: bytes) -> dict[str, Any]:
-    """The JSON object of a line.
-
-    Raises:
-      ValueError: the line is something else, or no strict JSON in UTF-8: a stranger may send anything.
-    """
-    value = orjson.loads(line)
-    if not isinstance(value, dict):
-        raise ValueError("this line is no object")
-    return value
+from jaxrl.envs.forge.wire.link import parsed
 
 
 class ForgeDecision(Question):

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.forge.engine import decision
 from jaxrl.envs.forge.settings import made
+from jaxrl.envs.forge.wire import link
 
 VERSION = 1
 HEADER = f"# jaxrl forge conversation {VERSION} "
@@ -88,7 +88,7 @@ def parsed(text: bytes) -> dict[str, Any]:
       UserError: it is none.
     """
     try:
-        return decision.parsed(text)
+        return link.parsed(text)
     except ValueError:
         begin = text[:60].decode(errors="replace")
         why = "record the game again, or leave the file out."

@@ -236,6 +236,7 @@ def main(args: argparse.Namespace) -> int:
         daemon.in_thread()
     print(f"FORGE DAEMON READY port={','.join(str(each.port) for each in daemons)} forge={forge}")
     addresses = ",".join(f"127.0.0.1:{each.port}" for each in daemons)
-    print(f"Play on it from another terminal: jaxrl evaluate forge 'forge.daemons=[{addresses}]'", flush=True)
+    size = f"train.num_envs={args.daemons} sebulba.actors={args.daemons}"
+    print(f"Play on it: jaxrl train --config forge_aggro 'forge.daemons=[{addresses}]' {size}", flush=True)
     ended.wait()
     return 0

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jaxrl.envs.forge.engine.borrower import seed_of
-from jaxrl.envs.forge.engine.decision import ForgeDecision, parsed
+from jaxrl.envs.forge.engine.decision import ForgeDecision
 from jaxrl.envs.forge.engine.state import ENDS, GameState
 from jaxrl.envs.forge.people.story import Teller, played
+from jaxrl.envs.forge.wire.link import parsed
 
 Json = dict[str, Any]
 WIDTH = 100

@@ -11,7 +11,9 @@ import contextlib
 import os
 import socket
 import time
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import orjson
 
 LONGEST = 4 << 20  # bytes of a line without its end
 CHUNK = 1 << 16  # bytes read at a time
@@ -33,6 +35,18 @@ class LinkError(Exception):
     def __init__(self, kind: str, peer: str, timeout: float = 0.0):
         super().__init__(SENTENCES[kind].format(peer=peer, timeout=timeout))
         self.kind = kind
+
+
+def parsed(line: bytes) -> dict[str, Any]:
+    """The JSON object of a line.
+
+    Raises:
+      ValueError: the line is something else, or no strict JSON in UTF-8: a stranger may send anything.
+    """
+    value = orjson.loads(line)
+    if not isinstance(value, dict):
+        raise ValueError("this line is no object")
+    return value
 
 
 class Link:

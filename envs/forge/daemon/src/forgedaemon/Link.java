@@ -142,11 +142,6 @@ final class Link {
         }
     }
 
-    void refuse(String why) {
-        send("ERROR: " + why);
-        close();
-    }
-
     /** Called every tenth of a second. */
     void watch() {
         long since = sendingSince;

@@ -72,7 +72,8 @@ final class Server {
                 Link link = new Link(this, socket.accept());
                 links.add(link);
                 if (links.size() > MOST_LINKS) {
-                    link.refuse("too many connections");
+                    link.send("ERROR: too many connections");
+                    link.close();
                 } else {
                     background("client", link::run);
                 }
