@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ def read(path: Path) -> Iterator[Demonstrations]:
     """
     for conversation in recording.read(path):
         asked: Asked = []
-        for line, choice in choices(conversation):
+        for line, choice in conversation.decisions():
             asked += answered(_decision(path, line), choice)
         yield Demonstrations(
             observation=np.array([each[0] for each in asked], np.float32).reshape(-1, layout.FEATURES),
@@ -47,22 +46,12 @@ def _decision(path: Path, line: bytes) -> ForgeDecision:
         raise UserError(f"{path}: a recorded decision is damaged ({begin!r}); leave the file out.") from None
 
 
-def choices(conversation: recording.Conversation) -> Iterator[tuple[bytes, str | None]]:
-    """Every decision, asked or observed, as its JSON, and what was chosen, None if that cannot be said."""
-    lines = conversation.lines
-    for line, answer, reply in itertools.zip_longest(lines, lines[1:], lines[2:], fillvalue=b""):
-        if line.startswith(b"< DECISION:") and answer.startswith(b"> ") and not reply.startswith(b"< ERROR"):
-            yield line[len(b"< DECISION:") :], answer[2:].decode(errors="replace")
-        elif line.startswith(b"< INFO:") and b'"info_type":"observed"' in line[:64]:
-            yield line[len(b"< INFO:") :], recording.parsed(line[len(b"< INFO:") :]).get("choice")
-
-
 def answered(question: ForgeDecision, choice: str | None) -> Asked:
     """(observation, mask, action, seat) of every small question on the way to a choice; none if there is no way."""
     asked: Asked = []
     if not question.aim(choice):
         return asked
-    while question.open:
+    while not question.answered:
         action = question.wanted()
         if action < 0:
             return []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.forge.fleet.daemon import Daemon, who_listens
+from jaxrl.envs.forge.fleet.daemon import Daemon
 from jaxrl.envs.forge.fleet.find import DECKS, find_decks, find_forge, find_java
 from jaxrl.envs.forge.fleet.fleet import Fleet
 from jaxrl.envs.forge.fleet.profiles import PROFILES
@@ -81,17 +81,13 @@ class Diagnosis:
             self.advice.append(f"memory has room for {count} daemons only, not for {cores() - 1}: lower forge.heap_mb.")
         flags = " ".join(PROFILES[deployment.profile])
         self.say(f"{'profile':<9} {deployment.profile} ({flags}), heap {deployment.heap_mb} MiB")
-        for port in range(deployment.port, deployment.port + count):
-            if (who := who_listens(port)) is not None:
-                self.advice.append(f"port {port} is taken by {who}: a daemon of yours will take another.")
 
     def _forge(self) -> str:
         forge = find_forge(self.deployment.home)
         cards = sum(1 for _ in (forge.res / "cardsfolder").rglob("*.*"))
         if not cards:
             raise UserError(f"{forge.res / 'cardsfolder'} is empty: unpack the Forge release again.")
-        jars = forge.jars[0].name if len(forge.jars) == 1 else f"{len(forge.jars)} jars"
-        return f"{forge.version} at {forge.home} ({jars}, {cards} files of cards)"
+        return f"{forge.version} at {forge.home} ({forge.jar.name}, {cards} files of cards)"
 
     def _decks(self) -> str:
         find_decks(self.deployment.decks)

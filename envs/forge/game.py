@@ -13,6 +13,7 @@ import numpy as np
 from jaxrl.envs.errors import UserError, nearest
 from jaxrl.envs.forge import layout
 from jaxrl.envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
+from jaxrl.envs.forge.engine.live import Terms
 from jaxrl.envs.forge.engine.state import state_bytes_of
 from jaxrl.envs.forge.fleet.find import DECKS
 from jaxrl.envs.forge.people import recording
@@ -132,19 +133,13 @@ class ForgeGame(HostGame):
         """An engine whose games are played by the daemons of `fleet`, whatever it is."""
         deployment = self.deployment = self.deployment or Deployment()
         pairs, mark = self._located()
+        limits = (self.game_limit, self.max_decisions, deployment.decision_timeout)
         return ForgeEngine(
             fleet,
             num_games,
+            Terms(pairs, self.options, mark, PROFILES, *limits, self.shaping),
             seed=seed,
             first_slot=first_slot,
-            pairs=pairs,
-            options=self.options,
-            mark=mark,
-            profiles=PROFILES,
-            game_limit=self.game_limit,
-            max_decisions=self.max_decisions,
-            decision_timeout=deployment.decision_timeout,
-            shaping=self.shaping,
             recorder=recording.Folder(deployment.record) if deployment.record else None,
             remembered=self._remembered,
         )
@@ -173,7 +168,7 @@ class ForgeGame(HostGame):
 
         if self._viewer is None:
             self._viewer = self.engine(1, 0)
-        return position(look(self._viewer, np.ascontiguousarray(state)))
+        return position(*look(self._viewer, np.ascontiguousarray(state)))
 
     def render(self, state: np.ndarray, seat: int | None = None) -> str:
         from jaxrl.envs.forge.people.show import render_text

@@ -10,6 +10,7 @@ import os
 import re
 import typing
 from collections.abc import Sequence
+from pathlib import Path
 
 from jaxrl.envs import own
 from jaxrl.envs.errors import UserError
@@ -19,7 +20,7 @@ from jaxrl.envs.values import Place, convert, limits_of, option
 AUTO = "auto"
 LOCAL_HOST = "127.0.0.1"
 OVERHEAD_MB = 300  # what a JVM takes beside its heap: code, classes, stacks, the collector's own
-_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:\[\]]+):([0-9]{1,5})")
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w-]{1,63}(?:\.[\w-]{1,63})*):([0-9]{1,5})", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +44,6 @@ class Deployment:
         choices=tuple(PROFILES),
     )
     heap_mb: int = option(1024, "heap of a JVM in MiB, all of it from the start", minimum=256, maximum=1 << 20)
-    port: int = option(17171, "the first JVM listens there, the next ones behind it", minimum=1, maximum=65535)
     decks: str = option("", "folder of your own decks, named by their files; empty: only those that come along")
     decision_timeout: float = option(
         120.0, "seconds after which a daemon that says nothing is restarted and its game played on elsewhere", above=0.0
@@ -85,17 +85,23 @@ def parse_address(text: str) -> tuple[str, int]:
       UserError: it is no such address.
     """
     match = _ADDRESS.fullmatch(text.strip())
-    if match is None or not 1 <= int(match[2]) <= 65535 or not _possible(match[1]):
+    if match is None or not 1 <= int(match[2]) <= 65535:
         raise UserError(f"forge.daemons: {text!r} is no address; write host:port, e.g. 192.168.0.7:17171.")
     return match[1].strip("[]"), int(match[2])
 
 
-def _possible(host: str) -> bool:
-    """Whether a host can have that name; sockets refuse others by an error that is no OSError."""
+def made(path: str | Path, purpose: str) -> Path:
+    """A folder of the user's, made if need be.
+
+    Raises:
+      UserError: it cannot be made.
+    """
+    folder = Path(path).expanduser().absolute()
     try:
-        return bool(host.encode("idna"))
-    except UnicodeError:
-        return False
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"the folder {path} for {purpose} cannot be made ({error.strerror}): choose another.") from None
+    return folder
 
 
 def cores() -> int:

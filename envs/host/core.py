@@ -23,7 +23,6 @@ from jaxrl.envs.errors import UserError
 if TYPE_CHECKING:
     from jaxrl.envs.host.engine import Engine
 
-OUTSIDE = -1  # a seat's controller: it is asked through send and recv
 RANDOM = -1  # an action: the engine draws a legal one itself
 CACHE_LINE, PAGE = 64, 4096
 

@@ -18,7 +18,10 @@ def main(args: argparse.Namespace) -> int:
     """
     if args.game is None:
         raise UserError(f"verify needs a game first: {', '.join(registry.games_with('golden'))}.")
-    kinds, failed = registry.game_module(args.game, "golden").KINDS, False
+    golden = registry.find_module(args.game, "golden")
+    if golden is None:
+        raise UserError(f"{args.game} has no rules here to verify; {', '.join(registry.games_with('golden'))} have.")
+    kinds, failed = golden.KINDS, False
     if not args.file:
         raise UserError(f"verify needs recordings: files of {' or '.join(kind.name for kind in kinds)}.")
     for path in args.file:

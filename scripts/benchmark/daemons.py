@@ -162,7 +162,7 @@ def short_cuts(
       Of each deck: deck, decisions_per_game, and CPU of the JVM in ms a game, medians over rounds: ai and random (both
       seats), ai_stock and random_stock (without short cuts).
     """
-    places = [dataclasses.replace(deployment, daemons=1, stock=i == 1, port=deployment.port + i) for i in (0, 1)]
+    places = [dataclasses.replace(deployment, daemons=1, stock=stock) for stock in (False, True)]
     benches = [[Bench(place, [deck]) for place in places] for deck in decks]
     found: list[dict[str, Any]] = [{"deck": deck, "times": collections.defaultdict(list)} for deck in decks]
     try:
@@ -230,7 +230,7 @@ def sweep(
     try:
         for heap in heaps_that_fit(deployment):
             for profile in PROFILES:
-                place = dataclasses.replace(one, profile=profile, heap_mb=heap, port=deployment.port + len(found))
+                place = dataclasses.replace(one, profile=profile, heap_mb=heap)
                 found.append(ProfileTrial(profile, heap, Bench(place, decks), []))
                 say(f"warming up {profile}, {heap} MiB")
                 found[-1].bench.random_play(warm_up)

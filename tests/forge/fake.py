@@ -30,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet.classes import BRIDGE
+from jaxrl.envs.forge.fleet.daemon import TOKEN
 from jaxrl.envs.forge.people.recording import NewGame, deck_name
 from jaxrl.envs.forge.people.replay import Game, ReplayDaemon, Talk, Tape, choose
 
@@ -201,12 +203,17 @@ class FakeTalk(Talk):
     """A connection on which things go wrong."""
 
     server: FakeDaemon
+    known = False
 
     def say(self, text: bytes) -> None:
         if not self.server.deaf:
             super().say(text)
 
     def command(self, line: str) -> bool:
+        self.known |= line == f"HELLO 1 {self.server.token}".strip() or not self.server.token
+        if not self.known:
+            self.say(b"ERROR: HELLO 1 and the token of this daemon come first\n")
+            return False
         if line.startswith("NEWGAME"):
             self.server.commands.append(line)
         if line.startswith("HELLO") and self.server.mischief.of("protocol"):
@@ -280,6 +287,7 @@ class FakeDaemon(ReplayDaemon):
       games: a source, or tapes.
       faults: what goes wrong, or a Mischief that several daemons share.
       length: decisions of a scripted game, about.
+      token: what it wants to hear first.
     """
 
     talk = FakeTalk
@@ -292,10 +300,11 @@ class FakeDaemon(ReplayDaemon):
         port: int = 0,
         strict: bool = False,
         length: int = 12,
+        token: str = "",
     ):
         tapes, self.source = ((), games) if callable(games) else (games, recorded)
         self.mischief = faults if isinstance(faults, Mischief) else Mischief(faults)
-        self.deaf, self.length = False, length
+        self.deaf, self.length, self.token = False, length, token
         self.commands: list[str] = []
         self.answers: list[str] = []
         self.unusable: list[tuple[str, str]] = []
@@ -358,7 +367,6 @@ def fake_java(
     lines = "\n".join(f"{name}@{version}" for name in modules)
     java.write_text(
         "#!/bin/sh\n"
-        f"""[ "$1" = -version ] && {{ echo 'openjdk version "{version}" 2023-10-17' >&2; exit 0; }}\n"""
         f"""[ "$1" = --list-modules ] && {{ echo '{lines}'; exit 0; }}\n"""
         f"""PYTHONPATH='{ROOT}' exec '{sys.executable}' -m tests.forge.fake '{folder}' "$@"\n"""
     )
@@ -379,6 +387,8 @@ def started(folder: Path) -> list[Fault]:
 
 def main(folder: Path, arguments: list[str]) -> None:
     """What `java` does."""
+    if BRIDGE in arguments:  # a second step of compiling
+        return
     if "-d" in arguments:  # the compiler
         if (refused := folder / "cannot_compile").exists():
             if said := refused.read_text():
@@ -402,7 +412,8 @@ def main(folder: Path, arguments: list[str]) -> None:
     try:
         for each in faults.of("fail"):
             raise UserError(each.text)
-        daemon = FakeDaemon(faults=faults, port=int(arguments[arguments.index("--port") + 1]))
+        port = int(arguments[arguments.index("--port") + 1])
+        daemon = FakeDaemon(faults=faults, port=port, token=os.environ[TOKEN])
     except UserError as error:
         print(f"FORGE DAEMON FAILED: {error}", flush=True)
         sys.exit(2)

@@ -161,11 +161,10 @@ def main() -> None:
     """Records everything anew."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--daemon", help="host:port of a daemon that runs already (default: one is started)")
-    parser.add_argument("--port", type=int, default=17171, help="of the one that is started")
     parser.add_argument("--only", help="one of the files")
     args = parser.parse_args()
     GOLDEN.mkdir(parents=True, exist_ok=True)
-    with Fleet(Deployment(daemons=args.daemon or 1, port=args.port)) as fleet:
+    with Fleet(Deployment(daemons=args.daemon or 1)) as fleet:
         for number, (name, games) in enumerate(plan().items()):
             if args.only not in (None, name):
                 continue

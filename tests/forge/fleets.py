@@ -14,34 +14,33 @@ from jaxrl.envs.forge.fleet.keeper import Patience
 from jaxrl.envs.forge.settings import Deployment
 from tests.forge.fake import DECISIONS, Fault, fake_home, fake_java
 
-# A process with a fleet of its own: it leases all its daemons, prints their process numbers in a line and their ports
-# in the next, and waits for a line of input. Arguments: home, java, port, number of daemons.
+# A process with a fleet of its own: it leases all its daemons, prints their process numbers in a line,
+# and waits for a line of input. Arguments: home, java, number of daemons.
 PARENT = """
 import sys
 from jaxrl.envs.forge.fleet.fleet import Fleet
 from jaxrl.envs.forge.settings import Deployment
-home, java, port, daemons = sys.argv[1:]
-fleet = Fleet.shared(Deployment(home=home, java=java, daemons=int(daemons), port=int(port)))
+home, java, daemons = sys.argv[1:]
+fleet = Fleet.shared(Deployment(home=home, java=java, daemons=int(daemons)))
 leases = [fleet.lease(300) for _ in fleet.daemons]
-print(*[each.pid for each in fleet.daemons])
-print(*[each.port for each in fleet.daemons], flush=True)
+print(*[each.pid for each in fleet.daemons], flush=True)
 sys.stdin.readline()
 """
 
 
-QUICK = Patience(answer=1.0, abort=0.3, restart=0.02, longest=0.1)
+BRISK = Patience(answer=1.0, abort=0.3, restart=0.02, longest=0.1)
 
 
 @contextmanager
-def fleets_on(port: int, tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Fleet]]:
+def fleets_on(tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Fleet]]:
     """(faults, patience, **settings) -> a fleet; all are closed at the end, and no process may be left."""
     made: list[Fleet] = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
-    def make(*faults: Fault, patience: Patience = QUICK, **settings) -> Fleet:
+    def make(*faults: Fault, patience: Patience = BRISK, **settings) -> Fleet:
         folder = tmp_path / str(len(made))
         folder.mkdir()
-        defaults = {"daemons": 1, "port": port, "log_dir": str(folder / "logs"), "start_timeout": 20.0}
+        defaults = {"daemons": 1, "log_dir": str(folder / "logs"), "start_timeout": 20.0}
         places = {"home": str(fake_home(folder)), "java": str(fake_java(folder, faults))}
         if "daemons" in settings and not isinstance(settings["daemons"], int):
             places = {}
@@ -105,7 +104,7 @@ def begin(lease) -> None:
         pass
 
 
-def play(lease, answers: int = DECISIONS) -> None:
+def answer_all(lease, answers: int = DECISIONS) -> None:
     """Answers to a game under way; the last one brings the result."""
     for _ in range(answers):
         lease.link.send_line("7")
@@ -117,6 +116,6 @@ def play(lease, answers: int = DECISIONS) -> None:
 def whole_game(fleet: Fleet, timeout: float = 20.0) -> None:
     lease = fleet.lease(timeout)
     begin(lease)
-    play(lease)
+    answer_all(lease)
     fleet.release(lease)
     fleet.game_finished(0.3, "won")

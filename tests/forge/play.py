@@ -23,7 +23,7 @@ from jaxrl.envs.host.core import RANDOM, Buffers, make_buffers
 from tests.forge.fake import FakeDaemon, Fault, Mischief, Source, scripted
 
 MISSING = "FORGE_HOME is not set: tests against the real engine need the folder of a Forge release"
-QUICK = Patience(answer=0.5, abort=0.5, stop=0.5, idle=0.01, look=0.01, restart=0.02, longest=0.1)
+HASTY = Patience(answer=0.5, abort=0.5, stop=0.5, idle=0.01, look=0.01, restart=0.02, longest=0.1)
 DECKS = ("aggro", "aggro")  # nobody recorded these: every seed chooses among all recordings
 STEPS = 220
 BOTS = [[-1, -1], [-1, 1], [3, -1], [-1, -1]]  # who holds the seats: the learner, or Forge's AI
@@ -39,9 +39,8 @@ def forge_home() -> str:
 
 @pytest.fixture(scope="session")
 def running_daemon() -> Iterator[Deployment]:
-    """A deployment of two real daemons, FORGE_TEST_PORT and the next; they run until the tests are over."""
-    port = int(os.environ.get("FORGE_TEST_PORT", "17400"))
-    deployment = Deployment(home=forge_home(), daemons=2, port=port, heap_mb=512, start_timeout=300.0)
+    """A deployment of two real daemons, which run until the tests are over."""
+    deployment = Deployment(home=forge_home(), daemons=2, heap_mb=512, start_timeout=300.0)
     fleet = Fleet.shared(deployment)
     yield deployment
     fleet.close()
@@ -59,7 +58,7 @@ class FakeFleet(Fleet):
     """
 
     def __init__(self, fakes: Sequence[FakeDaemon], **settings: Any):
-        super().__init__(Deployment(daemons=tuple(each.address for each in fakes), **settings), QUICK)
+        super().__init__(Deployment(daemons=tuple(each.address for each in fakes), **settings), HASTY)
         self.fakes, self.mischief = list(fakes), fakes[0].mischief
         self.failures: list[str] = []
         self.finished: list[str] = []

@@ -15,6 +15,7 @@ import pytest
 from jaxrl.envs.forge import layout as at
 from jaxrl.envs.forge import vocabulary
 from jaxrl.envs.forge.engine.decision import ForgeDecision
+from jaxrl.envs.forge.engine.observation import observe
 from jaxrl.envs.forge.people import recording
 from jaxrl.envs.host.games import ForgeEnv
 from tests.forge.conversations import GOLDEN
@@ -132,7 +133,7 @@ def compare(line, seed, looks=4):
     decision, draw = json.loads(line), random.Random(seed)
     mine, slow = ForgeDecision(line), Referee(decision)
     assert mine.seat == decision["seat"] and mine.type == ("" if slow.unknown else slow.type)
-    assert_same(mine.overview(), overview(decision))
+    assert_same(observe(mine.view), overview(decision))
     steps = 0
     while True:
         assert (mine.answer, mine.legal, mine.cut) == (slow.answer, slow.legal(), slow.cut)
@@ -243,7 +244,7 @@ def test_a_position_in_numbers():
     assert options[2, at.COST] == 0.25 and options[2, at.OPTION_ENTITY] == 1 + at.HAND_ROW + 1
     assert options[3, at.USES_ABILITY] == 1 and options[3, at.OPTION_ID] == vocabulary.text_id("Add (2)")
     assert not options[4:].any()
-    quiet = parts(question.overview())
+    quiet = parts(observe(question.view))
     assert not quiet[0][at.ASKED : at.FIRST_PLAYER].any() and not quiet[2].any()
 
 
@@ -259,7 +260,7 @@ def test_picks_are_seen_and_answered():
     assert entities[at.HAND_ROW + 1, at.PICKED] == 1
     assert entities[at.SUBJECT_ROW, at.ENTITY_ID] == vocabulary.text_id("Discard")
     question.step(0)
-    assert question.answer == "1" and not question.open and question.legal == []
+    assert question.answer == "1" and question.answered and question.legal == []
     with pytest.raises(ValueError, match="not legal"):
         question.step(0)
 
@@ -309,7 +310,7 @@ def test_the_way_to_a_choice(choice, kind, more):
     options = [{"index": i, "kind": "text", "description": f"option {i}"} for i in range(3)]
     question = ForgeDecision(encoded(SMALL | {"decision_type": kind, "options": options} | more))
     assert question.aim(choice)
-    while question.open:
+    while not question.answered:
         question.step(question.wanted())
     assert sorted(question.answer.split(",")) == sorted(choice.split(","))
 
@@ -328,9 +329,9 @@ def test_recorded_choices_can_be_said():
                     question = ForgeDecision(line[2:])
                     total += 1
                     if question.aim(answer[2:].decode()):
-                        while question.open and (action := question.wanted()) >= 0:
+                        while not question.answered and (action := question.wanted()) >= 0:
                             question.step(action)
-                        reached += not question.open
+                        reached += question.answered
     assert total > 500 and reached > 0.97 * total
 
 
@@ -369,7 +370,7 @@ def test_anything_that_is_json_is_read_without_harm():
             question = ForgeDecision(encoded(spoil(Maker(seed).decision(size=3))))
         except ValueError:
             continue
-        while question.open:
+        while not question.answered:
             assert np.isfinite(question.observe()).all()
             question.step(draw.choice(question.legal))
         answered += question.answer is not None

@@ -11,6 +11,7 @@ from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge import layout as at
 from jaxrl.envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
+from jaxrl.envs.forge.engine.live import Terms
 from jaxrl.envs.forge.engine.state import ENDS
 from jaxrl.envs.forge.game import ForgeGame
 from jaxrl.envs.forge.people import recording
@@ -31,7 +32,8 @@ def scripted(count=1, faults=None, **options):
 
 def engine_on(fleet, games=1, seed=1, **options):
     options = {"decision_timeout": 0.4, "profiles": PROFILES, "max_decisions": 300} | options
-    return ForgeEngine(fleet, games, seed=seed, **options)
+    terms = Terms(**{key: options.pop(key) for key in Terms._fields if key in options})
+    return ForgeEngine(fleet, games, terms, seed=seed, **options)
 
 
 def without_faults(games=1, steps=60, length=12, **options):
@@ -313,7 +315,7 @@ def test_people_see_a_saved_game():
             pool.recv()
             after = pool.save()[0]
         game._viewer = engine
-        seat = int(look(engine, before)["asked"])
+        seat = look(engine, before)[0].tally.asked
         mine, other = game.render(before, seat), game.render(before, 1 - seat)
         assert f"seat {seat} decides" in mine and f"seat {seat} decides" in other
         assert mine.count("  hand: ") == 1 and other.count("  hand: ") <= 1 <= game.render(before).count("  hand: ")
@@ -323,7 +325,7 @@ def test_people_see_a_saved_game():
         assert game.event(before, 97, after, seat).startswith(f"Seat {seat} is played by Forge's AI")
         fleet.fakes[0].close(), fleet.fakes[1].close()
         again = game.engine_on(None, 1)  # nobody has to play it: it is remembered
-        assert look(again, before)["lines"] == look(engine, before)["lines"]
+        assert look(again, before)[1] == look(engine, before)[1]
 
 
 # ---- the game -------------------------------------------------------------------------------------------------------

@@ -12,17 +12,22 @@ import threading
 import numpy as np
 import pytest
 
+from jaxrl.envs.forge.engine.faults import GameFault
 from jaxrl.envs.forge.engine.games import INFO_NAMES
-from jaxrl.envs.forge.engine.state import ENDS
+from jaxrl.envs.forge.engine.live import LiveGame, Terms
+from jaxrl.envs.forge.engine.state import ENDS, GameState
 from jaxrl.envs.forge.fleet.daemon import FleetError
 from jaxrl.envs.forge.fleet.fleet import Fleet
 from jaxrl.envs.forge.people import recording
 from jaxrl.envs.forge.people.replay import Tape
 from jaxrl.envs.forge.settings import Deployment
+from jaxrl.envs.forge.wire.lease import Lease
+from jaxrl.envs.forge.wire.link import Link
 from jaxrl.envs.host.core import EngineError
 from tests.forge.conversations import GOLDEN
 from tests.forge.fake import FakeDaemon, Fault, fake_home, fake_java
-from tests.forge.play import QUICK, STEPS, FakeFleet, faking, play
+from tests.forge.lines import server
+from tests.forge.play import HASTY, STEPS, FakeFleet, faking, play
 
 GAMES = 8
 
@@ -73,7 +78,7 @@ def at_times(kind, **more):
 
 
 REASONS = {
-    **{"close": "closed", "half": "closed", "garbage": "garbage", "utf8": "not UTF-8", "long": "too long a line"},
+    **{"close": "closed", "half": "closed", "garbage": "garbage", "utf8": "bad utf-8", "long": "too long"},
     **{"noise": "garbage", "chatter": ""},
 }
 
@@ -160,7 +165,7 @@ def test_kill_9(tmp_path):
         folder = tmp_path / str(len(played))
         folder.mkdir()
         places = {"home": str(fake_home(folder)), "java": str(fake_java(folder, faults))}
-        with Fleet(Deployment(daemons=2, port=17650, **places), QUICK) as fleet:
+        with Fleet(Deployment(daemons=2, **places), HASTY) as fleet:
             played.append(play(fleet, games=2, steps=30))
     clean, found = played
     assert found.rows == clean.rows and np.array_equal(found.state, clean.state)
@@ -197,10 +202,10 @@ AGAIN = "Forge failed 3 times at the same place of the game with seed .*"
 @pytest.mark.parametrize(
     ("faults", "says", "failures"),
     [
-        ([Fault("close", decision=5, times=0)], f"{AGAIN}it closed the connection", ["closed"] * 3),
+        ([Fault("close", decision=5, times=0)], f"{AGAIN}the connection to .* is closed", ["closed"] * 3),
         ([Fault("garbage", decision=5, times=0)], f"{AGAIN}a line that is no message of its protocol", ["garbage"] * 3),
-        ([Fault("long", decision=5, times=0)], f"{AGAIN}a line of more than four million", ["too long a line"] * 3),
-        ([Fault("utf8", decision=5, times=0)], f"{AGAIN}a line that is not UTF-8", ["not UTF-8"] * 3),
+        ([Fault("long", decision=5, times=0)], f"{AGAIN}sent a line that is too long", ["too long"] * 3),
+        ([Fault("utf8", decision=5, times=0)], f"{AGAIN}sent a line that is not UTF-8", ["bad utf-8"] * 3),
         ([Fault("silent", decision=5, times=0)], f"{AGAIN}it did not answer for 0.2 s", ["timeout"] * 3),
         ([Fault("refuse", decision=0)], "Forge's daemon does not begin the game .no deck of that name.", []),
         (
@@ -216,6 +221,20 @@ def test_what_does_not_go_away_ends_in_one_sentence(tapes, faults, says, failure
         play(fleet, games=1, steps=60)
     assert "\n" not in str(error.value) and str(error.value).startswith("game 0: ")
     assert fleet.failures == failures and fleet.mischief.games == len(failures) + (not failures)
+
+
+def test_a_daemon_that_talks_and_asks_nothing():
+    def serve(connection):
+        while True:
+            connection.sendall(b'INFO:{"info_type":"weather"}\n' * 100)
+
+    live = LiveGame(Terms(decision_timeout=0.2))
+    with server(serve) as port:
+        live.begin(Lease(Link("127.0.0.1", port)), "NEWGAME a b")
+        with pytest.raises(GameFault, match=r"asked nothing for 0.2 s|did not answer for 0.2 s") as fault:
+            live.forward(GameState(0, 0))
+        live.lease.link.close()
+        assert fault.value.kind == "timeout"
 
 
 def test_no_daemon_at_all(tapes):
@@ -280,7 +299,7 @@ def test_kill_9_of_real_daemons():
     """JVMs are killed in the middle of their games; every game goes on where it was."""
 
     def fleet():
-        return Fleet(Deployment(daemons=2, port=17660))
+        return Fleet(Deployment(daemons=2))
 
     with fleet() as calm:
         expected = play(calm, games=2, steps=25, threads=2, game_limit=120.0)

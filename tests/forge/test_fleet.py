@@ -1,4 +1,4 @@
-"""The fleet of daemons: leases, deaths, hangs, starts, ports, other people's daemons.
+"""The fleet of daemons: leases, deaths, hangs, starts, tokens, other people's daemons.
 
 The daemons are those of `tests.forge.fake`: the same processes, words and signals without a JVM.
 """
@@ -6,6 +6,7 @@ The daemons are those of `tests.forge.fake`: the same processes, words and signa
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import threading
@@ -16,20 +17,20 @@ import pytest
 
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge.fleet import classes, keeper
-from jaxrl.envs.forge.fleet.daemon import FleetError
+from jaxrl.envs.forge.fleet.daemon import TOKEN, FleetError, RemoteDaemon
 from jaxrl.envs.forge.fleet.fleet import Fleet
+from jaxrl.envs.forge.fleet.scratch import LOCK, PREFIX
 from jaxrl.envs.forge.settings import Deployment
 from jaxrl.envs.forge.wire.lease import NO_START
-from jaxrl.envs.forge.wire.link import LinkError
+from jaxrl.envs.forge.wire.link import Link, LinkError
 from tests.forge.fake import VERSION, FakeDaemon, Fault, fake_home, fake_java
-from tests.forge.fleets import QUICK, alive, begin, fleets_on, pids_of, play, stop, until, whole_game, zombies
-
-PORT = 17520
+from tests.forge.fleets import BRISK, alive, answer_all, begin, fleets_on, pids_of, stop, until, whole_game, zombies
+from tests.forge.lines import failure, server
 
 
 @pytest.fixture
 def forge(tmp_path, monkeypatch):
-    with fleets_on(PORT, tmp_path, monkeypatch) as make:
+    with fleets_on(tmp_path, monkeypatch) as make:
         yield make
 
 
@@ -49,7 +50,7 @@ def test_games_are_played_and_counted(forge):
     assert len(found["game_seconds"]["counts"]) == len(found["game_seconds"]["bounds"]) + 1
     for each in found["daemons"]:
         assert each["version"] == VERSION and each["pid"] and each["cpu_seconds"] > 0 and each["rss_mib"] > 1
-        assert each["name"].startswith("127.0.0.1:175") and Path(each["log"]).read_text().startswith("== ")
+        assert re.fullmatch("#[01]", each["name"]) and Path(each["log"]).read_text().startswith("== ")
     assert sum(each["games"] for each in found["daemons"]) == 4 and found["seconds"] > 0
 
 
@@ -59,9 +60,9 @@ def test_load_is_shared(forge):
     until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
     first, second = fleet.lease(20), fleet.lease(20)
     assert first.daemon is not second.daemon
-    begin(first), play(first)
+    begin(first), answer_all(first)
     fleet.release(first)
-    begin(second), play(second)
+    begin(second), answer_all(second)
     time.sleep(0.3)
     fleet.release(second)
     third = fleet.lease(20)
@@ -77,17 +78,17 @@ def test_an_idle_game_gives_way_to_one_that_has_waited(forge):
     started = time.monotonic()
     third = fleet.lease(5)
     assert 0.19 < time.monotonic() - started < 2.0
-    assert third.daemon is old.daemon and not old.enter() and old.link.closed
+    assert third.daemon is old.daemon and not old.enter() and failure(old.link) == "closed"
     assert fleet.counters()["evictions"] == 1
-    begin(third), play(third)
+    begin(third), answer_all(third)
     assert new.enter()  # the other one was left alone
-    play(new)
+    answer_all(new)
 
 
 def test_a_running_game_keeps_its_daemon(forge):
     fleet = forge()
     lease = fleet.lease(20)
-    with pytest.raises(FleetError, match=r"no Forge daemon was free for 0.5 s: 127.0.0.1:17520 is ready"):
+    with pytest.raises(FleetError, match=r"no Forge daemon was free for 0.5 s: #0 is ready"):
         fleet.lease(0.5)
     waiting = threading.Thread(target=lambda: fleet.release(fleet.lease(20)))
     waiting.start()
@@ -119,12 +120,12 @@ def test_a_dropped_game_frees_its_daemon(forge):
 
 
 def test_logs_that_have_no_place(forge):
-    with pytest.raises(UserError, match="forge.log_dir is '/dev/null/x', which cannot be made"):
+    with pytest.raises(UserError, match="the folder /dev/null/x for forge.log_dir cannot be made"):
         forge(log_dir="/dev/null/x")
 
 
 def test_a_process_has_one_fleet_for_a_deployment(tmp_path):
-    deployment = Deployment(home=str(fake_home(tmp_path)), java=str(fake_java(tmp_path)), daemons=1, port=PORT)
+    deployment = Deployment(home=str(fake_home(tmp_path)), java=str(fake_java(tmp_path)), daemons=1)
     first = Fleet.shared(deployment)
     assert Fleet.shared(Deployment(**vars(deployment))) is first
     first.close()
@@ -152,7 +153,7 @@ def test_a_process_has_one_fleet_for_a_deployment(tmp_path):
 def test_a_fault_in_the_middle_of_a_game(forge, fault, reason, hung):
     fleet = forge(*filter(None, [fault]))
     lease = fleet.lease(20)
-    begin(lease), play(lease, 1)
+    begin(lease), answer_all(lease, 1)
     [pid] = pids_of(fleet)
     if fault is None:
         stop(pid)
@@ -181,7 +182,7 @@ def test_a_daemon_that_dies_while_its_game_is_idle(forge):
 
 
 def test_a_hang_is_found_though_nobody_plays(forge):
-    fleet = forge(patience=QUICK._replace(health=0.2, answer=0.5))
+    fleet = forge(patience=BRISK._replace(health=0.2, answer=0.5))
     fleet.release(fleet.lease(20))
     pid = pids_of(fleet)[0]
     stop(pid)
@@ -196,12 +197,12 @@ def test_a_daemon_that_keeps_dying_is_given_up(forge):
         lease = fleet.lease(20)
         begin(lease)
         with pytest.raises(LinkError):
-            play(lease, 1)
+            answer_all(lease, 1)
         fleet.failed(lease, "closed")
     with pytest.raises(FleetError) as error:
         fleet.lease(20)
     text = str(error.value)
-    assert "127.0.0.1:17520 ended 5 times in a row without a finished game (signal 9, its last words: " in text
+    assert "#0 ended 5 times in a row without a finished game (signal 9, its last words: " in text
     assert "Java heap space" in text and str(fleet.daemons[0].log) in text and "\n" not in text
     assert fleet.capacity == 0 and fleet.counters()["restarts"] == 4
 
@@ -236,7 +237,7 @@ def test_what_would_fail_again_is_not_tried_again(forge, faults, expected):
 
 
 def test_a_daemon_that_is_never_ready(forge):
-    fleet = forge(Fault("late"), start_timeout=0.3, patience=QUICK._replace(deaths=2))
+    fleet = forge(Fault("late"), start_timeout=0.3, patience=BRISK._replace(deaths=2))
     with pytest.raises(FleetError, match="2 times in a row.*it was not ready after 0.3 s"):
         fleet.lease(20)
 
@@ -263,16 +264,13 @@ def test_wrong_program_in_the_place_of_java(forge, tmp_path):
 def test_the_daemon_is_compiled_once_for_all(forge, tmp_path):
     """And what a killed compiler left behind is removed."""
     cache = tmp_path / "cache" / "jaxrl" / "forge"
-    for age in (10, 1000):
-        (cache / f".compiling-{age}" / "classes").mkdir(parents=True)
-        os.utime(cache / f".compiling-{age}", (time.time() - age,) * 2)
+    (cache / f"{PREFIX}killed").mkdir(parents=True)
+    (cache / f"{PREFIX}killed" / LOCK).touch()
     fleet = forge(daemons=2)
     fleet.release(fleet.lease(20))
     until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
     sources = " ".join(path.name for path in sorted(classes.SOURCES.rglob("*.java")))
     assert "ForgeDaemon.java" in sources and (tmp_path / "0" / "compiles").read_text() == f"{sources}\n"
-    (cache / ".compiling-10" / "classes").rmdir()
-    (cache / ".compiling-10").rmdir()  # of a compiler that may still run
     folder = next(cache.iterdir())
     assert list(cache.iterdir()) == [folder]
     command = Path(f"/proc/{pids_of(fleet)[0]}/cmdline").read_text().split("\0")
@@ -300,36 +298,6 @@ def test_where_no_classes_can_be_kept_it_is_said(forge, tmp_path):
         forge().lease(20)
 
 
-# ---- ports --------------------------------------------------------------------------------------------------------
-
-
-def test_port_in_use(forge, caplog):
-    """Another daemon at the first port, something else at the second: ours goes behind both, and says why."""
-    stranger = FakeDaemon(port=PORT)
-    with socket.create_server(("127.0.0.1", PORT + 1)):
-        fleet = forge()
-        whole_game(fleet)
-        assert fleet.daemons[0].port == PORT + 2
-    stranger.close()
-    assert f"port {PORT} is taken by another Forge daemon (Forge {VERSION})" in caplog.text
-    assert f"port {PORT + 1} is taken by another program" in caplog.text
-
-
-def test_a_port_that_is_lost_in_a_race(forge):
-    fleet = forge(Fault("fail", start=1, text="cannot listen on 127.0.0.1:17520: Address already in use"))
-    whole_game(fleet)
-    assert fleet.daemons[0].port == PORT + 1 and fleet.counters()["restarts"] == 0
-
-
-def test_a_restarted_daemon_keeps_its_port(forge):
-    fleet = forge(daemons=2)
-    whole_game(fleet)
-    until(lambda: all(each.state == "ready" for each in fleet.daemons), "both are ready")
-    os.kill(pids_of(fleet)[0], signal.SIGKILL)
-    until(lambda: fleet.counters()["restarts"] == 1 and fleet.daemons[0].state == "ready", "it is back")
-    assert [each.port for each in fleet.daemons] == [PORT, PORT + 1]
-
-
 # ---- other people's daemons ---------------------------------------------------------------------------------------
 
 
@@ -348,7 +316,7 @@ def test_two_learners_on_one_daemon(forge):
     text = str(error.value)
     assert f"127.0.0.1:{daemon.port} has begun no game for 0.3 s" in text
     assert "active games: 1, waiting: 1" in text and "forge.daemons" in text
-    play(holder)
+    answer_all(holder)
     mine.release(holder)
     whole_game(theirs)
     daemon.close()
@@ -356,7 +324,7 @@ def test_two_learners_on_one_daemon(forge):
 
 def test_a_remote_daemon_that_comes_back_is_connected_to_again(forge):
     first = FakeDaemon()
-    fleet = forge(daemons=(first.address,), patience=QUICK._replace(health=0.1))
+    fleet = forge(daemons=(first.address,), patience=BRISK._replace(health=0.1))
     whole_game(fleet)
     lease = fleet.lease(20)
     begin(lease)
@@ -379,6 +347,37 @@ def test_a_remote_daemon_that_was_never_there(forge):
     with pytest.raises(FleetError, match=rf"127.0.0.1:{port}: .*refused.*start them, or set forge.daemons to auto"):
         fleet.lease(60)
     assert time.monotonic() - started < 10
+
+
+def test_the_token_of_a_daemon_elsewhere(forge, monkeypatch):
+    daemon = FakeDaemon(token="open sesame")
+    with pytest.raises(FleetError, match="it says: HELLO 1 and the token of this daemon come first"):
+        forge(daemons=(daemon.address,)).lease(60)
+    monkeypatch.setenv(TOKEN, "open sesame")
+    whole_game(forge(daemons=(daemon.address,)))
+    daemon.close()
+
+
+def test_daemons_of_ours_have_tokens_of_their_own(forge):
+    fleet = forge(daemons=2)
+    fleet.release(fleet.lease(20))
+    assert len({each.token for each in fleet.daemons}) == 2
+    stranger = Link("127.0.0.1", next(each.port for each in fleet.daemons if each.port))
+    stranger.send_line("STATUS")
+    assert stranger.receive_line(5).startswith(b"ERROR: HELLO 1 and the token")
+    with pytest.raises(LinkError):
+        stranger.receive_line(5)
+
+
+def test_a_status_without_end(forge):
+    def serve(connection):
+        with connection.makefile("rb") as stream:
+            stream.readline()
+            connection.sendall(b"HELLO 1 forge=x\n" + b"".join(b"a%d: b\n" % i for i in range(1000)))
+            stream.read()
+
+    with server(serve) as port, pytest.raises(OSError, match="its status has no end"):
+        RemoteDaemon(0, "127.0.0.1", port).status(5.0)
 
 
 def test_a_daemon_of_another_protocol(forge):

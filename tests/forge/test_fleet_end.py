@@ -16,14 +16,12 @@ from jaxrl.envs.forge.fleet.keeper import Patience
 from jaxrl.envs.forge.settings import Deployment
 from jaxrl.envs.forge.wire.link import LinkError
 from tests.forge.fake import ROOT, FakeDaemon, Fault, fake_home, fake_java
-from tests.forge.fleets import PARENT, QUICK, alive, begin, fleets_on, pids_of, until, whole_game
-
-PORT = 17640
+from tests.forge.fleets import BRISK, PARENT, alive, begin, fleets_on, pids_of, until, whole_game
 
 
 @pytest.fixture
 def forge(tmp_path, monkeypatch):
-    with fleets_on(PORT, tmp_path, monkeypatch) as make:
+    with fleets_on(tmp_path, monkeypatch) as make:
         yield make
 
 
@@ -31,7 +29,7 @@ def forge(tmp_path, monkeypatch):
 
 
 def test_a_stubborn_daemon_is_killed_in_the_end(forge):
-    fleet = forge(Fault("stubborn"), patience=QUICK._replace(stop=0.2))
+    fleet = forge(Fault("stubborn"), patience=BRISK._replace(stop=0.2))
     fleet.release(fleet.lease(20))
     pid = pids_of(fleet)[0]
     fleet.close()
@@ -61,7 +59,7 @@ def test_whoever_waits_for_a_daemon_elsewhere_is_told_of_the_end(forge):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, None])
 def test_no_jvm_outlives_its_parent(tmp_path, how):
-    arguments = [str(fake_home(tmp_path)), str(fake_java(tmp_path)), str(PORT), "2"]
+    arguments = [str(fake_home(tmp_path)), str(fake_java(tmp_path)), "2"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     parent = subprocess.Popen([sys.executable, "-c", PARENT, *arguments], **pipes, cwd=ROOT, text=True)
     pids = [int(word) for word in parent.stdout.readline().split()]
@@ -90,11 +88,11 @@ for lease in leases:
 
 def test_a_child_of_a_fork_leaves_its_parents_daemons_alone(tmp_path):
     """The fork is of another process, because this one may have threads of XLA."""
-    arguments = [str(fake_home(tmp_path)), str(fake_java(tmp_path)), str(PORT), "2"]
+    arguments = [str(fake_home(tmp_path)), str(fake_java(tmp_path)), "2"]
     command = [sys.executable, "-c", PARENT + FORKS, *arguments]
     parent = subprocess.run(command, input="\n", capture_output=True, cwd=ROOT, text=True, timeout=60)
     assert parent.returncode == 0, parent.stderr
-    assert len(parent.stdout.splitlines()) == 4, parent.stdout  # two of the parent's, and an answer of each daemon
+    assert len(parent.stdout.splitlines()) == 3, parent.stdout  # one of the parent, and an answer of each daemon
 
 
 def test_a_fleet_costs_next_to_nothing_while_it_waits(forge):
@@ -120,7 +118,6 @@ def test_a_fleet_costs_next_to_nothing_while_it_waits(forge):
         ({"daemons": ("a..b:1",)}, "'a..b:1' is no address"),
         ({"profile": "serail"}, "forge.profile must be serial, parallel or g1"),
         ({"heap_mb": 100}, "forge.heap_mb must be a whole number from 256"),
-        ({"port": 70000}, "forge.port must be"),
         ({"decision_timeout": 0}, "forge.decision_timeout must be"),
         ({"start_timeout": True}, "forge.start_timeout must be"),
     ],

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from jaxrl.envs.forge.fleet.daemon import FleetError
+from jaxrl.envs.forge.fleet.daemon import TOKEN, FleetError, RemoteDaemon
+from jaxrl.envs.forge.fleet.find import DECKS
 from jaxrl.envs.forge.fleet.fleet import Fleet
 from jaxrl.envs.forge.fleet.keeper import Patience
+from jaxrl.envs.forge.people.recording import quoted
 from jaxrl.envs.forge.settings import Deployment
 from jaxrl.envs.forge.wire.lease import NO_START
-from jaxrl.envs.forge.wire.link import LinkError
+from jaxrl.envs.forge.wire.link import Link, LinkError
 from tests.forge.fake import ROOT
 from tests.forge.fleets import PARENT, alive, pids_of, stop, until
 
 pytestmark = pytest.mark.skipif(not os.environ.get("FORGE_HOME"), reason="FORGE_HOME is not set")
-PORT = 17540
 
 
 @pytest.fixture(scope="module")
 def engine():
     """A fleet of one JVM."""
-    with Fleet(Deployment(daemons=1, port=PORT, start_timeout=300.0), Patience(answer=2.0)) as fleet:
+    with Fleet(Deployment(daemons=1, start_timeout=300.0), Patience(answer=2.0)) as fleet:
         fleet.release(fleet.lease(300))
         yield fleet
         pids = pids_of(fleet)
@@ -93,16 +95,17 @@ def test_a_game_that_is_dropped_is_aborted(engine):
     assert pids_of(engine) == pid
 
 
-def test_two_learners_on_the_engine(engine):
+def test_two_learners_on_the_engine(engine, monkeypatch):
     """Another learner waits for its turn, gives up with a sentence, and plays once the first has let go."""
     daemon = engine.daemons[0]
-    theirs = Fleet(Deployment(daemons=(daemon.name,), decision_timeout=2.0))
+    monkeypatch.setenv(TOKEN, daemon.token)
+    theirs = Fleet(Deployment(daemons=(f"127.0.0.1:{daemon.port}",), decision_timeout=2.0))
     holder, other = engine.lease(300), theirs.lease(60)
     begin_real(holder)
     with pytest.raises(LinkError):
         begin_real(other, theirs.deployment.decision_timeout)
     with pytest.raises(
-        FleetError, match=rf"{daemon.name} has begun no game for 2 s: .*\(active games: 1, waiting: 1\)"
+        FleetError, match=rf"127.0.0.1:{daemon.port} has begun no game for 2 s: .*\(active games: 1, waiting: 1\)"
     ):
         theirs.failed(other, NO_START)
     engine.release(holder, finished=False)
@@ -111,13 +114,97 @@ def test_two_learners_on_the_engine(engine):
     ai_game(engine)
 
 
-def test_a_second_learner_takes_other_ports_and_neither_outlives_its_process(engine, tmp_path):
-    command = [sys.executable, "-c", PARENT, os.environ["FORGE_HOME"], "", str(PORT), "1"]
+def test_a_second_learner_has_its_own_and_neither_outlives_its_process(engine, tmp_path):
+    command = [sys.executable, "-c", PARENT, os.environ["FORGE_HOME"], "", "1"]
     with (tmp_path / "errors").open("wb") as errors:
         pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
         parent = subprocess.Popen(command, **pipes, stderr=errors, cwd=ROOT, text=True)
-    pid, port = int(parent.stdout.readline()), int(parent.stdout.readline())
-    assert alive(pid) and port == PORT + 1
+    pid = int(parent.stdout.readline())
+    assert alive(pid) and pid not in pids_of(engine)
     parent.kill()
     parent.wait(10)
     until(lambda: not alive(pid), "the JVM has seen the end of its input")
+
+
+# ---- strangers ------------------------------------------------------------------------------------------------------
+
+
+def stranger(daemon, *lines) -> Link:
+    link = Link("127.0.0.1", daemon.port)
+    for line in lines:
+        link.send_line(line)
+    return link
+
+
+def is_over(link) -> bool:
+    with pytest.raises(LinkError):
+        link.receive_line(30)
+    return True
+
+
+@pytest.mark.parametrize("first", ["STATUS", "HELLO 1", "HELLO 1 guess", "NEWGAME aggro aggro -i", "SHUTDOWN"])
+def test_nobody_is_served_without_the_token(engine, first):
+    link = stranger(engine.daemons[0], first)
+    assert link.receive_line(30).startswith(b"ERROR: HELLO 1 and the token") and is_over(link)
+
+
+def test_whoever_does_not_show_the_token_is_not_waited_for(engine):
+    link = stranger(engine.daemons[0])
+    assert link.receive_line(60).startswith(b"ERROR: nothing was said") and is_over(link)
+
+
+def test_lines_connections_and_games_have_limits(engine):
+    daemon, pid = engine.daemons[0], pids_of(engine)
+    hello = f"HELLO 1 {daemon.token}"
+    link = stranger(daemon, hello, "x" * 70_000)
+    assert link.receive_line(30).startswith(b"HELLO 1 forge=")
+    assert link.receive_line(30) == b"ERROR: line too long" and is_over(link)
+    busy = stranger(daemon, hello, *["NEWGAME aggro aggro -i -q -s 7"] * 70)
+    said = [busy.receive_line(60) for _ in range(4)]
+    assert b"ERROR: too many games wait" in said, said
+    others = [Link("127.0.0.1", daemon.port) for _ in range(70)]
+    last = others[-1]
+    assert last.receive_line(30) == b"ERROR: too many connections" and is_over(last)
+    for each in (busy, *others):
+        each.close()
+    ai_game(engine)
+    assert daemon.status(30)["Waiting"] == "0" and pids_of(engine) == pid
+
+
+@pytest.fixture(scope="module")
+def elsewhere(engine, tmp_path_factory):
+    """(daemon, folder of its decks): one that is started by hand for other machines."""
+    place = tmp_path_factory.mktemp("elsewhere")
+    (place / "decks").mkdir()
+    for name in ("decks/mine.dck", "outside.dck"):
+        shutil.copy(DECKS / "aggro.dck", place / name)
+    command = engine.daemons[0]._launch.command(7)
+    command = command[: command.index("--decks")] + ["--decks", str(place / "decks"), "--host", "0.0.0.0"]
+    with pytest.raises(AssertionError, match="FAILED: --host 0.0.0.0 serves other machines: set FORGE_DAEMON_TOKEN"):
+        started(command, "")
+    process, port = started(command, "open sesame")
+    daemon = RemoteDaemon(0, "127.0.0.1", port)
+    daemon.token = "open sesame"
+    yield daemon, place / "decks"
+    process.stdin.close()
+    assert process.wait(30) == 0
+
+
+def started(command, token):
+    pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    environment = os.environ | {TOKEN: token}
+    process = subprocess.Popen(command, **pipes, stderr=subprocess.DEVNULL, env=environment, text=True)
+    line = process.stdout.readline()
+    assert line.startswith("FORGE DAEMON READY"), line
+    return process, int(line.split("port=")[1].split()[0])
+
+
+@pytest.mark.parametrize("deck", ["{0}/../outside.dck", "../outside", "/etc/passwd", "{0}", "", "a\0b"])
+def test_decks_lie_below_their_folders(elsewhere, deck):
+    daemon, decks = elsewhere
+    link = daemon.hello(60)
+    link.send_line(f"NEWGAME mine {quoted(deck.format(decks))} -q -s 7")
+    assert link.receive_line(60).startswith(b"ERROR: ")
+    link.send_line(f"NEWGAME mine {quoted(str(decks / 'mine'))} -i -q -s 7")
+    assert link.receive_line(120).startswith(b"DECISION:")
+    link.close()

@@ -19,10 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from jaxrl.envs.forge.engine.decision import ForgeDecision, parsed
+from jaxrl.envs.forge.engine.decision import ForgeDecision
 from jaxrl.envs.forge.engine.faults import GARBAGE, REFUSED, GameFault, lost
 from jaxrl.envs.forge.engine.live import LiveGame, Terms
-from jaxrl.envs.forge.wire.link import Link, LinkError
+from jaxrl.envs.forge.engine.observation import observe
+from jaxrl.envs.forge.wire.link import Link, LinkError, parsed
 from tests.forge.lines import decisions
 
 LINES = decisions(6, seed=5)
@@ -98,13 +99,15 @@ def play(data: bytes, draw: random.Random) -> bool:
         question = ForgeDecision(data)
     except ValueError:
         return False
-    assert np.isfinite(question.overview()).all()
+    assert np.isfinite(observe(question.view)).all()
     for _ in range(200):
-        if not question.open:
+        if question.answered:
             break
         assert np.isfinite(question.observe()).all() and question.mask().sum() == len(question.legal)
         question.step(draw.choice(question.legal))
-    assert question.open or re.fullmatch(r"ai|[yn]?|-?\d+(:-?\d+)?(,-?\d+(:-?\d+)?)*", question.answer), question.answer
+    assert not question.answered or re.fullmatch(r"ai|[yn]?|-?\d+(:-?\d+)?(,-?\d+(:-?\d+)?)*", question.answer), (
+        question.answer
+    )
     return True
 
 
@@ -213,7 +216,7 @@ def test_lines_of_any_kind_in_a_conversation():
                 live.hear(each)
             except GameFault as fault:
                 kinds = {GARBAGE} if live.tally.seen or not each.startswith(b"ERROR") else {REFUSED}
-                assert fault.kind in kinds and "\n" not in str(lost(fault, 1, live.tally.turn, 1.0))
+                assert fault.kind in kinds and "\n" not in str(lost(fault, 1, live.tally.turn))
                 break
             assert live.over or live.decision is None or live.tally.seen > 0
         assert live.tally.asked in (-1, 0, 1) and live.winner in (-1, 0, 1)

@@ -23,7 +23,7 @@ NAMES = ("both_seats", "against_ai", "handed_over", "mulligans", "observed", "re
 def fleet(request):
     if not os.environ.get("FORGE_HOME"):
         pytest.skip("FORGE_HOME is not set: there is no Forge to play with")
-    with Fleet(Deployment(daemons=1, port=17630, stock=request.param)) as fleet:
+    with Fleet(Deployment(daemons=1, stock=request.param)) as fleet:
         yield fleet
 
 

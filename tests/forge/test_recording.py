@@ -100,7 +100,7 @@ def test_a_file_that_is_no_recording(tmp_path, content, says):
 def test_a_damaged_decision(tmp_path):
     lines = [b"> NEWGAME a b -i", b'< DECISION:{"decision_type":', b"> \xff", b"< GAME_RESULT: \xff in 3ms"]
     with pytest.raises(UserError, match="decision is damaged"):
-        list(recording.Conversation({}, lines, True).decisions())
+        recording.parsed(next(recording.Conversation({}, lines, True).decisions())[0])
     with Writer(tmp_path / "x.forge.gz") as writer:
         writer.copy(recording.Conversation({}, lines, True))
     (game,) = recording.read(tmp_path / "x.forge.gz")
@@ -139,17 +139,22 @@ def test_a_folder_begins_a_new_file_when_one_is_full(tmp_path):
 def test_decisions_and_answers():
     found = list(GAMES[0].decisions())
     assert [answer for _, answer in found] == ["0", "1", "2", "0", "1"]
-    assert [each["decision_id"] for each, _ in found] == [1, 2, 3, 4, 5]
+    assert [recording.parsed(line)["decision_id"] for line, _ in found] == [1, 2, 3, 4, 5]
 
 
 def test_observed_decisions_carry_the_choice():
     line = b'< INFO:{"info_type":"observed","decision_type":"confirm_action","seat":0,"choice":"y"}'
     other = b'< INFO:{"info_type":"reveal","seat":0,"cards":[]}'
     game = recording.Conversation({}, [other, line, line.replace(b'"y"', b"null")], False)
-    assert [(each["decision_type"], choice) for each, choice in game.decisions()] == [
+    assert [(recording.parsed(line)["decision_type"], choice) for line, choice in game.decisions()] == [
         ("confirm_action", "y"),
         ("confirm_action", None),
     ]
+
+
+def test_a_refused_answer_is_none():
+    lines = [b"< DECISION:{}", b"> x", b"< ERROR: no", b"< DECISION:{}", b"> 0", b"< GAME_RESULT: A won in 1ms"]
+    assert [answer for _, answer in recording.Conversation({}, lines, True).decisions()] == [None, "0"]
 
 
 @pytest.mark.parametrize("word", ["plain", "two words", 'a "quote"', "back\\slash", "", "-s"])

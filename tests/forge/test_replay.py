@@ -102,6 +102,12 @@ def test_all_recorded_games_are_replayed_to_the_letter():
         assert daemon.played == len(games) > 20
 
 
+def test_a_line_without_end_is_given_up():
+    with replaying([made_up()]) as daemon, Client(daemon.port) as client:
+        assert client.ask("x" * 70_000) == "ERROR: line too long"
+        assert client.hear() is None
+
+
 def test_any_answer_will_do_unless_it_is_strict():
     game = made_up()
     with replaying([game]) as daemon, Client(daemon.port) as client:
@@ -186,20 +192,17 @@ def file(tmp_path):
     return tmp_path / "games.forge.gz"
 
 
-@pytest.mark.parametrize("end", ["SHUTDOWN", ""])
-def test_the_command(file, end):
-    command = [sys.executable, "-m", "jaxrl.cli", "forge", "replay", "--port", "0", "--daemons", "3", "--watch-stdin"]
-    pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-    with subprocess.Popen([*command, str(file)], **pipes, cwd=ROOT, text=True) as process:
+def test_the_command(file):
+    command = [sys.executable, "-m", "jaxrl.cli", "forge", "replay", "--port", "0", "--daemons", "3"]
+    with subprocess.Popen([*command, str(file)], stdout=subprocess.PIPE, cwd=ROOT, text=True) as process:
         told = re.fullmatch(r"FORGE DAEMON READY port=(\d+),(\d+),(\d+) forge=1.0\n", process.stdout.readline())
+        assert f"'forge.daemons=[127.0.0.1:{told[1]},127.0.0.1:{told[2]},127.0.0.1:" in process.stdout.readline()
         for port in map(int, told.groups()):
             with Client(port) as client:
                 assert client.ask("HELLO 1") == "HELLO 1 forge=1.0"
                 assert client.play("NEWGAME a b -i -a -s 2") == recorded(made_up(seed=2, decisions=10))
         with Client(port) as client:
-            client.say(end)
-        if not end:
-            process.stdin.close()
+            client.say("SHUTDOWN")
         assert process.wait(10) == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,19 @@ def test_what_a_killed_process_left_is_removed_by_the_next_one(place):
         owner.kill()
     Scratch().close()
     assert not list(place.iterdir())
+
+
+def test_what_others_put_there_is_neither_waited_for_nor_followed(place, tmp_path_factory):
+    """A pipe and links, each in the place of a lock, and a link to a folder."""
+    theirs = tmp_path_factory.mktemp("theirs")
+    (theirs / scratch.LOCK).touch()
+    for kind in ("pipe", "link"):
+        (place / f"{scratch.PREFIX}{kind}").mkdir()
+    os.mkfifo(place / f"{scratch.PREFIX}pipe" / scratch.LOCK)
+    (place / f"{scratch.PREFIX}link" / scratch.LOCK).symlink_to(theirs / scratch.LOCK)
+    (place / f"{scratch.PREFIX}folder").symlink_to(theirs)
+    Scratch().close()
+    assert len(list(place.iterdir())) == 3 and (theirs / scratch.LOCK).exists()
 
 
 def test_folders_that_are_not_known_to_be_abandoned_stay(place):

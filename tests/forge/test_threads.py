@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import socket
 import subprocess
@@ -79,7 +80,8 @@ def test_links_come_and_go_while_threads_wait_for_them():
             with contextlib.suppress(LinkError):
                 link.receive_line(20)
                 link.receive_line(20)
-            ends.append(link.closed or link.receive_line(20))
+            link.close()
+            ends.append(failure(link))
             closer.join()
             theirs.close()
 
@@ -90,43 +92,8 @@ def test_links_come_and_go_while_threads_wait_for_them():
     for thread in threads:
         thread.join()
     assert len(ends) == 8 * 40
+    gc.collect()  # a caught exception and its frame refer to each other
     settle(lambda: len(os.listdir("/proc/self/fd")) <= files)
-
-
-@pytest.mark.parametrize("pause", (0.0, 0.008))
-def test_asking_whether_a_link_is_closed_takes_no_line_from_its_receiver(pair, pause):
-    link, other = pair
-    done = threading.Event()
-
-    def ask():
-        while not done.is_set():
-            assert not link.closed
-            time.sleep(0.0002)
-
-    def send():
-        for i in range(100):
-            time.sleep(pause)
-            other.sendall(b"%d\n" % i)
-
-    threads = [threading.Thread(target=ask), threading.Thread(target=send)]
-    for thread in threads:
-        thread.start()
-    begin = time.monotonic()
-    assert [link.receive_line(20) for _ in range(100)] == [b"%d" % i for i in range(100)]
-    assert time.monotonic() - begin < 100 * pause + 10
-    done.set()
-    for thread in threads:
-        thread.join()
-
-
-def test_only_one_thread_receives(pair):
-    link, other = pair
-    thread = threading.Thread(target=failure, args=(link, 0.5))
-    thread.start()
-    time.sleep(0.1)
-    with pytest.raises(RuntimeError, match="concurrent"):
-        link.receive_line(1)
-    thread.join()
 
 
 def test_signals_in_a_wait():
@@ -169,7 +136,7 @@ def test_a_child_process_leaves_its_parents_links_alone():
             try:
                 link.receive_line(5)
             except LinkError as error:
-                assert error.kind == "closed" and link.closed
+                assert error.kind == "closed"
             link.close()
             del link
             ours, theirs = socket.socketpair()
@@ -216,7 +183,7 @@ def test_the_life_of_a_lease(pair):
     assert lease.status == "idle" and before <= lease.last_used <= time.monotonic()
     assert lease.enter() and lease.status == "running"
     lease.leave()
-    assert lease.evict() and lease.status == "gone" and link.closed
+    assert lease.evict() and lease.status == "gone" and failure(link) == "closed"
     assert not lease.enter() and not lease.evict()
     lease.leave()
     assert lease.status == "gone"
@@ -225,7 +192,7 @@ def test_the_life_of_a_lease(pair):
 def test_a_finished_lease_leaves_its_link(pair):
     lease = Lease(pair[0])
     assert lease.finish() and lease.status == "gone" and not lease.finish()
-    assert not lease.enter() and not lease.evict() and not pair[0].closed
+    assert not lease.enter() and not lease.evict() and failure(pair[0], 0) == "timeout"
 
 
 def test_a_lease_is_either_used_or_evicted():
@@ -245,4 +212,4 @@ def test_a_lease_is_either_used_or_evicted():
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(won) == 1 and lease.link.closed == (won[0] == "evict")
+        assert len(won) == 1 and (failure(lease.link, 0) == "closed") == (won[0] == "evict")

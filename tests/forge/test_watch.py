@@ -101,7 +101,10 @@ def test_the_command_line(tmp_path, capsys):
         (["forge", "stroy"], "did you mean 'story'"),
         (["forge", "record", "--games", "0"], "at least one game"),
         (["forge", "record", "--daemons", "nowhere"], "host:port"),
-        (["forge", "record", "--daemons", "127.0.0.1:1", "--out", "/dev/null/x"], "cannot record in /dev/null/x"),
+        (
+            ["forge", "record", "--daemons", "127.0.0.1:1", "--out", "/dev/null/x"],
+            "the folder /dev/null/x for recordings cannot be made",
+        ),
         (["forge", "story", str(tmp_path / "missing")], "there is no recording"),
         (["forge", "replay", str(tmp_path / "missing")], "there is no recording"),
     ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from typing import Any
@@ -12,7 +11,6 @@ from jaxrl.envs.forge.engine.live import LiveGame, Terms
 from jaxrl.envs.forge.engine.state import ENDS, TOO_LONG, GameState
 from jaxrl.envs.forge.people.recording import deck_name, quoted
 
-LOG = logging.getLogger("jaxrl.forge")
 MOST_PARKED = 32
 
 
@@ -48,8 +46,7 @@ class Borrower:
         elif lease is not None and fault.kind != EVICTED:
             self.fleet.failed(lease, reason)
         if fault.kind == REFUSED or attempts >= ATTEMPTS:
-            patience = self.terms.patience(live.tally.held)
-            raise lost(fault, seed_of(state.key), live.tally.turn, patience)
+            raise lost(fault, seed_of(state.key), live.tally.turn)
         again = state.tally.seen > 0
         lease = self.fleet.lease(replay=again or lease is not None)  # each game is counted once
         live.reset(state.key)
@@ -81,20 +78,14 @@ class Borrower:
     def give_back(self, live: LiveGame) -> None:
         """Ends the conversation of a game, at its end or in the middle."""
         lease = self._take(live)
-        try:
-            if lease is not None:
-                self.fleet.release(lease, finished=live.told)
-        except Exception as error:
-            LOG.warning("a Forge daemon was not given back: %s", error)
+        if lease is not None:
+            self.fleet.release(lease, finished=live.told)
 
     def count(self, live: LiveGame, state: GameState) -> None:
         """Tells the fleet that a game is over."""
         if state.how == TOO_LONG:
             self.give_back(live)
-        try:
-            self.fleet.game_finished(time.monotonic() - live.began, ENDS[state.how])
-        except Exception as error:  # figures are not worth a game
-            LOG.warning("a finished game was not counted: %s", error)
+        self.fleet.game_finished(time.monotonic() - live.began, ENDS[state.how])
 
     def close(self) -> None:
         """Gives all daemons back and closes recordings; games that are played on ask for others."""

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import orjson
 
 from jaxrl.envs.forge import layout
 from jaxrl.envs.forge.engine.observation import observe
 from jaxrl.envs.forge.engine.question import Question
 from jaxrl.envs.forge.engine.view import View
-
-
-def parsed(line: bytes) -> dict[str, Any]:
-    """The JSON object of a line.
-
-    Raises:
-      ValueError: the line is something else, or no strict JSON in UTF-8: a stranger may send anything.
-    """
-    value = orjson.loads(line)
-    if not isinstance(value, dict):
-        raise ValueError("this line is no object")
-    return value
+from jaxrl.envs.forge.wire.link import parsed
 
 
 class ForgeDecision(Question):
@@ -67,18 +53,9 @@ class ForgeDecision(Question):
         """The name of its type, "" of one that we do not know."""
         return layout.TYPES[self.number] if self.number >= 0 else ""
 
-    @property
-    def open(self) -> bool:
-        """Whether there is something to choose."""
-        return not self.answered
-
     def observe(self) -> np.ndarray:
         """f32[F], of the seat that is asked."""
         return observe(self.view, self)
-
-    def overview(self) -> np.ndarray:
-        """f32[F] without the question: what the seat sees while another one is asked."""
-        return observe(self.view)
 
     # ---- towards a choice that somebody else made -------------------------------------------------------------------
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import collections
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge import layout
-from jaxrl.envs.forge.engine.borrower import Borrower, seed_of
+from jaxrl.envs.forge.engine.borrower import Borrower
 from jaxrl.envs.forge.engine.decision import ForgeDecision
 from jaxrl.envs.forge.engine.faults import EVICTED, GameFault
 from jaxrl.envs.forge.engine.live import LiveGame, Terms
 from jaxrl.envs.forge.engine.observation import observe
-from jaxrl.envs.forge.engine.state import BROKEN, DRAWN, ENDS, RUNNING, TOO_LONG, WON, GameState, state_bytes_of
+from jaxrl.envs.forge.engine.state import BROKEN, DRAWN, RUNNING, TOO_LONG, WON, GameState, state_bytes_of
 from jaxrl.envs.host.core import EngineError
 from jaxrl.envs.host.engine import PythonEngine, random_below, random_key, random_word
 
@@ -30,8 +29,6 @@ INFO_NAMES = (
     *("end", "episode"),
 )
 REMEMBERED = 256  # positions of games that people look at
-MOST_DECISIONS = 32000  # of a game
-MOST_PROFILES = 16
 Remembered = collections.OrderedDict[tuple[int, int], tuple[bytes | None, ...]]
 
 
@@ -217,17 +214,10 @@ class ForgeEngine(PythonEngine):
         self,
         fleet: Any,
         num_games: int,
+        terms: Terms,
         *,
         seed: int = 0,
         first_slot: int = 0,
-        pairs: Sequence[tuple[str, str]] = (("aggro", "aggro"),),
-        options: str = "-i -q -a",
-        mark: int = 0,
-        profiles: Sequence[str] = ("",),
-        game_limit: float = 120.0,
-        max_decisions: int = 2000,
-        decision_timeout: float = 120.0,
-        shaping: Sequence[float] = (0.0, 0.0, 0.0),
         recorder: Any = None,
         remembered: Remembered | None = None,
     ):
@@ -236,16 +226,11 @@ class ForgeEngine(PythonEngine):
         Args:
           fleet: lends daemons, see `Borrower`.
           num_games: N.
+          terms: what they have in common.
           seed, first_slot: a game depends on (seed, slot, episode) alone.
-          pairs, options, profiles, game_limit, max_decisions, decision_timeout, shaping: see `Terms`.
-          mark: see `Terms`; saved games of another mark are refused.
           recorder: a `Folder` of `recording` for all conversations, or None.
           remembered: positions by key and number of actions, for people; see `look`.
         """
-        if num_games < 1 or not 1 <= max_decisions <= MOST_DECISIONS or len(profiles) > MOST_PROFILES:
-            raise ValueError(f"{num_games} games of {max_decisions} decisions, {len(profiles)} profiles")
-        limits = (game_limit, max_decisions, decision_timeout)
-        terms = Terms(tuple(pairs), options, mark, tuple(profiles), *limits, tuple(shaping))
         self.pairs, self._borrower = terms.pairs, Borrower(fleet, terms, recorder)
         self.replays = self._borrower.replays
         known: Remembered = collections.OrderedDict() if remembered is None else remembered
@@ -257,9 +242,9 @@ class ForgeEngine(PythonEngine):
             num_features=layout.FEATURES,
             num_stats=len(STAT_NAMES),
             num_info=len(INFO_NAMES),
-            state_bytes=state_bytes_of(max_decisions),
-            num_bots=1 + len(profiles),
-            delegated=len(profiles),
+            state_bytes=state_bytes_of(terms.max_decisions),
+            num_bots=1 + len(terms.profiles),
+            delegated=len(terms.profiles),
         )
         weakref.finalize(self, self._borrower.close)
 
@@ -273,12 +258,11 @@ class ForgeEngine(PythonEngine):
         return str(problem) if isinstance(problem, UserError) else super().error(game, code)
 
 
-def look(engine: ForgeEngine, data: np.ndarray) -> dict[str, Any]:
-    """A saved game u8[S] as plain Python, played again by `engine` (in its game 0) if it is not remembered.
+def look(engine: ForgeEngine, data: np.ndarray) -> tuple[GameState, tuple[bytes | None, ...]]:
+    """A saved game u8[S], played again by `engine` (in its game 0) if it is not remembered.
 
     Returns:
-      {"how", "winner", "asked", "seed", "episode", "turn", "actions": all of them, "partial": how many of them belong
-      to the open question, "lines": for each seat the JSON of its last decision in bytes, or None}
+      Its state, and for each seat the JSON of its last decision, or None.
 
     Raises:
       EngineError: it cannot be played.
@@ -288,20 +272,9 @@ def look(engine: ForgeEngine, data: np.ndarray) -> dict[str, Any]:
     game: Game = engine.games[0]
     try:
         game.load(data.tobytes())
-        state = game.state
-        if state.episode >= 0 and game.position not in game.remembered:
+        if game.state.episode >= 0 and game.position not in game.remembered:
             game.reach()
             game.remember()
     except UserError as error:
         raise EngineError(0, str(error)) from error
-    return {
-        "how": ENDS[state.how],
-        "winner": state.winner if state.winner >= 0 else None,
-        "asked": state.tally.asked,
-        "seed": seed_of(state.key),
-        "episode": state.episode,
-        "turn": state.tally.turn,
-        "actions": state.actions,
-        "partial": state.tally.partial,
-        "lines": game.remembered.get(game.position, (None, None)),
-    }
+    return game.state, game.remembered.get(game.position, (None, None))

@@ -40,22 +40,22 @@ class Terms(NamedTuple):
     Attributes:
       pairs: the decks of both seats of every kind of game, as the daemons know them.
       options: of NEWGAME.
-      mark: of everything that decides a game.
+      mark: of everything that decides a game; saved games of another mark are refused.
       profiles: of Forge's AI, which bots 1, 2, ... are.
       game_limit: CPU seconds that a daemon may spend on a game.
       max_decisions: after so many actions a game is cut off.
-      decision_timeout: seconds that a daemon may take for a line.
+      decision_timeout: seconds that a daemon may take for a decision.
       shaping: weights of life, board and cards in the potential.
     """
 
-    pairs: tuple[tuple[str, str], ...]
-    options: str
-    mark: int
-    profiles: tuple[str, ...]
-    game_limit: float
-    max_decisions: int
-    decision_timeout: float
-    shaping: tuple[float, ...]
+    pairs: tuple[tuple[str, str], ...] = (("aggro", "aggro"),)
+    options: str = "-i -q -a"
+    mark: int = 0
+    profiles: tuple[str, ...] = ("",)
+    game_limit: float = 120.0
+    max_decisions: int = 2000
+    decision_timeout: float = 120.0
+    shaping: tuple[float, ...] = (0.0, 0.0, 0.0)
 
     def patience(self, held: int) -> float:
         """Seconds for a line; Forge's AI may play on alone where it holds a seat."""
@@ -179,7 +179,7 @@ class LiveGame:
         try:
             self.lease.link.send_line(line)
         except LinkError as error:
-            raise GameFault(error.kind) from error
+            raise GameFault(error.kind, str(error)) from error
 
     def _check(self, goal: GameState) -> None:
         """Whether a game that is played again is the one that it was."""
@@ -195,11 +195,16 @@ class LiveGame:
     def _listen(self) -> None:
         """Waits for a decision or the result."""
         assert self.lease is not None
+        patience = self.terms.patience(self.tally.held)
+        deadline = time.monotonic() + patience
         while self.decision is None and not self.over:
             try:
-                line = self.lease.link.receive_line(self.terms.patience(self.tally.held))
+                line = self.lease.link.receive_line(deadline - time.monotonic())
             except LinkError as error:
-                raise GameFault(error.kind) from error
+                why = f"it did not answer for {patience:g} s" if error.kind == "timeout" else str(error)
+                raise GameFault(error.kind, why) from error
+            if time.monotonic() > deadline:  # it talks, and comes to no end
+                raise GameFault("timeout", f"it asked nothing for {patience:g} s")
             if self.writer is not None:
                 self.writer.received(line)
             self.heard = True

@@ -9,19 +9,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import subprocess
-import tempfile
 import threading
-import time
 from pathlib import Path
 
 from jaxrl.envs.forge.fleet.find import ForgeRelease, Java
+from jaxrl.envs.forge.fleet.scratch import Scratch
 
 SOURCES = Path(__file__).resolve().parents[1] / "daemon" / "src"
-MAIN = "forgedaemon.ForgeDaemon"
+MAIN, BRIDGE = "forgedaemon.ForgeDaemon", "forgedaemon.Bridge"
 SECONDS = 120.0  # for the compiler, which needs three
-_FRESH = ".compiling-"  # how folders begin that are being filled
 _ONE = threading.Lock()  # several daemons start at the same time, one of them compiles
 
 
@@ -47,7 +44,6 @@ def compiled(java: Java, forge: ForgeRelease) -> Path:
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "jaxrl" / "forge"
     with _ONE:
-        _sweep(cache)
         try:
             folder = cache / _key(java, forge)
             if not folder.is_dir():
@@ -63,17 +59,19 @@ def _sources() -> list[Path]:
 
 def _key(java: Java, forge: ForgeRelease) -> str:
     """Of everything that the classes depend on."""
-    jars = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in forge.jars]
+    jar = (str(forge.jar), forge.jar.stat().st_size, forge.jar.stat().st_mtime_ns)
     sources = [(path.name, path.read_bytes()) for path in _sources()]
-    return hashlib.sha256(repr((java, jars, sources)).encode()).hexdigest()[:20]
+    return hashlib.sha256(repr((java, jar, sources)).encode()).hexdigest()[:20]
 
 
 def _compile(java: Java, forge: ForgeRelease, folder: Path) -> None:
     """Compiles into a new folder, which then takes its name, so that nobody finds half of it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=_FRESH, dir=folder.parent, ignore_cleanup_errors=True) as fresh:
-        classes = Path(fresh) / "classes"
-        _run_compiler(java, forge, classes)
+    with contextlib.closing(Scratch(folder.parent)) as fresh:
+        classes = fresh.path / "classes"
+        compiler = ["-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn", "-proc:none", "-encoding", "UTF-8"]
+        _run(java, forge, [*compiler, "-d", str(classes), "-cp", str(forge.jar), *map(str, _sources())])
+        _run(java, forge, ["-cp", f"{classes}{os.pathsep}{forge.jar}", BRIDGE, str(classes)])  # for this Forge
         try:
             classes.rename(folder)
         except OSError:
@@ -81,18 +79,10 @@ def _compile(java: Java, forge: ForgeRelease, folder: Path) -> None:
                 raise
 
 
-def _sweep(cache: Path) -> None:
-    """Removes what compilers left behind that were killed together with whoever started them."""
-    for left in cache.glob(f"{_FRESH}*"):
-        with contextlib.suppress(OSError):  # somebody else removes it
-            if time.time() - left.stat().st_mtime > 2 * SECONDS:
-                shutil.rmtree(left)
-
-
-def _run_compiler(java: Java, forge: ForgeRelease, classes: Path) -> None:
+def _run(java: Java, forge: ForgeRelease, arguments: list[str]) -> None:
+    """One step of compiling."""
     flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]  # it runs for two seconds
-    compiler = ["-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn", "-proc:none", "-encoding", "UTF-8"]
-    command = [str(java.path), *flags, *compiler, "-d", str(classes), "-cp", forge.class_path, *map(str, _sources())]
+    command = [str(java.path), *flags, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired as error:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import Any, NamedTuple
 
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.forge.settings import LOCAL_HOST
 from jaxrl.envs.forge.wire.lease import Lease
 from jaxrl.envs.forge.wire.link import Link, LinkError
 
 PROTOCOL = 1
 CONNECT_SECONDS, HELLO_SECONDS = 5.0, 10.0
+TOKEN = "FORGE_DAEMON_TOKEN"  # the environment variable with what a daemon wants to hear first
+MOST_WORDS = 100  # lines of a status
 FEW = 4  # attempts after which a remote daemon that never answered is no hope
 
 STARTING, FREE, SUSPECT, DOWN, GONE = "starting", "ready", "suspect", "down", "given up"
@@ -27,7 +29,6 @@ class Ended(NamedTuple):
 
     problem: str
     final: bool = False  # the next attempt would end in the same way
-    port_taken: bool = False  # somebody else listens where it should
 
 
 class Daemon:
@@ -41,6 +42,7 @@ class Daemon:
 
     def __init__(self, number: int, host: str, port: int):
         self.number, self.host, self.port = number, host, port
+        self.token = os.environ.get(TOKEN, "")
         self.state, self.version, self.problem = STARTING, "", ""
         self.lease: Lease | None = None
         self.claimed = False  # somebody connects to it, to lease it
@@ -107,7 +109,7 @@ class Daemon:
         """
         link = Link(self.host, self.port, connect_timeout=CONNECT_SECONDS)
         try:
-            link.send_line(f"HELLO {PROTOCOL}")
+            link.send_line(f"HELLO {PROTOCOL} {self.token}".rstrip())
             answer = link.receive_line(seconds).decode()
         except LinkError as error:
             link.close()
@@ -116,6 +118,8 @@ class Daemon:
         words = answer.split(maxsplit=2)
         if words[:2] != ["HELLO", str(PROTOCOL)]:
             link.close()
+            if answer.startswith("ERROR: "):
+                raise OSError(f"it says: {answer[7:200]}")
             raise OSError(f"what listens there is no Forge daemon of protocol {PROTOCOL} (it says {answer[:60]!r})")
         self.version = words[2].removeprefix("forge=") if len(words) > 2 else "unknown"
         return link
@@ -133,6 +137,8 @@ class Daemon:
             while (line := link.receive_line(seconds).decode()) != "PONG":
                 name, _, value = line.strip().partition(": ")
                 found[name] = value
+                if len(found) > MOST_WORDS:
+                    raise OSError("its status has no end")
         except LinkError as error:
             raise (TimeoutError if error.kind == "timeout" else OSError)(str(error)) from error
         finally:
@@ -186,15 +192,3 @@ def number_of(status: dict[str, str], name: str) -> int:
     """A number in a status; 0 if it does not tell."""
     text = status.get(name, "").split(" ")[0]
     return int(text) if text.isdigit() else 0
-
-
-def who_listens(port: int) -> str | None:
-    """Who listens at a port of this machine, in words; None if nobody does."""
-    stranger = Daemon(0, LOCAL_HOST, port)
-    try:
-        stranger.hello(seconds=1.0).close()
-    except ConnectionRefusedError:
-        return None
-    except OSError:
-        return "another program, or a daemon that is starting"
-    return f"another Forge daemon (Forge {stranger.version})"

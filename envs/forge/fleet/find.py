@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,23 +16,17 @@ RELEASES = "github.com/Card-Forge/forge/releases"
 OLDEST_JAVA = 17
 COMPILER = "jdk.compiler"  # the daemon is compiled where it runs
 DECKS = Path(__file__).resolve().parents[1] / "decks"
-_JAR = re.compile(r"forge-gui-desktop-(.+?)(-jar-with-dependencies)?\.jar")
-_MAIN = "forge/ai/PlayerControllerAi.class"  # a class path without it is not Forge's
-_PATIENCE = 60.0  # seconds for `java -version`
+_JAR = re.compile(r"forge-gui-desktop-(.+)-jar-with-dependencies\.jar")
+_PATIENCE = 60.0  # seconds for `java --list-modules`
 
 
 class ForgeRelease(NamedTuple):
     """A Forge release on disk."""
 
     home: Path
-    jars: tuple[Path, ...]  # of the class path
+    jar: Path
     res: Path
     version: str  # as the jar's name tells it
-
-    @property
-    def class_path(self) -> str:
-        """For `java -cp`."""
-        return os.pathsep.join(map(str, self.jars))
 
 
 class Java(NamedTuple):
@@ -61,7 +54,7 @@ def find_forge(home: str = "") -> ForgeRelease:
     folder = Path(where).expanduser().absolute()
     if not folder.is_dir():
         raise UserError(f"{name} is {where!r}, but there is no such folder; unpack a Forge release there ({RELEASES}).")
-    jars, version = _jars(folder)
+    jars = {path: match[1] for path in folder.glob("*.jar") if (match := _JAR.fullmatch(path.name))}
     if not jars:
         raise UserError(
             f"{name} is {where!r}, but that folder holds no forge-gui-desktop-*-jar-with-dependencies.jar; "
@@ -73,33 +66,13 @@ def find_forge(home: str = "") -> ForgeRelease:
         raise UserError(
             f"{name} is {where!r}, but {part}/ is missing there; unpack the Forge release again ({RELEASES})."
         )
-    return ForgeRelease(folder, tuple(jars), folder / "res", version)
-
-
-def _jars(folder: Path) -> tuple[list[Path], str]:
-    """The class path and the version: the newest whole jar, else all jars if Forge is among them."""
-    found = {path: match for path in folder.glob("*.jar") if (match := _JAR.fullmatch(path.name))}
-    whole = [path for path, match in found.items() if match[2]]
-    if whole:
-        newest = max(whole, key=lambda path: _numbers(found[path][1]))
-        return [newest], found[newest][1]
-    every = sorted([*folder.glob("*.jar"), *folder.glob("lib/*.jar")])
-    if not any(map(_is_forge, every)):
-        return [], ""
-    return every, next((match[1] for match in found.values()), "unknown")
+    newest = max(jars, key=lambda path: _numbers(jars[path]))
+    return ForgeRelease(folder, newest, folder / "res", jars[newest])
 
 
 def _numbers(version: str) -> tuple[tuple[int, ...], bool]:
     """For comparisons; a release is newer than its snapshots."""
     return tuple(map(int, re.findall(r"\d+", version))), "SNAPSHOT" not in version
-
-
-def _is_forge(jar: Path) -> bool:
-    try:
-        with zipfile.ZipFile(jar) as archive:
-            return _MAIN in archive.NameToInfo
-    except (OSError, zipfile.BadZipFile):
-        return False
 
 
 def find_decks(decks: str = "") -> Path:
@@ -164,22 +137,17 @@ def _program(place: Path) -> Path | None:
 def _examined(path: str, changed: int) -> tuple[Java | None, str]:
     """(the Java, "") or (None, what is wrong with it); `changed` is when the file did, so that a new one is asked."""
     del changed
+    command = (path, "--list-modules")  # each with a version, that of Java
     try:
-        output, modules = _said(path, "-version"), _said(path, "--list-modules")
+        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError) as error:
         return None, f"cannot be run ({str(error).splitlines()[0]})"
-    match = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', output)
-    if match is None:
-        return None, "does not tell its version"
-    version = f"{match[1]}{match[2]}"
-    if int(match[1]) < OLDEST_JAVA:
-        return None, f"is Java {version}"
-    if not re.search(rf"^{re.escape(COMPILER)}\b", modules, re.MULTILINE):
-        return None, f"is a Java {version} without a compiler (a JRE, not a JDK)"
-    return Java(Path(path), version), ""
-
-
-def _said(*command: str) -> str:
-    """What a command prints, on either stream."""
-    done = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL)
-    return (done.stderr + done.stdout).decode(errors="replace")
+    modules = dict(re.findall(r"^([\w.]+)@(\S+)", done.stdout.decode(errors="replace"), re.MULTILINE))
+    version = re.match(r"(\d+)\S*", modules.get("java.base", ""))
+    if version is None:
+        return None, "is older than Java 9, or none"
+    if int(version[1]) < OLDEST_JAVA:
+        return None, f"is Java {version[0]}"
+    if COMPILER not in modules:
+        return None, f"is a Java {version[0]} without a compiler (a JRE, not a JDK)"
+    return Java(Path(path), version[0]), ""

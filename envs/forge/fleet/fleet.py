@@ -20,16 +20,14 @@ import contextlib
 import logging
 import threading
 import time
-from pathlib import Path
 from typing import Any, ClassVar
 
-from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge.fleet.daemon import FREE, GONE, Daemon, FleetError, RemoteDaemon, number_of
 from jaxrl.envs.forge.fleet.find import find_decks, find_forge, find_java
 from jaxrl.envs.forge.fleet.jvm import Launch, LocalDaemon
 from jaxrl.envs.forge.fleet.keeper import Keeper, Patience
 from jaxrl.envs.forge.fleet.scratch import Scratch
-from jaxrl.envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
+from jaxrl.envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, made
 from jaxrl.envs.forge.wire.lease import NO_START, Lease
 
 LOG = logging.getLogger("jaxrl.forge")
@@ -68,7 +66,7 @@ class Fleet:
         self.deployment, self.patience = deployment, patience
         self._scratch: Scratch | None = None
         self.daemons = self._remote() if deployment.remote else self._local()
-        self.keeper = Keeper(self.daemons, deployment.port, patience)
+        self.keeper = Keeper(self.daemons, patience)
         self._changed = self.keeper.changed
         self._faults: collections.Counter[str] = collections.Counter()
         self._results: collections.Counter[str] = collections.Counter()
@@ -86,7 +84,8 @@ class Fleet:
         wanted = count * (deployment.heap_mb + OVERHEAD_MB)
         if memory is not None and wanted > memory:
             LOG.warning("%d Forge daemons may take %d MiB of memory, and %d are free", count, wanted, memory)
-        decks, logs = find_decks(deployment.decks), _log_folder(deployment.log_dir)
+        decks = find_decks(deployment.decks)
+        logs = made(deployment.log_dir, "forge.log_dir") if deployment.log_dir else None
         self._scratch = Scratch()
         private = self._scratch.path
         launch = Launch(java, forge, deployment.profile, deployment.heap_mb, decks, deployment.stock, private)
@@ -184,7 +183,7 @@ class Fleet:
             raise FleetError(
                 f"Forge daemon {daemon.name} has begun no game for {self.deployment.decision_timeout:g} s: it plays "
                 f"for somebody else (active games: {status.get('Active games', '?')}, waiting: {status['Waiting']}); "
-                "give every learner daemons of its own (forge.daemons, forge.port)."
+                "give every learner daemons of its own (forge.daemons)."
             )
 
     def game_finished(self, seconds: float, how: str) -> None:
@@ -272,21 +271,3 @@ class Fleet:
         logs = {daemon.log.parent for daemon in self.daemons if isinstance(daemon, LocalDaemon)}
         why = f"; {problems}" if problems else f"; see the logs in {', '.join(map(str, logs))}"
         return f"no Forge daemon was free for {timeout:g} s: {states}{why}."
-
-
-def _log_folder(log_dir: str) -> Path | None:
-    """The folder for logs, made if need be; None: a temporary one.
-
-    Raises:
-      UserError: it cannot be made.
-    """
-    if not log_dir:
-        return None
-    folder = Path(log_dir).expanduser().absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"forge.log_dir is {log_dir!r}, which cannot be made ({error.strerror}): choose another."
-        ) from error
-    return folder

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import threading
@@ -17,13 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxrl.envs.forge.fleet.classes import MAIN, CompileError, compiled
-from jaxrl.envs.forge.fleet.daemon import Daemon, Ended
+from jaxrl.envs.forge.fleet.daemon import TOKEN, Daemon, Ended
 from jaxrl.envs.forge.fleet.find import ForgeRelease, Java
 from jaxrl.envs.forge.fleet.profiles import java_flags
 from jaxrl.envs.forge.settings import LOCAL_HOST
 
 READY, FAILED = "FORGE DAEMON READY", "FORGE DAEMON FAILED:"
-IN_USE = "in use"  # what every Java says about a port that somebody has
 LOG_LIMIT = 16 << 20  # bytes of a log; then it begins anew
 TAIL = 60  # its last lines, which are remembered
 WORDS = 300  # characters of them in a sentence
@@ -46,12 +46,12 @@ class Launch(NamedTuple):
         folder.mkdir(exist_ok=True)
         return folder
 
-    def command(self, number: int, port: int) -> list[str]:
+    def command(self, number: int) -> list[str]:
         """Starts the daemon; raises `CompileError` if it has to be compiled and cannot."""
         flags = java_flags(self.profile, self.heap_mb, self.place(number))
-        options = ["--port", str(port), "--res", str(self.forge.res), "--decks", str(self.decks), "--watch-stdin"]
-        options += ["--stock"] if self.stock else []
-        path = f"{compiled(self.java, self.forge)}{os.pathsep}{self.forge.class_path}"
+        options = ["--port", "0", "--res", str(self.forge.res), "--watch-stdin", *(["--stock"] if self.stock else [])]
+        options += ["--decks", str(self.decks), "--decks", "/"]  # whole paths are ours: it knows who asks by the token
+        path = f"{compiled(self.java, self.forge)}{os.pathsep}{self.forge.jar}"
         return [str(self.java.path), *flags, "-cp", path, MAIN, *options]
 
 
@@ -62,6 +62,7 @@ class LocalDaemon(Daemon):
 
     def __init__(self, number: int, launch: Launch, logs: Path, start_timeout: float):
         super().__init__(number, LOCAL_HOST, 0)
+        self.token = secrets.token_hex(16)
         self.log, self.start_seconds = logs / f"forge-daemon-{number}.log", 0.0
         self._launch, self._timeout = launch, start_timeout
         self._process: subprocess.Popen[bytes] | None = None
@@ -69,6 +70,11 @@ class LocalDaemon(Daemon):
         self._guard = threading.Lock()  # a process is not signalled while it is being buried
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL)
         self._cpu_before = 0.0  # seconds of the JVMs before this one
+
+    @property
+    def name(self) -> str:
+        """For sentences: it listens wherever there was room."""
+        return f"#{self.number}"
 
     @property
     def pid(self) -> int | None:
@@ -81,7 +87,7 @@ class LocalDaemon(Daemon):
     def come_up(self) -> Ended | None:
         """Starts the JVM and reads what it says until it is ready."""
         try:
-            command = self._launch.command(self.number, self.port)
+            command = self._launch.command(self.number)
         except CompileError as error:
             with self.log.open("a", encoding="utf-8") as log:
                 log.write(error.output)
@@ -106,14 +112,12 @@ class LocalDaemon(Daemon):
         self.start_seconds = time.monotonic() - began
         if line.startswith(READY):
             facts = dict(word.split("=", 1) for word in line.split() if "=" in word)
-            self.port = int(facts.get("port", self.port))
-            with contextlib.suppress(OSError):
-                self.hello().close()
+            self.port, self.version = int(facts.get("port", 0)), facts.get("forge", "unknown")
             return None
         self._bury()
         if line.startswith(FAILED):
             problem = line.removeprefix(FAILED).strip()
-            return Ended(problem, final=True, port_taken=IN_USE in problem.lower())
+            return Ended(problem, final=True)
         if self.start_seconds >= self._timeout:
             return Ended(f"it was not ready after {self._timeout:g} s")
         # If it has never been up, Java refuses its flags; else it was killed.
@@ -132,7 +136,7 @@ class LocalDaemon(Daemon):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self._launch.place(self.number),
-            env=os.environ | {"LC_ALL": "C.UTF-8"},  # else names of decks could be ASCII only
+            env=os.environ | {TOKEN: self.token, "LC_ALL": "C.UTF-8"},  # else names of decks could be ASCII only
             start_new_session=True,  # Ctrl-C is for us, and we stop the JVMs
         )
 
@@ -143,7 +147,7 @@ class LocalDaemon(Daemon):
         with self.log.open("ab") as log:
             if until:
                 stamp = time.strftime("%Y-%m-%dT%H:%M:%S")
-                log.write(f"== {stamp} daemon {self.number}, port {self.port}, process {process.pid}\n".encode())
+                log.write(f"== {stamp} daemon {self.number}, process {process.pid}\n".encode())
             while data := process.stdout.readline(8192):
                 if log.tell() > LOG_LIMIT:
                     log.truncate(0)

@@ -12,12 +12,11 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jaxrl.envs.forge.fleet.daemon import DOWN, FREE, GONE, SUSPECT, Daemon, Ended, FleetError, who_listens
+from jaxrl.envs.forge.fleet.daemon import DOWN, FREE, GONE, SUSPECT, Daemon, Ended, FleetError
 from jaxrl.envs.forge.fleet.jvm import LocalDaemon
 from jaxrl.envs.forge.settings import cores
 
 LOG = logging.getLogger("jaxrl.forge")
-HIGHEST_PORT = 65535
 
 
 class Patience(NamedTuple):
@@ -47,12 +46,10 @@ class Keeper:
       hung: daemons that lived and did not do what they were told.
     """
 
-    def __init__(self, daemons: Sequence[Daemon], first_port: int, patience: Patience):
-        """Starts nothing yet; JVMs listen at `first_port` and behind it."""
+    def __init__(self, daemons: Sequence[Daemon], patience: Patience):
+        """Starts nothing yet."""
         self.daemons, self.patience = list(daemons), patience
         self.closing, self.changed, self.hung = threading.Event(), threading.Condition(), 0
-        self._first_port = first_port
-        self._taken: set[int] = set()  # ports that belong to others
         # No more JVMs start at a time than there are cores.
         self._starts = threading.BoundedSemaphore(cores() if any(each.local for each in daemons) else len(daemons))
         self._wake = threading.Event()
@@ -103,8 +100,6 @@ class Keeper:
                 with self._starts:
                     if self.closing.is_set():
                         return
-                    if daemon.local:
-                        self._claim_port(daemon)
                     ended = daemon.come_up()
                 if ended is None:
                     self._ready(daemon)
@@ -117,26 +112,6 @@ class Keeper:
                 self.changed.notify_all()
             daemon.give_up()
 
-    def _claim_port(self, daemon: Daemon) -> None:
-        """The port for a JVM that starts: the one it had, else the next that nobody listens at.
-
-        Raises:
-          FleetError: there is none.
-        """
-        first, behind = self._first_port, self._first_port + len(self.daemons)
-        for port in (daemon.port or first + daemon.number, *range(behind, HIGHEST_PORT + 1), *range(1024, first)):
-            if port > HIGHEST_PORT or port in self._taken:
-                continue
-            if (who := who_listens(port)) is not None:
-                LOG.warning("port %d is taken by %s; a Forge daemon of ours takes another", port, who)
-                self._taken.add(port)
-                continue
-            with self.changed:
-                if port not in {other.port for other in self.daemons if other is not daemon}:
-                    daemon.port = port
-                    return
-        raise FleetError("there is no free port for a Forge daemon: set forge.port to another.")
-
     def _ready(self, daemon: Daemon) -> None:
         """A daemon can be leased."""
         with self.changed:
@@ -148,12 +123,6 @@ class Keeper:
         """A daemon is not there: seconds until the next attempt, or None: it is given up, or all are being stopped."""
         if self.closing.is_set():
             return None
-        if how.port_taken:
-            LOG.warning("port %d was taken while a Forge daemon of ours was starting: it takes another", daemon.port)
-            with self.changed:
-                self._taken.add(daemon.port)
-                daemon.port = 0
-            return 0.0
         with self.changed:
             before = daemon.state
             daemon.take_back()

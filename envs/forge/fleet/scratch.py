@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
@@ -16,9 +17,11 @@ LOCK = "in-use"  # held locked by the process whose folder it is, and so by nobo
 class Scratch:
     """A folder for temporary files, which `close` removes, or else the next process that makes one."""
 
-    def __init__(self) -> None:
-        _sweep()
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+    def __init__(self, place: Path | None = None):
+        """In the folder `place`, or in the system's."""
+        place = place or Path(tempfile.gettempdir())
+        _sweep(place)
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
         unfinished = self.path / f"{LOCK}.part"  # a lock is never seen by others before it is locked
         self._lock = unfinished.open("wb")
         with contextlib.suppress(OSError):  # where files cannot be locked nobody sweeps
@@ -31,12 +34,13 @@ class Scratch:
         self._lock.close()
 
 
-def _sweep() -> None:
+def _sweep(place: Path) -> None:
     """Removes the folders of this user that belong to nobody any more."""
-    for lock in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
-        try:
-            with lock.open("rb") as handle:
-                if os.fstat(handle.fileno()).st_uid != os.getuid():
+    for lock in place.glob(f"{PREFIX}*/{LOCK}"):
+        try:  # others may put anything there: neither a link nor a pipe is a lock of ours
+            with open(os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as handle:
+                status = os.fstat(handle.fileno())
+                if status.st_uid != os.getuid() or not stat.S_ISREG(status.st_mode) or lock.parent.is_symlink():
                     continue
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(lock.parent, ignore_errors=True)

@@ -30,6 +30,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.settings import made
+from jaxrl.envs.forge.wire import link
 
 VERSION = 1
 HEADER = f"# jaxrl forge conversation {VERSION} "
@@ -68,20 +70,18 @@ class Conversation(NamedTuple):
         last = self.lines[-1] if self.lines else b""
         return last[len(b"< GAME_RESULT: ") :].decode(errors="replace") if last.startswith(b"< GAME_RESULT: ") else ""
 
-    def decisions(self) -> Iterator[tuple[dict[str, Any], str | None]]:
-        """Every decision that was asked and its answer, and those of an observed game with the AI's choice.
+    def decisions(self) -> Iterator[tuple[bytes, str | None]]:
+        """Every decision, asked or observed, as its JSON, and what was chosen; None: refused, or it cannot be said.
 
         Raises:
-          UserError: one of them is damaged.
+          UserError: an observed one is damaged.
         """
-        for line, following in itertools.zip_longest(self.lines, self.lines[1:], fillvalue=b""):
+        for line, answer, reply in itertools.zip_longest(self.lines, self.lines[1:], self.lines[2:], fillvalue=b""):
             if line.startswith(b"< DECISION:"):
-                answer = following[2:].decode(errors="replace") if following.startswith(CLIENT) else None
-                yield parsed(line[len(b"< DECISION:") :]), answer
-            elif line.startswith(b"< INFO:"):
-                info = parsed(line[len(b"< INFO:") :])
-                if info.get("info_type") == "observed":
-                    yield info, info.pop("choice", None)
+                taken = answer.startswith(CLIENT) and not reply.startswith(b"< ERROR")
+                yield line[len(b"< DECISION:") :], answer[2:].decode(errors="replace") if taken else None
+            elif line.startswith(b"< INFO:") and b'"info_type":"observed"' in line[:64]:
+                yield line[len(b"< INFO:") :], parsed(line[len(b"< INFO:") :]).get("choice")
 
 
 def parsed(text: bytes) -> dict[str, Any]:
@@ -91,13 +91,11 @@ def parsed(text: bytes) -> dict[str, Any]:
       UserError: it is none.
     """
     try:
-        found = json.loads(text)
+        return link.parsed(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
         begin = text[:60].decode(errors="replace")
-        raise UserError(f"a recorded decision is damaged ({begin!r}): record the game again, or leave the file out.")
-    return found
+        why = "record the game again, or leave the file out."
+        raise UserError(f"a recorded decision is damaged ({begin!r}): {why}") from None
 
 
 # ---- the command line of the protocol -------------------------------------------------------------------------------
@@ -236,13 +234,9 @@ class Folder:
     """A folder that files of conversations are written to; when one is full, the next is begun."""
 
     def __init__(self, path: str | Path, limit_mb: float = LIMIT_MB):
-        self.path, self.limit = Path(path), limit_mb * 1e6
+        self.path, self.limit = made(path, "recordings"), limit_mb * 1e6
         self._numbers = itertools.count(1)
         self._prefix = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"cannot record in {path}: {error.strerror or error}; choose another folder.") from None
 
     def writer(self) -> Writer:
         """A new file."""

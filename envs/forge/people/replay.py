@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import re
 import socketserver
-import sys
 import threading
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -31,6 +30,7 @@ STATUS = """FORGE DAEMON STATUS
   Max concurrent: 1
   Waiting: {waiting}
 """
+LONGEST = 1 << 16  # bytes of a client's line
 Game = Generator[bytes, bytes, bytes]  # yields what is said before each answer, returns what comes after the last one
 
 
@@ -109,11 +109,18 @@ class Talk(socketserver.StreamRequestHandler):
         """Sends whole lines."""
         self.wfile.write(text)
 
+    def lines(self) -> Iterator[bytes]:
+        """What the client says, until it goes or says too much."""
+        while (line := self.rfile.readline(LONGEST + 1)).endswith(b"\n"):
+            yield line.rstrip(b"\r\n")
+        if len(line) > LONGEST:
+            self.say(b"ERROR: line too long\n")
+
     def handle(self) -> None:
         """Until the client goes."""
         with contextlib.suppress(OSError):
-            for line in iter(self.rfile.readline, b""):
-                if not self.command(line.rstrip(b"\r\n").decode(errors="replace")):
+            for line in self.lines():
+                if not self.command(line.decode(errors="replace")):
                     return
 
     def command(self, line: str) -> bool:
@@ -158,10 +165,10 @@ class Talk(socketserver.StreamRequestHandler):
 
     def answer(self) -> bytes | None:
         """The next line that is no command, for those begin with a capital letter; None: the client has gone."""
-        for line in iter(self.rfile.readline, b""):
+        for line in self.lines():
             if not line[:1].isupper():
-                return line.rstrip(b"\r\n")
-            if line.startswith(b"NEWGAME") or not self.command(line.rstrip(b"\r\n").decode(errors="replace")):
+                return line
+            if line.startswith(b"NEWGAME") or not self.command(line.decode(errors="replace")):
                 break
         return None
 
@@ -215,7 +222,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=17171, help="of the first daemon; 0: a free one (default: 17171)")
     parser.add_argument("--daemons", type=int, default=1, help="daemons, on consecutive ports (default: 1)")
     parser.add_argument("--strict", action="store_true", help="refuse answers that are not the recorded ones")
-    parser.add_argument("--watch-stdin", action="store_true", help="end when the standard input does")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -228,13 +234,9 @@ def main(args: argparse.Namespace) -> int:
     for daemon in daemons:
         daemon.end = ended.set
         daemon.in_thread()
-    print(f"FORGE DAEMON READY port={','.join(str(each.port) for each in daemons)} forge={forge}", flush=True)
-    if args.watch_stdin:
-
-        def watch() -> None:
-            sys.stdin.read()
-            ended.set()
-
-        threading.Thread(target=watch, daemon=True).start()
+    print(f"FORGE DAEMON READY port={','.join(str(each.port) for each in daemons)} forge={forge}")
+    addresses = ",".join(f"127.0.0.1:{each.port}" for each in daemons)
+    size = f"train.num_envs={args.daemons} sebulba.actors={args.daemons}"
+    print(f"Play on it: jaxrl train --config forge_aggro 'forge.daemons=[{addresses}]' {size}", flush=True)
     ended.wait()
     return 0

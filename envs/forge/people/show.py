@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import collections
 import itertools
-import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from jaxrl.envs.forge.engine.borrower import seed_of
 from jaxrl.envs.forge.engine.decision import ForgeDecision
-from jaxrl.envs.forge.people.story import Teller
+from jaxrl.envs.forge.engine.state import ENDS, GameState
+from jaxrl.envs.forge.people.story import Teller, played
+from jaxrl.envs.forge.wire.link import parsed
 
 Json = dict[str, Any]
 WIDTH = 100
-PHASES = {
-    "UNTAP": "untap",
-    "UPKEEP": "upkeep",
-    "DRAW": "draw",
-    "MAIN1": "first main phase",
-    "COMBAT_BEGIN": "beginning of combat",
-    "COMBAT_DECLARE_ATTACKERS": "attackers",
-    "COMBAT_DECLARE_BLOCKERS": "blockers",
-    "COMBAT_FIRST_STRIKE_DAMAGE": "first strike damage",
-    "COMBAT_DAMAGE": "combat damage",
-    "COMBAT_END": "end of combat",
-    "MAIN2": "second main phase",
-    "END_OF_TURN": "end of turn",
-    "CLEANUP": "cleanup",
-}
 ENOUGH = ("choose_targets", "choose_mode", "choose_cards", "scry")
 
 
@@ -52,16 +39,16 @@ class Position(NamedTuple):
     question: ForgeDecision | None
 
 
-def position(found: Json) -> Position:
+def position(state: GameState, lines: tuple[bytes | None, ...]) -> Position:
     """What `jaxrl.envs.forge.engine.games.look` tells, as a position."""
-    decisions = tuple(None if line is None else json.loads(line) for line in found["lines"])
-    asked, question = found["asked"], None
-    if asked >= 0 and found["lines"][asked] is not None:
-        question = ForgeDecision(found["lines"][asked])
-        done = len(found["actions"]) - found["partial"]
-        for action in found["actions"][done:]:
+    decisions = tuple(None if line is None else parsed(line) for line in lines)
+    asked, question = state.tally.asked, None
+    if asked >= 0 and (line := lines[asked]) is not None:
+        question = ForgeDecision(line)
+        for action in state.actions[len(state.actions) - state.tally.partial :]:
             question.step(action)
-    return Position(found["how"], found["winner"], asked, found["turn"], found["seed"], decisions, question)
+    winner = state.winner if state.winner >= 0 else None
+    return Position(ENDS[state.how], winner, asked, state.tally.turn, seed_of(state.key), decisions, question)
 
 
 # ---- actions --------------------------------------------------------------------------------------------------------
@@ -71,7 +58,7 @@ def label(decision: Json, question: ForgeDecision, action: int) -> str:
     """A legal action in words, as the rest of a sentence that begins with the player."""
     kind = question.type
     if kind == "choose_action":
-        return _play(question.options[action - 1]) if action else "passes"
+        return shorten(played(question.options[action - 1]), WIDTH) if action else "passes"
     if kind == "mulligan":
         return "takes a mulligan" if action else "keeps the hand"
     if kind in ("confirm_action", "play_trigger"):
@@ -95,15 +82,6 @@ def label(decision: Json, question: ForgeDecision, action: int) -> str:
     if action == 0:
         return "chooses no more" if kind in ENOUGH else "chooses nothing"
     return f"chooses {called(question.options[action - 1])}"
-
-
-def _play(action: Json) -> str:
-    cost = f" for {action['mana_cost']}" if action.get("mana_cost") else ""
-    if action.get("kind") == "land" or action.get("is_land"):
-        return f"plays {action['card']}"
-    if action.get("kind") == "ability":
-        return f"uses {action['card']}: {shorten(action.get('description', ''), 60)}"
-    return f"casts {action['card']}{cost}"
 
 
 def called(option: Json) -> str:
@@ -167,7 +145,7 @@ def render_text(view: Position, seat: int | None = None) -> str:
     if decision is None:
         return "\n".join([f"{head}: seat {shown} has seen nothing yet.", *_ending(view), *_question(view, seat)])
     state = decision["game_state"]
-    phase = PHASES.get(state.get("phase", ""), state.get("phase", ""))
+    phase = state.get("phase", "").lower().replace("_", " ")
     active = "your turn" if state.get("active") == shown else f"turn of seat {state.get('active')}"
     lines = [f"{head}, turn {state.get('turn')}, {phase}, {active}"]
     names = names_of(state)
@@ -256,7 +234,7 @@ def _combat(state: Json, names: dict[int, str]) -> list[str]:
 
 def _question(view: Position, seat: int | None) -> list[str]:
     """Who is asked; what, for the seat itself."""
-    if view.question is None or not view.question.open:
+    if view.question is None or view.question.answered:
         return []
     decision = view.decisions[view.asked]
     if decision is None or seat not in (None, view.asked):

@@ -33,8 +33,8 @@ def story(conversation: Conversation, passes: bool = False) -> Iterator[str]:
     forge = f", Forge {meta['forge']}" if meta.get("forge") else ""
     yield f"{decks or 'A game'}, seed {meta.get('seed', 'unknown')}{forge}"
     teller = Teller(passes)
-    for decision, answer in conversation.decisions():
-        yield from teller.tell(decision, answer)
+    for line, answer in conversation.decisions():
+        yield from teller.tell(recording.parsed(line), answer)
     yield f"Result: {conversation.result}" if conversation.complete else "The recording breaks off here."
 
 
@@ -116,7 +116,7 @@ def _meaning(kind: str, decision: Json, answer: str) -> str:
     about = f" for {source}" if source else ""
     match kind:
         case "choose_action":
-            return _played(decision["actions"][int(answer)]) if int(answer) >= 0 else ""
+            return played(decision["actions"][int(answer)]) if int(answer) >= 0 else ""
         case "choose_targets":
             return f"targets {_listed(decision, answer)}{about}"
         case "order":
@@ -156,13 +156,14 @@ def _listed(decision: Json, answer: str) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _played(action: Json) -> str:
+def played(action: Json) -> str:
+    """An action of choose_action, as the rest of a sentence."""
     card = action.get("card") or action.get("description", "")
     if action.get("is_land"):
         return f"plays {card}"
     if action.get("kind") == "ability":
         return f"activates {card}: {action.get('description', '')}".rstrip(": ")
-    return f"casts {card}"
+    return f"casts {card}{' for ' if action.get('mana_cost') else ''}{action.get('mana_cost', '')}"
 
 
 def _attack(decision: Json, attacker: str, defender: str = "0") -> str:

@@ -22,12 +22,13 @@ from jaxrl.envs.forge.fleet.find import DECKS
 from jaxrl.envs.forge.fleet.fleet import Fleet
 from jaxrl.envs.forge.people import recording
 from jaxrl.envs.forge.people.recording import Conversation, Writer, meta_of, quoted
-from jaxrl.envs.forge.settings import AUTO, Deployment
+from jaxrl.envs.forge.settings import AUTO, Deployment, made
 from jaxrl.envs.forge.wire.link import LinkError
 
 ATTEMPTS = 3  # at a game whose daemon goes wrong
 REPORT_SECONDS = 30.0
 LIMIT_SECONDS = 120  # of computing, for a game
+MOST_LINES = 100_000  # of a game
 
 
 class Job(NamedTuple):
@@ -52,14 +53,13 @@ class Watched:
 
     def __init__(self, games: int):
         self.games = games
-        self.kept = self.done = self.decisions = self.raw = self.packed = 0
+        self.kept = self.done = self.decisions = self.packed = 0
         self.began = time.monotonic()
 
     def add(self, conversation: Conversation, packed: int) -> None:
         """One more game, of so many bytes."""
         self.done += 1
         self.decisions += sum(line.startswith(b"< INFO:") for line in conversation.lines)
-        self.raw += sum(map(len, conversation.lines))
         self.packed += packed
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class Watched:
             text += (
                 f", {self.done / (time.monotonic() - self.began):.2f} a second, "
                 f"{self.decisions / self.done:.0f} decisions a game, "
-                f"{self.packed / self.done / 1000:.1f} kB a game (of {self.raw / self.done / 1e6:.2f} MB)"
+                f"{self.packed / self.done / 1000:.1f} kB a game"
             )
         return text
 
@@ -127,6 +127,8 @@ def play(
         try:
             lease.link.send_line(command)
             while not lines[-1].startswith(b"< GAME_RESULT:"):
+                if len(lines) > MOST_LINES:
+                    raise LinkError("endless", lease.link.peer)
                 line = lease.link.receive_line(seconds)
                 if len(lines) == 1 and line.startswith(b"ERROR:"):
                     fleet.release(lease, finished=False)
@@ -160,10 +162,7 @@ def record(fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = Fal
     Raises:
       UserError: a game is refused, or daemons go wrong for good.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot record in {folder}: {error.strerror}; choose another folder.") from error
+    folder = made(folder, "recordings")
     left = [job for job in wanted if not (folder / job.file).exists()]
     tally = Watched(len(wanted))
     tally.kept = len(wanted) - len(left)
@@ -203,17 +202,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--java", default="", help="the java of a JDK (default: JAVA_HOME, then PATH)")
     parser.add_argument("--daemons", default=AUTO, metavar="N", help="JVMs, or host:port,… (default: cores - 1)")
     parser.add_argument("--jvm", default="serial", help="flags of the JVMs: serial, parallel or g1 (default: serial)")
-    parser.add_argument("--port", type=int, default=Deployment.port, help="of the first JVM (default: %(default)s)")
 
 
 def deployment_of(args: argparse.Namespace) -> Deployment:
     """The deployment that the options describe."""
-    daemons: Any = args.daemons
-    if daemons.isdigit():
-        daemons = int(daemons)
-    elif daemons != AUTO:
-        daemons = tuple(daemons.split(","))
-    return Deployment(home=args.home, java=args.java, daemons=daemons, profile=args.jvm, port=args.port)
+    text = args.daemons
+    daemons = int(text) if text.isdigit() else AUTO if text == AUTO else tuple(text.split(","))
+    return Deployment(home=args.home, java=args.java, daemons=daemons, profile=args.jvm)
 
 
 def main(args: argparse.Namespace) -> int:

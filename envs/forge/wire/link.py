@@ -7,21 +7,24 @@ assert link.receive_line(timeout=5) == b"PONG"
 
 from __future__ import annotations
 
+import contextlib
 import os
-import select
 import socket
 import time
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import orjson
 
 LONGEST = 4 << 20  # bytes of a line without its end
 CHUNK = 1 << 16  # bytes read at a time
 SEND_SECONDS = 10.0  # a reader that takes nothing for so long is given up
-LONGEST_WAIT = 1e6  # seconds; longer than anybody waits, and what `poll` can be told
+LONGEST_WAIT = 1e6  # seconds; longer than anybody waits, and what a socket can be told
 
 SENTENCES = {
     "timeout": "{peer} sent no line within {timeout:g} s",
     "closed": "the connection to {peer} is closed",
     "too long": "{peer} sent a line that is too long; the connection was closed",
+    "endless": "{peer} sent more lines than a game has",
     "bad utf-8": "{peer} sent a line that is not UTF-8",
 }
 
@@ -32,6 +35,18 @@ class LinkError(Exception):
     def __init__(self, kind: str, peer: str, timeout: float = 0.0):
         super().__init__(SENTENCES[kind].format(peer=peer, timeout=timeout))
         self.kind = kind
+
+
+def parsed(line: bytes) -> dict[str, Any]:
+    """The JSON object of a line.
+
+    Raises:
+      ValueError: the line is something else, or no strict JSON in UTF-8: a stranger may send anything.
+    """
+    value = orjson.loads(line)
+    if not isinstance(value, dict):
+        raise ValueError("this line is no object")
+    return value
 
 
 class Link:
@@ -63,15 +78,9 @@ class Link:
         return link
 
     def _take(self, connection: socket.socket, peer: str, longest: int) -> None:
-        connection.setblocking(False)
-        self.peer = peer
-        self._socket, self._longest, self._process = connection, longest, os.getpid()
+        self._socket, self.peer, self._longest, self._process = connection, peer, longest, os.getpid()
         self._shut = False
         self._read = bytearray()  # and not yet handed out
-        self._searched = 0  # bytes of it in which there is no end of line
-        self._arrival, self._room = select.poll(), select.poll()
-        self._arrival.register(connection, select.POLLIN)
-        self._room.register(connection, select.POLLOUT)
 
     def __del__(self) -> None:
         if hasattr(self, "_socket"):
@@ -84,16 +93,14 @@ class Link:
           LinkError: the connection is closed.
         """
         data = (line.encode() if isinstance(line, str) else line) + b"\n"
-        while data:
-            if not self._usable:
-                raise LinkError("closed", self.peer)
-            try:
-                data = data[self._socket.send(data) :]
-            except BlockingIOError:
-                if not self._room.poll(SEND_SECONDS * 1000):
-                    self._fail("closed")  # in the middle of a line
-            except OSError as error:  # what the other side said last can still be received
-                raise LinkError("closed", self.peer) from error
+        self._check_open()
+        try:
+            self._socket.settimeout(SEND_SECONDS)
+            self._socket.sendall(data)
+        except TimeoutError:
+            self._fail("closed")  # in the middle of a line
+        except OSError as error:  # what the other side said last can still be received
+            raise LinkError("closed", self.peer) from error
 
     def receive_line(self, timeout: float = 10.0) -> bytes:
         """The next line in valid UTF-8, without its end (LF or CR LF).
@@ -105,23 +112,16 @@ class Link:
           LinkError: there is none in time, the connection is closed, or the line is not fit to read. After one that is
             not UTF-8 the next one can be received, after one that is too long the link is closed.
         """
-        deadline = time.monotonic() + timeout
-        while True:
-            if not self._usable:
-                raise LinkError("closed", self.peer)
-            end = self._read.find(b"\n", self._searched)
-            if end >= 0:
-                break
-            self._searched = len(self._read)
-            if self._searched > self._longest + 1:
+        deadline, searched = time.monotonic() + timeout, 0
+        self._check_open()
+        while (end := self._read.find(b"\n", searched)) < 0:
+            searched = len(self._read)
+            if searched > self._longest + 1:
                 self._fail("too long")
-            left = max(0.0, min(deadline - time.monotonic(), LONGEST_WAIT))
-            if not self._arrival.poll(left * 1000):
-                raise LinkError("timeout", self.peer, timeout)
-            self._read += self._arrived()
+            self._read += self._arrived(deadline - time.monotonic(), timeout)
+            self._check_open()
         line = bytes(self._read[:end]).removesuffix(b"\r")
         del self._read[: end + 1]
-        self._searched = 0
         if len(line) > self._longest:
             self._fail("too long")
         try:
@@ -130,16 +130,13 @@ class Link:
             raise LinkError("bad utf-8", self.peer) from error
         return line
 
-    def _arrived(self) -> bytes:
-        """What there is to read.
-
-        Raises:
-          LinkError: the other side has ended the connection.
-        """
+    def _arrived(self, left: float, timeout: float) -> bytes:
+        """What there is to read, after at most `left` seconds of `timeout`."""
         try:
+            self._socket.settimeout(max(0.0, min(left, LONGEST_WAIT)))
             data = self._socket.recv(CHUNK)
-        except BlockingIOError:  # it was nothing after all
-            return b""
+        except (BlockingIOError, TimeoutError):
+            raise LinkError("timeout", self.peer, timeout) from None
         except OSError as error:
             raise LinkError("closed", self.peer) from error
         if not data:
@@ -152,23 +149,12 @@ class Link:
 
     def close(self) -> None:
         """Ends the connection; a thread that waits for a line gets a LinkError."""
-        if self._usable:
+        if not self._shut and self._process == os.getpid():
             self._shut = True
-            try:
+            with contextlib.suppress(OSError):  # the other side was faster
                 self._socket.shutdown(socket.SHUT_RDWR)
-            except OSError:  # the other side was faster
-                pass
 
-    @property
-    def _usable(self) -> bool:
-        """Whether our side has not closed it."""
-        return not self._shut and self._process == os.getpid()
-
-    @property
-    def closed(self) -> bool:
-        """Whether either side has ended the connection; whole lines that came before can be received."""
-        if not self._usable:
-            return True
-        end = select.poll()
-        end.register(self._socket, select.POLLRDHUP)
-        return bool(end.poll(0))
+    def _check_open(self) -> None:
+        """Raises LinkError if our side has closed it."""
+        if self._shut or self._process != os.getpid():
+            raise LinkError("closed", self.peer)

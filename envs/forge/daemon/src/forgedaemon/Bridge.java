@@ -14,14 +14,18 @@ import forge.game.zone.ZoneType;
 import java.io.IOException;
 import java.lang.invoke.*;
 import java.lang.reflect.*;
+import java.nio.file.*;
 import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.*;
+import javax.tools.ToolProvider;
 
 /**
- * A subclass of Seat made at run time, for methods whose parameters or results differ between versions of Forge, so that
- * no Java source overrides them everywhere.
+ * A subclass of Seat for methods whose parameters or results differ between versions of Forge, so that no Java source
+ * overrides them everywhere: its source is written and compiled for the Forge at hand, by `main`, after all others.
  */
-final class Bridge {
+public final class Bridge {
+    private static final String NAME = "BridgedSeat";
     /**
      * The questions: names ("|": or, "?": not every version asks it), the answer, and what has to be among the arguments.
      * Null is whatever `Bridged` can make of it.
@@ -53,8 +57,7 @@ final class Bridge {
 
     static Seat seat(Game game, Player player, Table.SeatPlayer lobby, Table table, int number) {
         try {
-            return make == null ? new Seat(game, player, lobby, table, number)
-                    : (Seat) make.newInstance(game, player, lobby, table, number);
+            return (Seat) make.newInstance(game, player, lobby, table, number);
         } catch (ReflectiveOperationException failed) {
             throw new IllegalStateException(failed);
         }
@@ -81,8 +84,48 @@ final class Bridge {
         }
     }
 
-    /** Finds the methods and makes the class; tells what this version of Forge asks in a way that is not understood. */
+    /** Writes and compiles the class; the argument is the folder of the others. */
+    public static void main(String[] arguments) throws IOException {
+        find();
+        StringBuilder text = new StringBuilder("package forgedaemon;\n\n@SuppressWarnings(\"all\")\nfinal class " + NAME
+                + " extends Seat {\n    BridgedSeat(forge.game.Game game, forge.game.player.Player player, Table.SeatPlayer lobby,"
+                + " Table table, int number) {\n        super(game, player, lobby, table, number);\n    }\n");
+        for (int i = 0; i < METHODS.size(); i++) {
+            text.append(method(METHODS.get(i), i));
+        }
+        String folder = arguments[0];
+        Path file = Files.writeString(Path.of(folder, NAME + ".java"), text.append("}\n"));
+        System.exit(ToolProvider.getSystemJavaCompiler().run(null, null, null, "-nowarn", "-proc:none", "-encoding", "UTF-8",
+                "-d", folder, "-cp", System.getProperty("java.class.path"), file.toString()));
+    }
+
+    private static String method(Method method, int index) {
+        Class<?>[] types = method.getParameterTypes();
+        String parameters = IntStream.range(0, types.length).mapToObj(i -> types[i].getCanonicalName() + " p" + i)
+                .collect(Collectors.joining(", "));
+        String values = IntStream.range(0, types.length).mapToObj(i -> "p" + i).collect(Collectors.joining(", "));
+        Class<?> result = method.getReturnType();
+        String cast = "return (" + MethodType.methodType(result).wrap().returnType().getCanonicalName() + ") ";
+        return "\n    public " + result.getCanonicalName() + " " + method.getName() + "(" + parameters + ") {\n        "
+                + (result == void.class ? "" : cast) + "Bridge.call(this, " + index + ", new Object[] {" + values + "});\n    }\n";
+    }
+
+    /** Takes the class, and tells what this version of Forge asks in a way that is not understood. */
     static void prepare() {
+        List<String> foreign = find();
+        Class<?> made = Reflect.type("forgedaemon." + NAME);
+        if (made == null) {
+            throw new Refusal(NAME + " is missing: run forgedaemon.Bridge once, with the folder of the classes");
+        }
+        make = made.getDeclaredConstructors()[0];
+        if (!foreign.isEmpty()) {
+            System.err.println("asked otherwise by Forge " + Engine.version() + " and left to its AI: "
+                    + String.join(", ", foreign));
+        }
+    }
+
+    /** Fills METHODS; the names of what is not understood. */
+    private static List<String> find() {
         List<String> foreign = new ArrayList<>();
         for (Object[] question : QUESTIONS) {
             String names = ((String) question[0]).replace("?", "");
@@ -102,16 +145,7 @@ final class Bridge {
             }
         }
         METHODS.sort(Comparator.comparing(Method::toString));
-        try {
-            Class<?> made = MethodHandles.lookup().defineClass(new ClassFile().bridge(METHODS));
-            make = made.getDeclaredConstructors()[0];
-        } catch (IllegalAccessException | IOException | RuntimeException | LinkageError failed) {
-            foreign = List.of("all of Bridge: " + failed);
-        }
-        if (!foreign.isEmpty()) {
-            System.err.println("asked otherwise by Forge " + Engine.version() + " and left to its AI: "
-                    + String.join(", ", foreign));
-        }
+        return foreign;
     }
 
     private static boolean understood(Method method, Object[] question) {

@@ -12,6 +12,7 @@ import forge.item.PaperCard;
 import forge.util.*;
 import java.io.File;
 import java.lang.reflect.*;
+import java.nio.file.*;
 import java.util.*;
 import java.util.function.Consumer;
 
@@ -20,7 +21,7 @@ final class Engine {
     private static final String LANGUAGE = "en-US";
     private static final String NOWHERE = "no-such-folder" + File.separator;
     private static final Map<File, CachedDeck> decks = new HashMap<>();
-    private static File decksFolder;
+    private static List<Path> deckFolders;
     private static boolean stock;
 
     static String version() {
@@ -33,8 +34,8 @@ final class Engine {
         return stock;
     }
 
-    static void boot(File res, File folder, boolean withoutShortCuts) {
-        decksFolder = folder;
+    static void boot(File res, List<Path> folders, boolean withoutShortCuts) {
+        deckFolders = folders;
         stock = withoutShortCuts;
         String base = res.getPath() + File.separator;
         Lang.createInstance(LANGUAGE);
@@ -212,15 +213,17 @@ final class Engine {
         return (Deck) cached.deck.copyTo(cached.deck.getName());
     }
 
+    /** A deck by its name or whole path, which must lie below one of the folders. */
     static File deckFile(String name) {
-        File direct = new File(name);
-        File base = direct.isAbsolute() ? direct : new File(decksFolder, name);
-        for (File file : List.of(base, new File(base.getPath() + ".dck"))) {
-            if (file.isFile()) {
-                return file;
+        for (Path folder : deckFolders) {
+            for (String ending : List.of("", ".dck")) {
+                Path file = folder.resolve(name + ending).normalize();
+                if (file.startsWith(folder) && Files.isRegularFile(file)) {
+                    return file.toFile();
+                }
             }
         }
-        throw new Refusal("no deck " + name + " (looked for " + base.getPath() + ")");
+        throw new Refusal("no deck " + name + " in the daemon's folders of decks");
     }
 
     /** What a deck is called in the name of its seat. */

@@ -2,6 +2,7 @@
 package forgedaemon;
 
 import java.io.*;
+import java.nio.file.Path;
 import java.util.*;
 
 /** Reads the command line, starts the server, and says that it is ready. */
@@ -12,7 +13,7 @@ public final class ForgeDaemon {
     private String host = "127.0.0.1";
     private int port = 17171;
     private File res;
-    private File decks = new File(".");
+    private final List<Path> decks = new ArrayList<>();
     private boolean watchStdin;
     private boolean stock;
 
@@ -23,13 +24,15 @@ public final class ForgeDaemon {
             switch (word) {
                 case "--port" -> port = (int) Request.number(words, word, 0, 65535);
                 case "--res" -> res = new File(Request.next(words, word));
-                case "--decks" -> decks = new File(Request.next(words, word));
+                case "--decks" -> decks.add(folder(Request.next(words, word)));
                 case "--host" -> host = Request.next(words, word);
-                case "--loopback" -> host = "127.0.0.1";
                 case "--watch-stdin" -> watchStdin = true;
                 case "--stock" -> stock = true;
                 default -> throw new Refusal("unknown option " + word);
             }
+        }
+        if (decks.isEmpty()) {
+            decks.add(folder("."));
         }
         if (res == null) {
             throw new Refusal("--res is missing: the folder res of the Forge installation");
@@ -37,6 +40,10 @@ public final class ForgeDaemon {
         if (!new File(res, "cardsfolder").isDirectory()) {
             throw new Refusal(res + " has no cardsfolder: --res must name the folder res of a Forge installation");
         }
+    }
+
+    private static Path folder(String name) {
+        return Path.of(name).toAbsolutePath().normalize();
     }
 
     public static void main(String[] arguments) {
@@ -55,7 +62,7 @@ public final class ForgeDaemon {
     }
 
     private void start() {
-        Server server = new Server(host, port); // first, so that a port in use is told at once
+        Server server = new Server(host, port, System.getenv().getOrDefault(Server.TOKEN, "")); // first, so that a port in use is told at once
         Engine.boot(res, decks, stock);
         server.start();
         if (watchStdin) {

@@ -4,9 +4,12 @@ package forgedaemon;
 import forge.ai.AiProfileUtil;
 import java.security.SecureRandom;
 import java.util.*;
+import java.util.regex.*;
 
 /** A NEWGAME line. */
 final class Request {
+    private static final Pattern WORD = Pattern.compile("(?:\"(?:[^\"\\\\]|\\\\.)*\"|[^\" ])+|\"");
+
     final String[] decks = new String[2];
     final boolean[] remote = new boolean[2];
     final String[] profiles = {"Default", "Default"};
@@ -114,30 +117,12 @@ final class Request {
     /** Words between blanks; "..." holds a word with blanks, \" and \\ stand for themselves inside. */
     static List<String> split(String line) {
         List<String> words = new ArrayList<>();
-        StringBuilder word = null;
-        boolean quoted = false;
-        for (int i = 0; i < line.length(); i++) {
-            char c = line.charAt(i);
-            if (quoted && c == '\\' && i + 1 < line.length()) {
-                word.append(line.charAt(++i));
-            } else if (c == '"') {
-                quoted = !quoted;
-                word = word == null ? new StringBuilder() : word;
-            } else if (c == ' ' && !quoted) {
-                if (word != null) {
-                    words.add(word.toString());
-                }
-                word = null;
-            } else {
-                word = word == null ? new StringBuilder() : word;
-                word.append(c);
+        for (Matcher found = WORD.matcher(line); found.find(); ) {
+            String word = found.group();
+            if (word.equals("\"")) {
+                throw new Refusal("a quotation mark is not closed");
             }
-        }
-        if (quoted) {
-            throw new Refusal("a quotation mark is not closed");
-        }
-        if (word != null) {
-            words.add(word.toString());
+            words.add(word.contains("\"") ? word.replaceAll("\\\\(.)|\"", "$1") : word);
         }
         return words;
     }

@@ -3,20 +3,33 @@ package forgedaemon;
 
 import java.io.IOException;
 import java.net.*;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.util.*;
 import java.util.concurrent.*;
 import java.util.concurrent.locks.LockSupport;
 
 /** Accepts connections; games of all connections go through one queue, because Forge's generator is per JVM. */
 final class Server {
+    /** The environment variable with what clients have to know. */
+    static final String TOKEN = "FORGE_DAEMON_TOKEN";
+    private static final int MOST_LINKS = 64;
+    private static final int MOST_WAITING = 64;
+
     private final ServerSocket socket;
-    final BlockingQueue<Table> waiting = new LinkedBlockingQueue<>();
+    private final byte[] token;
+    private final Set<Link> links = ConcurrentHashMap.newKeySet();
+    final BlockingQueue<Table> waiting = new LinkedBlockingQueue<>(MOST_WAITING);
     volatile Table playing;
     volatile int played;
-    /** Nanoseconds of CPU time that finished games took. */
-    volatile long computed;
 
-    Server(String host, int port) {
+    /** An empty token: everybody is welcome, on this machine only. */
+    Server(String host, int port, String token) {
+        this.token = token.getBytes(StandardCharsets.UTF_8);
         try {
+            if (token.isEmpty() && !InetAddress.getByName(host).isLoopbackAddress()) {
+                throw new Refusal("--host " + host + " serves other machines: set " + TOKEN + " to a secret, here and there");
+            }
             socket = new ServerSocket();
             socket.setReuseAddress(true);
             socket.bind(new InetSocketAddress(InetAddress.getByName(host), port), 64);
@@ -27,6 +40,10 @@ final class Server {
 
     int port() {
         return socket.getLocalPort();
+    }
+
+    boolean knows(String word) {
+        return MessageDigest.isEqual(token, word.getBytes(StandardCharsets.UTF_8));
     }
 
     void start() {
@@ -52,9 +69,14 @@ final class Server {
     private void accept() {
         while (true) {
             try {
-                Socket client = socket.accept();
-                client.setTcpNoDelay(true);
-                background("client", new Link(this, client)::run);
+                Link link = new Link(this, socket.accept());
+                links.add(link);
+                if (links.size() > MOST_LINKS) {
+                    link.send("ERROR: too many connections");
+                    link.close();
+                } else {
+                    background("client", link::run);
+                }
             } catch (IOException failed) {
                 System.err.println("accept: " + failed);
             }
@@ -81,7 +103,7 @@ final class Server {
         }
     }
 
-    /** Ends games that have used their CPU time. */
+    /** Ends games that have used their CPU time, and connections whose clients do not read. */
     private void watch() {
         while (true) {
             LockSupport.parkNanos(100_000_000);
@@ -89,17 +111,24 @@ final class Server {
             if (table != null) {
                 table.watch();
             }
+            links.forEach(Link::watch);
         }
     }
 
     /** Called before the result is told, so that a client that has read it finds the daemon free. */
-    void finished(long cpu) {
-        computed += cpu;
+    void finished() {
         played++;
         playing = null;
     }
 
+    /** Whether a game of this connection waits or is played. */
+    boolean serves(Link link) {
+        Table table = playing;
+        return table != null && table.link == link || waiting.stream().anyMatch(each -> each.link == link);
+    }
+
     void drop(Link link) {
+        links.remove(link);
         waiting.removeIf(table -> table.link == link);
         Table table = playing;
         if (table != null && table.link == link) {
@@ -112,6 +141,6 @@ final class Server {
         long used = (runtime.totalMemory() - runtime.freeMemory()) >> 20;
         return "FORGE DAEMON STATUS\n  Active games: " + (playing == null ? 0 : 1) + "\n  Total games played: "
                 + played + "\n  Memory: " + used + "MB / " + (runtime.maxMemory() >> 20)
-                + "MB\n  Max concurrent: 1\n  Waiting: " + waiting.size() + "\n  Game CPU: " + computed / 1_000_000 + "ms";
+                + "MB\n  Max concurrent: 1\n  Waiting: " + waiting.size();
     }
 }

@@ -102,14 +102,13 @@ final class Table {
         if (thread == null) {
             return; // the watch has already reported
         }
-        long cpu = THREADS.getThreadCpuTime(thread.getId()) - cpuStarted;
         thread = null;
         if (timedOut) {
             link.send("GAME_TIMEOUT: more than " + request.limit + " s of computing");
         }
         long ms = (System.nanoTime() - started) / 1_000_000;
         int winner = timedOut || stopped ? -1 : winner();
-        link.server.finished(cpu);
+        link.server.finished();
         link.send("GAME_RESULT: " + (winner < 0 ? "Draw" : players[winner].getName() + " won") + " in " + ms + "ms");
     }
 
