@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 OUTSIDE = -1  # a seat's controller: it is asked through send and recv
 RANDOM = -1  # an action: the engine draws a legal one itself
+NO_ANSWER = "asks a question to which its mask allows no answer: an engine must offer a legal action"
 CACHE_LINE, PAGE = 64, 4096
 
 
