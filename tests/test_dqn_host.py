@@ -74,7 +74,7 @@ def test_a_broken_engine_stops_the_run_and_leaves_a_good_state() -> None:
     broken = make_program(config, Broken())
     state, _, updates = broken.run(broken.init(0))
     assert 0 < int(state.update) < 20 and updates == int(state.update)
-    with pytest.raises(Failed, match="the engine failed in game 5: .*house rule 7"):
+    with pytest.raises(Failed, match="the engine of host_tic_tac_toe failed in game 5: .*house rule 7"):
         broken.run(state)
     broken.close()
     broken.game.fault = None  # type: ignore[attr-defined]

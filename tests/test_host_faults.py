@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from jaxrl.envs.host.bridge import HostPool
-from jaxrl.envs.host.core import RANDOM, EngineError, HungEngine, make_buffers
+from jaxrl.envs.host.core import RANDOM, EngineError, HungEngine, IllegalAction, make_buffers
 from jaxrl.envs.host.engine import NoopEngine, PythonEngine
-from tests.host_games import TicTacToeGame
+from tests.host_games import PicksGame, TicTacToeGame
 
 
 def engine_threads():
@@ -87,7 +87,7 @@ class Broken:
 
         def method(*arguments):
             answer = answers[name]
-            if isinstance(answer, Exception):
+            if isinstance(answer, BaseException):
                 raise answer
             return answer
 
@@ -102,7 +102,12 @@ class Broken:
         ({"mask": ValueError("no mask")}, "ValueError: no mask"),
         ({"player": 3}, r"player\(\) returned 3, which is no seat"),
         ({"player": -1}, "asks seat -1, which does not exist"),
-        ({"rewards": "much"}, "could not convert string"),
+        ({"rewards": ["much"]}, r"rewards\(\) returned an array of <U4, not float32"),
+        ({"mask": [0.0]}, r"mask\(\) returned an array of float64, not bool"),
+        ({"mask": [False]}, "asks a question to which its mask allows no answer: an engine must offer a legal action"),
+        ({"legal": False}, r"its mask allows action 0, its legal\(\) does not"),
+        ({"ended": 3}, r"ended\(\) returned 3, not 0, 1 or 2"),
+        ({"start": SystemExit(7)}, "SystemExit: 7"),
         ({"rewards": [float("inf")]}, r"opening\[0\] is inf: an engine must give finite numbers"),
         ({"observe": [float("nan")]}, r"observation\[0\] is nan: an engine must give finite numbers"),
     ],
@@ -127,6 +132,38 @@ def test_every_feature_is_checked(wrong):
             return
         with pytest.raises(EngineError, match=rf"^game 0: observation\[{wrong}\] is -inf: an engine must give finite"):
             pool.start(make_buffers(pool.engine, 1))
+
+
+def test_a_mask_that_contradicts_legal_later_is_the_engines_fault():
+    """Not the fault of whoever believed the mask; where both refuse an action it is."""
+
+    def forget(board, action):
+        board.legal = lambda action: action != 4
+        board.mask = lambda: [True] * 8 + [False]
+
+    engine = TicTacToeGame(fault=forget).engine(2, 0)
+    with HostPool(engine, threads=1) as pool:
+        out = make_buffers(engine, 2)
+        pool.start(out)
+        pool.send(np.zeros(2, np.int32), out)
+        pool.recv()
+        with pytest.raises(IllegalAction, match="game 0: action 8 is not legal"):
+            engine.games[0].legal = lambda action: action not in (4, 8)
+            pool.send(np.array([8, 1], np.int32), out)
+        with pytest.raises(EngineError, match=r"^game 1: its mask allows action 4, its legal\(\) does not$"):
+            pool.send(np.array([1, 4], np.int32), out)
+
+
+def test_masks_of_all_seats_are_checked():
+    engine = PicksGame().engine(2, 0)
+    engine.games[1].mask = lambda seat: [seat == 0] * 4
+    with HostPool(engine, threads=1) as pool, pytest.raises(EngineError, match="^game 1: asks a question to which"):
+        pool.start(make_buffers(engine, 2))
+    engine = PicksGame().engine(2, 0)
+    engine.games[1].mask = lambda seat: [seat == 0 or action > 2 for action in range(4)]
+    with HostPool(engine, threads=1) as pool:
+        with pytest.raises(EngineError, match=r"^game 1: its legal\(\) allows action 0 of seat 1, its mask does not$"):
+            pool.start(make_buffers(engine, 2))
 
 
 def test_what_a_game_ends_with_is_checked():
@@ -206,7 +243,7 @@ def test_slow_games_are_not_hung():
 def test_a_program_with_a_hung_engine_can_end():
     source = """
 import time, numpy as np
-from tests.host_games import TicTacToeGame
+from tests.host_games import PicksGame, TicTacToeGame
 from jaxrl.envs.host.bridge import HostPool
 from jaxrl.envs.host.core import make_buffers
 engine = TicTacToeGame(fault=lambda board, action: time.sleep(3600)).engine(2, 0)
@@ -223,7 +260,7 @@ print("sent")
 def test_signals_are_seen_while_waiting():
     source = """
 import os, signal, threading, time, numpy as np
-from tests.host_games import TicTacToeGame
+from tests.host_games import PicksGame, TicTacToeGame
 from jaxrl.envs.host.bridge import HostPool
 from jaxrl.envs.host.core import make_buffers
 engine = TicTacToeGame(fault=lambda board, action: time.sleep(2)).engine(1, 0)

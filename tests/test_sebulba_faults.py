@@ -182,7 +182,7 @@ def test_an_engine_raising_in_game_17_of_64(home, whole, monkeypatch, capsys):
     assert train(home, "raising", LEAGUE) == 2
     errors = capsys.readouterr().err
     sentence = errors.strip().splitlines()[-1]
-    assert sentence.startswith("jaxrl: the engine failed in game 17: ") and "the dice are lost" in sentence
+    assert sentence.startswith("jaxrl: the engine of host_tic_tac_toe failed in game 17: ZeroDivisionError: the dice")
     assert "saved after update" in sentence and "jaxrl resume" in sentence and "Traceback" not in errors
     assert store(home, "raising").newest().step in (4, 5) and not threads_left()
     (home / "trouble").unlink()
@@ -195,7 +195,7 @@ def test_an_engine_raising_before_the_first_rollout(home, capsys):
     (home / "trouble").touch()
     assert train(home, "early", "train.stagger=8", "sebulba.actors=4") == 2
     errors = capsys.readouterr().err
-    assert "jaxrl: the engine failed in game 17: " in errors and "Traceback" not in errors
+    assert "jaxrl: the engine of host_tic_tac_toe failed in game 17: " in errors and "Traceback" not in errors
 
 
 def test_an_engine_that_hangs(home, monkeypatch, capsys):

@@ -145,6 +145,11 @@ def test_what_is_stored_is_what_the_network_says():
         assert np.all(mask[np.arange(16), action])
         np.testing.assert_allclose(storage.value[t, :, 0], value, atol=1e-6)
         np.testing.assert_allclose(storage.log_prob[t, :, 0], np.log(probability[np.arange(16), action]), atol=1e-5)
+    steps = storage.rollout(None, may_truncate=False).steps
+    for weight, seat in ((steps.weight, rows.current_player[:-1]), (steps.final_weight, rows.final_player[1:])):
+        held = np.take_along_axis(storage.controllers, seat[..., None], axis=-1)[..., 0] == 0
+        np.testing.assert_array_equal(weight[..., 0], held & (seat >= 0))  # where nobody is asked, -1 is no seat
+    assert (rows.final_player == -1).any() and (rows.final_player >= 0).any()
     big = program.storages[0].buffers.observation
     assert big.flags.c_contiguous and big.ctypes.data % (4096 if big.nbytes >= 4096 else 64) == 0
 

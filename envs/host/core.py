@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jaxrl.envs.host.engine import Engine
 
 RANDOM = -1  # an action: the engine draws a legal one itself
+NO_ANSWER = "asks a question to which its mask allows no answer: an engine must offer a legal action"
 CACHE_LINE, PAGE = 64, 4096
 
 

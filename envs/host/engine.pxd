@@ -18,6 +18,7 @@ first_slot + number of the game. So results depend neither on threads, nor on th
 """
 
 from libc.math cimport isfinite
+from libc.string cimport memchr
 
 ctypedef unsigned long long u64
 
@@ -37,7 +38,7 @@ cdef class Engine:
     cdef int bot(self, Py_ssize_t game, int number) noexcept nogil
     # The seat asked. When the game is over: -1, or after a cut the seat that would have been asked.
     cdef int player(self, Py_ssize_t game) noexcept nogil
-    # Whether a number, any number, is a legal action now.
+    # Whether a number, any number, is a legal action now; of the A actions what the mask says.
     cdef bint legal(self, Py_ssize_t game, int action) noexcept nogil
     # `step`, `bot`, `legal` and `mask` of a simultaneous game: a legal action of every seat, i32[P]; and of one seat.
     cdef int step_all(self, Py_ssize_t game, const int* actions) noexcept nogil
@@ -50,7 +51,7 @@ cdef class Engine:
     cdef int ended(self, Py_ssize_t game) noexcept nogil
     # f32[F], what `seat` may see; writes every element. Also called for a finished game.
     cdef void observe(self, Py_ssize_t game, int seat, float* out) noexcept nogil
-    # u8[A] of 0 and 1; all 1 when the game is over.
+    # u8[A] of 0 and 1, at least one of them 1; all 1 when the game is over.
     cdef void mask(self, Py_ssize_t game, unsigned char* out) noexcept nogil
     # f32[P, K], seat by seat; meaningful when the game is over.
     cdef void stats(self, Py_ssize_t game, float* out) noexcept nogil
@@ -94,6 +95,23 @@ cdef inline void mask_asked(Engine engine, Py_ssize_t game, unsigned char* mask)
         return
     for seat in range(<int>engine.num_players):
         engine.seat_mask(game, seat, mask + seat * engine.num_actions)
+
+
+cdef inline bint offers(Engine engine, const unsigned char* mask) noexcept nogil:
+    """Whether a mask, u8[A], or in a simultaneous game each of u8[P, A], has a legal action."""
+    cdef Py_ssize_t seat
+    for seat in range(num_asked(engine)):
+        if memchr(mask + seat * engine.num_actions, 1, engine.num_actions) == NULL:
+            return False
+    return True
+
+
+cdef inline bint agrees(Engine engine, Py_ssize_t game, const unsigned char* mask, Py_ssize_t place) noexcept nogil:
+    """Whether `legal` says of an action what the mask does, u8[A], or in a simultaneous game u8[P, A]; `place` in it."""
+    cdef int action = <int>(place % engine.num_actions)
+    if engine.simultaneous:
+        return engine.seat_legal(game, <int>(place // engine.num_actions), action) == (mask[place] != 0)
+    return engine.legal(game, action) == (mask[place] != 0)
 
 
 cdef inline u64 mix(u64 z) noexcept nogil:

@@ -231,6 +231,8 @@ cdef class PythonEngine(Engine):
         with gil:
             try:
                 how = self.games[game].ended()
+                if not 0 <= how <= 2:
+                    raise ValueError(f"ended() returned {how}, not 0, 1 or 2")
                 return how
             except BaseException as error:
                 self._keep(game, error)
@@ -343,9 +345,12 @@ cdef class PythonEngine(Engine):
         """Writes what a method of a game returns, as an array of this shape and type."""
         cdef Py_buffer view
         try:
-            array = np.ascontiguousarray(getattr(self.games[game], method)(*arguments), dtype)
-            if array.shape != shape:
-                raise ValueError(f"{method}() returned an array of shape {array.shape}, not {shape}")
+            found = np.asarray(getattr(self.games[game], method)(*arguments))
+            if found.shape != shape:
+                raise ValueError(f"{method}() returned an array of shape {found.shape}, not {shape}")
+            if not (np.can_cast(found.dtype, dtype, "same_kind") or dtype is BOOL and found.dtype.kind in "iu"):
+                raise ValueError(f"{method}() returned an array of {found.dtype}, not {dtype}")
+            array = np.ascontiguousarray(found, dtype)
             PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
             memcpy(out, view.buf, view.len)
             PyBuffer_Release(&view)

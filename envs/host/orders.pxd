@@ -33,6 +33,8 @@ cdef class PoolOrders:
     cdef _wait(self, int what, Py_ssize_t number)
     cdef _stop(self)
     cdef _fail(self, Py_ssize_t game, int code)
+    cdef _row(self, Py_ssize_t game, str name)
+    cdef str _contradiction(self, Py_ssize_t game)
     cdef str _not_finite(self, Py_ssize_t game)
 
 

@@ -6,14 +6,14 @@ import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
 
-from jaxrl.envs.host.engine cimport Engine
+from jaxrl.envs.host.engine cimport Engine, agrees
 from jaxrl.envs.host.shared cimport (
-    BUSY, DONE, FAILED, FOR_STARTED, IDLE, NEVER_ASKED, NOT_FINITE, NO_SUCH_SEAT, UNASKED_LIMIT, Core, address,
-    pthread_mutex_lock, pthread_mutex_unlock,
+    BUSY, CONTRADICTION, DONE, FAILED, FOR_STARTED, IDLE, NEVER_ASKED, NOT_FINITE, NO_LEGAL_ACTION, NO_SUCH_SEAT,
+    UNASKED_LIMIT, Core, address, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from jaxrl.envs.host.worker cimport bot_of
 
-from jaxrl.envs.host.core import FINITE, Buffers, EngineError, HungEngine, IllegalAction, shapes
+from jaxrl.envs.host.core import FINITE, NO_ANSWER, Buffers, EngineError, HungEngine, IllegalAction, shapes
 
 SLICE = 0.1  # seconds; a waiting caller looks this often for signals and for progress
 
@@ -148,7 +148,7 @@ cdef class PoolOrders:
         cdef Core core = self.core
         cdef Engine engine = core.engine
         cdef Py_ssize_t asked = core.asked, i
-        cdef int game = 0, seat = -1, code = 0
+        cdef int game = 0, seat = -1, code = 0, action
         with nogil:
             for i in range(games.shape[0]):
                 game = games[i]
@@ -158,8 +158,12 @@ cdef class PoolOrders:
                     break
         if code != 0:
             raise self._fail(game, code)
-        if seat >= 0:
-            raise IllegalAction(game, actions[i * asked + seat], seat if engine.simultaneous else None)
+        if seat < 0:
+            return
+        action = actions[i * asked + seat]
+        if 0 <= action < engine.num_actions and self._row(game, "legal_action_mask").flat[seat * engine.num_actions + action]:
+            raise self._fail(game, CONTRADICTION)
+        raise IllegalAction(game, action, seat if engine.simultaneous else None)
 
     cdef _settle(self, games, into, char command):
         """Starts games, or only writes the rows of loaded ones, and waits for them."""
@@ -219,6 +223,10 @@ cdef class PoolOrders:
             message = f"asks seat {self.core.engine.player(game)}, which does not exist"
         elif code == NOT_FINITE:
             message = self._not_finite(game)
+        elif code == NO_LEGAL_ACTION:
+            message = NO_ANSWER
+        elif code == CONTRADICTION:
+            message = self._contradiction(game)
         else:
             message, cause = self.core.engine.error(game, code), self.core.engine.cause(game)
         self._stop()
@@ -226,12 +234,29 @@ cdef class PoolOrders:
         self.failure.__cause__ = cause
         return self.failure
 
-    cdef str _not_finite(self, Py_ssize_t game):
-        """What the row of a game holds that nobody can learn from."""
+    cdef _row(self, Py_ssize_t game, str name):
+        """What a game wrote last of an array of `Buffers`."""
         cdef Py_ssize_t group = game // self.core.group_size
         cdef Bound bound = self.core.keep[group]
+        return bound.arrays[name][game - self.core.base[group]]
+
+    cdef str _contradiction(self, Py_ssize_t game):
+        """The first action about which the mask and `legal` of a game do not agree."""
+        cdef Engine engine = self.core.engine
+        mask = np.ascontiguousarray(self._row(game, "legal_action_mask")).view(np.uint8).ravel()
+        cdef const unsigned char[::1] flat = mask
+        cdef Py_ssize_t place
+        for place in range(flat.shape[0]):
+            if not agrees(engine, game, &flat[0], place):
+                allowed, not_allowed = ("mask", "legal()") if flat[place] else ("legal()", "mask")
+                seat = f" of seat {place // engine.num_actions}" if engine.simultaneous else ""
+                return f"its {allowed} allows action {place % engine.num_actions}{seat}, its {not_allowed} does not"
+        return "its mask and its legal() do not agree"
+
+    cdef str _not_finite(self, Py_ssize_t game):
+        """What the row of a game holds that nobody can learn from."""
         for name in FINITE:
-            row = bound.arrays[name][game - self.core.base[group]]
+            row = self._row(game, name)
             for place in np.argwhere(~np.isfinite(row)).tolist():
                 return f"{name}{place} is {row[tuple(place)]}: an engine must give finite numbers"
         return "an engine must give finite numbers"

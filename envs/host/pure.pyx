@@ -6,9 +6,9 @@ Shape letters as in `jaxrl.envs.host.core`; B states, S bytes of one.
 
 from libc.string cimport memcpy, memset
 
-from jaxrl.envs.host.engine cimport Engine, all_finite, mask_asked, num_asked, observe_asked, u64
+from jaxrl.envs.host.engine cimport Engine, all_finite, mask_asked, num_asked, observe_asked, offers, u64
 
-from jaxrl.envs.host.core import EngineError
+from jaxrl.envs.host.core import NO_ANSWER, EngineError
 
 cdef struct Rows:  # the first row of every output of a new state; shapes are those of `Buffers`
     unsigned char* blob
@@ -25,6 +25,7 @@ cdef struct Rows:  # the first row of every output of a new state; shapes are th
 cdef enum:
     ENDLESS = -1  # an error code of this module; those of engines are positive
     NOT_FINITE = -2
+    NO_LEGAL_ACTION = -3
     SKIPPED_LIMIT = 1000  # so many games in a row that end before anybody is asked are an error
 
 
@@ -70,6 +71,8 @@ cdef int write(Engine engine, Py_ssize_t game, Rows* out, Py_ssize_t i, int last
         all_finite(out.observation + i * features, features) and all_finite(out.rewards + i * seats, seats)
     ):
         code = NOT_FINITE
+    if code == 0 and how == 0 and not offers(engine, out.legal_action_mask + i * asked * engine.num_actions):
+        code = NO_LEGAL_ACTION
     return code
 
 
@@ -106,6 +109,8 @@ cdef fail(Engine engine, Py_ssize_t game, int code, Py_ssize_t state):
         raise EngineError(state, f"{SKIPPED_LIMIT} games in a row ended before anybody was asked")
     if code == NOT_FINITE:
         raise EngineError(state, "an observation or a reward is not finite: an engine must give finite numbers")
+    if code == NO_LEGAL_ACTION:
+        raise EngineError(state, NO_ANSWER)
     raise EngineError(state, engine.error(game, code)) from engine.cause(game)
 
 

@@ -94,7 +94,7 @@ class PythonGame(_Episodes):
 
     @abc.abstractmethod
     def mask(self) -> Any:
-        """bool[A]; all True when the game is over."""
+        """bool[A], what `legal` says; at least one True, all True when the game is over."""
 
     def bot(self, number: int) -> int:
         """The action of scripted player `number` for the seat asked; 0 is random."""
@@ -115,7 +115,7 @@ class SimultaneousPythonGame(_Episodes):
 
     @abc.abstractmethod
     def mask(self, seat: int) -> Any:
-        """bool[A] of `seat`; all True when the game is over."""
+        """bool[A] of `seat`, what `legal` says; at least one True, all True when the game is over."""
 
     def bot(self, seat: int, number: int) -> int:
         """The action of scripted player `number` for `seat`; 0 is random."""

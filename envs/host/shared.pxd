@@ -22,6 +22,8 @@ cdef enum:
     NEVER_ASKED = -1  # error codes of the bridge itself; those of engines are positive
     NO_SUCH_SEAT = -2
     NOT_FINITE = -3
+    NO_LEGAL_ACTION = -4
+    CONTRADICTION = -5  # mask and legal() do not agree
     DONE = 0
     WAITING = 1
     FAILED = 2

@@ -3,10 +3,11 @@
 from libc.math cimport isfinite
 from libc.string cimport memcpy, memset
 
-from jaxrl.envs.host.engine cimport Engine, all_finite, mask_asked, observe_asked
+from jaxrl.envs.host.engine cimport Engine, agrees, all_finite, mask_asked, observe_asked, offers
 from jaxrl.envs.host.shared cimport (
-    BEGIN, IDLE, NEVER_ASKED, NOT_FINITE, NO_SUCH_SEAT, RESTART, START, STEP, UNASKED_LIMIT, Core, Out, Worker, now_ns,
-    pthread_cond_broadcast, pthread_cond_wait, pthread_mutex_lock, pthread_mutex_unlock,
+    BEGIN, CONTRADICTION, IDLE, NEVER_ASKED, NOT_FINITE, NO_LEGAL_ACTION, NO_SUCH_SEAT, RESTART, SHOW, START, STEP,
+    UNASKED_LIMIT, Core, Out, Worker, now_ns, pthread_cond_broadcast, pthread_cond_wait, pthread_mutex_lock,
+    pthread_mutex_unlock,
 )
 
 cdef enum:
@@ -176,6 +177,21 @@ cdef int settle(
     return 0
 
 
+cdef int check_mask(Core core, Engine engine, Py_ssize_t game, Py_ssize_t row, Out* out) noexcept nogil:
+    """0, or what is wrong with the masks of a row that asks. Every action is compared with `legal` where games begin for
+    the caller (it takes A calls); later only what is answered, in `send`."""
+    cdef Py_ssize_t place, size = core.asked * engine.num_actions
+    cdef unsigned char* mask = out.legal_action_mask + row * size
+    if not offers(engine, mask):
+        return NO_LEGAL_ACTION
+    if core.command[game] != START and core.command[game] != SHOW:
+        return 0
+    for place in range(size):
+        if not agrees(engine, game, mask, place):
+            return CONTRADICTION
+    return 0
+
+
 cdef bint is_finite(Core core, Engine engine, Py_ssize_t row, Out* out) noexcept nogil:
     """Whether a row can be learnt from."""
     cdef Py_ssize_t seats = engine.num_players, features = core.features, seat
@@ -227,6 +243,8 @@ cdef int play(Core core, Engine engine, Py_ssize_t game, Worker* worker) noexcep
         code = settle(core, engine, game, row, out, worker, asked, seat)
     if code == 0 and not is_finite(core, engine, row, out):
         code = NOT_FINITE
+    if code == 0 and (core.follow or engine.ended(game) == 0):
+        code = check_mask(core, engine, game, row, out)
     if code > 0:
         return code
     fault = engine.fault(game)  # it says why the bridge found something wrong

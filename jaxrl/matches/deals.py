@@ -20,6 +20,7 @@ from jaxrl import xla
 from jaxrl.envs import prng
 from jaxrl.envs.core import Env, Key, PyTree
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.host.faults import explained_callback
 from jaxrl.envs.sides import of_sides
 from jaxrl.matches.match import Chair, GameKeys, Games, figure_names, play_match
 from jaxrl.matches.outcomes import Outcomes, outcomes_of
@@ -86,12 +87,15 @@ class DuplicateDeals:
           base: key[], from which all deals are made.
 
         Raises:
-          UserError: a player chose an illegal action, or a game did not end.
+          UserError: a player chose an illegal action, a game did not end, or the engine of a game on the host failed.
         """
         arguments, parts = self.placed(arguments), []
         for first in range(0, self._deals, self._portion):
             deals = np.arange(first, first + self._portion, dtype=np.uint32)
-            parts.append(jax.device_get(self._program(arguments, deals, base)))
+            try:
+                parts.append(jax.device_get(self._program(arguments, deals, base)))
+            except jax.errors.JaxRuntimeError as error:
+                raise explained_callback(error, self._env.id) or error from error
         games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
         if not games.over.all():
             steps = int(games.length.max())

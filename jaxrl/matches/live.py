@@ -83,7 +83,7 @@ class LiveDeals:
             try:
                 return match.play()
             except EngineError as error:
-                raise explained(error, 0) from error
+                raise explained(error, self.game.id) from error
             except IllegalAction as error:
                 raise UserError(
                     f"a player chose an illegal action: it breaks the rules ({error}); "

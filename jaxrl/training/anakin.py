@@ -21,8 +21,8 @@ from jaxrl.config.schema import Config
 from jaxrl.envs import prng
 from jaxrl.figures import Figures
 from jaxrl.training.finished import FinishedGames
-from jaxrl.training.playing import Actor, first_lanes, play
-from jaxrl.training.program import Program
+from jaxrl.training.playing import Actor, first_lanes, not_finite, play
+from jaxrl.training.program import NOT_FINITE, Program
 from jaxrl.training.state import Counter, TrainState, first_keys, update_keys
 
 
@@ -144,7 +144,7 @@ class Anakin(Program):
             self.actor, policy, state.pool, state.lanes, play_key, ids, self.config.train.num_steps
         )
         learner, found = self.algorithm.learn(state.learner, rollout, learn_key, state.update)
-        played = across_devices(played)
+        played, wrong = across_devices((played, not_finite(rollout.steps)))
         state = state.replace(
             learner=learner,
             lanes=lanes,
@@ -153,4 +153,4 @@ class Anakin(Program):
             env_steps=state.env_steps.add(self.config.batch_size),
             games=state.games.add(played.games),
         )
-        return state, played, found
+        return state, played, found | {NOT_FINITE: figures.total(wrong)}

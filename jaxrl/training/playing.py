@@ -178,6 +178,13 @@ def play(
     return lanes, Rollout(transitions, memory, last, lanes.memory, policy), sums
 
 
+def not_finite(steps: Transition) -> jax.Array:
+    """f32[]: how many numbers that the game gave are infinite or none, of observations and rewards [T, B, ...]."""
+    given = jax.tree.leaves((steps.observation, steps.final_observation, steps.rewards))
+    floats = [leaf for leaf in given if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    return sum((jnp.sum(~jnp.isfinite(leaf), dtype=jnp.float32) for leaf in floats), jnp.float32(0.0))
+
+
 def _deal_anew(actor: Actor, lanes: Lanes, stale: jax.Array, keys: jax.Array, odds: Any) -> tuple[Lanes, jax.Array]:
     """The lanes [B] with new games in place of those against a stale opponent (bool[1 + E]), and f32[], how many."""
     stop = stale[jnp.max(lanes.controllers, axis=1).astype(jnp.int32)]

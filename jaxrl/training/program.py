@@ -13,10 +13,13 @@ import numpy as np
 
 from jaxrl.algorithms.base import Algorithm
 from jaxrl.config.schema import Config
+from jaxrl.envs.errors import UserError
 from jaxrl.figures import Figures
 from jaxrl.training.playing import Actor
 from jaxrl.training.sebulba.counters import Timers
 from jaxrl.training.state import TrainState
+
+NOT_FINITE = "rollout/not_finite"  # figure of a compiled game: its observations and rewards that are no numbers
 
 
 class Interrupted(Exception):
@@ -28,6 +31,14 @@ class Failed(Exception):
 
     `__cause__` is what happened: a `UserError` is the user's to mend, such as a broken engine; anything else is ours.
     """
+
+
+class Diverged(UserError):
+    """The policy after `version` updates cannot be played with any more; the message says how it shows."""
+
+    def __init__(self, message: str, version: int):
+        super().__init__(message)
+        self.version = version
 
 
 class Program:

@@ -44,8 +44,8 @@ from jaxrl.training.evaluation import TrainingEvaluation
 from jaxrl.training.exploit import Exploit, Exploiter
 from jaxrl.training.insert import insert_snapshot
 from jaxrl.training.make import make_program
-from jaxrl.training.program import Failed, Interrupted
-from jaxrl.training.state import Counter, TrainState
+from jaxrl.training.program import NOT_FINITE, Diverged, Failed, Interrupted
+from jaxrl.training.state import Counter, TrainState, is_sound
 from jaxrl.training.stopping import StopRequest
 
 
@@ -143,6 +143,8 @@ class Trainer:
             except Interrupted:
                 LOG.debug("update %d: asked to stop before the next one", self.update)
             except Failed as failure:
+                if isinstance(failure.__cause__, Diverged):
+                    raise self._diverged(str(failure), failure.__cause__.version) from failure
                 self._save_last()
                 self._tell(failure)
             self._save_last()
@@ -217,16 +219,40 @@ class Trainer:
         }
 
     def _check_finite(self, found: figures.Figures) -> None:
-        """Stops before a diverged state is saved over good ones."""
+        """Stops before a state that nobody can learn from is acted on, or saved over good ones."""
+        if NOT_FINITE in found and np.any(found[NOT_FINITE].amount):
+            raise UserError(
+                f"{self.env.id} gave observations or rewards that are not finite "
+                f"({np.sum(found[NOT_FINITE].amount):.0f} numbers up to update {self.update}): mend the game "
+                f"(`jaxrl check` tries it), then {self._back()}"
+            )
         watched = (tag for tag in ("train/loss", "train/grad_norm") if tag in found)
         bad = [tag for tag in watched if not np.isfinite(found[tag].amount).all()]
         if bad:
-            steps = self.store.steps()
-            saved = f"checkpoint {steps[-1]} is intact" if steps else "nothing was saved yet"
-            raise UserError(
-                f"training diverged: {bad[0]} is {np.mean(found[bad[0]].amount)} after update {self.update}; {saved}: "
-                "lower the learning rate (learning_rate.start of its algorithm) and resume or start again."
-            )
+            raise self._diverged(f"{bad[0]} is {np.mean(found[bad[0]].amount)}")
+        if not is_sound(self.params):
+            raise self._diverged("its parameters are beyond what can be computed with")
+
+    def _diverged(self, what: str, version: int | None = None) -> UserError:
+        """The sentence; checkpoints that hold the policy after `version` updates are moved out of the way."""
+        self.store.wait()
+        for step in self.store.steps():
+            if version is not None and step >= version:
+                self.store.quarantine(step)
+        name = self.config.train.algorithm
+        section = name if hasattr(self.config, name) else "algorithm"
+        return UserError(
+            f"training diverged: {what} after update {self.update}: lower {section}.learning_rate.start, then "
+            f"{self._back()}"
+        )
+
+    def _back(self) -> str:
+        """What to do where the present state is lost."""
+        self.store.wait()
+        steps = self.store.steps()
+        if not steps:
+            return "start again: nothing was saved yet."
+        return f"go on from checkpoint {steps[-1]}, which is intact: jaxrl resume {self.run.path}"
 
     # ---- checkpoints ----
 
@@ -268,7 +294,10 @@ class Trainer:
 
     def _evaluate(self) -> None:
         """A small evaluation on deals of its own; keeps the state if it is the best so far."""
-        verdict = self._evaluation(self.players())
+        try:
+            verdict = self._evaluation(self.players())
+        except UserError as error:  # an engine that fails, a bot that breaks the rules
+            raise Failed(str(error)) from error
         self._log(verdict.row)
         say(f"update {self.update}: {verdict.text}")
         if self.state.pool is not None:

@@ -11,16 +11,19 @@ import numpy as np
 
 from jaxrl.algorithms.base import Asked
 from jaxrl.envs.host.bridge import HostPool
-from jaxrl.envs.host.core import EngineError
+from jaxrl.envs.host.core import EngineError, IllegalAction
 from jaxrl.envs.host.faults import explained
+from jaxrl.networks.distributions import MASK_FILL
+from jaxrl.training.program import Diverged
 from jaxrl.training.sebulba.counters import Timers
 from jaxrl.training.sebulba.pipeline import Closed, Pipeline
-from jaxrl.training.sebulba.policy import ActorPrograms, Seating
+from jaxrl.training.sebulba.policy import ActorPrograms, BlockAnswer, Seating
 from jaxrl.training.sebulba.storage import Storage
-from jaxrl.training.state import Acting, HostLanes
+from jaxrl.training.state import Acting, HostLanes, is_sound
 
 Place = Callable[[Any], Any]
 """Brings a tree of arrays to the actor's device."""
+SUSPECT = 1e3  # no weight of a network that plays by the rules is as large
 
 
 class ActorThread(threading.Thread):
@@ -80,7 +83,7 @@ class ActorThread(threading.Thread):
         except Closed:
             pass
         except EngineError as error:
-            self._pipeline.fail(explained(error, self._lanes.start))
+            self._pipeline.fail(explained(error, self._programs.actor.env.id, self._lanes.start))
         except BaseException as error:  # also what was never meant to end a thread: nobody else would hear of it
             self._pipeline.fail(error)
         finally:
@@ -133,7 +136,7 @@ class ActorThread(threading.Thread):
             for group in groups:
                 if t:
                     self._receive(storage, t, group)
-                self._answer(storage, step, group, acting.policy, snapshots, seatings[group])
+                self._answer(storage, step, group, acting, snapshots, seatings[group])
         for group in groups:
             self._receive(storage, storage.steps, group)
 
@@ -155,7 +158,7 @@ class ActorThread(threading.Thread):
         self._fresh[lanes] |= over
 
     def _answer(
-        self, storage: Storage, step: np.uint32, group: int, policy: Any, snapshots: Any, seating: Seating
+        self, storage: Storage, step: np.uint32, group: int, acting: Acting, snapshots: Any, seating: Seating
     ) -> None:
         """The device chooses for a block; the engine steps it into the next row."""
         local, lanes, block = self._local[group], self._global[group], self._blocks[group]
@@ -165,7 +168,7 @@ class ActorThread(threading.Thread):
         asked = Asked(row.observation, row.legal_action_mask, row.current_player)
         with self._timers.action:
             packed, self._memory[group] = programs.answers(
-                policy, snapshots, seating, step, asked, controllers, self._episode[local], self._memory[group]
+                acting.policy, snapshots, seating, step, asked, controllers, self._episode[local], self._memory[group]
             )
             answer = programs.read(packed)
         if programs.varied:
@@ -173,9 +176,22 @@ class ActorThread(threading.Thread):
             self._following[local] = answer.following.T
             self.pool.next_controllers[local] = self._numbers[self._following[local]]
         action = np.ascontiguousarray(answer.action.T) if storage.simultaneous else answer.action[0]
-        self.pool.send(action, storage.rows[int(step) + 1][block], group)
+        try:
+            self.pool.send(action, storage.rows[int(step) + 1][block], group)
+        except IllegalAction as error:
+            self._require_sound(error, answer, local, acting)
+            raise
         storage.log_prob[step, lanes] = answer.log_prob.T
         storage.value[step, lanes] = answer.value.T
+
+    def _require_sound(self, error: IllegalAction, answer: BlockAnswer, lanes: slice, acting: Acting) -> None:
+        """Raises Diverged if an illegal answer came of numbers that drown the mask; else it is a mistake of ours."""
+        numbers = np.stack([answer.value, answer.log_prob])[..., error.game - lanes.start]
+        if (np.abs(numbers) < -MASK_FILL).all() and is_sound(acting.policy.params, SUSPECT):
+            return
+        game = error.game + self._lanes.start
+        found = f"its policy answers game {game} with action {error.action}, which is not legal,"
+        raise Diverged(found, int(acting.version)) from error
 
     def _keep_memory(self, storage: Storage, step: int, group: int) -> None:
         """Clears the memory of games that have begun, and writes it down where a chunk begins or the rollout ends."""

@@ -41,7 +41,7 @@ def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
             try:
                 parts.append(_Beginning(program, pool, seating._replace(odds=odds, lane_ids=numbers)).play())
             except EngineError as error:
-                raise explained(error, share.start) from error
+                raise explained(error, program.game.id, share.start) from error
     blobs, controllers, episode, length, returns = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
     seats = program.game.num_players
     memory = jax.tree.map(np.asarray, program.algorithm.network.memory((lanes, seats)))
