@@ -12,6 +12,7 @@ import yaml
 from jaxrl.envs.errors import UserError
 
 SUFFIXES = (".yaml", ".yml", ".json")
+MOST = 1_000_000  # values of a file
 
 
 class _Loader(yaml.SafeLoader):
@@ -46,6 +47,16 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _check_size(value: Any) -> None:
+    """Raises ValueError for more than `MOST` values, or for one that contains itself: YAML's anchors allow both."""
+    rest, count = [value], 0
+    while rest:
+        value, count = rest.pop(), count + 1
+        if count > MOST:
+            raise ValueError(f"it holds more than {MOST:,} values, or a value within itself")
+        rest += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
 def is_path(text: str) -> bool:
     """Whether a name given by a user means a file: it has a suffix of YAML or JSON, or a folder in it."""
     return text.lower().endswith(SUFFIXES) or "/" in text or "\\" in text
@@ -76,7 +87,11 @@ def parse(text: str, label: str, *, json_text: bool = False) -> Any:
       UserError: it is neither; the message names `label` and the line.
     """
     try:
-        return json.loads(text, object_pairs_hook=_once) if json_text else yaml.load(text, Loader=_Loader)
+        found = json.loads(text, object_pairs_hook=_once) if json_text else yaml.load(text, Loader=_Loader)
+        _check_size(found)
+        return found
+    except RecursionError:
+        raise UserError(f"{label} cannot be read: it is nested too deeply.") from None
     except json.JSONDecodeError as error:
         raise UserError(f"{label}, line {error.lineno} is not valid JSON: {error.msg}.") from None
     except yaml.YAMLError as error:
