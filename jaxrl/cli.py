@@ -24,7 +24,19 @@ from jaxrl.envs.errors import UserError, nearest
 
 USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+NO_FILE = {  # what is wrong with a place, not with the program
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ENOTDIR,
+        errno.ENAMETOOLONG,
+        errno.ELOOP,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.EIO,
+    ),
+}
 OUT_OF_MEMORY = (
     "there is not enough memory: lower train.num_envs, train.num_steps, the network's size or the replay memory of DQN "
     "(evaluations: --deals), or close other programs; what was saved is intact."
@@ -102,11 +114,11 @@ def guarded(run: Callable[[], int]) -> int:
     except BrokenPipeError:  # `jaxrl config | head`
         return code
     except OSError as error:
-        if error.errno not in UNWRITABLE:
+        if error.errno not in NO_FILE:
             return _not_ours(error)
         place = f" ({error.filename})" if error.filename else ""
         return _complain(
-            f"cannot write{place}: {os.strerror(error.errno)}; free or choose another place and try again."
+            f"cannot read or write{place}: {os.strerror(error.errno)}; free or choose another place and try again."
         )
     except Exception as error:
         return _complain(OUT_OF_MEMORY) if is_out_of_memory(error) else _not_ours(error)

@@ -10,14 +10,20 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import yaml
 
 from jaxrl import cli, figures
+from jaxrl import config as configs
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import directory as runs
-from jaxrl.training import trainer
+from jaxrl.runs.games import make_games
+from jaxrl.training import memory, trainer
+from jaxrl.training.anakin import Anakin
+from jaxrl.training.make import make_program
+from jaxrl.training.stopping import StopRequest
 from tests.killing import ROOT, assert_same, kill, newest, rows
 
 UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
@@ -110,6 +116,14 @@ def test_ctrl_c_saves_and_exits_cleanly(home):
     assert newest(home, "stop").step >= rows(home, "stop")[-1]["update"]
 
 
+def test_ctrl_c_is_heard_where_nobody_reads_any_more(monkeypatch):
+    """`jaxrl train … 2>&1 | tee log`: Ctrl-C ends tee first, and the state is to be saved all the same."""
+    monkeypatch.setattr(sys, "stderr", os.fdopen(os.open(os.devnull, os.O_RDONLY)))  # refuses to be written
+    with StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.wanted == signal.SIGINT
+
+
 def test_a_run_can_be_extended(home, capsys):
     assert train(home, "short", f"train.total_steps={4 * STEPS_PER_UPDATE}") == 0
     assert cli.main(["resume", str(home / "runs" / "short"), "--steps", str(8 * STEPS_PER_UPDATE)]) == 0
@@ -118,6 +132,31 @@ def test_a_run_can_be_extended(home, capsys):
     table = json.loads((home / "runs" / "short" / "evaluation.json").read_text())
     assert [record["update"] for record in table] == [4, 8]
     assert "| random " in capsys.readouterr().out
+    assert cli.main(["resume", str(home / "runs" / "short")]) == 0
+    assert "'short' is finished: all 256 steps (8 updates)" in capsys.readouterr().out
+    assert len(json.loads((home / "runs" / "short" / "evaluation.json").read_text())) == 2
+
+
+@pytest.mark.parametrize("what", ["state", "program"])
+def test_too_little_memory_is_told_before_the_start_and_leaves_no_folder(home, monkeypatch, capsys, what):
+    if what == "state":
+        monkeypatch.setattr(memory, "free_bytes", lambda: 1)
+    else:
+        monkeypatch.setattr(Anakin, "working_bytes", lambda self, state: 2**60)
+    assert train(home, "large", f"run.directory={home / 'new' / 'runs'}") == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("jaxrl: this training needs about ") and "(rollouts and updates" in error or what == "state"
+    assert error.endswith("lower train.num_envs (8), train.num_steps (4) or the size of the network.")
+    assert not (home / "new").exists()
+
+
+def test_the_memory_of_a_training(home):
+    """Of the state what its arrays take, of the program what XLA says; of this machine what is free."""
+    config = configs.load(home / "tiny.yaml")
+    program = make_program(config, make_games(config).training)
+    state = program.init(0)
+    assert memory.size_of(program.abstract_state) == sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+    assert 0 < program.working_bytes(state) < 2**24 < memory.free_bytes() < 2**46
 
 
 def test_a_damaged_newest_checkpoint_falls_back(home, capsys):

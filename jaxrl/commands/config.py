@@ -12,6 +12,7 @@ import yaml
 
 from jaxrl.config import Config, Schedule, load, presets, to_dict
 from jaxrl.envs import files, registry
+from jaxrl.envs.errors import UserError
 from jaxrl.envs.values import default_of, limits_of, to_tree, type_name
 from jaxrl.runs.games import make_games
 
@@ -95,6 +96,8 @@ def main(args: argparse.Namespace) -> int:
         name, overrides = args.config or args.preset, args.overrides
         if args.preset and "=" in args.preset:  # the first override
             name, overrides = args.config, [args.preset, *overrides]
+        elif args.preset and args.config:
+            raise UserError(f"give one configuration, not both {args.preset} and {args.config}.")
         config = load(name, overrides, args.allow)
         make_games(config)  # says what does not fit the game
         print("\n".join(resolved(to_dict(config), layers(name, overrides))))

@@ -62,7 +62,12 @@ class ProgressLine:
         """
         self._screen = screen or console()
         self._live = Live(console=self._screen, auto_refresh=False, transient=not kept, redirect_stdout=False)
-        self._clock, self._start, self._next = clock, clock(), quiet
+        self._clock, self._next = clock, quiet
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts the clock again."""
+        self._start = self._clock()
 
     def show(self, text: Callable[[float], str], *, last: bool = False) -> None:
         """Shows `text(seconds since the beginning)`, if it is time to or this is the last one."""

@@ -168,9 +168,14 @@ class Progress:
         """
         self._total, self._first, self._headline = total_steps, done_steps, dict(headline or {})
         self._told: dict[str, float] = {}
-        self._compiled = compile_seconds()
         self._line = line or ProgressLine(kept=True)
+        self._compiled = compile_seconds()
         self.close = self._line.close
+
+    def begin(self) -> None:
+        """The training begins now; what is compiled from here on does not count as its time."""
+        self._line.begin()
+        self._compiled = compile_seconds()
 
     def tell(self, metrics: Mapping[str, float]) -> None:
         """Figures that are seldom measured, such as those of evaluations: they are shown until the next ones."""

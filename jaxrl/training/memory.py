@@ -26,7 +26,7 @@ def check_state(config: Config, program: Program) -> None:
     parts = {
         "games": size_of(state.lanes),
         "rollouts": program.host_rollout_bytes,
-        "network and replay memory": size_of(state.learner),
+        "learner": size_of(state.learner),
         "opponents": size_of(state.pool),
     }
     _check(config, parts)
@@ -82,11 +82,13 @@ def _check(config: Config, parts: dict[str, int]) -> None:
     if free is None or needed <= free:
         return
     listed = ", ".join(f"{name} {_gib(size)}" for name, size in parts.items() if size > needed / 100)
-    train = config.train
-    replay = f", dqn.capacity ({config.dqn.capacity})" if train.algorithm == "dqn" else ""
+    train, seeds = config.train, config.run.seeds
+    keys = {"train.num_envs": train.num_envs, "train.num_steps": train.num_steps}
+    keys |= {"dqn.capacity": config.dqn.capacity} if train.algorithm == "dqn" else {}
+    keys |= {"run.seeds": seeds} if seeds > 1 else {}
     raise UserError(
         f"this training needs about {_gib(needed)} of memory ({listed}), but {_gib(free)} are free: lower "
-        f"train.num_envs ({train.num_envs}), train.num_steps ({train.num_steps}){replay} or the size of the network."
+        f"{', '.join(f'{key} ({value})' for key, value in keys.items())} or the size of the network."
     )
 
 

@@ -146,6 +146,7 @@ class Trainer:
         if self.update < self.config.num_updates:
             with waiting("compiling the training (the next start takes it from run.cache_dir) ..."):
                 memory.check_program(self.config, self.program, self.state)
+        self.progress.begin()
         with StopRequest(self.program.request_stop) as stop, checkpoint.no_space_is_user_error(self.run.path):
             try:
                 self._callbacks.check()
