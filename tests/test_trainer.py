@@ -140,7 +140,7 @@ def test_a_run_can_be_extended(home, capsys):
 @pytest.mark.parametrize("what", ["state", "program"])
 def test_too_little_memory_is_told_before_the_start_and_leaves_no_folder(home, monkeypatch, capsys, what):
     if what == "state":
-        monkeypatch.setattr(memory, "free_bytes", lambda: 1)
+        monkeypatch.setattr(memory, "free_bytes", lambda host: 1)
     else:
         monkeypatch.setattr(Anakin, "working_bytes", lambda self, state: 2**60)
     assert train(home, "large", f"run.directory={home / 'new' / 'runs'}") == 2
@@ -155,8 +155,8 @@ def test_the_memory_of_a_training(home):
     config = configs.load(home / "tiny.yaml")
     program = make_program(config, make_games(config).training)
     state = program.init(0)
-    assert memory.size_of(program.abstract_state) == sum(leaf.nbytes for leaf in jax.tree.leaves(state))
-    assert 0 < program.working_bytes(state) < 2**24 < memory.free_bytes() < 2**46
+    assert memory.size_of(program.abstract_state, host=True) == sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+    assert 0 < program.working_bytes(state) < 2**24 < memory.free_bytes(host=True) < 2**46
 
 
 def test_a_damaged_newest_checkpoint_falls_back(home, capsys):

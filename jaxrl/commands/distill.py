@@ -264,7 +264,7 @@ def _distil(source: TrainedRun, teaching: Teaching, args: argparse.Namespace) ->
         start, compiled, table = time.perf_counter(), compile_seconds(), number % len(names)
         collect_key, learn_key = jax.random.split(jax.random.fold_in(key, number))
         other = params if by_itself else jnp.int32(table)
-        with waiting(f"playing and learning from {args.games} games{'' if number else ', which compiles first'} ..."):
+        with waiting(f"playing and learning from {args.games} games; the first turn compiles ...", again=number > 0):
             found = collect(SearchParams(params, searcher.models[table]), other, collect_key)
             params, opt_state, losses = jax.block_until_ready(learn(params, opt_state, found.lessons, learn_key))
         seconds = time.perf_counter() - start - (compile_seconds() - compiled)

@@ -31,14 +31,15 @@ def console() -> Console:
 
 
 @contextlib.contextmanager
-def waiting(text: str) -> Iterator[None]:
-    """Says at once what the block is busy with: beside a spinner on a terminal, as a line elsewhere."""
+def waiting(text: str, *, again: bool = False) -> Iterator[None]:
+    """Says at once what the block is busy with: beside a spinner on a terminal; elsewhere as a line, if not `again`."""
     if console().is_interactive:
         with console().status(text):
             yield
-    else:
+        return
+    if not again:
         console().print(text)
-        yield
+    yield
 
 
 class ProgressLine:

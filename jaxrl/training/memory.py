@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from jaxrl.config.schema import Config
 from jaxrl.envs.core import PyTree
@@ -23,13 +23,14 @@ def check_state(config: Config, program: Program) -> None:
       UserError: they do not fit.
     """
     state = program.abstract_state
-    parts = {
-        "games": size_of(state.lanes),
-        "rollouts": program.host_rollout_bytes,
-        "learner": size_of(state.learner),
-        "opponents": size_of(state.pool),
-    }
-    _check(config, parts)
+    for host in (True, False):
+        parts = {
+            "games": size_of(state.lanes, host=host),
+            "rollouts": program.host_rollout_bytes * host,
+            "learner": size_of(state.learner, host=host),
+            "opponents": size_of(state.pool, host=host),
+        }
+        _check(config, parts, free_bytes(host=host))
 
 
 def check_program(config: Config, program: Program, state: PyTree) -> None:
@@ -38,32 +39,33 @@ def check_program(config: Config, program: Program, state: PyTree) -> None:
     Raises:
       UserError: it does not fit.
     """
-    _check(config, {"rollouts and updates": program.working_bytes(state)})
+    parts = {"rollouts and updates": program.working_bytes(state)}
+    _check(config, parts, free_bytes(host=jax.default_backend() == "cpu"))
 
 
-def size_of(forms: PyTree) -> int:
-    """Bytes of arrays or their forms: on one device; on a CPU on all of them, which share its memory."""
-    return sum(_size(leaf) for leaf in jax.tree.leaves(forms))
+def size_of(forms: PyTree, *, host: bool) -> int:
+    """Bytes of those arrays or forms of arrays that live in the host's memory, or in that of one device."""
+    leaves = [leaf for leaf in jax.tree.leaves(forms) if _on_host(leaf) == host]
+    return sum(_size(leaf) for leaf in leaves)
+
+
+def _on_host(leaf: Any) -> bool:
+    return getattr(leaf, "sharding", None) is None or jax.default_backend() == "cpu"
 
 
 def _size(leaf: Any) -> int:
-    sharding = getattr(leaf, "sharding", None)
+    sharding, item = getattr(leaf, "sharding", None), leaf.dtype.itemsize
     if sharding is None:
-        return int(np.prod(leaf.shape, dtype=object)) * leaf.dtype.itemsize
-    here = int(np.prod(sharding.shard_shape(leaf.shape), dtype=object)) * leaf.dtype.itemsize
-    return here * shared(len(sharding.device_set))
+        return math.prod(leaf.shape) * item
+    copies = len(sharding.device_set) if _on_host(leaf) else 1  # all virtual devices of a CPU have one memory
+    return math.prod(sharding.shard_shape(leaf.shape)) * item * copies
 
 
-def shared(devices: int) -> int:
-    """How many of so many devices have one memory: all virtual ones of a CPU."""
-    return devices if jax.default_backend() == "cpu" else 1
-
-
-def free_bytes() -> int | None:
-    """Memory that is free on the first device, or on this machine if that is a CPU; None if nobody tells."""
-    stats = jax.local_devices()[0].memory_stats() or {}
-    if "bytes_limit" in stats:
-        return stats["bytes_limit"] - stats.get("bytes_in_use", 0)
+def free_bytes(*, host: bool) -> int | None:
+    """Memory that is free on this machine, or on its first device; None if nobody tells."""
+    if not host:
+        stats = jax.local_devices()[0].memory_stats() or {}
+        return stats["bytes_limit"] - stats.get("bytes_in_use", 0) if "bytes_limit" in stats else None
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
@@ -77,8 +79,8 @@ def free_bytes() -> int | None:
     return free if limit == ["max"] else min(free, int(limit[0]) - int(used[0]) + cached)
 
 
-def _check(config: Config, parts: dict[str, int]) -> None:
-    needed, free = sum(parts.values()), free_bytes()
+def _check(config: Config, parts: dict[str, int], free: int | None) -> None:
+    needed = sum(parts.values())
     if free is None or needed <= free:
         return
     listed = ", ".join(f"{name} {_gib(size)}" for name, size in parts.items() if size > needed / 100)
