@@ -15,6 +15,7 @@ from jaxrl.envs.errors import UserError
 
 LIMIT = 1 << 24  # bytes of a file that people write
 SUFFIXES = (".yaml", ".yml", ".json")
+MOST = 1_000_000  # values of a file
 
 
 class _Loader(yaml.SafeLoader):
@@ -47,6 +48,16 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"key {key!r} appears twice")
         found[key] = value
     return found
+
+
+def _check_size(value: Any) -> None:
+    """Raises ValueError for more than `MOST` values, or for one that contains itself: YAML's anchors allow both."""
+    rest, count = [value], 0
+    while rest:
+        value, count = rest.pop(), count + 1
+        if count > MOST:
+            raise ValueError(f"it holds more than {MOST:,} values, or a value within itself")
+        rest += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def is_path(text: str) -> bool:
@@ -83,7 +94,11 @@ def parse(text: str, label: str, *, json_text: bool = False) -> Any:
       UserError: it is neither; the message names `label` and the line.
     """
     try:
-        return json.loads(text, object_pairs_hook=_once) if json_text else yaml.load(text, Loader=_Loader)
+        found = json.loads(text, object_pairs_hook=_once) if json_text else yaml.load(text, Loader=_Loader)
+        _check_size(found)
+        return found
+    except RecursionError:
+        raise UserError(f"{label} cannot be read: it is nested too deeply.") from None
     except json.JSONDecodeError as error:
         raise UserError(f"{label}, line {error.lineno} is not valid JSON: {error.msg}.") from None
     except yaml.YAMLError as error:
@@ -91,8 +106,6 @@ def parse(text: str, label: str, *, json_text: bool = False) -> Any:
         place = f", line {mark.line + 1}" if mark else ""
         problem = " ".join(str(getattr(error, "problem", None) or "broken").split())
         raise UserError(f"{label}{place} is not valid YAML: {problem}.") from None
-    except RecursionError:
-        raise UserError(f"{label} cannot be read: it is nested too deeply.") from None
     except ValueError as error:  # a key twice in JSON, a date that does not exist in YAML
         raise UserError(f"{label} cannot be read: {error}.") from None
 

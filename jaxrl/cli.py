@@ -24,6 +24,23 @@ from jaxrl.envs.errors import UserError, nearest
 
 USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C
+NO_FILE = {  # what is wrong with a place, not with the program
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ENOTDIR,
+        errno.ENAMETOOLONG,
+        errno.ELOOP,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.EIO,
+    ),
+}
+OUT_OF_MEMORY = (
+    "there is not enough memory: lower train.num_envs, train.num_steps, the network's size or the replay memory of DQN "
+    "(evaluations: --deals), or close other programs; what was saved is intact."
+)
 
 
 ONE = "one"  # plays one game at a time, on one device
@@ -55,6 +72,8 @@ COMMANDS = {
     "verify": Command("replay recorded games against the rules", options.verify, game="game"),
     "compare": Command("quality gate: is run B faster than run A, and as strong?", options.compare),
     "diagnose": Command("report where the time goes on this machine", options.diagnose, OWN),
+    "games": Command("list the games, and say how others are named", options.games),
+    "runs": Command("list the runs: how far they are, how well they play", options.runs),
     "config": Command("explain every configuration key, or print a resolved configuration", options.config),
 }
 
@@ -81,26 +100,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """The exit code of `run`; mistakes of the user and a full disk end in one sentence on stderr."""
+    """The exit code of `run`; mistakes of the user, a full disk and too little memory end in one sentence on stderr."""
+    code = 0
     try:
-        return run()
+        code = run()
+        _flush()
+        return code
     except UserError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
         _complain("interrupted.")
         return INTERRUPTED
     except BrokenPipeError:  # `jaxrl config | head`
-        sys.stdout = open(os.devnull, "w")
-        return 0
+        return code
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):
+        if error.errno not in NO_FILE:
             return _not_ours(error)
         place = f" ({error.filename})" if error.filename else ""
         return _complain(
-            f"cannot write{place}: {os.strerror(error.errno)}; free or choose another place and try again."
+            f"cannot read or write{place}: {os.strerror(error.errno)}; free or choose another place and try again."
         )
     except Exception as error:
-        return _not_ours(error)
+        return _complain(OUT_OF_MEMORY) if is_out_of_memory(error) else _not_ours(error)
+    finally:
+        _drop_output()
 
 
 def _not_ours(error: Exception) -> int:
@@ -110,6 +133,25 @@ def _not_ours(error: Exception) -> int:
     if told is None or sys.flags.dev_mode:
         raise error
     return _complain(f"{told} (`python -X dev -m jaxrl …` shows what led to it)")
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether Python, NumPy or XLA says that there is no memory left."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error))
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # `jaxrl … >&-`
+        sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    """Drops what a closed pipe or a full disk does not take: Python would complain about it once more at its end."""
+    try:
+        _flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(argv: list[str]) -> int:
@@ -187,7 +229,8 @@ def _overview() -> str:
 
 
 def _complain(message: str) -> int:
-    print(f"jaxrl: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody reads it
+        print(f"jaxrl: {message}", file=sys.stderr)
     return USER_ERROR
 
 

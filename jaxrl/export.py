@@ -142,6 +142,8 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0) -
     """Writes one seed of a run as a policy file, whole or not at all."""
     if not 0 <= seed_index < len(run.params):
         raise UserError(f"run {run.name!r} has {len(run.params)} seeds, there is no number {seed_index}.")
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe would be replaced
+        raise UserError(f"cannot write {os.fspath(path)}: it is no ordinary file; give another name.")
     content = {
         "jaxrl": jaxrl.__version__,
         "name": run.name,

@@ -14,9 +14,11 @@ import pytest
 
 import jaxrl
 from jaxrl import cli, xla
+from jaxrl import config as configs
 from jaxrl.commands import resume, train
 from jaxrl.envs.errors import UserError
 
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 4)}]\n" for i in range(1, 20))
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -62,6 +64,11 @@ def fails(capsys, *argv: str) -> str:
         (["verify", "skull_king", "no_such_file.jsonl.gz"], "no_such_file.jsonl.gz"),
         (["config", "--config", "skull_king_cpu", "ppo.clip=x"], "ppo.clip must be a number"),
         (["config", "--env", "skul_king"], "skull_king"),
+        (["config", "skull_king", "--config", "beasty_bar"], "give one configuration"),
+        (["runs"], "there are no runs in runs"),
+        (["evaluate", "bot:random", "--seed", "-1"], "--seed: must be a whole number from 0 to 4294967295"),
+        (["tournament", "bots", "--anchor-rating", "nan"], "--anchor-rating: must be a number"),
+        (["train", "--config", "skull_king_cpu", f"train.total_steps={10**22}"], "lower it"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
@@ -73,6 +80,13 @@ def test_bad_input(capsys, argv, expected):
 def test_config_file_errors_name_file_and_line(capsys, tmp_path):
     (tmp_path / "mine.yaml").write_text("ppo:\n  clip: [\n")
     assert "mine.yaml, line" in fails(capsys, "train", "--config", "mine.yaml")
+
+
+@pytest.mark.parametrize("text", ["a: &a {b: *a}", "a: &a [*a]", f"a: {'[' * 5000}{']' * 5000}", BOMB])
+def test_files_that_never_end(capsys, tmp_path, text):
+    """A value within itself, a list of lists of lists, one that grows to a million million values."""
+    (tmp_path / "mine.yaml").write_text(text)
+    assert "mine.yaml cannot be read: it " in fails(capsys, "train", "--config", "mine.yaml")
 
 
 def fake_command(monkeypatch, main) -> None:
@@ -95,6 +109,17 @@ def test_user_error_anywhere_is_one_sentence(capsys, monkeypatch):
 
     fake_command(monkeypatch, broken)
     assert fails(capsys, "check") == "jaxrl: choose another game.\n"
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")]
+)
+def test_too_little_memory_is_one_sentence(capsys, monkeypatch, error):
+    def large(args):
+        raise error
+
+    fake_command(monkeypatch, large)
+    assert "there is not enough memory: lower train.num_envs" in fails(capsys, "check")
 
 
 def test_ctrl_c_is_no_traceback(capsys, monkeypatch):
@@ -179,6 +204,54 @@ def test_config_prints_what_train_would_use(capsys):
     assert "ppo.target_kl" in capsys.readouterr().out
     assert cli.main(["config", "--env", "skull_king"]) == 0
     assert "env.options.players" in capsys.readouterr().out
+
+
+def test_a_preset_is_printed_with_the_origin_of_its_values(capsys, tmp_path):
+    (tmp_path / "mine.yaml").write_text("base: skull_king_cpu\nppo: {epochs: 7}\n")
+    assert cli.main(["config", "mine.yaml", "ppo.clip=0.3", "seats.1.weight=2"]) == 0
+    printed = capsys.readouterr().out
+    for line in ("epochs: 7  # mine.yaml", "clip: 0.3  # command line", "players: 4  # skull_king.yaml", "target_kl: "):
+        assert f"\n  {line}" in printed or f"\n    {line}" in printed
+    (tmp_path / "printed.yaml").write_text(printed)
+    assert configs.load("printed.yaml") == configs.load("mine.yaml", ["ppo.clip=0.3", "seats.1.weight=2"])
+
+
+def test_games_are_listed_with_how_others_are_named(capsys):
+    assert cli.main(["games"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(re.match(r"skull_king +4 seats +compiled +Skull King", line) for line in lines)
+    assert any(re.match(r"battle +2 seats +on the host ", line) for line in lines)
+    assert all(any(name in line for line in lines) for name in ("pgx:NAME", "gymnax:NAME", "my_file:MyGame"))
+
+
+RUNS = "import sys\nfrom jaxrl import cli\nassert cli.main(['runs']) == 0\nassert 'jax' not in sys.modules"
+
+
+def test_runs_are_listed_without_jax(tmp_path):
+    def make(name: str, checkpoint: int | None, config: str = "train: {total_steps: 1000000}", **files: str) -> None:
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(config)
+        if checkpoint is not None:
+            (folder / "checkpoints" / str(checkpoint)).mkdir(parents=True)
+        for file, text in files.items():
+            (folder / file.replace("_", ".")).write_text(text)
+
+    updates = configs.from_dict({"train": {"total_steps": 1000000}}).num_updates
+    rows = '{"update": 1, "steps": 250000}\n{"update": 2, "steps": 500000, "eval/mean_win_rate": 0.5}\n{"upd'
+    record = '[{"update": 1, "rows": [{"figures": {"return": {"mean": 2.5}}}], "overall": {}}]'
+    make("new", None)
+    make("half", 2, metrics_jsonl=rows)
+    make("done", updates, metrics_jsonl=rows.splitlines()[0], evaluation_json=record)
+    make("broken", 1, "train: [", evaluation_json="[")
+    make("odd", 1, metrics_jsonl="null\n[]\n", evaluation_json='[{"update": 3}]')
+    result = run("-c", RUNS, cwd=tmp_path)
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in result.stdout.splitlines()}
+    assert result.returncode == 0, result.stderr
+    assert lines["new"] == "skull_king ppo 0 of 1 M no checkpoint"
+    assert lines["half"] == "skull_king ppo 500 k of 1 M resumable win rate 50.0% after 2 updates"
+    assert lines["done"] == "skull_king ppo 250 k of 1 M finished return 2.5 after 1 updates"
+    assert lines["broken"] == "? ? ? config.yaml cannot be read" and lines["odd"].endswith("resumable")
 
 
 # ---- XLA's flags ----
@@ -318,6 +391,23 @@ def test_a_start_reads_checks_and_makes_the_game_once(tmp_path, config, games):
 def run(*command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"} | more
     return subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("config | head -1", "0"),
+        ("config >&-", "0"),
+        ("config > /dev/full", "2"),
+        ("config --config nosuch 2>&-", "2"),
+        ("runs nosuch 2>&1 | true", "2"),
+    ],
+)
+def test_outputs_that_nobody_reads_or_that_are_full(tmp_path, line, code):
+    shell = f"{sys.executable} -m jaxrl {line}; echo ${{PIPESTATUS[0]}}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == code and "Traceback" not in done.stderr and done.stderr.count("\n") < 2
 
 
 def test_exit_code_of_the_process(tmp_path):

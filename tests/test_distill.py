@@ -129,8 +129,10 @@ def test_minibatches_are_full_of_lessons():
 
 def test_distilled_run_is_a_run(run, capsys):
     options = ["--search", "16", "--games", "12", "--iterations", "2", "--minibatch", "32"]
-    assert cli.main(["distill", str(run), "--name", "wiser", "--opponents", "random", *options]) == 0
-    printed = capsys.readouterr().out
+    assert cli.main(["distill", str(run), "--name", "wiser", "--opponents", "random", *options, "ppo.clip=0.125"]) == 0
+    printed, said = capsys.readouterr()
+    assert said.splitlines()[1] == "playing and learning from 12 games; the first turn compiles ..."
+    assert load_run(run.parent / "wiser").config.ppo.clip == 0.125
     assert "2/2 against random: search earns" in printed
     before, after = load_run(run), load_run(run.parent / "wiser")
     assert after.update == before.update and after.params_hash in printed
@@ -181,9 +183,10 @@ def test_mistakes_are_explained(run, arguments, sentence, capsys):
         (["--opponents", "self,random"], "either self alone"),
         (["--opponents", "rnadom"], "did you mean 'random'"),
         (["--learning-rate", "0"], "--learning-rate must be above 0"),
-        (["--learning-rate", "nan"], "--learning-rate must be above 0"),
+        (["--learning-rate", "nan"], "--learning-rate: must be a number"),
         (["--value-coef", "-1"], "--value-coef must be at least 0"),
         (["--search-model", "nobody"], "self, opponent or bot:NAME"),
+        (["network.hidden=[3]"], "network cannot be changed here"),
     ],
 )
 def test_a_mistake_leaves_no_run(run, arguments, sentence, capsys):

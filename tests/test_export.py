@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 
 import jax
@@ -89,6 +90,16 @@ def test_the_command_and_the_seeds_of_a_run(tmp_path, capsys):
     assert cli.main(["export", str(run.path), str(tmp_path / "x"), "--seed-index", "2"]) == 2
     assert cli.main(["export", str(run.path), str(tmp_path / "no" / "x")]) == 2
     assert "cannot write" in capsys.readouterr().err
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    """`jaxrl export RUN /dev/full`: a device, or a pipe, stays what it is."""
+    os.mkfifo(tmp_path / "pipe")
+    config = from_dict({"env": {"id": "tests.games:TicTacToe"}})
+    run = TrainedRun("mine", config, make_env(config), 0, [{}], "")
+    with pytest.raises(UserError, match="no ordinary file"):
+        save_policy(tmp_path / "pipe", run)
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_files_that_are_no_policies(tmp_path):

@@ -10,12 +10,15 @@ import re
 import struct
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from jaxrl import figures
+from jaxrl.runs import compiling, metrics
+from jaxrl.runs.compiling import CompileClock
 from jaxrl.runs.console import ProgressLine
 from jaxrl.runs.metrics import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
 
@@ -90,6 +93,30 @@ def test_progress_is_written_ever_more_rarely_without_a_terminal():
     shown = [line.split("|")[1].strip().removesuffix("/14 steps") for line in lines]
     assert [seconds[int(steps)] for steps in shown] == [20.0, 80.0, 121.0, 301.0, 700.0, 1801.0, 3700.0, 3701.0]
     assert "1.23k steps/s" in lines[0] and "KL 0.01" in lines[0] and "EV 0.5" in lines[0] and "ETA 4:20" in lines[0]
+
+
+def test_rates_and_remaining_times_leave_compilation_out(monkeypatch):
+    """Threads and programs within programs overlap: their time counts once."""
+    clock = CompileClock()
+    for end, seconds in ((12.0, 1.0), (14.0, 1.0), (15.0, 5.0), (16.0, 2.0), (20.0, 1.0)):
+        clock.heard(end, seconds)
+    assert clock.seconds() == 5 + 1 + 1
+    monkeypatch.setattr(metrics, "compile_seconds", clock.seconds)
+    progress = Progress(100, line=ProgressLine(screen=Console(file=io.StringIO())))
+    clock.heard(40.0, 6.0)
+    assert "10 steps/s" in progress.text(20, {}, 8.0) and "ETA 0:08" in progress.text(20, {}, 8.0)
+    progress.begin()
+    assert "ETA 0:32" in progress.text(20, {}, 8.0)
+    heard = compiling.compile_seconds()
+    jax.jit(lambda x: x + 12345)(jnp.arange(7))
+    assert 0.0 < compiling.compile_seconds() - heard < 60.0
+
+
+def test_what_is_seldom_measured_is_shown_until_the_next_time():
+    progress = Progress(10, headline={"win rate": "eval/mean_win_rate", "KL": "train/approx_kl"})
+    assert "| win rate - | KL 0.5 |" in progress.text(1, {"train/approx_kl": 0.5}, 1.0)
+    progress.tell({"eval/mean_win_rate": 0.625})
+    assert "| win rate 0.625 | KL 0.25 |" in progress.text(1, {"train/approx_kl": 0.25}, 1.0)
 
 
 def test_progress_redraws_one_line_on_a_terminal_below_messages():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -111,12 +113,26 @@ def test_the_table_of_a_game_of_two_is_outcomes_alone(row):
     table = tables.format_table([row], 2).splitlines()
     head = [cell.strip() for cell in table[0].split("|")[1:-1]]
     assert head == [
-        *("candidate", "opponent", "games", "win % (95 %)", "draw %", "loss %"),
-        *("win % in seat 0 / 1", "starting / not", "margin", "steps"),
+        *("opponent", "games", "win % (95 %)", "draw %", "loss %", "margin"),
+        *("starting / not", "steps"),
     ]
-    assert len(table) == 3 and table[2].split("|")[3].strip() == "2000"
+    assert table[3:] == ["too wide to be shown: in seat 0 / 1"] and table[2].split("|")[2].strip() == "2000"
     both = tables.format_table([made_row("weak", 90, 4, 6), made_row("strong", 40, 20, 40)], 2)
     assert "90.0 (82.6 to 94.5)" in both and "minimum: strong" in both and "mean of 2" in both
+
+
+def test_a_table_is_one_and_fits_into_a_terminal():
+    """The most important columns stand in it, the others are named; long names are cut where they begin."""
+    name = "an_experiment_of_many_words/seed_"
+    rows = [dataclasses.replace(made_row("a_bot_with_a_long_name", 90, 4, 6), candidate=f"{name}{i}") for i in (0, 1)]
+    figures = {f"victory_points_{i}": np.array([i, 0.0]) for i in range(6)}
+    rows = [dataclasses.replace(row, samples=row.samples._replace(candidate=figures)) for row in rows]
+    lines = tables.format_table(rows, 2).splitlines()
+    assert max(map(len, lines)) <= tables.WIDTH
+    assert lines[3] == "| …f_many_words/seed_1 | …ot_with_a_long_name | 100   | 90.0 (82.6 to 94.5) | 4.0    | 6.0    |"
+    assert " ".join(lines[4:]) == "too wide to be shown: " + ", ".join(
+        [*(f"victory points {i}" for i in range(6)), "in seat 0 / 1", "steps"]
+    )
 
 
 def test_a_game_for_one_has_no_outcomes():

@@ -130,7 +130,7 @@ def test_sigterm_in_the_middle_of_an_update(home, whole, monkeypatch, capsys):
 
     monkeypatch.setattr(Sebulba, "_learn", terminated)
     start = time.monotonic()
-    assert train(home, "terminated", LEAGUE) == 0
+    assert train(home, "terminated", LEAGUE) == 128 + signal.SIGTERM
     assert "continue with: jaxrl resume" in capsys.readouterr().out
     assert store(home, "terminated").newest().step == 5 and not threads_left()
     assert time.monotonic() - start < 60
@@ -156,7 +156,7 @@ def test_sigterm_while_the_learner_waits_for_a_slow_engine(home, whole, monkeypa
 
     monkeypatch.setattr(Pipeline, "take", terminated)
     monkeypatch.setattr(Pipeline, "deliver", silent)
-    assert train(home, "waiting", LEAGUE) == 0
+    assert train(home, "waiting", LEAGUE) == 128 + signal.SIGTERM
     assert store(home, "waiting").newest().step == 4
     monkeypatch.undo()
     assert resume(home, "waiting") == 0

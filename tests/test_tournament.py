@@ -289,8 +289,10 @@ def saved_run(tmp_path, monkeypatch):
 
 def test_checkpoints_of_a_run_meet_each_other_and_bots(saved_run, capsys):
     """The checkpoint plays as the evaluator's candidate does: the same outcomes at a table of "lowest"."""
-    assert cli.main(["tournament", "mine@all", "bot:lowest", "--deals", "40", "--anchor", "mine@1"]) == 0
-    output = capsys.readouterr().out
+    arguments = ["mine@all", "bot:lowest", "--deals", "40", "--anchor", "mine@1", "run.log_level=error"]
+    assert cli.main(["tournament", *arguments]) == 0
+    output, said = capsys.readouterr()
+    assert said.startswith("0 of ") and "pairs, compiling ..." in said and "games/s, without compilation" in output
     assert all(f"| {name} " in output for name in ("mine@1", "mine@2", "lowest")) and "anchor" in output
     field = find_field(["bot:lowest", "mine@2", "mine@1"])
     assert [entrant.name for entrant in field.players] == ["lowest", "mine@2", "mine@1"]
@@ -308,7 +310,8 @@ def test_checkpoints_of_a_run_meet_each_other_and_bots(saved_run, capsys):
     [
         (["mine@7"], "no checkpoint '7'"),
         (["mine", "mine@2"], "takes part twice"),
-        (["mine", "env.id=tests.games:TicTacToe"], "is for bots alone"),
+        (["mine", "env.id=tests.games:TicTacToe"], "env cannot be changed here"),
+        (["mine", "evaluate.options={cards: 3}"], "evaluate.options are for bots alone"),
         (["mine", "bot:best"], "no bot 'best'"),
     ],
 )

@@ -13,14 +13,20 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import yaml
 
 from jaxrl import cli, figures
+from jaxrl import config as configs
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import directory as runs
-from jaxrl.training import trainer
+from jaxrl.runs.games import make_games
+from jaxrl.training import memory, trainer
+from jaxrl.training.anakin import Anakin
+from jaxrl.training.make import make_program
+from jaxrl.training.stopping import StopRequest
 from tests.killing import ROOT, assert_same, kill, newest, rows
 
 UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
@@ -106,11 +112,19 @@ def test_ctrl_c_saves_and_exits_cleanly(home):
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
     output, errors = child.communicate(timeout=60)
-    assert child.returncode == 0, errors
+    assert child.returncode == cli.INTERRUPTED, errors
     assert "continue with: jaxrl resume" in output
     assert newest(home, "stop").step == rows(home, "stop")[-1]["update"]
     assert cli.main(["resume", str(home / "runs" / "stop"), f"train.total_steps={2 * STEPS_PER_UPDATE}"]) == 0
     assert newest(home, "stop").step >= rows(home, "stop")[-1]["update"]
+
+
+def test_ctrl_c_is_heard_where_nobody_reads_any_more(monkeypatch):
+    """`jaxrl train … 2>&1 | tee log`: Ctrl-C ends tee first, and the state is to be saved all the same."""
+    monkeypatch.setattr(sys, "stderr", os.fdopen(os.open(os.devnull, os.O_RDONLY)))  # refuses to be written
+    with StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.wanted == signal.SIGINT
 
 
 def test_a_run_can_be_extended(home, capsys):
@@ -120,7 +134,32 @@ def test_a_run_can_be_extended(home, capsys):
     assert runs.find_run(home / "runs" / "short").config().num_updates == 8
     table = json.loads((home / "runs" / "short" / "evaluation.json").read_text())
     assert [record["update"] for record in table] == [4, 8]
-    assert "| short " in capsys.readouterr().out
+    assert "| random " in capsys.readouterr().out
+    assert cli.main(["resume", str(home / "runs" / "short")]) == 0
+    assert "'short' is finished: all 256 steps (8 updates)" in capsys.readouterr().out
+    assert len(json.loads((home / "runs" / "short" / "evaluation.json").read_text())) == 2
+
+
+@pytest.mark.parametrize("what", ["state", "program"])
+def test_too_little_memory_is_told_before_the_start_and_leaves_no_folder(home, monkeypatch, capsys, what):
+    if what == "state":
+        monkeypatch.setattr(memory, "free_bytes", lambda host: 1)
+    else:
+        monkeypatch.setattr(Anakin, "working_bytes", lambda self, state: 2**60)
+    assert train(home, "large", f"run.directory={home / 'new' / 'runs'}") == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("jaxrl: this training needs about ") and "(rollouts and updates" in error or what == "state"
+    assert error.endswith("lower train.num_envs (8), train.num_steps (4) or the size of the network.")
+    assert not (home / "new").exists()
+
+
+def test_the_memory_of_a_training(home):
+    """Of the state what its arrays take, of the program what XLA says; of this machine what is free."""
+    config = configs.load(home / "tiny.yaml")
+    program = make_program(config, make_games(config).training)
+    state = program.init(0)
+    assert memory.size_of(program.abstract_state, host=True) == sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+    assert 0 < program.working_bytes(state) < 2**24 < memory.free_bytes(host=True) < 2**46
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,8 @@ def find_algorithm(name: str) -> type[Algorithm]:
     place = ALGORITHMS.get(name, name)
     if ":" not in place:
         raise UserError(
-            f"train.algorithm: there is no algorithm {name!r}: {nearest(name, ALGORITHMS)} One of your own is given as "
-            "package.module:Class."
+            f"train.algorithm: there is no algorithm {name!r}: {nearest(name, ALGORITHMS)}; one of your own is "
+            "given as package.module:Class."
         )
     return own.find_class(place, Algorithm, "train.algorithm")
 

@@ -30,7 +30,7 @@ from jaxrl.envs import files, registry
 from jaxrl.envs.errors import UserError
 from jaxrl.intervals import Interval, difference, gain_interval, mean_interval, median_interval, wilson
 from jaxrl.measure.tables import count, flat, table
-from jaxrl.runs.directory import RunDirectory, find_run
+from jaxrl.runs.directory import RunDirectory, find_run, read_json_list
 from jaxrl.runs.metrics import read_rows
 from jaxrl.training.sebulba.counters import PREFIX as COUNTERS
 
@@ -163,13 +163,13 @@ def choose_evaluations(before: RunDirectory, after: RunDirectory) -> tuple[dict[
 
 
 def _evaluations(run: RunDirectory) -> list[dict[str, Any]]:
-    if not run.evaluation_file.is_file():
-        return []
+    records = read_json_list(run.evaluation_file)
     try:
-        records = json.loads(run.evaluation_file.read_text(encoding="utf-8"))
         return [record for record in records if own_rows(record, run.name)]
-    except ValueError as error:
-        raise UserError(f"cannot read {run.evaluation_file}: {error}.") from error
+    except (LookupError, TypeError) as error:
+        raise UserError(
+            f"{run.evaluation_file} holds something else than evaluations: measure the run anew."
+        ) from error
 
 
 def check_comparable(before: Side, after: Side) -> None:

@@ -1,17 +1,18 @@
-"""The table of every configuration key that `jaxrl config` prints."""
+"""`jaxrl config`: every configuration key, or a resolved configuration with the origin of its values."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 import typing
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
 
-from jaxrl.config import Config, Schedule, load, to_dict
-from jaxrl.envs import registry
+from jaxrl.config import Config, Schedule, load, presets, to_dict
+from jaxrl.envs import files, registry
+from jaxrl.envs.errors import UserError
 from jaxrl.envs.values import default_of, limits_of, to_tree, type_name
 from jaxrl.runs.games import make_games
 
@@ -55,6 +56,35 @@ def _default(value: Any) -> str:
     return text.replace("\n...", "").strip()
 
 
+def layers(name: str | None, overrides: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    """What lies over the defaults, (origin, mapping) each: the bases of a configuration, itself, the command line."""
+    found = [("command line", presets.apply_overrides({}, overrides))]
+    path = presets.find(name) if name else None
+    while path is not None:
+        tree = files.read(path) or {}
+        found.append((path.name, tree))
+        path = presets.base_of(path, tree[presets.BASE]) if presets.BASE in tree else None
+    return found[::-1]
+
+
+def resolved(tree: dict[str, Any], over: Sequence[tuple[str, Any]], indent: str = "") -> list[str]:
+    """The lines of a configuration as YAML, each value that some layer has set with its origin as a comment.
+
+    Args:
+      tree: the whole configuration.
+      over: (origin, the same part of a layer), the last one counts.
+      indent: of these lines.
+    """
+    lines = []
+    for key, value in tree.items():
+        under = [(origin, part[key]) for origin, part in over if isinstance(part, dict) and key in part]
+        if isinstance(value, dict) and value:
+            lines += [f"{indent}{key}:", *resolved(value, under, indent + "  ")]
+        else:
+            lines.append(f"{indent}{key}: {_default(value)}{f'  # {under[-1][0]}' if under else ''}")
+    return lines
+
+
 def main(args: argparse.Namespace) -> int:
     """`jaxrl config`: the key table, the options of a game, or a resolved configuration."""
     if args.env:
@@ -62,10 +92,15 @@ def main(args: argparse.Namespace) -> int:
             print(f"env.options.{name}  {type_name(kind)} = {_default(default)}\n    {doc}")
         if (section := registry.section_of(args.env)) is not None:
             print("\n" + "\n".join(f"{key}  {text}\n    {doc}" for key, text, doc in _rows(section(), args.env)))
-    elif args.config or args.overrides:
-        config = load(args.config, args.overrides, args.allow)
+    elif args.preset or args.config or args.overrides:
+        name, overrides = args.config or args.preset, args.overrides
+        if args.preset and "=" in args.preset:  # the first override
+            name, overrides = args.config, [args.preset, *overrides]
+        elif args.preset and args.config:
+            raise UserError(f"give one configuration, not both {args.preset} and {args.config}.")
+        config = load(name, overrides, args.allow)
         make_games(config)  # says what does not fit the game
-        yaml.safe_dump(to_dict(config), sys.stdout, sort_keys=False, width=120)
+        print("\n".join(resolved(to_dict(config), layers(name, overrides))))
     else:
         print(describe())
     return 0

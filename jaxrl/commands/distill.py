@@ -43,17 +43,20 @@ from jaxrl.matches.match import Chair, GameKeys, play_match
 from jaxrl.networks.factory import Network, make_network
 from jaxrl.players import Player, any_bot, bot_player
 from jaxrl.runs import checkpoint
+from jaxrl.runs.compiling import compile_seconds
+from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import (
     RunDirectory,
     TrainedRun,
+    begun_run,
     enable_compilation_cache,
     find_run,
     load_run,
     make_env,
     make_stamp,
-    new_run,
     read_checkpoint,
 )
+from jaxrl.runs.games import make_games
 from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams
 from jaxrl.training.supervised import Lessons, Losses, make_step
@@ -195,13 +198,14 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"run {source.name!r} trains {len(source.params)} seeds at once: distill a run of one seed.")
     place = find_run(args.run)
     settings = dataclasses.replace(source.config.run, name=args.name, directory=str(place.path.parent))
-    config = dataclasses.replace(source.config, run=settings)
+    config = configs.named(configs.changed(dataclasses.replace(source.config, run=settings), args.overrides), args.name)
+    source = dataclasses.replace(source, config=config, env=make_games(config).evaluation)
     teaching = _teaching(source, args)  # before there is a folder: what is wrong with the options is said here
     _warn(config)
-    target = new_run(config)
     enable_compilation_cache(config.run.cache_dir)
-    params = _distil(source, teaching, args)
-    _save(target, config, read_checkpoint(place, str(source.update)), params)
+    with begun_run(config) as target:
+        params = _distil(source, teaching, args)
+        _save(target, config, read_checkpoint(place, str(source.update)), params)
     print(f"saved as run {args.name!r}, {checkpoint.params_hash(params)}; measure it: jaxrl evaluate {target.path}")
     return 0
 
@@ -248,7 +252,8 @@ def _distil(source: TrainedRun, teaching: Teaching, args: argparse.Namespace) ->
     env, config = source.env, source.config
     names, searcher, opponent, by_itself = teaching
     network = make_network(config.network, env)
-    steps, in_order = longest_game(env), network.remembers
+    with waiting("looking at some random games, for their length ..."):
+        steps, in_order = longest_game(env), network.remembers
     program = collect_games(env, searcher.search, opponent, args.games, steps, in_order=in_order)
     collect = jax.jit(program, compiler_options=xla.plain_options())
     learn = jax.jit(make_learner(network, args.epochs, args.minibatch, args.learning_rate, args.value_coef))
@@ -256,12 +261,13 @@ def _distil(source: TrainedRun, teaching: Teaching, args: argparse.Namespace) ->
     params = source.params[0]
     opt_state, key = optimizer.init(params), jax.random.key(args.seed)
     for number in range(args.iterations):
-        start, table = time.perf_counter(), number % len(names)
+        start, compiled, table = time.perf_counter(), compile_seconds(), number % len(names)
         collect_key, learn_key = jax.random.split(jax.random.fold_in(key, number))
         other = params if by_itself else jnp.int32(table)
-        found = collect(SearchParams(params, searcher.models[table]), other, collect_key)
-        params, opt_state, losses = learn(params, opt_state, found.lessons, learn_key)
-        seconds = time.perf_counter() - start
+        with waiting(f"playing and learning from {args.games} games; the first turn compiles ...", again=number > 0):
+            found = collect(SearchParams(params, searcher.models[table]), other, collect_key)
+            params, opt_state, losses = jax.block_until_ready(learn(params, opt_state, found.lessons, learn_key))
+        seconds = time.perf_counter() - start - (compile_seconds() - compiled)
         print(
             f"{number + 1}/{args.iterations} against {names[table]}: search earns {float(found.mean_return):+.3f}, "
             f"policy gap {float(losses.policy):.4f} nats, value error {float(losses.value):.4f}, {seconds:.1f} s",

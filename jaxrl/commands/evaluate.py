@@ -20,6 +20,7 @@ from jaxrl.matches.entrants import Entrant, find_entrant
 from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent_names
 from jaxrl.matches.tables import Row, format_differences, format_table
 from jaxrl.players import Player, bot_player
+from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
 
 
@@ -42,9 +43,10 @@ def main(args: argparse.Namespace) -> int:
     if args.search is not None and candidate.run is not None:
         warn_of_scale(config, settings_of(args))
 
-    rows, searcher = evaluate_candidate(candidate, bots, args, settings)
-    paired = evaluate_players(env, rivals[:1], bots, **settings) if rivals else []
-    direct = evaluate_candidate(candidate, rivals[:1], args, settings)[0] if rivals and env.num_sides > 1 else []
+    with waiting(f"playing {deals} deals x {env.num_sides} {env.side_name}s against {', '.join(names)} ..."):
+        rows, searcher = evaluate_candidate(candidate, bots, args, settings)
+        paired = evaluate_players(env, rivals[:1], bots, **settings) if rivals else []
+        direct = evaluate_candidate(candidate, rivals[:1], args, settings)[0] if rivals and env.num_sides > 1 else []
     policy = "search" if searcher else "greedy" if config.evaluate.greedy and not args.sampled else "sampled"
     player = str(searcher) if searcher else f"{policy} policy"
     print(f"{args.candidate}: {player}, {deals} deals x {env.num_sides} {env.side_name}s, evaluation seed {seed}")

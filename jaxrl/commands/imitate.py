@@ -33,7 +33,7 @@ from jaxrl.matches.tables import align
 from jaxrl.networks.distributions import log_prob
 from jaxrl.networks.factory import Network, make_network
 from jaxrl.runs import checkpoint
-from jaxrl.runs.directory import RunDirectory, enable_compilation_cache, make_stamp, new_run, write_json
+from jaxrl.runs.directory import RunDirectory, begun_run, enable_compilation_cache, make_stamp, write_json
 from jaxrl.runs.games import make_games
 from jaxrl.runs.logs import say
 from jaxrl.runs.metrics import MetricsLogger
@@ -276,9 +276,8 @@ def main(args: argparse.Namespace) -> int:
     train, check = (demonstrations.examples_of(game, found, part, gamma, in_order=in_order) for part in parts)
     say(_summary(found, train, check))
     del found  # twice in memory otherwise
-    target = new_run(config)
     enable_compilation_cache(config.run.cache_dir)
-    with target.lock(), checkpoint.no_space_is_user_error(target.path):
+    with begun_run(config) as target, target.lock(), checkpoint.no_space_is_user_error(target.path):
         with contextlib.closing(MetricsLogger(target.path)) as logger:
 
             def tell(epoch: int, row: dict[str, float]) -> None:

@@ -6,8 +6,9 @@ nothing here imports jax.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from argparse import Action, ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,27 @@ MIN_GAIN, MAX_DROP = 10.0, 3.0  # of `compare`: per cent of throughput, points o
 SLOWEST, FASTEST = 0.1, 20.0  # of `film`: pace
 
 # ---- what several commands have -----------------------------------------------------------------------------------
+
+
+def _int(text: str, most: int = 2**31 - 1) -> int:
+    """The type of an option that is a whole number of at least 0."""
+    with contextlib.suppress(ValueError):
+        if 0 <= (value := int(text)) <= most:
+            return value
+    raise ArgumentTypeError(f"must be a whole number from 0 to {most}, got {text!r}")
+
+
+def _seed(text: str) -> int:
+    """The type of an option that is a seed."""
+    return _int(text, 2**32 - 1)
+
+
+def _real(text: str) -> float:
+    """The type of an option that is a finite number."""
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise ArgumentTypeError(f"must be a number, got {text!r}")
 
 
 def _completed(action: Action, names: Callable[[], Iterable[str]]) -> None:
@@ -60,7 +82,7 @@ def allow(parser: ArgumentParser) -> None:
 
 def _devices(parser: ArgumentParser) -> None:
     """Short for two configuration keys."""
-    parser.add_argument("--devices", type=int, metavar="N", help="devices to use (on a CPU: virtual ones, as threads)")
+    parser.add_argument("--devices", metavar="N", help="devices to use (on a CPU: virtual ones, as threads)")
     parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
 
 
@@ -77,17 +99,17 @@ def _entrant(parser: ArgumentParser) -> None:
 def _at_the_table(parser: ArgumentParser, whose: str) -> None:
     """One game between RUN and others."""
     _entrant(parser)
-    parser.add_argument("--seat", type=int, default=0, help=f"{whose} (default: 0)")
+    parser.add_argument("--seat", type=_int, default=0, help=f"{whose} (default: 0)")
     parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn (default: RUN itself)")
 
 
 def _learning(parser: ArgumentParser, epochs: int, of: str, minibatch: int, unit: str, rate: float, more: str) -> None:
     """How a network is taught: passes `of` what, a minibatch in which unit, and `more` about values."""
-    parser.add_argument("--epochs", type=int, default=epochs, help=f"{of} (default: {epochs})")
-    parser.add_argument("--minibatch", type=int, default=minibatch, help=f"{unit} (default: {minibatch})")
-    parser.add_argument("--learning-rate", type=float, default=rate, help=f"of Adam (default: {rate:g})")
-    parser.add_argument("--value-coef", type=float, default=0.5, help=f"weight of the value loss{more} (default: 0.5)")
-    parser.add_argument("--seed", type=int, default=0, help="of all randomness (default: 0)")
+    parser.add_argument("--epochs", type=_int, default=epochs, help=f"{of} (default: {epochs})")
+    parser.add_argument("--minibatch", type=_int, default=minibatch, help=f"{unit} (default: {minibatch})")
+    parser.add_argument("--learning-rate", type=_real, default=rate, help=f"of Adam (default: {rate:g})")
+    parser.add_argument("--value-coef", type=_real, default=0.5, help=f"weight of the value loss{more} (default: 0.5)")
+    parser.add_argument("--seed", type=_seed, default=0, help="of all randomness (default: 0)")
 
 
 def check_learning(args: Namespace) -> None:
@@ -105,7 +127,7 @@ def _search(parser: ArgumentParser, *, required: bool = False) -> None:
     """What describes a search; options that are not given are None."""
     known = SearchSettings()
     parser.add_argument(
-        "--search", type=int, metavar="SIMS", required=required, help="look ahead: simulated games per move"
+        "--search", type=_int, metavar="SIMS", required=required, help="look ahead: simulated games per move"
     )
     parser.add_argument(
         "--search-model",
@@ -120,15 +142,15 @@ def _search(parser: ArgumentParser, *, required: bool = False) -> None:
     parser.add_argument(
         "--search-objective", choices=OBJECTIVES, help=f"what is maximised (default: {known.objective})"
     )
-    parser.add_argument("--worlds", type=int, help="hidden cards drawn per move (default: auto)")
+    parser.add_argument("--worlds", type=_int, help="hidden cards drawn per move (default: auto)")
     parser.add_argument(
         "--search-depth",
-        type=int,
+        type=_int,
         metavar="MOVES",
         help="own moves before the network judges (halving), which wants one trained on the reward and episode "
         f"evaluated; 0: play to the end (default: {known.depth})",
     )
-    parser.add_argument("--particles", type=int, help=f"worlds of the belief; 0: none (default: {known.particles})")
+    parser.add_argument("--particles", type=_int, help=f"worlds of the belief; 0: none (default: {known.particles})")
 
 
 # ---- the commands -------------------------------------------------------------------------------------------------
@@ -147,7 +169,7 @@ def resume(parser: ArgumentParser) -> None:
     """`jaxrl resume`."""
     _run(parser)
     allow(parser)
-    parser.add_argument("--steps", type=int, help="train to this many environment steps (train.total_steps)")
+    parser.add_argument("--steps", help="train to this many environment steps (train.total_steps)")
     _overrides(parser, "configuration keys to change from here on")
 
 
@@ -156,8 +178,8 @@ def evaluate(parser: ArgumentParser) -> None:
     _entrant(parser)
     parser.add_argument("--against", metavar="RUN2", help="another run, file or bot:NAME: paired on the same deals")
     parser.add_argument("--opponents", metavar="A,B", help="bots at the other seats (default: evaluate.opponents)")
-    parser.add_argument("--deals", type=int, help="deals per opponent (default: evaluate.deals)")
-    parser.add_argument("--seed", type=int, help=f"seed of the deals (default: {EVALUATION_SEED})")
+    parser.add_argument("--deals", type=_int, help="deals per opponent (default: evaluate.deals)")
+    parser.add_argument("--seed", type=_seed, help=f"seed of the deals (default: {EVALUATION_SEED})")
     _search(parser)
 
 
@@ -168,16 +190,16 @@ def tournament(parser: ArgumentParser) -> None:
         nargs="+",
         metavar="PLAYER",
         help="RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, bot:NAME, bots (all of the game); "
-        "a.b=v changes a key of the game if only bots play",
+        "a.b=v changes a configuration key, of the game too if only bots play",
     )
     _config(parser, "if only bots play: the configuration that names the game")
     allow(parser)
-    parser.add_argument("--deals", type=int, default=1000, help="deals per pair, each from every side (default: 1000)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the deals (default: 0)")
+    parser.add_argument("--deals", type=_int, default=1000, help="deals per pair, each from every side (default: 1000)")
+    parser.add_argument("--seed", type=_seed, default=0, help="seed of the deals (default: 0)")
     parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")
     parser.add_argument("--self", action="store_true", dest="self_pairs", help="players also meet themselves")
     parser.add_argument("--anchor", metavar="PLAYER", help="whose rating is fixed (default: bot:random, or the first)")
-    parser.add_argument("--anchor-rating", type=float, default=0.0, metavar="R", help="that rating (default: 0)")
+    parser.add_argument("--anchor-rating", type=_real, default=0.0, metavar="R", help="that rating (default: 0)")
     parser.add_argument("--out", metavar="FOLDER", help="write matrix.json, table.md and heatmap.png there")
     parser.add_argument("--no-picture", action="store_true", help="leave heatmap.png out (it needs matplotlib)")
     parser.add_argument("--reference", metavar="FILE", help="a matrix to agree with, as matrix.json; else exit code 1")
@@ -191,10 +213,10 @@ def exploit(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint", default="newest", metavar="A,B", help="newest, best, numbers of updates, or all that are kept"
     )
-    parser.add_argument("--updates", type=int, help="updates of each best response (default: exploit.updates)")
-    parser.add_argument("--seeds", type=int, help="best responses side by side (default: exploit.seeds)")
-    parser.add_argument("--deals", type=int, help="deals that measure the best of them (default: exploit.deals)")
-    _overrides(parser, "further keys of the section exploit", "exploit.a=v")
+    parser.add_argument("--updates", help="updates of each best response (default: exploit.updates)")
+    parser.add_argument("--seeds", help="best responses side by side (default: exploit.seeds)")
+    parser.add_argument("--deals", help="deals that measure the best of them (default: exploit.deals)")
+    _overrides(parser, "configuration keys to change, e.g. exploit.learning_rate=1e-3; not the game, not the network")
 
 
 def distill(parser: ArgumentParser) -> None:
@@ -204,8 +226,8 @@ def distill(parser: ArgumentParser) -> None:
     parser.add_argument("--name", required=True, help="name of the new run, beside RUN")
     parser.add_argument("--opponents", metavar="A,B", help="bots, or self (default: evaluate.opponents)")
     _checkpoint(parser)
-    parser.add_argument("--iterations", type=int, default=20, help="turns of playing and learning (default: 20)")
-    parser.add_argument("--games", type=int, default=256, help="games per turn (default: 256)")
+    parser.add_argument("--iterations", type=_int, default=20, help="turns of playing and learning (default: 20)")
+    parser.add_argument("--games", type=_int, default=256, help="games per turn (default: 256)")
     unit = (
         "searched decisions per step; a network that remembers learns whole games, as many as have so many moves of "
         "all seats"
@@ -213,6 +235,7 @@ def distill(parser: ArgumentParser) -> None:
     values = "; values are learnt in the game as evaluated"
     _learning(parser, 2, "passes over the games of a turn", 512, unit, 3e-4, values)
     _search(parser, required=True)
+    _overrides(parser, "configuration keys to change in the new run; not the game, not the network")
 
 
 def imitate(parser: ArgumentParser) -> None:
@@ -225,23 +248,23 @@ def imitate(parser: ArgumentParser) -> None:
     parser.add_argument("--name", help="name of the run (default: that of the configuration, with -imitated behind)")
     unit = "decisions per step; a network that remembers learns whole games, as many as fit"
     _learning(parser, 30, "most passes over the games", 256, unit, 1e-3, "")
-    parser.add_argument("--patience", type=int, default=4, help="passes without progress before the end (default: 4)")
-    parser.add_argument("--check", type=float, default=0.15, help="share of the games to check with (default: 0.15)")
+    parser.add_argument("--patience", type=_int, default=4, help="passes without progress before the end (default: 4)")
+    parser.add_argument("--check", type=_real, default=0.15, help="share of the games to check with (default: 0.15)")
     _overrides(parser)
 
 
 def play(parser: ArgumentParser) -> None:
     """`jaxrl play`."""
     _at_the_table(parser, "your seat")
-    parser.add_argument("--seed", type=int, help="seed of the deal (default: a new one, printed)")
+    parser.add_argument("--seed", type=_seed, help="seed of the deal (default: a new one, printed)")
 
 
 def film(parser: ArgumentParser) -> None:
     """`jaxrl film`."""
     _at_the_table(parser, "the seat of RUN")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the game (default: 0)")
+    parser.add_argument("--seed", type=_seed, default=0, help="seed of the game (default: 0)")
     parser.add_argument("--file", default="film.svg", help="where to write it (default: film.svg)")
-    parser.add_argument("--pace", type=float, default=1.0, help=f"2 is twice as fast, up to {FASTEST:g} (default: 1)")
+    parser.add_argument("--pace", type=_real, default=1.0, help=f"2 is twice as fast, up to {FASTEST:g} (default: 1)")
 
 
 def export(parser: ArgumentParser) -> None:
@@ -250,16 +273,16 @@ def export(parser: ArgumentParser) -> None:
     allow(parser)
     parser.add_argument("file", metavar="FILE", nargs="?", help="the policy file (default: RUN.jaxrl)")
     _checkpoint(parser)
-    parser.add_argument("--seed-index", type=int, default=0, help="which seed of a run with several")
+    parser.add_argument("--seed-index", type=_int, default=0, help="which seed of a run with several")
 
 
 def check(parser: ArgumentParser) -> None:
     """`jaxrl check`."""
     parser.add_argument("env", help="a registered game, LIBRARY:NAME, or your own package.module:Class")
     parser.add_argument("options", nargs="*", metavar="option=value", help="options of the game")
-    parser.add_argument("--games", type=int, default=16, help="random games to play (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of all randomness in the checks (default %(default)s)")
-    parser.add_argument("--max-steps", type=int, default=5000, help="limit of a random game (default %(default)s)")
+    parser.add_argument("--games", type=_int, default=16, help="random games to play (default %(default)s)")
+    parser.add_argument("--seed", type=_seed, default=0, help="of all randomness in the checks (default %(default)s)")
+    parser.add_argument("--max-steps", type=_int, default=5000, help="limit of a random game (default %(default)s)")
     parser.add_argument("--only", action="append", default=[], metavar="CHECK", help="run this check alone; repeatable")
 
 
@@ -268,8 +291,8 @@ def compare(parser: ArgumentParser) -> None:
     _run(parser, "the run that is compared with: a path, or a name in runs/", dest="before", metavar="A")
     _run(parser, "the run that should be faster and play as well", dest="after", metavar="B")
     allow(parser)
-    parser.add_argument("--min-gain", type=float, default=MIN_GAIN, help="throughput that B must gain (default: 10 %%)")
-    parser.add_argument("--max-drop", type=float, default=MAX_DROP, help="win rate that B may lose (default: 3 points)")
+    parser.add_argument("--min-gain", type=_real, default=MIN_GAIN, help="throughput that B must gain (default: 10 %%)")
+    parser.add_argument("--max-drop", type=_real, default=MAX_DROP, help="win rate that B may lose (default: 3 points)")
     parser.add_argument("--json", metavar="FILE", help="write the comparison there too")
 
 
@@ -284,15 +307,26 @@ def diagnose(parser: ArgumentParser) -> None:
     allow(parser)
     parser.add_argument("--save", metavar="FILE", help="write the report there, for --compare")
     parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long each measurement takes (default: 2)")
+    parser.add_argument("--seconds", type=_real, default=2.0, help="how long each measurement takes (default: 2)")
 
 
 def config(parser: ArgumentParser) -> None:
     """`jaxrl config`."""
-    _config(parser, "print this configuration, complete and checked, instead of the key table")
+    help = "print this configuration, complete, with the origin of each value"
+    _config(parser, help, "preset", metavar="PRESET", nargs="?")
+    _config(parser, "the same", metavar="PRESET")
     allow(parser)
     parser.add_argument("--env", metavar="ID", help="print the options and settings of this game instead")
-    _overrides(parser, "overrides of --config", "key.key=value")
+    _overrides(parser, "changes to the configuration", "key.key=value")
+
+
+def games(parser: ArgumentParser) -> None:
+    """`jaxrl games`."""
+
+
+def runs(parser: ArgumentParser) -> None:
+    """`jaxrl runs`."""
+    parser.add_argument("folder", nargs="?", default="runs", help="where the runs are (default: runs)")
 
 
 def verify(parser: ArgumentParser) -> None:

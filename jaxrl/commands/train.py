@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.runs.directory import new_run
+from jaxrl.runs.directory import begun_run
 from jaxrl.runs.games import make_games
 from jaxrl.training.trainer import run_training
 
@@ -18,4 +18,5 @@ def main(args: argparse.Namespace) -> int:
     config = configs.named(config, args.name or config.run.name or Path(args.config).stem)
     xla.prepare_training(config)
     games = make_games(config)  # before there is a directory: a mistake leaves nothing behind
-    return run_training(config, new_run(config), resume=False, games=games)
+    with begun_run(config) as run:
+        return run_training(config, run, resume=False, games=games)

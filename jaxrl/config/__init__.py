@@ -59,6 +59,7 @@ __all__ = [
     "SebulbaConfig",
     "TrainConfig",
     "TransformerConfig",
+    "changed",
     "check_game",
     "config_of",
     "device_count",
@@ -131,6 +132,23 @@ def named(config: Config, name: str) -> Config:
     config = build(config, {"run": {"name": name}})
     check_name(config)
     return config
+
+
+def changed(config: Config, overrides: Sequence[str]) -> Config:
+    """The configuration of a trained policy with ``"a.b=value"`` applied.
+
+    Raises:
+      UserError: a value is wrong, or what is fixed would change: the game and the network.
+    """
+    found = from_dict(presets.apply_overrides(to_dict(config), overrides))
+    for key, before, after in (
+        ("env", config.env, found.env),
+        ("network", config.network, found.network),
+        ("train.algorithm", config.train.algorithm, found.train.algorithm),
+    ):
+        if before != after:
+            raise UserError(f"{key} cannot be changed here: the policy was trained with it.")
+    return found
 
 
 def to_dict(config: Config) -> dict[str, Any]:

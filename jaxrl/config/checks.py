@@ -11,7 +11,7 @@ from jaxrl.config.schema import Config
 from jaxrl.config.seats_checks import check_bots, check_league, check_seats
 from jaxrl.envs.errors import UserError
 
-MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program
+MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program, and so are updates
 
 
 def check_numbers(config: Config) -> None:
@@ -30,6 +30,11 @@ def check_numbers(config: Config) -> None:
         name = config.train.algorithm
         raise UserError(f"the section algorithm is for one of your own: the settings of {name} are the section {name}.")
     updates = -(-config.train.total_steps // config.batch_size)
+    if updates > MAX_BATCH:
+        raise UserError(
+            f"train.total_steps ({config.train.total_steps}) make {updates} updates of {config.batch_size} steps, more "
+            f"than the {MAX_BATCH} that are counted: lower it."
+        )
     if config.train.updates_per_call > updates:
         raise UserError(
             f"train.updates_per_call ({config.train.updates_per_call}) must be at most the {updates} update(s) that "

@@ -61,13 +61,13 @@ def read(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
         raise UserError(f"{path} must hold a mapping of keys, but it holds {type(tree).__name__}.")
     if BASE not in tree:
         return tree
-    base, chain = _base(path, tree.pop(BASE)), (*above, path.resolve())
+    base, chain = base_of(path, tree.pop(BASE)), (*above, path.resolve())
     if base.resolve() in chain:
         raise UserError(f"{path}: base goes round in a circle: {' -> '.join(each.stem for each in (*chain, base))}.")
     return merged(read(base, chain), tree)
 
 
-def _base(path: Path, name: Any) -> Path:
+def base_of(path: Path, name: Any) -> Path:
     """What a file is based on: a file, relative to its own folder, or a shipped configuration."""
     if not isinstance(name, str) or not name:
         raise UserError(f"{path}: base must be the name of a shipped configuration or a file, got {name!r}.")

@@ -109,10 +109,11 @@ def find_field(
     for each in trained:
         if each.game != trained[0].game:
             raise UserError(f"runs {each.name!r} and {trained[0].name!r} play different games: they cannot meet.")
-    if trained and (overrides or config):
-        what = overrides[0] if overrides else "--config"
-        raise UserError(f"runs play the game that they were trained on: {what} is for bots alone.")
-    settings = trained[0].config if trained else configs.load(config, overrides, allow)
+    if trained and config:
+        raise UserError("runs play the game that they were trained on: --config is for bots alone.")
+    settings = configs.changed(trained[0].config, overrides) if trained else configs.load(config, overrides, allow)
+    if trained and settings.evaluation_options != trained[0].config.evaluation_options:
+        raise UserError("runs play the game that they were trained on: evaluate.options are for bots alone.")
     env = trained[0].env if trained else make_games(settings).evaluation
     players = []
     for name in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,9 @@ from jaxrl.matches.outcomes import GameTally, Outcomes
 
 _SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by how much
 _IN = {"seat": "in seat", "side": "on side"}
+_WIN = "win % (95 %)"
+WIDTH = 100  # columns that a table may take
+LONGEST_NAME = 20  # with two of them the wins, draws and losses fit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,24 +133,66 @@ def format_estimate(estimate: Estimate) -> str:
 
 
 def format_table(rows: Sequence[Row], sides: int) -> str:
-    """The tables of an evaluation in Markdown: figures, unless outcomes say all, and wins, draws and losses."""
-    parts = []
-    if sides != 2 or any(set(row.samples.candidate) - _SAID_BY_OUTCOMES for row in rows):
-        parts.append(format_figures(rows, sides))
-    if sides > 1:
-        parts.append(format_outcomes(rows))
-    return "\n\n".join(parts)
+    """The table of an evaluation in Markdown: wins, draws and losses of games in per cent, means over deals with 95 %
+    half widths in brackets; mean and minimum over the opponents of each candidate. What does not fit is named below."""
+    lines: list[dict[str, str]] = []
+    for group in by_candidate(rows).values():
+        lines += [_cells(row, sides) for row in group] + _summary(group, sides)
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    if len(by_candidate(rows)) == 1:
+        names.remove("candidate")  # whose name stands above
+    return fitted(names, [[line.get(name, "") for name in names] for line in lines])
 
 
-def format_figures(rows: Sequence[Row], sides: int) -> str:
-    """Means over deals as a Markdown table; 95 % half widths in brackets."""
-    names = list(rows[0].figures()) if rows else []
-    head = ["candidate", _opponents_title(sides), "deals", *(name.replace("_", " ") for name in names)]
-    body = []
-    for row in rows:
-        figures = row.figures()
-        body.append([row.candidate, row.opponent, str(row.deals), *(format_estimate(figures[name]) for name in names)])
-    return align([head, *body])
+def _cells(row: Row, sides: int) -> dict[str, str]:
+    """One line of the table, the most important cell first."""
+    figures, outcomes = row.figures(), row.samples.outcomes
+    cells = {"candidate": shortened(row.candidate)}
+    if outcomes is None:
+        cells["deals"] = str(row.deals)
+    else:
+        cells |= {_opponents_title(sides): shortened(row.opponent)} | _outcome_cells(outcomes)
+    hidden = _SAID_BY_OUTCOMES if sides == 2 else set()
+    own = {name: format_estimate(figures[name]) for name in row.samples.candidate if name not in hidden}
+    cells |= {name.replace("_", " "): text for name, text in own.items()}
+    if outcomes is not None:
+        cells |= _place_cells(outcomes)
+    others = {f"opp. {name}" for name in row.samples.opponents if name not in hidden}
+    return cells | {name.replace("_", " "): format_estimate(figures[name]) for name in figures if name in others}
+
+
+def _summary(rows: Sequence[Row], sides: int) -> list[dict[str, str]]:
+    """Mean and minimum over the opponents of one candidate."""
+    total = overall(rows)
+    if total is None or total.opponents < 2:
+        return []
+    win, title = f"{percent(total.win.mean)} (± {percent(total.win.half)})", _opponents_title(sides)
+    who = {"candidate": shortened(rows[0].candidate)}
+    mean = {
+        title: f"mean of {total.opponents}",
+        _WIN: win,
+        "draw %": percent(total.draw),
+        "loss %": percent(total.loss),
+    }
+    least = {title: shortened(f"minimum: {total.minimum.opponent}"), _WIN: percent(total.minimum_win)}
+    return [who | mean, who | least]
+
+
+def fitted(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """A table of those columns that fit into `WIDTH`, the first ones first; the names of the others below it."""
+    columns = [[name, *(line[i] for line in body)] for i, name in enumerate(head)]
+    kept: list[list[str]] = []
+    for column in columns:
+        if len(align([list(line) for line in zip(*kept, column, strict=True)]).split("\n")[0]) <= WIDTH:
+            kept.append(column)
+    text = align([list(line) for line in zip(*kept, strict=True)])
+    left = [column[0] for column in columns if column not in kept]
+    return "\n".join([text, *textwrap.wrap(f"too wide to be shown: {', '.join(left)}", WIDTH)]) if left else text
+
+
+def shortened(name: str) -> str:
+    """The end of a long name: seeds and updates stand there."""
+    return name if len(name) <= LONGEST_NAME else "…" + name[1 - LONGEST_NAME :]
 
 
 def format_differences(pairs: Sequence[tuple[Row, Row]]) -> str:
@@ -156,9 +202,9 @@ def format_differences(pairs: Sequence[tuple[Row, Row]]) -> str:
     body = []
     for first, second in pairs:
         change = difference(first, second)
-        label = f"{first.candidate} - {second.candidate}"
+        label = f"{shortened(first.candidate)} - {shortened(second.candidate)}"
         body.append([label, first.opponent, str(first.deals), *(format_estimate(change[name]) for name in names)])
-    return align([head, *body])
+    return fitted(head, body)
 
 
 def align(cells: list[list[str]]) -> str:
@@ -183,39 +229,23 @@ def format_interval(tally: GameTally) -> str:
     return f"{percent(tally.rates()[0])} ({percent(low)} to {percent(high)})"
 
 
-def format_outcomes(rows: Sequence[Row]) -> str:
-    """Wins, draws and losses of games in per cent, with mean and minimum over the opponents of each candidate."""
-    first = next((row.samples.outcomes for row in rows if row.samples.outcomes), None)
-    if first is None:
-        return ""
-    sides = first.result.shape[1]
-    head = ["candidate", _opponents_title(sides), "games", "win % (95 %)", "draw %", "loss %"]
-    head += [f"win % {_IN[first.place]} {' / '.join(map(str, range(sides)))}"]
-    head += ["starting / not"] if first.started is not None else []
-    head += ["margin"] if first.margin is not None else []
-    cells = [[*head, "steps"]]
-    for candidate, group in by_candidate(rows).items():
-        cells += [_outcome_cells(row, row.samples.outcomes) for row in group if row.samples.outcomes]
-        total = overall(group)
-        if total is not None and total.opponents > 1:
-            win = f"{percent(total.win.mean)} (± {percent(total.win.half)})"
-            mean = [candidate, f"mean of {total.opponents}", "", win, percent(total.draw), percent(total.loss)]
-            least = [candidate, f"minimum: {total.minimum.opponent}", "", percent(total.minimum_win)]
-            cells += [line + [""] * (len(cells[0]) - len(line)) for line in (mean, least)]
-    return align(cells)
+def _outcome_cells(outcomes: Outcomes) -> dict[str, str]:
+    tally = outcomes.tally()
+    _, draw, loss = tally.rates()
+    cells = {"games": str(tally.games), _WIN: format_interval(tally), "draw %": percent(draw), "loss %": percent(loss)}
+    return cells | ({"margin": f"{outcomes.margin.mean():+.2f}"} if outcomes.margin is not None else {})
 
 
-def _outcome_cells(row: Row, outcomes: Outcomes) -> list[str]:
+def _place_cells(outcomes: Outcomes) -> dict[str, str]:
+    """Wins by place, and with and without the first turn; the mean length."""
+
     def wins(tallies: Sequence[GameTally]) -> str:
         return " / ".join(percent(tally.rates()[0]) for tally in tallies)
 
-    tally, start = outcomes.tally(), outcomes.by_start()
-    _, draw, loss = tally.rates()
-    cells = [row.candidate, row.opponent, str(tally.games), format_interval(tally), percent(draw), percent(loss)]
-    cells += [wins(outcomes.by_place())]
-    cells += [wins(start)] if start is not None else []
-    cells += [f"{outcomes.margin.mean():+.2f}"] if outcomes.margin is not None else []
-    return [*cells, f"{outcomes.length.mean():.1f}"]
+    places, start = outcomes.by_place(), outcomes.by_start()
+    cells = {"starting / not": wins(start)} if start is not None else {}
+    cells |= {f"{_IN[outcomes.place]} {' / '.join(map(str, range(len(places))))}": wins(places)}
+    return cells | {"steps": f"{outcomes.length.mean():.1f}"}
 
 
 def _opponents_title(sides: int) -> str:

@@ -3,9 +3,10 @@ elsewhere; and messages, which stand above it."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rich.console import Console
 from rich.live import Live
@@ -16,10 +17,29 @@ MOMENTS = (60.0, 120.0, 300.0, 600.0, 1800.0)  # seconds after which a line is w
 EVERY = 1800.0  # seconds between lines from then on
 
 
+class _Screen(Console):
+    """A console that falls silent when nobody reads it any more (`jaxrl train … 2>&1 | tee log` and Ctrl-C)."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 @functools.cache
 def console() -> Console:
     """Standard error; what is printed there while lines are drawn stands above them."""
-    return Console(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
+    return _Screen(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
+
+
+@contextlib.contextmanager
+def waiting(text: str, *, again: bool = False) -> Iterator[None]:
+    """Says at once what the block is busy with: beside a spinner on a terminal; elsewhere as a line, if not `again`."""
+    if console().is_interactive:
+        with console().status(text):
+            yield
+        return
+    if not again:
+        console().print(text)
+    yield
 
 
 class ProgressLine:
@@ -43,7 +63,12 @@ class ProgressLine:
         """
         self._screen = screen or console()
         self._live = Live(console=self._screen, auto_refresh=False, transient=not kept, redirect_stdout=False)
-        self._clock, self._start, self._next = clock, clock(), quiet
+        self._clock, self._next = clock, quiet
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts the clock again."""
+        self._start = self._clock()
 
     def show(self, text: Callable[[float], str], *, last: bool = False) -> None:
         """Shows `text(seconds since the beginning)`, if it is time to or this is the last one."""

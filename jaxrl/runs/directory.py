@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -137,6 +137,24 @@ def new_run(config: Config) -> RunDirectory:
     except OSError as error:
         raise UserError(f"cannot create the run directory {run.path}: {error.strerror}.") from error
     return run
+
+
+@contextlib.contextmanager
+def begun_run(config: Config) -> Iterator[RunDirectory]:
+    """`new_run` for a block that fills it; one that fails before its first figures or checkpoint leaves no folder."""
+    path = Path(config.run.directory).expanduser() / config.run.name
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    run = new_run(config)
+    try:
+        yield run
+    except BaseException:
+        figures = run.metrics_file.exists() and run.metrics_file.stat().st_size
+        if made and not figures and not run.checkpoints().steps():
+            shutil.rmtree(path, ignore_errors=True)
+            with contextlib.suppress(OSError):  # another run may be in one of them by now
+                for folder in made[1:]:
+                    folder.rmdir()
+        raise
 
 
 def find_run(name: str | os.PathLike, directory: str = "runs") -> RunDirectory:
@@ -284,10 +302,24 @@ def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:
 
 def append_json(path: Path, record: dict[str, Any]) -> int:
     """Adds a record to a JSON list on disk, whole or not at all; returns how many there are now."""
-    records = json.loads(path.read_text()) if path.exists() else []
-    records.append(record)
+    records = [*read_json_list(path), record]
     write_json(path, records)
     return len(records)
+
+
+def read_json_list(path: Path) -> list[dict[str, Any]]:
+    """The records of a JSON list on disk; none if there is no such file.
+
+    Raises:
+      UserError: it holds something else.
+    """
+    try:
+        records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        if not all(isinstance(record, dict) for record in records):
+            raise ValueError("it is no list of records")
+    except (OSError, TypeError, ValueError) as error:
+        raise UserError(f"cannot read {path} ({error}): move it out of the way.") from error
+    return list(records)
 
 
 def write_json(path: Path, content: Any) -> None:

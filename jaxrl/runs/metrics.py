@@ -23,6 +23,7 @@ from tensorboardX.summary import scalar
 
 from jaxrl.envs import files
 from jaxrl.figures import Figure, join
+from jaxrl.runs.compiling import compile_seconds
 from jaxrl.runs.console import ProgressLine
 
 
@@ -165,8 +166,19 @@ class Progress:
           line: that shows it; one on standard error if None.
         """
         self._total, self._first, self._headline = total_steps, done_steps, dict(headline or {})
+        self._told: dict[str, float] = {}
         self._line = line or ProgressLine(kept=True)
+        self._compiled = compile_seconds()
         self.close = self._line.close
+
+    def begin(self) -> None:
+        """The training begins now; what is compiled from here on does not count as its time."""
+        self._line.begin()
+        self._compiled = compile_seconds()
+
+    def tell(self, metrics: Mapping[str, float]) -> None:
+        """Figures that are seldom measured, such as those of evaluations: they are shown until the next ones."""
+        self._told = dict(metrics)
 
     def show(self, steps: int, metrics: Mapping[str, float]) -> None:
         """Shows `metrics` at `steps` environment steps, if it is time to."""
@@ -175,15 +187,14 @@ class Progress:
     def text(self, steps: int, metrics: Mapping[str, float], elapsed: float) -> str:
         """The text of the progress line."""
         share = min(steps / self._total, 1.0) if self._total > 0 else 1.0
-        speed = rate(steps - self._first, elapsed)
-        left = max(self._total - steps, 0)
+        speed = rate(steps - self._first, elapsed - (compile_seconds() - self._compiled))
+        left, shown = max(self._total - steps, 0), self._told | dict(metrics)
         parts = [
-            f"[{'#' * int(20 * share):<20}] {100 * share:5.1f} %",
+            f"[{'#' * int(10 * share):<10}] {100 * share:5.1f} %",
             f"{human(steps)}/{human(self._total)} steps",
             f"{human(metrics.get('time/fps', speed))} steps/s",
             f"{human(metrics.get('time/games_per_s', math.nan))} games/s",
-            f"return {_figure(metrics.get('rollout/ep_rew_mean'))}",
-            *(f"{label} {_figure(metrics.get(tag))}" for label, tag in self._headline.items()),
+            *(f"{label} {_figure(shown.get(tag))}" for label, tag in self._headline.items()),
             f"ETA {duration(left / speed) if speed > 0 else '-'}",
         ]
         return " | ".join(parts)

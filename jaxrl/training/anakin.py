@@ -60,6 +60,14 @@ class Anakin(Program):
         state, found = self.compiled(state)
         return state, found, self.config.train.updates_per_call
 
+    def working_bytes(self, state: TrainState) -> int:
+        """See `Program.working_bytes`; the next `run` finds the program compiled."""
+        found = self.compiled.lower(state).compile().memory_analysis()
+        if found is None:
+            return 0
+        here = found.temp_size_in_bytes + found.output_size_in_bytes - found.alias_size_in_bytes
+        return here * (self.mesh.size if jax.default_backend() == "cpu" else 1)
+
     def saved(self, state: TrainState) -> TrainState:
         """The state as checkpoints hold it."""
         return state.replace(learner=self.algorithm.saved(state.learner))

@@ -73,6 +73,16 @@ class Program:
         raise NotImplementedError
 
     @property
+    def host_rollout_bytes(self) -> int:
+        """Memory of the host that rollouts take."""
+        return 0
+
+    def working_bytes(self, state: TrainState) -> int:
+        """Memory of a device, or of all virtual ones of a CPU, that `run` takes besides its state; compiles it. 0: not
+        known."""
+        return 0
+
+    @property
     def abstract_state(self) -> TrainState:
         """Shapes, dtypes and shardings of `saved` states without computing one; a checkpoint restores to them."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 from collections.abc import Callable
@@ -16,7 +17,8 @@ class StopRequest:
 
     def __init__(self, notify: Callable[[], None] = lambda: None) -> None:
         """`notify` is called at the first signal, within its handler."""
-        self.wanted, self._notify = False, notify
+        self.wanted: int = 0  # the signal
+        self._notify = notify
         self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopRequest:
@@ -30,6 +32,7 @@ class StopRequest:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.wanted:
             raise KeyboardInterrupt
-        self.wanted = True
+        self.wanted = number
         self._notify()
-        print("\nstopping as soon as the state can be saved; once more to abort without saving", file=sys.stderr)
+        with contextlib.suppress(OSError):  # Ctrl-C has ended whoever read it (`2>&1 | tee log`)
+            print("\nstopping as soon as the state can be saved; once more to abort without saving", file=sys.stderr)

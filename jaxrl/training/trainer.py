@@ -25,6 +25,8 @@ from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent
 from jaxrl.matches.tables import Row, format_table
 from jaxrl.players import Player, bot_player
 from jaxrl.runs import checkpoint, logs, metrics
+from jaxrl.runs.compiling import compile_seconds
+from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import (
     RunDirectory,
     TrainedRun,
@@ -32,13 +34,14 @@ from jaxrl.runs.directory import (
     each_seed,
     enable_compilation_cache,
     make_stamp,
+    read_json_list,
     seed_names,
     write_json,
 )
 from jaxrl.runs.games import GameForms, make_games
 from jaxrl.runs.logs import LOG, say
 from jaxrl.runs.prometheus import make_exporter
-from jaxrl.training import continuation
+from jaxrl.training import continuation, memory
 from jaxrl.training.callbacks import Callbacks, RunFacts
 from jaxrl.training.evaluation import TrainingEvaluation
 from jaxrl.training.exploit import Exploit, Exploiter
@@ -91,6 +94,7 @@ class Trainer:
         self.config = config
         self._exporter = make_exporter(config, self.env)
         self.program = make_program(config, self.env)
+        memory.check_state(config, self.program)
         self._controllers = list(controller_names(config, self.env))
         self.host, self.update = HostState(best_by=config.evaluate.best_by), 0
         if snapshot is not None:
@@ -105,12 +109,13 @@ class Trainer:
         self.logger = metrics.MetricsLogger(run.path, resume=(self.update, self.steps) if again else None)
         self.window = metrics.Window(**self.host.window)
         total = self._steps_before + config.num_updates * config.batch_size
-        seeds, headline = config.run.seeds, self.program.algorithm.headline
+        seeds, headline = config.run.seeds, self._headline()
         self.progress = metrics.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
         table, greedy = self.evaluation_env, config.evaluate.greedy
         self._player = trained_player(config, table, run.name, None, greedy=greedy)
         self._evaluation = TrainingEvaluation(config, table, self._player, self._opponents())
         self._exploiter = Exploiter(config, self.env, self.evaluation_env) if config.exploit.every else None
+        self.stopped = 0  # the signal that has ended `train`
 
     @property
     def params(self) -> Any:
@@ -121,6 +126,13 @@ class Trainer:
     def steps(self) -> int:
         """Environment steps of each seed so far, with those of the runs that this one continues."""
         return self._steps_before + self.update * self.config.batch_size
+
+    def _headline(self) -> dict[str, str]:
+        """What the progress line shows, label -> tag: where only the learner plays, its returns may add up to 0."""
+        first = {"return": "rollout/ep_rew_mean"}
+        if self.env.num_sides > 1 and self.config.train.evaluate_every:
+            first = {"win rate": "eval/mean_win_rate"}
+        return first | dict(self.program.algorithm.headline)
 
     # ---- the loop ----
 
@@ -133,7 +145,9 @@ class Trainer:
         facts = RunFacts(self.run.name, self.run.path, configs.to_dict(self.config), self.steps, self.update)
         self._callbacks.start(facts, self.store)
         if self.update < self.config.num_updates:
-            say("compiling the training (the next start takes it from run.cache_dir) ...")
+            with waiting("compiling the training (the next start takes it from run.cache_dir) ..."):
+                memory.check_program(self.config, self.program, self.state)
+        self.progress.begin()
         with StopRequest(self.program.request_stop) as stop, checkpoint.no_space_is_user_error(self.run.path):
             try:
                 self._callbacks.check()
@@ -149,6 +163,7 @@ class Trainer:
                 self._tell(failure)
             self._save_last()
         self.progress.close()
+        self.stopped = stop.wanted
         return self.update >= self.config.num_updates
 
     def _save_last(self) -> None:
@@ -173,12 +188,13 @@ class Trainer:
     def _call(self) -> None:
         """One compiled call and what is due after it."""
         train, before = self.config.train, self.update
-        start = time.monotonic()
+        start, compiled = time.monotonic(), compile_seconds()
         self.state, found, updates = self.program.run(self.state)
         found = jax.device_get(found)  # waits for the call
         seconds = time.monotonic() - start
         self.update = _first(self.state.update)
         self.host.seconds += seconds
+        seconds -= compile_seconds() - compiled  # of which only the first call has any
         self._check_finite(found)
         row = self._row(found, seconds, updates)
         LOG.debug("update %d: %.3f s in the call", self.update, seconds)
@@ -299,6 +315,7 @@ class Trainer:
         except UserError as error:  # an engine that fails, a bot that breaks the rules
             raise Failed(str(error)) from error
         self._log(verdict.row)
+        self.progress.tell(verdict.row)
         say(f"update {self.update}: {verdict.text}")
         if self.state.pool is not None:
             names = entry_names(self.config.league, self.env)
@@ -346,6 +363,14 @@ class Trainer:
             )
         return rows
 
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do: all updates are made, and these parameters have been evaluated."""
+        if self.update < self.config.num_updates:
+            return False
+        digest = checkpoint.params_hash(self.params)
+        return any(record.get("params_hash") == digest for record in read_json_list(self.run.evaluation_file))
+
     def close(self) -> None:
         """Closes the log files and finishes the checkpoints under way."""
         self.progress.close()
@@ -375,8 +400,15 @@ def run_training(config: Config, run: RunDirectory, *, resume: bool, games: Game
     with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
         enable_compilation_cache(config.run.cache_dir)
         with contextlib.closing(Trainer(config, run, resume=resume, games=games)) as trainer:
-            if trainer.train():
+            if resume and trainer.finished:
+                steps = trainer.steps
+                print(
+                    f"run {run.name!r} is finished: all {steps:,} steps ({trainer.update:,} updates) are done and "
+                    f"evaluated; go further with: jaxrl resume {run.path} --steps {2 * steps}"
+                )
+            elif trainer.train():
                 trainer.final_evaluation()
             else:
                 print(f"stopped after {trainer.update} updates and saved; continue with: jaxrl resume {run.path}")
+                return 128 + trainer.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
     return 0

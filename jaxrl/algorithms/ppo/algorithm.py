@@ -56,7 +56,7 @@ class TemperedPolicy(Policy):
 class PPO(Algorithm):
     """Masked PPO over any number of seats; with V-trace where rollouts are old, with a memory where the network has."""
 
-    headline = {"KL": "train/approx_kl", "EV": "train/explained_variance"}
+    headline = {"entropy loss": "train/entropy_loss", "KL": "train/approx_kl", "EV": "train/explained_variance"}
 
     def __init__(self, config: Config, env: Env):
         """Compiles nothing."""

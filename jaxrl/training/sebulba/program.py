@@ -21,7 +21,7 @@ from jaxrl import figures
 from jaxrl.algorithms.base import Rollout
 from jaxrl.config.schema import Config
 from jaxrl.envs.host.bridge import HostPool
-from jaxrl.envs.host.core import HostGame
+from jaxrl.envs.host.core import HostGame, make_buffers
 from jaxrl.figures import Figures
 from jaxrl.league.pool import add_snapshot
 from jaxrl.training.playing import Actor
@@ -123,6 +123,13 @@ class Sebulba(Program):
         return state, found | self.learner.league_figures(state.pool) | measure(done) | times, done
 
     @property
+    def host_rollout_bytes(self) -> int:
+        """Memory of `storages`, but for what a network remembers."""
+        row = make_buffers(self.game, 1, steps=1)
+        steps = (self.config.train.num_steps + 1) * self.config.train.num_envs
+        return sum(leaf.nbytes for leaf in jax.tree.leaves(vars(row))) * steps * self._rollouts
+
+    @property
     def abstract_state(self) -> TrainState:
         """Shapes and dtypes; shardings of what lives on devices."""
         shapes, _ = jax.eval_shape(self._first_arrays, jax.ShapeDtypeStruct((), jnp.uint32))
@@ -217,9 +224,12 @@ class Sebulba(Program):
     def storages(self) -> list[Storage]:
         """As many rollouts as can be learnt from, wait and be played at a time."""
         config, train = self.config.sebulba, self.config.train
-        count = 1 + min(config.lag, QUEUE)
         shape = (train.num_steps, train.num_envs, config.actors, config.groups)
-        return [make_storage(self.game, self.algorithm, *shape) for _ in range(count)]
+        return [make_storage(self.game, self.algorithm, *shape) for _ in range(self._rollouts)]
+
+    @property
+    def _rollouts(self) -> int:
+        return 1 + min(self.config.sebulba.lag, QUEUE)
 
     @property
     def share(self) -> int:

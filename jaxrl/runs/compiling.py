@@ -1,0 +1,54 @@
+"""How long this process has compiled: rates and remaining times are told without it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from typing import Any
+
+import jax
+
+_PREFIX = "/jax/core/compile/"  # of jax's events: tracing, lowering, compiling or loading from the cache
+
+
+class CompileClock:
+    """Adds up the times in which something was compiled; threads and programs within programs overlap."""
+
+    def __init__(self) -> None:
+        """Hears nothing yet."""
+        self._spans: list[tuple[float, float]] = []  # disjoint, in order
+        self._lock = threading.Lock()
+
+    def heard(self, end: float, seconds: float) -> None:
+        """Something was compiled for so many seconds until `end`."""
+        begin = end - seconds
+        with self._lock:
+            while self._spans and self._spans[-1][0] >= begin:
+                self._spans.pop()
+            if self._spans:
+                begin = max(begin, self._spans[-1][1])
+            if begin < end:
+                self._spans.append((begin, end))
+
+    def seconds(self) -> float:
+        """All of them so far."""
+        with self._lock:
+            return sum(end - begin for begin, end in self._spans)
+
+
+@functools.cache
+def _clock() -> CompileClock:
+    clock = CompileClock()
+
+    def hear(event: str, duration_secs: float, **_: Any) -> None:
+        if event.startswith(_PREFIX):
+            clock.heard(time.monotonic(), duration_secs)
+
+    jax.monitoring.register_event_duration_secs_listener(hear)
+    return clock
+
+
+def compile_seconds() -> float:
+    """Seconds in which this process has compiled since this function was first called."""
+    return _clock().seconds()

@@ -1,0 +1,98 @@
+"""Whether a training fits into the memory, told before it starts and not by an allocator in the middle of it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxrl.config.schema import Config
+from jaxrl.envs.core import PyTree
+from jaxrl.envs.errors import UserError
+from jaxrl.training.program import Program
+
+_CGROUP = Path("/sys/fs/cgroup")  # of a container or a batch job: what it may take of the machine
+
+
+def check_state(config: Config, program: Program) -> None:
+    """Compares the training state and the rollouts of the host with the memory that is free; computes nothing.
+
+    Raises:
+      UserError: they do not fit.
+    """
+    state = program.abstract_state
+    for host in (True, False):
+        parts = {
+            "games": size_of(state.lanes, host=host),
+            "rollouts": program.host_rollout_bytes * host,
+            "learner": size_of(state.learner, host=host),
+            "opponents": size_of(state.pool, host=host),
+        }
+        _check(config, parts, free_bytes(host=host))
+
+
+def check_program(config: Config, program: Program, state: PyTree) -> None:
+    """Compares what the compiled program needs besides its state with the memory that is free.
+
+    Raises:
+      UserError: it does not fit.
+    """
+    parts = {"rollouts and updates": program.working_bytes(state)}
+    _check(config, parts, free_bytes(host=jax.default_backend() == "cpu"))
+
+
+def size_of(forms: PyTree, *, host: bool) -> int:
+    """Bytes of those arrays or forms of arrays that live in the host's memory, or in that of one device."""
+    leaves = [leaf for leaf in jax.tree.leaves(forms) if _on_host(leaf) == host]
+    return sum(_size(leaf) for leaf in leaves)
+
+
+def _on_host(leaf: Any) -> bool:
+    return getattr(leaf, "sharding", None) is None or jax.default_backend() == "cpu"
+
+
+def _size(leaf: Any) -> int:
+    sharding, item = getattr(leaf, "sharding", None), leaf.dtype.itemsize
+    if sharding is None:
+        return math.prod(leaf.shape) * item
+    copies = len(sharding.device_set) if _on_host(leaf) else 1  # all virtual devices of a CPU have one memory
+    return math.prod(sharding.shard_shape(leaf.shape)) * item * copies
+
+
+def free_bytes(*, host: bool) -> int | None:
+    """Memory that is free on this machine, or on its first device; None if nobody tells."""
+    if not host:
+        stats = jax.local_devices()[0].memory_stats() or {}
+        return stats["bytes_limit"] - stats.get("bytes_in_use", 0) if "bytes_limit" in stats else None
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return None
+    try:
+        limit, used, stat = ((_CGROUP / f"memory.{name}").read_text().split() for name in ("max", "current", "stat"))
+        cached = sum(int(stat[stat.index(name) + 1]) for name in ("inactive_file", "active_file"))
+    except (OSError, ValueError):
+        return free
+    return free if limit == ["max"] else min(free, int(limit[0]) - int(used[0]) + cached)
+
+
+def _check(config: Config, parts: dict[str, int], free: int | None) -> None:
+    needed = sum(parts.values())
+    if free is None or needed <= free:
+        return
+    listed = ", ".join(f"{name} {_gib(size)}" for name, size in parts.items() if size > needed / 100)
+    train, seeds = config.train, config.run.seeds
+    keys = {"train.num_envs": train.num_envs, "train.num_steps": train.num_steps}
+    keys |= {"dqn.capacity": config.dqn.capacity} if train.algorithm == "dqn" else {}
+    keys |= {"run.seeds": seeds} if seeds > 1 else {}
+    raise UserError(
+        f"this training needs about {_gib(needed)} of memory ({listed}), but {_gib(free)} are free: lower "
+        f"{', '.join(f'{key} ({value})' for key, value in keys.items())} or the size of the network."
+    )
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"
