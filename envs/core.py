@@ -97,9 +97,13 @@ class Env(abc.ABC):
       may_truncate: True if `State.truncated` can ever be set; learners then bootstrap from final observations.
       public_actions: True if every seat is told every action, also where two actions lead to the same position; a
         game with secret actions (sealed bids) must leave it False.
+      perfect_information: True if every seat sees all of the position; what chance decides later is drawn from the key
+        of its step. Cards dealt ahead face down are hidden information, also where nobody sees them.
       multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
       host: True if the engine lives on the host (`jaxrl.envs.host.env.HostEnv`): such games train with actor threads.
+      how_to_play: the rules in a page, for people, in words of your own: paragraphs divided by blank lines.
+      colours: regular expressions of what renderings and events say, with their colours on a terminal (names of rich).
       delegated: actions A .. A + delegated - 1, in no mask: with one of them a bot leaves its seat to the engine.
       vocabulary: numbers of kinds of things in `candidates`, 0 among them; 0 for games without it.
     """
@@ -111,9 +115,12 @@ class Env(abc.ABC):
     simultaneous: bool = False
     may_truncate: bool = False
     public_actions: ClassVar[bool] = False
+    perfect_information: bool = False
     multi_output_fusion: ClassVar[bool] = False
     host: ClassVar[bool] = False
     illegal_action_penalty: float = 1.0
+    how_to_play: str = ""
+    colours: Mapping[str, str] = {}
     delegated: int = 0
     vocabulary: int = 0
 
@@ -255,13 +262,16 @@ class Env(abc.ABC):
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
         """`state` with everything that `seat` cannot see exchanged at random, or None if the game does not say.
 
+        By default the state itself where `perfect_information` is declared, and None elsewhere: what may hide something
+        is never searched by mistake.
+
         A search draws its worlds with it, uniformly over all that is possible for the seat, so the result must be a
         function of the key and of what the seat sees. The legal actions must be those of the returned state, also if
         another seat is to move. `observation` may be left as it is. The conformance suite checks that the seat's
         observation and its own legal actions do not change.
         """
-        del state, seat, key
-        return None
+        del seat, key
+        return state if self.perfect_information else None
 
     def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array] | None:
         """What `seat` now sees of `actual`, with the hidden rest as `particle` has it, or None if the game cannot say.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -79,6 +79,7 @@ class HostGame(abc.ABC):
       delegated: actions A .. A + delegated - 1, which are in no mask and which only bots choose: from such an action on
         the engine holds the seat itself.
       recordings: how the names of files with recorded games end (`demonstrations`); empty: in any way.
+      how_to_play, colours: as in `jaxrl.envs.core.Env`.
       varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
         `HostEnv` deals all of them.
     """
@@ -99,6 +100,8 @@ class HostGame(abc.ABC):
     remote: bool = False
     delegated: int = 0
     recordings: tuple[str, ...] = ()
+    how_to_play: str = ""
+    colours: Mapping[str, str] = {}
     varieties: int = 1
 
     @property

@@ -63,6 +63,8 @@ class HostEnv(Env):
         self.num_players, self.num_actions = game.num_players, game.num_actions
         self.simultaneous, self.delegated = game.simultaneous, game.delegated
         self.may_truncate, self.public_actions = game.may_truncate, game.public_actions  # type: ignore[misc]
+        self.perfect_information = game.perfect_information
+        self.how_to_play, self.colours = game.how_to_play, game.colours
         self._play, self._deal = _Engines(game, 1), _Engines(game, game.varieties)
 
     @property
@@ -119,16 +121,6 @@ class HostEnv(Env):
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         assert isinstance(state, SavedState)
         return {name: state.stats[:, k] for k, name in enumerate(self.game.stat_names)}
-
-    # ---- what a seat cannot see -------------------------------------------------------------------------------------
-
-    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
-        del seat, key
-        return state if self.game.perfect_information else None
-
-    def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array] | None:
-        del particle, seat, key
-        return (actual, jnp.bool_(True)) if self.game.perfect_information else None
 
     # ---- players ----------------------------------------------------------------------------------------------------
 
