@@ -185,12 +185,12 @@ class Env(abc.ABC):
           action: the action, int (or i32[P] in a simultaneous game).
           seat: who is told, of all that happened only what that seat could see; None is told everything.
         """
-        del seat
         if bool(after.illegal_action):
             return "an illegal action ends the game"
         seats = np.atleast_1d(np.asarray(before.current_player))
         actions = np.atleast_1d(np.asarray(action))
-        return ", ".join(f"seat {s}: {self.action_name(int(a))}" for s, a in zip(seats, actions, strict=True))
+        names = ["you" if s == seat else f"seat {s}" for s in seats]
+        return ", ".join(f"{name}: {self.action_name(int(a))}" for name, a in zip(names, actions, strict=True))
 
     @property
     def bots(self) -> Mapping[str, Bot]:
