@@ -11,10 +11,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 from rich.console import Console
+from rich.style import Style
 
 from examples.nim import Nim
 from jaxrl import cli
 from jaxrl.commands.play import Sitting, adviser_of, options, parse_action, render_for
+from jaxrl.envs import registry
 from jaxrl.players import Player, bot_player
 from tests.games import HighCard, TicTacToe
 
@@ -198,3 +200,11 @@ def test_the_command_against_bots(monkeypatch, capsys):
     assert "--seat must be between 0 and 1" in capsys.readouterr().err
     assert cli.main(["play", "bot:random", "env.id=tests.games:RockPaperScissors"]) == 2
     assert "cannot be played in a terminal" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("game", ["skull_king", "beasty_bar", "battle", "examples.nim:Nim"])
+def test_registered_games_tell_their_rules_in_a_page(game):
+    env = registry.make(game)
+    assert "win" in env.how_to_play and len(env.how_to_play.splitlines()) < 40
+    for pattern, style in env.colours.items():
+        assert re.compile(pattern) and Style.parse(style)

@@ -26,8 +26,9 @@ from jaxrl.envs.conformance.probe import (
     take,
 )
 from jaxrl.envs.conformance.secrets import beliefs, hidden_information
-from jaxrl.envs.core import MAX_RANKS, MAX_SUITS, Env, State
+from jaxrl.envs.core import Env, State
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.views import MAX_RANKS, MAX_SUITS
 
 SLOW_COMPILE_SECONDS = 60.0
 COMPILE_BATCH = 256
