@@ -141,6 +141,19 @@ class Env(abc.ABC):
         """The state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
 
+    def film(self, states: Sequence[State], actions: Sequence[int], *, pace: float = 1.0) -> str:
+        """A game as one animated SVG document, by default its drawings in turn and what happened between them.
+
+        Args:
+          states: one game from its first state on, everything of it is shown.
+          actions: between them.
+          pace: 2 is twice as fast.
+        """
+        from jaxrl.envs.film import film
+
+        words = [self.event(*step) for step in zip(states[:-1], actions, states[1:], strict=True)]
+        return film([self.render_svg(state) for state in states], ["", *words], pace=pace)
+
     def action_name(self, action: int) -> str:
         """A short human-readable name of an action."""
         return str(action)

@@ -9,8 +9,8 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from jaxrl.envs import svg
-from jaxrl.envs.battle import actions, animate, drawing, events, film, paint, render, view
+from jaxrl.envs import animate, svg
+from jaxrl.envs.battle import actions, drawing, events, film, paint, render, view
 from jaxrl.envs.battle.engine.single import Battle
 from jaxrl.envs.battle.game import BattleGame
 

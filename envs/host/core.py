@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -120,6 +120,10 @@ class HostGame(abc.ABC):
     def render_svg(self, state: np.ndarray, seat: int | None = None) -> str:
         """A saved state as one SVG document, only what `seat` may see, or everything if it is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
+
+    def film(self, states: Sequence[np.ndarray], played: Sequence[int], *, pace: float = 1.0) -> str:
+        """Saved states of one game in order of time as one animated SVG document, if the game has a way of its own."""
+        raise NotImplementedError(f"{self.id} has no film of its own")
 
     def action_name(self, action: int) -> str:
         """A short human-readable name of an action."""

@@ -154,6 +154,12 @@ class HostEnv(Env):
     def render_svg(self, state: State, seat: int | None = None) -> str:
         return self.game.render_svg(_bytes(state), seat)
 
+    def film(self, states: Sequence[State], actions: Sequence[int], *, pace: float = 1.0) -> str:
+        try:
+            return self.game.film([_bytes(state) for state in states], actions, pace=pace)
+        except NotImplementedError:
+            return super().film(states, actions, pace=pace)
+
     def action_name(self, action: int) -> str:
         return self.game.action_name(action)
 
