@@ -15,6 +15,7 @@ import numpy as np
 from rich.columns import Columns
 from rich.console import Console
 from rich.padding import Padding
+from rich.status import Status
 from rich.text import Text
 
 from jaxrl.envs.core import Env, State, is_over
@@ -99,7 +100,8 @@ class Sitting:
         self._screen.print(Text(summary(self._env, self._game.state, self._seat), "bold"))
         return self._game.state
 
-    def _waiting(self):
+    def _waiting(self) -> Status:
+        """What is shown while the person waits."""
         compiling = len(self._past) < 2  # not every program has run yet
         return self._screen.status("compiling: only the first turns take so long" if compiling else "the others play")
 
@@ -117,19 +119,18 @@ class Sitting:
             "help": self._help,
             "hint": lambda: self._hint(key),
             "rules": self._rules,
+            "undo": lambda: self._problem("this is your first decision: there is nothing to take back."),
             "": lambda: self._question(legal),
         }
         while True:
             answer = self._screen.input(Text(f"seat {self._seat}, your action: ", "bold")).strip()
-            if answer.lower() in ("quit", "q", "exit"):
+            word = answer.lower()
+            if word in ("quit", "q", "exit"):
                 raise EOFError
-            if answer.lower() == "undo" and self._past:
+            if word == "undo" and self._past:
                 return None
-            if answer.lower() == "undo":
-                self._problem("this is your first decision: there is nothing to take back.")
-                continue
-            if answer.lower() in words:
-                words[answer.lower()]()
+            if word in words:
+                words[word]()
                 continue
             action, problem = parse_action(answer, legal)
             if action is not None:
