@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ import numpy as np
 from flax import struct
 
 from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.views import Candidates, Tokens
 
 PyTree = Any
 Key = jax.Array  # a typed PRNG key, `jax.random.key(...)` or `jaxrl.envs.prng.fast_key(...)`
@@ -55,36 +56,6 @@ Bot = Callable[[State, Key], jax.Array]
 """A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``, from what that seat sees."""
 
 
-MAX_SUITS, MAX_RANKS = 16, 32
-
-
-class Tokens(NamedTuple):
-    """A set-of-cards view of an observation, for attention encoders. N tokens with D flags each, C global features."""
-
-    suit: jax.Array  # i32[N], 0 .. MAX_SUITS - 1
-    rank: jax.Array  # i32[N], 0 .. MAX_RANKS - 1
-    features: jax.Array  # f32[N, D], where the card is now
-    context: jax.Array  # f32[C], everything that is not a card
-
-
-class Candidates(NamedTuple):
-    """A view of an observation for games whose actions are a list of things, each described by itself.
-
-    What an action's number means changes from decision to decision ("the third card in the hand"): what it does is told
-    by its row of `options`. E entities with C features, A options with O features, G global features; ids are numbers
-    of kinds of things (card names), 0 .. `Env.vocabulary` - 1, and 0 is nobody.
-    """
-
-    context: jax.Array  # f32[G], the situation and the kind of question
-    entities: jax.Array  # f32[E, C], what there is
-    entity_ids: jax.Array  # i32[E]
-    entity_mask: jax.Array  # bool[E], rows that stand for something
-    options: jax.Array  # f32[A, O], what can be chosen: row a is action a
-    option_ids: jax.Array  # i32[A]
-    zones: jax.Array | None = None  # f32[E, Z], 1 in the column of the zone that an entity is in
-    option_entity: jax.Array | None = None  # i32[A], the row of the entity that an option is about, -1: of none
-
-
 class Env(abc.ABC):
     """A game. Subclasses supply `_init`, `_step` and `observe`; this class does the bookkeeping once.
 
@@ -97,9 +68,13 @@ class Env(abc.ABC):
       may_truncate: True if `State.truncated` can ever be set; learners then bootstrap from final observations.
       public_actions: True if every seat is told every action, also where two actions lead to the same position; a
         game with secret actions (sealed bids) must leave it False.
+      perfect_information: True if every seat sees all of the position. Cards dealt ahead face down are hidden
+        information, also where nobody sees them.
       multi_output_fusion: True if XLA's CPU backend may fuse this game's operations with several outputs each: many
         times faster for games of packed words, but XLA aborts the process while compiling some other games.
       host: True if the engine lives on the host (`jaxrl.envs.host.env.HostEnv`): such games train with actor threads.
+      how_to_play: the rules on a page, for people; blank lines divide its paragraphs.
+      colours: regular expressions of what renderings and events say, with their colours on a terminal (names of rich).
       delegated: actions A .. A + delegated - 1, in no mask: with one of them a bot leaves its seat to the engine.
       vocabulary: numbers of kinds of things in `candidates`, 0 among them; 0 for games without it.
     """
@@ -111,9 +86,12 @@ class Env(abc.ABC):
     simultaneous: bool = False
     may_truncate: bool = False
     public_actions: ClassVar[bool] = False
+    perfect_information: bool = False
     multi_output_fusion: ClassVar[bool] = False
     host: ClassVar[bool] = False
     illegal_action_penalty: float = 1.0
+    how_to_play: str = ""
+    colours: Mapping[str, str] = {}
     delegated: int = 0
     vocabulary: int = 0
 
@@ -163,6 +141,19 @@ class Env(abc.ABC):
         """The state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
 
+    def film(self, states: Sequence[State], actions: Sequence[int], *, pace: float = 1.0) -> str:
+        """A game as one animated SVG document, by default its drawings in turn and what happened between them.
+
+        Args:
+          states: one game from its first state on, everything of it is shown.
+          actions: between them.
+          pace: 2 is twice as fast.
+        """
+        from jaxrl.envs.film import film
+
+        words = [self.event(*step) for step in zip(states[:-1], actions, states[1:], strict=True)]
+        return film([self.render_svg(state) for state in states], ["", *words], pace=pace)
+
     def action_name(self, action: int) -> str:
         """A short human-readable name of an action."""
         return str(action)
@@ -178,12 +169,12 @@ class Env(abc.ABC):
           action: the action, int (or i32[P] in a simultaneous game).
           seat: who is told, of all that happened only what that seat could see; None is told everything.
         """
-        del seat
         if bool(after.illegal_action):
             return "an illegal action ends the game"
         seats = np.atleast_1d(np.asarray(before.current_player))
         actions = np.atleast_1d(np.asarray(action))
-        return ", ".join(f"seat {s}: {self.action_name(int(a))}" for s, a in zip(seats, actions, strict=True))
+        names = ["you" if s == seat else f"seat {s}" for s in seats]
+        return ", ".join(f"{name}: {self.action_name(int(a))}" for name, a in zip(names, actions, strict=True))
 
     @property
     def bots(self) -> Mapping[str, Bot]:
@@ -255,13 +246,16 @@ class Env(abc.ABC):
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
         """`state` with everything that `seat` cannot see exchanged at random, or None if the game does not say.
 
+        By default the state itself where `perfect_information` is declared, and None elsewhere: what may hide something
+        is never searched by mistake.
+
         A search draws its worlds with it, uniformly over all that is possible for the seat, so the result must be a
         function of the key and of what the seat sees. The legal actions must be those of the returned state, also if
         another seat is to move. `observation` may be left as it is. The conformance suite checks that the seat's
         observation and its own legal actions do not change.
         """
-        del state, seat, key
-        return None
+        del seat, key
+        return state if self.perfect_information else None
 
     def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array] | None:
         """What `seat` now sees of `actual`, with the hidden rest as `particle` has it, or None if the game cannot say.

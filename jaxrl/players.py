@@ -34,6 +34,9 @@ Observe = Callable[[PyTree, PyTree, State, jax.Array, State, jax.Array, Key], Py
 
 It sees whole states, as a bot does, and must put into the memory only what its seat may know."""
 
+Odds = Callable[[PyTree, PyTree, State], jax.Array]
+"""(params, memory, state) -> f32[A], the probabilities of a sampled answer."""
+
 
 def no_memory(params: PyTree, state: State, seat: jax.Array, key: Key) -> PyTree:
     """The memory of a player that looks only at the present state."""
@@ -52,6 +55,7 @@ class Player:
       init: how it begins to remember.
       observe: what it remembers of every step by anybody, None if its memory changes only where it acts.
       bot: its name in `Env.bots`, empty for others.
+      odds: the probabilities of its actions, None if it cannot tell; for people.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Player:
     init: Init = no_memory
     observe: Observe | None = None
     bot: str = ""
+    odds: Odds | None = None
 
     def named(self, name: str, params: PyTree) -> Player:
         """The same program as another player."""
@@ -105,4 +110,7 @@ def network_player(network: Network, env: Env, name: str, params: PyTree, *, gre
             return distributions.greedy(logits), memory
         return distributions.sample(logits, jax.random.uniform(key, logits.shape[:-1])), memory
 
-    return Player(name, act, params, init=init if network.remembers else no_memory)
+    def odds(params: PyTree, memory: PyTree, state: State) -> jax.Array:
+        return jax.nn.softmax(evaluate(params, memory, state.observation, state.legal_action_mask)[1])
+
+    return Player(name, act, params, init=init if network.remembers else no_memory, odds=odds)

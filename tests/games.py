@@ -40,6 +40,7 @@ class TicTacToe(Env):
 
     id = "tic_tac_toe"
     version = "1"
+    perfect_information = True
 
     def __init__(self, *, random_start: bool = False):
         """A game with these rules.
@@ -74,9 +75,6 @@ class TicTacToe(Env):
     def observe(self, state: TicTacToeState, seat: jax.Array) -> jax.Array:
         """bool[9, 2]: my stones, the other seat's stones."""
         return jnp.stack([state.board == seat, state.board == 1 - seat], axis=-1)
-
-    def permute_hidden(self, state: TicTacToeState, seat: jax.Array, key: Key) -> TicTacToeState:
-        return state  # nothing is hidden
 
     def render(self, state: TicTacToeState, seat: int | None = None) -> str:
         cells = ["XO."[int(cell)] for cell in np.asarray(state.board)]

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.envs.adapters.boards import board_text, place_name
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.registry import make, options_of
 from jaxrl.envs.wrappers import auto_reset
@@ -53,6 +54,43 @@ def test_a_pgx_game_is_the_same_through_the_adapter():
     assert bool(ours.terminated) and bool(theirs.terminated)
     np.testing.assert_array_equal(ours.rewards, theirs.rewards)
     assert "svg" in env.render_svg(ours)
+
+
+def test_a_pgx_game_shows_its_board_and_can_be_searched():
+    pytest.importorskip("pgx", reason="Pgx is not installed: pip install 'jaxrl[games]'")
+    env = make("pgx:connect_four")
+    state = env.init(jax.random.key(1))
+    first = int(state.current_player)
+    state = env.step(state, jnp.int32(3), jax.random.key(0))
+    stone = "XO"[first]
+    assert f"6 . . . {stone} . . .\n" in env.render(state, 0)
+    assert f"6 . . . {stone} . . .\n" in env.render(state, 1) and "X: seat 0, O: you" in env.render(state, 1)
+    assert env.action_name(3) == "column 3" and "svg" in env.render_svg(state, 0)
+    assert env.permute_hidden(state, jnp.int32(0), jax.random.key(2)) is state
+    kuhn = make("pgx:kuhn_poker")
+    hidden = kuhn.init(jax.random.key(0))
+    assert kuhn.permute_hidden(hidden, jnp.int32(0), jax.random.key(2)) is None
+    with pytest.raises(NotImplementedError):
+        kuhn.render(hidden, 0)
+
+
+def test_boards_are_read_from_planes():
+    go = np.zeros((9, 9, 17), bool)
+    go[0, 2, 0] = go[8, 8, 1] = go[4, 4, 16] = True
+    lines = board_text("go_9x9", go, 1, 1).splitlines()  # of seat 1, whose stones are O
+    assert lines[0] == "  a b c d e f g h i" and lines[1] == "1 . . O . . . . . ." and lines[9] == "9 . . . . . . . . X"
+    assert lines[10] == "X: seat 0, O: you"
+    assert [place_name("go_9x9", action, 9) for action in (0, 11, 81)] == ["a1", "c2", "pass"]
+    assert [place_name("hex", action, 11) for action in (120, 121)] == ["k11", "swap"]
+    assert place_name("kuhn_poker", 1, 7) == "1"
+    chess = np.zeros((8, 8, 119), np.float32)
+    chess[7, 4, 5] = chess[0, 4, 11] = 1
+    text = board_text("chess", chess, 0, None)
+    assert "1 . . . . k . . .\n" in text and "8 . . . . K . . .\nseat 0: PNBRQK, seat 1: pnbrqk" in text
+    numbers = np.zeros((4, 4, 31), bool)
+    numbers[..., 0] = True
+    numbers[0, 1] = np.arange(31) == 11
+    assert board_text("2048", numbers, 0, 0).splitlines()[0].split() == [".", "2048", ".", "."]
 
 
 def test_an_unknown_pgx_game():

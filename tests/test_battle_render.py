@@ -9,8 +9,8 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from jaxrl.envs import svg
-from jaxrl.envs.battle import actions, animate, drawing, events, film, paint, render, view
+from jaxrl.envs import animate, svg
+from jaxrl.envs.battle import actions, drawing, events, film, paint, render, view
 from jaxrl.envs.battle.engine.single import Battle
 from jaxrl.envs.battle.game import BattleGame
 
@@ -69,9 +69,9 @@ def test_the_text_shows_every_model_and_fits_the_terminal(played):
             assert board.count(render.MODELS[side]) == models - len(living)
             anchors = [board.count(render.ANCHORS[side][squad.index]) for squad in living]
             assert anchors == [1] * len(living)
-        assert max(map(len, text.splitlines()[:-1])) <= 120
+        assert max(map(len, text.splitlines()[:-1])) <= 100
         for squad in squads_of(position):
-            assert f"{squad.name[:16]:16} {f'{len(squad.cells)}/{squad.start}':>5}" in text
+            assert f"{squad.name[:13]:13} {f'{len(squad.cells)}/{squad.start}':>5}" in text
         assert f"VP {position.points[0]}  CP {position.command[0]}" in text
 
 
@@ -81,7 +81,7 @@ def test_the_largest_board_fits_the_terminal(tmp_path):
     game = BattleGame(maps=(str(place),), rosters=("walkers", "horde"), zone=20)
     state = saved(Battle(game.rules, seed=2))
     text = game.render(state)
-    assert max(map(len, text.splitlines())) <= 120 and text.count(render.TERRAIN["wall"]) == 8
+    assert max(map(len, text.splitlines())) <= 100 and text.count(render.TERRAIN["wall"]) == 8
     width, height = paint.Layout.of(game.position(state).ground).page
     assert width <= 1500 and height <= 830
     ElementTree.fromstring(game.render_svg(state))

@@ -166,6 +166,23 @@ def test_the_peer_and_ours_have_equal_settings():
     assert list(config.network.hidden) == given["hidden"] and config.train.updates_per_call == given["updates"]
 
 
+def test_a_block_of_stable_baselines_is_a_whole_iteration(monkeypatch):
+    contrib = pytest.importorskip("sb3_contrib")
+    from scripts.benchmark.peers import sb3_ppo
+
+    learnt: list[int] = []
+    train = contrib.MaskablePPO.train
+    monkeypatch.setattr(contrib.MaskablePPO, "train", lambda self: (learnt.append(self.num_timesteps), train(self)))
+    config = configs.load(None, SMALLER)
+    found = sb3_ppo.contestant(config, games.TicTacToe())
+    for _ in range(3):
+        found.block()
+    assert learnt == [32, 64, 96] and found.units == config.batch_size == 32
+    monkeypatch.setattr(contrib.MaskablePPO, "train", lambda self: None)
+    with pytest.raises(RuntimeError, match="not one whole iteration"):
+        found.block()
+
+
 # ---- processes ----------------------------------------------------------------------------------------------------
 
 

@@ -316,6 +316,25 @@ def test_legal_actions_that_come_from_exchanged_cards_are_caught():
     assert "changes the legal actions of seat 0" in report.failures["hidden_information"]
 
 
+def test_a_game_that_wrongly_says_that_nothing_is_hidden():
+    class SaysItIsOpen(HighCard):
+        perfect_information = True
+
+    report = check(SaysItIsOpen(), games=6, only=["hidden_information"])
+    assert "sees something of .owner that is hidden from the seat to move" in report.failures["hidden_information"]
+
+
+def test_what_nobody_sees_is_named_where_nothing_is_said_to_be_hidden():
+    class Timed(Corridor):
+        perfect_information = True
+
+    results = [check(game, games=6, only=["hidden_information"]).results[0] for game in (Timed(), TicTacToe())]
+    assert [result.note for result in results] == [
+        "nothing is hidden, provided that .time follows from what is seen",
+        "nothing is hidden",
+    ]
+
+
 def test_an_event_that_keeps_a_secret_passes():
     class Discreet(SecretBid):
         def event(self, before, action, after, seat=None):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 import xml.etree.ElementTree as ElementTree
 
 import jax
+import numpy as np
 import pytest
 
 from jaxrl import cli
 from jaxrl.commands.film import record
-from jaxrl.envs import registry
+from jaxrl.envs import film, svg
 from jaxrl.players import bot_player
 from tests.games import TicTacToe
 
@@ -53,10 +55,82 @@ def test_mistakes_end_in_one_sentence(arguments, said, capsys):
     assert said in error and error.count("\n") == 1
 
 
-def test_a_game_without_films(capsys):
+def test_a_game_without_drawings(capsys):
     assert cli.main(["film", "bot:lowest", "env.id=tests.games:TicTacToe", "run.cache_dir=''"]) == 2
-    assert "tests.games:TicTacToe has no films" in capsys.readouterr().err
+    assert "tests.games:TicTacToe has no drawings: a film needs its render_svg" in capsys.readouterr().err
 
 
-def test_the_game_is_registered():
-    assert callable(registry.make("battle").game.film)
+class Drawn(TicTacToe):
+    """Stones on a board; those of the second seat have a gradient of the same name as the first board's ground."""
+
+    def render_svg(self, state, seat=None):
+        owners = [int(owner) for owner in np.asarray(state.board)]
+        ground = svg.gradient("ground", "#fff", f"#{min(owners.count(1), 1)}00")
+        stones = "".join(
+            svg.circle(place % 3 + 0.5, place // 3 + 0.5, 0.4, ("red", "url(#ground)")[owner])
+            for place, owner in enumerate(owners)
+            if owner >= 0
+        )
+        return svg.document(3, 3, [f"<defs>{ground}</defs>", f'<g fill="red">{stones}</g>'])
+
+
+def shown_at(page: str, share: float) -> list[str]:
+    """What is to be seen of a film at this share of its length: all drawn elements, from the back to the front."""
+    found: list[str] = []
+
+    def look(node):
+        animation = node.find("{http://www.w3.org/2000/svg}animate")
+        if animation is not None:
+            times = [float(time) for time in animation.get("keyTimes").split(";")]
+            value = animation.get("values").split(";")[bisect.bisect(times, share) - 1]
+            if value == "0":
+                return
+        tag = node.tag.rpartition("}")[2]
+        if tag in ("circle", "text", "stop"):
+            found.append(f"{tag} {node.get('cx')} {node.get('cy')} {node.get('fill')} {node.text or ''}".strip())
+        for child in node:
+            look(child)
+
+    look(ElementTree.fromstring(page))
+    return found
+
+
+def test_every_drawing_is_seen_in_its_time():
+    env = Drawn()
+    states, actions = record(env, [bot_player(env, "random")] * 2, jax.random.key(1))
+    page = env.film(states, actions)
+    frames = len(states)
+    total = frames * film.SECONDS + film.CLOSING
+    names = set(re.findall(r'id="([^"]+)"', page))
+    assert len(names) == 2  # the two grounds are told apart
+    for number, state in enumerate(states):
+        told = shown_at(page, (number + 0.5) * film.SECONDS / total)
+        owners = [int(owner) for owner in np.asarray(state.board)]
+        stones = [line for line in told if line.startswith("circle")]
+        places = [place for place, owner in enumerate(owners) if owner >= 0]
+        assert [line.split()[1:3] for line in stones] == [[f"{p % 3 + 0.5}", f"{p // 3 + 0.5}"] for p in places]
+        assert ["red" in line for line in stones] == [owners[place] == 0 for place in places]
+        assert len({line.split()[3] for line in stones} - {"red"}) <= 1
+        said = env.event(states[number - 1], actions[number - 1], state) if number else ""
+        assert [line for line in told if line.startswith("text")] == [f"text None None #f2ead7 {said}".strip()]
+    one = film.film([env.render_svg(states[0])], [""])
+    assert "animate" not in one and ElementTree.fromstring(one).get("viewBox").startswith("0 0 3 3.2")
+
+
+def test_drawings_without_a_view_box_and_with_names_outside_of_defs():
+    pages = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="240.0" height="100pt"><g id="a"><circle r="{r}"/></g>'
+        '<use href="#a"/></svg>'
+        for r in (1, 2)
+    ]
+    page = film.film(pages, ["", "<b>"])
+    root = ElementTree.fromstring(page)
+    assert root.get("viewBox").startswith("0 0 240 113") and page.count("<circle") == 2
+    names = re.findall(r' id="([^"]+)"', page)
+    assert len(set(names)) == 2 and re.findall(r'href="#([^"]+)"', page) == names
+
+
+def test_any_game_with_drawings_is_filmed_by_the_command(tmp_path):
+    command = ["film", "bot:random", "env.id=tests.test_film:Drawn", "run.cache_dir=''", "--file"]
+    assert cli.main([*command, str(tmp_path / "film.svg")]) == 0
+    assert "seat 1" in "".join(ElementTree.parse(tmp_path / "film.svg").getroot().itertext())

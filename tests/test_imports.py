@@ -19,6 +19,7 @@ SHARED_ENVS = {
     "registry",
     "files",
     "values",
+    "views",
     "wrappers",
     "prng",
     "errors",

@@ -32,13 +32,6 @@ NOTHING = SearchParams(own=None, model=None)
 jitted = functools.partial(jax.jit, compiler_options=xla.plain_options())
 
 
-class OpenNim(Nim):
-    """Nim that says that nothing is hidden."""
-
-    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State:
-        return state
-
-
 @struct.dataclass
 class SecretState(State):
     card: jax.Array  # i32[], seat 1's
@@ -124,7 +117,7 @@ def guesses(games: int, **settings):
 
 
 def test_nim_is_played_perfectly_against_a_known_opponent():
-    env = OpenNim(largest=11)
+    env = Nim(largest=11)
     search = search_of(env, "perfect", simulations=192)
     stones = jnp.array([n for n in range(2, 12) if n % 4], jnp.int32)
     state = jax.vmap(env.init)(keys_of(0, len(stones)))
@@ -223,10 +216,16 @@ def test_a_draw_is_not_a_win():
     np.testing.assert_array_equal(won(returns, jnp.array([0, 0, 2, 0])), [False, True, True, False])
 
 
+class Undeclared(Nim):
+    """What does not say that nothing is hidden may hide something."""
+
+    perfect_information = False
+
+
 @pytest.mark.parametrize(
     ("game", "settings", "sentence"),
     [
-        (lambda: Nim(), {}, "permute_hidden"),
+        (lambda: Undeclared(), {}, "perfect_information = True in the game; else write permute_hidden"),
         (lambda: RockPaperScissors(), {}, "all seats at once"),
         (lambda: HighCard(), {"simulations": 1}, "at least 4 simulations"),
         (lambda: HighCard(), {"planner": "guess"}, "halving, tree"),

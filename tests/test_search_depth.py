@@ -14,7 +14,7 @@ from jaxrl import xla
 from jaxrl.config.schema import NetworkConfig
 from jaxrl.envs import prng
 from jaxrl.envs.beasty_bar.env import BeastyBar
-from jaxrl.envs.core import Key, PyTree, State
+from jaxrl.envs.core import PyTree, State
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.search.player import make_search
@@ -25,13 +25,6 @@ from jaxrl.search.settings import SearchSettings
 NOTHING = SearchParams(own=None, model=None)
 take_one = bot_policy(lambda state, key: jnp.int32(0))
 jitted = functools.partial(jax.jit, compiler_options=xla.plain_options())
-
-
-class OpenNim(Nim):
-    """Nim that says that nothing is hidden."""
-
-    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State:
-        return state
 
 
 def keys_of(seed: int, count: int) -> jax.Array:
@@ -47,7 +40,7 @@ def nim_at(env: Nim, stones: jax.Array) -> State:
 @pytest.mark.parametrize(("turns", "left"), [(0, [9, 7, 1]), (1, [7, 5, 0]), (3, [3, 1, 0]), (TO_THE_END, [0, 0, 0])])
 def test_a_simulated_game_stops_where_its_seat_is_asked_again(turns, left):
     """Both take one stone at a time; who takes the last one wins."""
-    env = OpenNim(largest=21)
+    env = Nim(largest=21)
     state = nim_at(env, jnp.array([11, 9, 3]))
     seat = state.current_player
     lineup = Lineup(env, take_one, take_one)
@@ -64,7 +57,7 @@ def test_a_simulated_game_stops_where_its_seat_is_asked_again(turns, left):
 
 def test_a_limited_depth_is_judged_by_the_guide():
     """No game ends within one more move: only the guide's values tell the moves apart."""
-    env = OpenNim(largest=30)
+    env = Nim(largest=30)
     perfect = bot_policy(env.bots["perfect"])
 
     def guide(params: PyTree, memory: PyTree, state: State) -> tuple[PyTree, jax.Array, jax.Array]:

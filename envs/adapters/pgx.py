@@ -6,9 +6,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
-from jaxrl.envs.adapters import require
+from jaxrl.envs.adapters import boards, require
 from jaxrl.envs.core import Env, Key, PyTree, State
 from jaxrl.envs.errors import UserError, nearest
 
@@ -23,10 +24,11 @@ class PgxState(State):
 
 
 class PgxEnv(Env):
-    """One Pgx game. Pgx does not tell what is hidden, so that check is skipped; its only bot is ``"random"``."""
+    """One Pgx game; its only bot is ``"random"``. Pgx does not tell what is hidden, but board games are open."""
 
     id = "pgx"
     version = "1"
+    colours = boards.COLOURS
 
     def __init__(self, name: str):
         """The game that Pgx calls `name`."""
@@ -34,7 +36,8 @@ class PgxEnv(Env):
         known = pgx.available_envs()
         if name not in known:
             raise UserError(f"Pgx has no game {name!r}: {nearest(name, known)}")
-        self.game = pgx.make(name)
+        self.game, self.name = pgx.make(name), name
+        self.perfect_information = name in boards.OPEN
         self.id = f"pgx:{name}"  # type: ignore[misc]
         self.version = f"{pgx.__version__}-{self.game.version}"  # type: ignore[misc]
         self.num_players = int(self.game.num_players)
@@ -51,8 +54,15 @@ class PgxEnv(Env):
         """The array of the Pgx game, seen by `seat`."""
         return self.game._observe(self._inner(state), seat)  # `observe(state, player)` is deprecated in Pgx
 
+    def render(self, state: State, seat: int | None = None) -> str:
+        viewer = 0 if seat is None else seat
+        return boards.board_text(self.name, np.asarray(self.observe(state, jnp.int32(viewer))), viewer, seat)
+
+    def action_name(self, action: int) -> str:
+        return boards.place_name(self.name, action, self.game.observation_shape[0])
+
     def render_svg(self, state: State, seat: int | None = None) -> str:
-        if seat is not None:
+        if seat is not None and not self.perfect_information:
             raise NotImplementedError(f"{self.id}: Pgx draws everything and does not say what a seat may see")
         return str(self._inner(state).replace(observation=state.observation).to_svg())
 

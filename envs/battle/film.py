@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from jaxrl.envs.battle.animate import Clock, Keys, always
+from jaxrl.envs.animate import Clock, Keys, always
 from jaxrl.envs.battle.board import board_bottom, defs, draw_board, draw_marker, draw_terrain
 from jaxrl.envs.battle.drawing import (
     BOLD,

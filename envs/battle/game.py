@@ -13,6 +13,7 @@ from jaxrl.envs.battle.engine.players import BOT_NAMES
 from jaxrl.envs.battle.engine.rules import Rules
 from jaxrl.envs.battle.engine.setup import check_deployable
 from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.how_to_play import COLOURS, TEXT
 from jaxrl.envs.battle.maps import BattleMap, load_map
 from jaxrl.envs.battle.rosters import Roster, load_roster
 from jaxrl.envs.battle.settings import Settings, settings_from_tree
@@ -29,6 +30,7 @@ class BattleGame(HostGame):
     num_players, num_actions, num_features = 2, NUM_ACTIONS, NUM_FEATURES
     bots, stat_names, info_names = BOT_NAMES, STAT_NAMES, INFO_NAMES
     perfect_information = True
+    how_to_play, colours = TEXT, COLOURS
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from jaxrl.envs.battle.view import ENDS, Position, Question, Squad, shorten, side_name, terrain
 
-WIDTH = 120  # columns at most
+WIDTH, NAME = 100, 13  # columns at most: of everything, of a unit's name
 
 ANCHORS = ("❶❷❸❹❺❻❼❽", "①②③④⑤⑥⑦⑧")
 MODELS = "●○"
@@ -19,7 +19,7 @@ EAST, WEST = "east", "west"
 
 
 def render_text(view: Position, seat: int | None = None) -> str:
-    """The board as text, at most 120 columns wide but for the question; `seat` is called "you"."""
+    """The board as text, at most 100 columns wide but for the question; `seat` is called "you"."""
     board = _board(view)
     width = max(map(len, board))
     beside = _units(view, 0, seat) + [""] + _units(view, 1, seat) + [""] + _objectives(view)
@@ -90,8 +90,11 @@ def _board(view: Position) -> list[str]:
 def _units(view: Position, side: int, seat: int | None) -> list[str]:
     """One side: points, then a line for each unit with models and wounds of all that it started with."""
     place = "left" if side == view.left else "right"
-    title = f"{MODELS[side]} {side_name(side, seat).upper()}, {view.rosters[side]}, from the {place}"
-    lines = [f"{title:38} VP {view.points[side]}  CP {view.command[side]}", f"  {'':18}models wounds"]
+    held = f"VP {view.points[side]}  CP {view.command[side]}"
+    lines = [
+        f"{MODELS[side]} {side_name(side, seat).upper()}, {view.rosters[side]}, from the {place}",
+        f"  {held:15}models wounds",
+    ]
     question = view.question
     for squad in view.squads[side]:
         deciding = question is not None and (question.side, question.unit) == (side, squad.index)
@@ -100,8 +103,9 @@ def _units(view: Position, side: int, seat: int | None) -> list[str]:
         models = f"{len(squad.cells)}/{squad.start}"
         wounds = f"{squad.health}/{squad.start * squad.wounds}"
         state = " ".join(conditions(view, squad)) if squad.alive else "destroyed"
-        name = f"{ANCHORS[side][squad.index]} {squad.name[:16]:16}"
-        lines.append(f"{sign} {name} {models:>5} {wounds:>6}  {state}".rstrip())
+        name = f"{ANCHORS[side][squad.index]} {squad.name[:NAME]:{NAME}}"
+        lines.append(f"{sign} {name} {models:>5} {wounds:>6}")
+        lines += [f"    {state}"] if state else []
     return lines
 
 
@@ -124,12 +128,13 @@ def conditions(view: Position, squad: Squad) -> list[str]:
 
 
 def _objectives(view: Position) -> list[str]:
-    lines = []
+    lines = ["objectives: row, column"] if view.markers else []
     for marker in view.markers:
         ours, theirs = marker.control
         owner = "nobody" if marker.owner is None else f"side {marker.owner}"
-        place = f"{OBJECTIVE} row {marker.row:g}, column {marker.col:g}:"
-        lines.append(f"{place:26}{owner}" + (f", {ours} to {theirs}" if ours or theirs else ""))
+        lines.append(
+            f"{OBJECTIVE} {marker.row:g}, {marker.col:g}: {owner}" + (f", {ours} to {theirs}" if ours or theirs else "")
+        )
     return lines
 
 

@@ -13,6 +13,7 @@ from jax import lax
 from jaxrl.envs.beasty_bar import belief, observe, rules
 from jaxrl.envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name, of_seat
 from jaxrl.envs.beasty_bar.deal import Pile, deal_all, deal_card, given
+from jaxrl.envs.beasty_bar.how_to_play import TEXT
 from jaxrl.envs.beasty_bar.rules import NUM_ACTIONS, Game, Zones
 from jaxrl.envs.cards import nth_set_bit, scale
 from jaxrl.envs.core import Bot, Env, Key, State, Tokens, public_fields
@@ -40,6 +41,7 @@ class BeastyBar(Env):
     version = "1"
     public_actions = True
     multi_output_fusion = True
+    how_to_play = TEXT
 
     def __init__(self, *, reward: str = "outcome", start: int = -1, lookahead: bool = False):
         """Makes a table.

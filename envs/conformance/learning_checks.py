@@ -25,8 +25,10 @@ from jaxrl.envs.conformance.probe import (
     require,
     take,
 )
-from jaxrl.envs.core import MAX_RANKS, MAX_SUITS, Env, State
+from jaxrl.envs.conformance.secrets import beliefs, hidden_information
+from jaxrl.envs.core import Env, State
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.views import MAX_RANKS, MAX_SUITS
 
 SLOW_COMPILE_SECONDS = 60.0
 COMPILE_BATCH = 256
@@ -141,70 +143,6 @@ def _movers_views(probe: Probe, states: State) -> Any:
         return views
     at = (np.arange(batch_size(states)), np.asarray(states.current_player))
     return take(views, at)
-
-
-def hidden_information(probe: Probe) -> str:
-    """Exchanging what a seat cannot see leaves its observation and its own legal actions unchanged."""
-    env, states = probe.env, probe.running(64)
-    count = batch_size(states)
-    if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
-        raise NotApplicable("the game does not implement permute_hidden, so hidden information is not tested")
-
-    @probe.compiled
-    def both(state: State, seat: jax.Array, key: jax.Array) -> tuple[Any, Any, State, jax.Array]:
-        permuted = env.permute_hidden(state, seat, key)
-        assert permuted is not None  # asked above
-        differs = jnp.any(state.legal_action_mask != permuted.legal_action_mask, axis=-1) & (
-            state.current_player == seat
-        )
-        return env.observe(state, seat), env.observe(permuted, seat), permuted, jnp.any(differs)
-
-    exchanged = 0
-    for seat in range(env.num_players):
-        for stream in range(4):
-            seats = jnp.full(count, seat, jnp.int32)
-            before, after, permuted, differs = both(states, seats, probe.keys(14 + stream, count))
-            exchanged += difference(states, permuted) is not None
-            changed = difference(before, after)
-            require(
-                changed is None, f"the observation of seat {seat} shows something that it must not see{_at(changed)}"
-            )
-            require(not differs.any(), f"permute_hidden changes the legal actions of seat {seat}, whose turn it is")
-    return f"{count} states, every seat" if exchanged else "nothing is hidden"
-
-
-def beliefs(probe: Probe) -> str:
-    """`reconcile` gives the seat's own view back, reads nothing hidden of the real state, and accepts every world."""
-    env, states = probe.env, probe.running(64)
-    key, count = jax.random.key(0), batch_size(states)
-    one = item(states, 0)
-    world = env.permute_hidden(one, jnp.int32(0), key)
-    if world is None or env.reconcile(world, one, jnp.int32(0), key) is None:
-        raise NotApplicable("the game does not implement reconcile, so a search keeps no belief")
-
-    @probe.compiled
-    def carry_over(state: State, seat: jax.Array, key: jax.Array) -> tuple[Any, ...]:
-        keys = jax.random.split(key, 3)
-        particle, other = env.permute_hidden(state, seat, keys[0]), env.permute_hidden(state, seat, keys[1])
-        assert particle is not None and other is not None  # asked above
-        result, again = env.reconcile(particle, state, seat, keys[2]), env.reconcile(particle, other, seat, keys[2])
-        assert result is not None and again is not None
-        plain = [x[0].replace(observation=None) for x in (result, again)]
-        return env.observe(state, seat), env.observe(result[0], seat), result[1], *plain
-
-    for seat in range(env.num_players):
-        seats = jnp.full(count, seat, jnp.int32)
-        before, after, possible, first, second = carry_over(states, seats, probe.keys(18 + seat, count))
-        changed = difference(before, after)
-        require(changed is None, f"reconcile changes what seat {seat} sees{_at(changed)}")
-        require(np.asarray(possible).all(), f"reconcile rejects a world that permute_hidden gave seat {seat}")
-        changed = difference(first, second)
-        require(changed is None, f"reconcile reads what seat {seat} cannot see of the real state{_at(changed)}")
-    return f"{count} states, every seat"
-
-
-def _at(path: str | None) -> str:
-    return f": {path}" if path else ""
 
 
 def features_are_finite(probe: Probe) -> str:

@@ -39,7 +39,7 @@ def attributes(probe: Probe) -> str:
     for name in ("num_players", "num_actions"):
         value = getattr(env, name, None)
         require(isinstance(value, int) and value >= 1, f"env.{name} must be an int of at least 1, not {value!r}")
-    for name in ("simultaneous", "may_truncate", "public_actions", "multi_output_fusion"):
+    for name in ("simultaneous", "may_truncate", "public_actions", "perfect_information", "multi_output_fusion"):
         value = getattr(env, name)
         require(isinstance(value, bool), f"env.{name} must be a bool, not {value!r}")
     _require_sides(env)

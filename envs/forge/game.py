@@ -17,6 +17,7 @@ from jaxrl.envs.forge.engine.live import Terms
 from jaxrl.envs.forge.engine.state import state_bytes_of
 from jaxrl.envs.forge.fleet.find import DECKS
 from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.people.how_to_play import TEXT
 from jaxrl.envs.forge.settings import Deployment
 from jaxrl.envs.host.core import Demonstrations, HostGame
 
@@ -39,6 +40,7 @@ class ForgeGame(HostGame):
     stat_names, info_names = STAT_NAMES, INFO_NAMES
     may_truncate, public_actions, remote = True, False, True
     recordings = recording.SUFFIXES
+    how_to_play = TEXT
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -79,6 +79,7 @@ class HostGame(abc.ABC):
       delegated: actions A .. A + delegated - 1, which are in no mask and which only bots choose: from such an action on
         the engine holds the seat itself.
       recordings: how the names of files with recorded games end (`demonstrations`); empty: in any way.
+      how_to_play, colours: as in `jaxrl.envs.core.Env`.
       varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
         `HostEnv` deals all of them.
     """
@@ -99,6 +100,8 @@ class HostGame(abc.ABC):
     remote: bool = False
     delegated: int = 0
     recordings: tuple[str, ...] = ()
+    how_to_play: str = ""
+    colours: Mapping[str, str] = {}
     varieties: int = 1
 
     @property
@@ -117,6 +120,10 @@ class HostGame(abc.ABC):
     def render_svg(self, state: np.ndarray, seat: int | None = None) -> str:
         """A saved state as one SVG document, only what `seat` may see, or everything if it is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
+
+    def film(self, states: Sequence[np.ndarray], played: Sequence[int], *, pace: float = 1.0) -> str:
+        """Saved states of one game in order of time as one animated SVG document, if the game has a way of its own."""
+        raise NotImplementedError(f"{self.id} has no film of its own")
 
     def action_name(self, action: int) -> str:
         """A short human-readable name of an action."""

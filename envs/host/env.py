@@ -63,6 +63,8 @@ class HostEnv(Env):
         self.num_players, self.num_actions = game.num_players, game.num_actions
         self.simultaneous, self.delegated = game.simultaneous, game.delegated
         self.may_truncate, self.public_actions = game.may_truncate, game.public_actions  # type: ignore[misc]
+        self.perfect_information = game.perfect_information
+        self.how_to_play, self.colours = game.how_to_play, game.colours
         self._play, self._deal = _Engines(game, 1), _Engines(game, game.varieties)
 
     @property
@@ -120,16 +122,6 @@ class HostEnv(Env):
         assert isinstance(state, SavedState)
         return {name: state.stats[:, k] for k, name in enumerate(self.game.stat_names)}
 
-    # ---- what a seat cannot see -------------------------------------------------------------------------------------
-
-    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
-        del seat, key
-        return state if self.game.perfect_information else None
-
-    def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array] | None:
-        del particle, seat, key
-        return (actual, jnp.bool_(True)) if self.game.perfect_information else None
-
     # ---- players ----------------------------------------------------------------------------------------------------
 
     @property
@@ -161,6 +153,12 @@ class HostEnv(Env):
 
     def render_svg(self, state: State, seat: int | None = None) -> str:
         return self.game.render_svg(_bytes(state), seat)
+
+    def film(self, states: Sequence[State], actions: Sequence[int], *, pace: float = 1.0) -> str:
+        try:
+            return self.game.film([_bytes(state) for state in states], actions, pace=pace)
+        except NotImplementedError:
+            return super().film(states, actions, pace=pace)
 
     def action_name(self, action: int) -> str:
         return self.game.action_name(action)

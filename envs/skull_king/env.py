@@ -18,6 +18,7 @@ from jaxrl.envs.skull_king import deal as dealing
 from jaxrl.envs.skull_king import observe, rules
 from jaxrl.envs.skull_king.cards import card_name
 from jaxrl.envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
+from jaxrl.envs.skull_king.how_to_play import COLOURS, TEXT
 from jaxrl.envs.skull_king.rules import NUM_ACTIONS, Game
 
 REWARDS = ("points", "points_dense", "margin", "rank", "win")
@@ -45,6 +46,7 @@ class SkullKing(Env):
     id = "skull_king"
     version = "1"
     multi_output_fusion = True
+    how_to_play, colours = TEXT, COLOURS
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ P in a simultaneous one), A actions, W mask words, C chunks of `Algorithm.sequen
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -212,7 +213,8 @@ class Algorithm(abc.ABC):
           name, params: see `Player`.
           greedy: the best action instead of a sampled one; where there are only values it always is.
         """
-        return network_player(self.network, self.env, name, params, greedy=greedy or self.by_value)
+        player = network_player(self.network, self.env, name, params, greedy=greedy or self.by_value)
+        return dataclasses.replace(player, odds=None) if self.by_value else player  # values are no probabilities
 
     # ---- what it may refine -------------------------------------------------------------------------------------
 

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
-import numpy as np
 
 from jaxrl.commands.options import FASTEST, SLOWEST
-from jaxrl.envs import registry
 from jaxrl.envs.core import Env, State, is_over
 from jaxrl.envs.errors import UserError
 from jaxrl.matches.entrants import find_entrant
@@ -45,10 +43,8 @@ def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl film`."""
     candidate = find_entrant(args.candidate, args)
     env = candidate.env
-    draw = getattr(getattr(env, "game", None), "film", None)
-    if draw is None:
-        filmed = ", ".join(f"env.id={id}" for id in registry.games_with("film"))
-        raise UserError(f"{candidate.config.env.id} has no films: choose a game that has, e.g. {filmed}.")
+    if env.simultaneous:
+        raise UserError(f"{candidate.config.env.id} asks all seats at once: only games in turns are filmed.")
     if not 0 <= args.seat < env.num_players:
         raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")
     if not SLOWEST <= args.pace <= FASTEST:
@@ -56,12 +52,15 @@ def main(args: argparse.Namespace) -> int:
     if not Path(args.file).absolute().parent.is_dir() or Path(args.file).is_dir():
         raise UserError(f"cannot write {args.file}: give a file in a folder that exists.")
     enable_compilation_cache(candidate.config.run.cache_dir)
+    try:
+        env.render_svg(jax.jit(env.init)(jax.random.key(args.seed)))
+    except NotImplementedError:
+        raise UserError(f"{candidate.config.env.id} has no drawings: a film needs its render_svg.") from None
     own = candidate.players[0]
     others = [bot_player(env, name) for name in args.opponents.split(",")] if args.opponents else [own]
     players = [own if seat == args.seat else others[seat % len(others)] for seat in range(env.num_players)]
     states, actions = record(env, players, jax.random.key(args.seed))
-    blobs = [np.asarray(state.blob) for state in states]  # type: ignore[attr-defined]
-    page = draw(blobs, actions, pace=args.pace)
+    page = env.film(states, actions, pace=args.pace)
     try:
         Path(args.file).write_text(page, encoding="utf-8")
     except OSError as error:

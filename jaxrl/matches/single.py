@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -11,6 +12,13 @@ from jaxrl.envs.core import Env, Key, PyTree, State
 from jaxrl.players import Player, no_memory
 
 _OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less the seat
+
+
+class Saved(NamedTuple):
+    """A moment of a game."""
+
+    state: State
+    memory: tuple[PyTree, ...]  # of each seat
 
 
 class SingleGame:
@@ -42,12 +50,25 @@ class SingleGame:
 
     def answer(self, key: Key) -> int:
         """What the player of the seat asked does."""
-        seat = int(self.state.current_player)
-        player = self._players[seat]
-        if player is None:
-            raise ValueError(f"nobody sits in seat {seat}")
+        seat, player = self._asked()
         action, self._memory[seat] = self._call(player.act)(player.params, self._memory[seat], self.state, key)
         return int(action)
+
+    def advice(self, key: Key) -> tuple[int, np.ndarray | None]:
+        """What the player of the seat asked would do, and f32[A] if it tells probabilities; nobody remembers it."""
+        seat, player = self._asked()
+        action, _ = self._call(player.act)(player.params, self._memory[seat], self.state, key)
+        if player.odds is None:
+            return int(action), None
+        return int(action), np.asarray(self._call(player.odds)(player.params, self._memory[seat], self.state))
+
+    def save(self) -> Saved:
+        """The present, for `restore`."""
+        return Saved(self.state, tuple(self._memory))
+
+    def restore(self, saved: Saved) -> None:
+        """Goes back to what was `save`d."""
+        self.state, self._memory = saved.state, list(saved.memory)
 
     def step(self, action: int, key: Key) -> State:
         """The state after an action of the seat asked."""
@@ -59,6 +80,13 @@ class SingleGame:
                 told = (before, number, self.state, np.int32(seat), memory_key)
                 self._memory[seat] = self._call(player.observe)(player.params, self._memory[seat], *told)
         return self.state
+
+    def _asked(self) -> tuple[int, Player]:
+        seat = int(self.state.current_player)
+        player = self._players[seat]
+        if player is None:
+            raise ValueError(f"nobody sits in seat {seat}")
+        return seat, player
 
     def _call(self, function: Callable) -> Callable:
         if function not in self._programs:

@@ -12,7 +12,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from jaxrl.envs.core import MAX_RANKS, MAX_SUITS, Tokens
+from jaxrl.envs.views import MAX_RANKS, MAX_SUITS, Tokens
 from jaxrl.networks.mlp import Heads
 
 

@@ -104,7 +104,8 @@ class Belief:
         world = self.env.permute_hidden(state, seat, key)
         if world is None:
             raise UserError(
-                f"{self.env.id} cannot be searched: it does not say what a seat cannot see (Env.permute_hidden)."
+                f"{self.env.id} cannot be searched: it does not say what a seat cannot see. If that is nothing, set "
+                "perfect_information = True in the game; else write permute_hidden."
             )
         return self._seen(world)
 

@@ -12,7 +12,7 @@ from jaxrl.measure.timing import Contestant
 
 
 def contestant(config: Any, env: Env) -> Contestant:
-    """One update of `config.ppo`'s shape per block; a unit is one decision learnt from."""
+    """One whole iteration of `config.ppo`'s shape per block, playing and learning; a unit is one decision."""
     import torch
     from sb3_contrib import MaskablePPO
 
@@ -47,6 +47,10 @@ def contestant(config: Any, env: Env) -> Contestant:
     )
 
     def block() -> None:
+        steps, passes = model.num_timesteps, model._n_updates
         model.learn(config.batch_size, reset_num_timesteps=False)
+        done = (model.num_timesteps - steps, model._n_updates - passes)
+        if done != (config.batch_size, ppo.epochs):  # playing alone is many times as fast as playing and learning
+            raise RuntimeError(f"a block of SB3 made {done} steps and passes, not one whole iteration")
 
     return Contestant("SB3 MaskablePPO", float(config.batch_size), block, {"threads": torch.get_num_threads()})
