@@ -18,6 +18,7 @@ from jaxrl import cli, figures
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import directory as runs
 from jaxrl.training import trainer
+from jaxrl.training.standstill import Standstill
 from tests.killing import ROOT, assert_same, kill, newest, rows
 
 UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
@@ -199,6 +200,18 @@ def test_changed_hyper_parameters_apply_after_a_resume(home):
     rate = "ppo.learning_rate={kind: constant, start: 0.125, end: 0}"
     assert cli.main(["resume", str(home / "runs" / "hyper"), "--steps", str(4 * STEPS_PER_UPDATE), rate]) == 0
     assert [row["train/learning_rate"] for row in rows(home, "hyper")][-1] == 0.125
+
+
+def test_a_policy_that_does_not_move_is_told(home, capsys):
+    assert train(home, "still", "ppo.learning_rate=1e-9") == 0
+    told = capsys.readouterr().err
+    assert told.count("the policy has hardly moved in") == 1 and "raise the learning rate" in told
+    row = {"train/approx_kl": 1e-6, "train/clip_fraction": 0.0, "train/entropy_loss": -1.5}
+    for moved in ({"train/approx_kl": 1e-3}, {"train/clip_fraction": 0.01}, {"train/entropy_loss": -1.4}, None):
+        watch = Standstill(100)
+        assert not watch(8, row) and not watch(16, row | (moved or {}))  # a quarter of the run is not over
+        assert bool(watch(32, row)) == (moved is None) and not watch(40, row)
+    assert not Standstill(100)(50, {"train/td_error": 1.0})
 
 
 def test_the_best_checkpoint_is_kept_apart(home):
