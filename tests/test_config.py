@@ -152,7 +152,9 @@ def test_what_a_preset_says_of_its_game_does_not_block_another(capsys, tmp_path)
         config = load(*overrides, path=path)
         make_games(config)
         told = capsys.readouterr().err
-        assert told.count("\n") == 1 and "for beasty_bar what it says of env.options, seats, evaluate is left" in told
+        assert (
+            told.count("\n") == 1 and "what it says of env.options, seats, evaluate is left out for beasty_bar" in told
+        )
         assert config.env == configs.EnvConfig("beasty_bar") and config.evaluate == configs.EvaluateConfig()
         assert config.ppo.clip == 0.3 and config.train == load(path=Path("skull_king")).train
     config = load("env.id=beasty_bar", "env.options.reward=wins", path=Path("forge"))

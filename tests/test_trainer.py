@@ -206,11 +206,11 @@ def test_a_policy_that_does_not_move_is_told(home, capsys):
     assert train(home, "still", "ppo.learning_rate=1e-9") == 0
     told = capsys.readouterr().err
     assert told.count("the policy has hardly moved in") == 1 and "raise the learning rate" in told
-    row = {"train/approx_kl": 1e-6, "train/clip_fraction": 0.0, "train/entropy_loss": -1.5}
-    for moved in ({"train/approx_kl": 1e-3}, {"train/clip_fraction": 0.01}, {"train/entropy_loss": -1.4}, None):
+    row = {"train/approx_kl": 1e-8, "train/clip_fraction": 0.0, "train/entropy_loss": -1.5, "train/updates": 8}
+    for divergence in (1e-8, 1e-3):
         watch = Standstill(100)
-        assert not watch(8, row) and not watch(16, row | (moved or {}))  # a quarter of the run is not over
-        assert bool(watch(32, row)) == (moved is None) and not watch(40, row)
+        assert not watch(8, row) and not watch(16, row | {"train/approx_kl": divergence})  # a quarter is not over
+        assert bool(watch(32, row)) == (divergence < 1e-3) and not watch(40, row)
     assert not Standstill(100)(50, {"train/td_error": 1.0})
 
 

@@ -111,7 +111,7 @@ def for_game(tree: dict[str, Any], game: Any, name: str) -> dict[str, Any]:
     dropped = [key for key in (*_OF_THE_GAME, own) if key in tree]
     told = ", ".join((["env.options"] if "options" in tree["env"] else []) + dropped)
     if told:
-        print(f"jaxrl: {name} is for {own}; for {game} what it says of {told} is left out.", file=sys.stderr)
+        print(f"{name} is for {own}: what it says of {told} is left out for {game}.", file=sys.stderr)
     return {key: value for key, value in tree.items() if key not in ("env", *dropped)}
 
 

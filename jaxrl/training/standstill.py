@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
-LEAST_KL = 1e-4  # mean divergence of an update, above which a policy moves: it is around 1e-3 where something is learnt
-LEAST_FALL = 0.02  # of the entropy, as a share of what it was at first
+LEAST_WAY = 0.1  # sum over updates of the root of the KL divergence; where something is learnt, three updates go so far
 SHARE = 0.25  # of the run, after which it is said
 
 
@@ -15,8 +15,7 @@ class Standstill:
     def __init__(self, updates: int):
         """Nothing is known yet; `updates` are those of the whole run."""
         self._due = SHARE * updates
-        self._first: float | None = None  # entropy
-        self._most = 0.0  # divergence
+        self._way = 0.0
         self._done = False
 
     def __call__(self, update: int, row: Mapping[str, float]) -> str:
@@ -24,18 +23,16 @@ class Standstill:
 
         Algorithms without the figures of a policy are not watched.
         """
-        kl, clipped, loss = (row.get(f"train/{tag}") for tag in ("approx_kl", "clip_fraction", "entropy_loss"))
-        if self._done or kl is None or clipped is None or loss is None:
+        divergence = row.get("train/approx_kl")
+        if self._done or divergence is None:
             return ""
-        self._first = -loss if self._first is None else self._first
-        self._most = max(self._most, kl)
-        fallen = -loss < (1.0 - LEAST_FALL) * self._first
-        moves = self._most > LEAST_KL or clipped > 0.0 or fallen
-        self._done = moves or update >= self._due
-        if moves or not self._done:
+        self._way += row["train/updates"] * math.sqrt(max(divergence, 0.0))
+        self._done = self._way > LEAST_WAY or update >= self._due
+        if not self._done or self._way > LEAST_WAY:
             return ""
+        clipped, entropy = row["train/clip_fraction"], -row["train/entropy_loss"]
         return (
-            f"the policy has hardly moved in {update} updates (KL at most {self._most:.1g}, nothing clipped, entropy "
-            f"{-loss:.3g} as at the beginning): raise the learning rate, make more updates of smaller rollouts "
-            "(train.num_envs, train.num_steps), or look whether the rewards of the game ever differ"
+            f"the policy has hardly moved in {update} updates (KL {divergence:.1g}, clip fraction {clipped:.1g}, "
+            f"entropy {entropy:.3g}): raise the learning rate, make more updates of smaller rollouts (train.num_envs, "
+            "train.num_steps), or look whether the rewards of the game ever differ"
         )
