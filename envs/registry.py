@@ -81,6 +81,8 @@ def make(id: str, **options: Any) -> Env:
       UserError: unknown id, unknown option, an option of the wrong type or value, or a missing optional package.
     """
     factory, arguments = _resolve(id)
+    if arguments and options:
+        factory(*arguments)  # a game that its library does not have is told before an option that it does not have
     env = factory(*arguments, **_checked(id, _options(factory), options))
     absent = [name for name in ("id", "version", "num_players", "num_actions") if not hasattr(env, name)]
     if absent:

@@ -117,9 +117,9 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         return ": ".join(filter(None, self[:2]))
 
-    def wrong(self, words: str, value: Any, hint: str = "") -> UserError:
+    def wrong(self, words: str, value: Any) -> UserError:
         """The error for a value that is not what `words` say."""
-        return UserError(f"{self} must be {words}, got {shown(value)}{hint}.")
+        return UserError(f"{self} must be {words}, got {shown(value)}.")
 
 
 NOWHERE = Place()
@@ -157,7 +157,8 @@ def build(default: Any, tree: Any, place: Place = NOWHERE) -> Any:
     values = {}
     for key, value in tree.items():
         if dataclasses.is_dataclass(hints[key]) and not isinstance(default, type):
-            values[key] = build(getattr(default, key), {} if value is None else value, place.at(key))
+            value = {} if value is None else _spelt_out(hints[key], value)
+            values[key] = build(getattr(default, key), value, place.at(key))
         else:
             values[key] = convert(value, hints[key], limits_of(fields[key]), place.at(key))
     if not isinstance(default, type):
@@ -169,7 +170,8 @@ def build(default: Any, tree: Any, place: Place = NOWHERE) -> Any:
 
 
 def convert(value: Any, kind: Any, limits: Limits = NO_LIMITS, place: Place = NOWHERE) -> Any:
-    """`value` as the annotated type `kind`: a whole number is a float, a list a tuple; nothing else is guessed.
+    """`value` as the annotated type `kind`: a whole number is a float and the other way round (1e6), a list a tuple, a
+    number a list of one, or the mapping that `of_number` of a dataclass makes of it; nothing else is guessed.
 
     Raises:
       UserError: `value` is of another type or outside of `limits`.
@@ -180,9 +182,11 @@ def convert(value: Any, kind: Any, limits: Limits = NO_LIMITS, place: Place = NO
             raise place.wrong(words_of(kind, limits), value)
         return parsed
     if dataclasses.is_dataclass(kind):
-        return build(kind, value, place)
+        return build(kind, _spelt_out(kind, value), place)
     if origin in (typing.Union, types.UnionType):
         return _one_of(value, kind, limits, place)
+    if origin in _SEQUENCES and limits.items is None and _is_number(value):
+        value = [value]
     if origin in _SEQUENCES and isinstance(value, (list, tuple)):
         return _sequence(value, kind, limits, place)
     if origin is dict and value is None:  # `options:` in a file
@@ -191,12 +195,22 @@ def convert(value: Any, kind: Any, limits: Limits = NO_LIMITS, place: Place = NO
         value = ""
     if origin is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
+    if origin is int and isinstance(value, float) and value.is_integer() and abs(value) < 2**53:  # 1e6
+        value = int(value)
     if not (_is_a(value, origin, arguments) and limits.allow(value)):
-        whole = origin is int and isinstance(value, float) and value.is_integer() and abs(value) < 2**63
-        raise place.wrong(words_of(kind, limits), value, f"; write {int(value)}" if whole else "")
+        raise place.wrong(words_of(kind, limits), value)
     if origin is dict:
         return {key: convert(item, (*arguments, Any, Any)[1], limits, place.at(key)) for key, item in value.items()}
     return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _spelt_out(kind: Any, value: Any) -> Any:
+    """A number as the mapping that it stands for, if the dataclass `kind` says which."""
+    return kind.of_number(value) if _is_number(value) and hasattr(kind, "of_number") else value
 
 
 def _is_a(value: Any, origin: Any, arguments: tuple[Any, ...]) -> bool:
@@ -288,7 +302,8 @@ def words_of(kind: Any, limits: Limits = NO_LIMITS) -> str:
     if limits.words:
         return limits.words
     if dataclasses.is_dataclass(kind):
-        return f"a mapping with the keys {', '.join(field.name for field in dataclasses.fields(kind))}"
+        short = "a number or " if hasattr(kind, "of_number") else ""
+        return f"{short}a mapping with the keys {', '.join(field.name for field in dataclasses.fields(kind))}"
     if origin in (typing.Union, types.UnionType):
         return " or ".join(words_of(one, limits) for one in arguments)
     if origin is Literal or (origin is str and limits.choices is not None):

@@ -43,7 +43,7 @@ def fails(capsys, *argv: str) -> str:
     ("argv", "expected"),
     [
         (["trian"], "did you mean 'train'"),
-        (["train"], "--config"),
+        (["train"], "say what to train: --config"),
         (["train", "--config", "skull_king_cp"], "did you mean 'skull_king_cpu'"),
         (["train", "--config", "no/such/file.yaml"], "no configuration"),
         (["train", "--config", "skull_king_cpu", "ppo.num_env=4"], "did you mean 'train.num_envs'"),

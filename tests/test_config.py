@@ -19,6 +19,7 @@ from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.commands import config as config_command
 from jaxrl.commands.config import describe
 from jaxrl.config import presets
+from jaxrl.config.sizes import FOLLOWING
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.files import read
 from jaxrl.envs.values import all_paths, limits_of, to_tree
@@ -91,12 +92,82 @@ def test_integer_is_a_number_and_the_round_trip_is_exact(tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_numbers_mean_what_people_mean():
+    config = load("ppo.learning_rate=1e-3", "train.total_steps=1e6", "network.hidden=256", "dqn.epsilon=0.1")
+    assert config.ppo.learning_rate == configs.Schedule("constant", 1e-3, 1e-3)
+    assert config.train.total_steps == 1_000_000 and isinstance(config.train.total_steps, int)
+    assert config.network.hidden == (256,) and config.dqn.epsilon.start == 0.1
+    assert configs.from_dict(configs.to_dict(config)) == config
+
+
 def test_hash_and_counts():
     config = load("train.num_envs=16", "train.num_steps=8", "ppo.minibatches=4", "train.total_steps=1000")
     config = dataclasses.replace(config, train=dataclasses.replace(config.train, updates_per_call=3))
     assert isinstance(hash(config), int)
     assert config.batch_size == 128
     assert (config.num_calls, config.num_updates) == (3, 9)  # 1000 steps are 7.8 updates, whole calls of 3
+
+
+# ---- what follows the size of a run ----
+
+
+@pytest.mark.parametrize("steps", [1, 1000, 20_000, 150_000, 1_000_000, 10_000_000, 1_000_000_000])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [],
+        ["train.num_envs=6"],
+        ["train.num_steps=5"],
+        ["train.num_envs=5", "train.num_steps=7", "ppo.accumulate=7"],
+        ["network.kind=recurrent"],
+        ["run.devices=3", "train.keep_every=12"],
+        ["league.opponents=[self, snapshots]", "league.snapshots=5", "sebulba.actors=3"],
+        ["train.algorithm=dqn"],
+    ],
+)
+def test_what_is_not_given_fits_what_is(steps, overrides):
+    config = load(f"train.total_steps={steps}", *overrides)  # which checks that all of it divides
+    train = config.train
+    assert config.num_updates >= min(128, steps // 2048) and train.evaluate_every % train.updates_per_call == 0
+    assert train.evaluate_every == 0 or 8 <= config.num_updates // train.evaluate_every <= 20
+    assert configs.from_dict(configs.to_dict(config)) == config
+    longer = configs.from_dict(presets.apply_overrides(configs.to_dict(config), ["train.total_steps=1e10"]))
+    assert longer.train.num_envs == train.num_envs  # `jaxrl resume --steps` changes nothing else
+
+
+def test_rollouts_and_rates_follow_the_size():
+    small, large = load("train.total_steps=150_000"), load("train.total_steps=10_000_000")
+    assert (small.train.num_envs, small.train.num_steps, small.ppo.minibatches) == (64, 16, 4)
+    assert (large.train.num_envs, large.train.num_steps, large.ppo.minibatches) == (512, 64, 8)
+    assert small.ppo.learning_rate.start == 1e-3 and large.ppo.learning_rate.start == 6e-4
+    assert load("train.total_steps=150_000", "train.num_envs=16").train.num_steps == 64
+
+
+# ---- one game's configuration for another game ----
+
+
+def test_what_a_preset_says_of_its_game_does_not_block_another(capsys, tmp_path):
+    (tmp_path / "mine.yaml").write_text("base: skull_king\nenv: {id: beasty_bar}\nppo: {clip: 0.3}\n")
+    for path, overrides in ((Path("skull_king"), ["env.id=beasty_bar", "ppo.clip=0.3"]), (tmp_path / "mine.yaml", [])):
+        config = load(*overrides, path=path)
+        make_games(config)
+        told = capsys.readouterr().err
+        assert (
+            told.count("\n") == 1 and "what it says of env.options, seats, evaluate is left out for beasty_bar" in told
+        )
+        assert config.env == configs.EnvConfig("beasty_bar") and config.evaluate == configs.EvaluateConfig()
+        assert config.ppo.clip == 0.3 and config.train == load(path=Path("skull_king")).train
+    config = load("env.id=beasty_bar", "env.options.reward=wins", path=Path("forge"))
+    assert config.env.options == {"reward": "wins"} and not hasattr(config, "forge")
+    assert "env.options, league, evaluate, forge" in capsys.readouterr().err
+    load("env.id=skull_king", "env.options.players=3", path=Path("skull_king"))
+    assert capsys.readouterr().err == ""
+
+
+def test_an_unknown_game_is_told_before_its_options():
+    assert "did you mean 'skull_king'" in message("env.id=skul_king", "env.options.playrs=2", with_game=True)
+    pytest.importorskip("pgx")
+    assert "connect_four" in message("env.id=pgx:conect_four", "env.options.playrs=2", with_game=True)
 
 
 # ---- mistakes ----
@@ -124,14 +195,15 @@ def test_unknown_key_names_the_nearest(override, expected):
         ("train.num_envs=many", "train.num_envs must be a whole number of at least 1, got 'many'"),
         ("train.num_envs=true", "train.num_envs must be a whole number of at least 1, got True"),
         ("ppo.clip=false", "ppo.clip must be a number"),
-        ("train.total_steps=1e9", "write 1000000000"),
+        ("train.total_steps=1.5", "train.total_steps must be a whole number of at least 1, got 1.5"),
         ("run.deterministic=1", "must be true or false"),
         ("ppo.clip=", "ppo.clip must be a number above 0, got nothing"),
         ("run.name=3", "run.name must be letters, digits"),
-        ("network.hidden=64", "network.hidden must be a list"),
+        ("network.hidden=wide", "network.hidden must be a list"),
         ("network.hidden=[64, x]", "network.hidden.1 must be a whole number"),
         ("ppo=3", "ppo must be a mapping"),
-        ("ppo.learning_rate=0.1", "ppo.learning_rate must be a mapping with the keys kind, start, end"),
+        ("ppo.learning_rate=fast", "ppo.learning_rate must be a number or a mapping with the keys kind, start, end"),
+        ("ppo.learning_rate=-1", "ppo.learning_rate.start must be a number of at least 0, got -1.0"),
         ("env.options=[1]", "env.options must be a mapping"),
         ("seats=[{learners: 1.5}]", "seats.0.learners must be a whole number of at least 1 or all, got 1.5"),
     ],
@@ -170,8 +242,8 @@ def test_out_of_range(override, expected):
         (["train.num_envs=12", "run.devices=5"], "train.num_envs (12) must be divisible by run.devices (5)"),
         (["train.num_envs=8", "train.num_steps=5", "ppo.minibatches=2"], "divisible by ppo.minibatches (2)"),
         (["train.num_envs=8", "train.num_steps=6", "ppo.minibatches=2", "ppo.accumulate=2"], "ppo.accumulate (2)"),
-        (["run.devices=3"], "divisible by run.devices (3)"),
-        (["train.keep_every=500"], "divisible by train.updates_per_call (8)"),
+        (["train.num_envs=512", "run.devices=3"], "divisible by run.devices (3)"),
+        (["train.keep_every=500", "train.updates_per_call=8"], "divisible by train.updates_per_call (8)"),
         (
             ["train.keep_every=120", "train.updates_per_call=5", "train.checkpoint_every=50"],
             "divisible by train.checkpoint_every (50)",
@@ -310,17 +382,17 @@ def test_reading_a_configuration_does_not_import_jax():
 # ---- presets and what they are based on ----
 
 RESOLVED = {  # of what differs from the defaults: a changed base, or default, reaches whoever stands on it
-    "battle_balance": "e2e38d191e9a",
-    "battle_dqn": "1a6169f4f457",
-    "battle_speed": "fbe261fd0c4f",
-    "beasty_bar": "3e90f2f771e9",
-    "beasty_bar_transformer": "25e8afd82b19",
-    "forge": "08e72f44be5c",
-    "forge_aggro": "0aa6073aee8b",
-    "resume_600_to_1000": "0ddb40691860",
-    "skull_king": "b5bde8ba4749",
-    "skull_king_attention": "862145e7d4d7",
-    "skull_king_cpu": "106e9bdd9f29",
+    "battle_balance": "1ad6ed930aed",
+    "battle_dqn": "779ddf8f8205",
+    "battle_speed": "7834d364b08a",
+    "beasty_bar": "ee0fb8446e1b",
+    "beasty_bar_transformer": "e73cf39935e2",
+    "forge": "48dd090a41bc",
+    "forge_aggro": "55dcf0597319",
+    "resume_600_to_1000": "a91a0865bc4e",
+    "skull_king": "a5a48fe71f6d",
+    "skull_king_attention": "dd9538dc1c1b",
+    "skull_king_cpu": "02f5d491b2b4",
 }
 
 
@@ -347,6 +419,7 @@ def test_presets_say_only_what_differs_from_their_base():
         base = tree.pop("base", None)
         under = to_tree(configs.load(base) if base else configs.config_of(tree["env"]["id"]))
         told = [(key, value) for key, value in leaves(tree) if key.split(".")[1:2] != ["options"] and key != "env.id"]
+        told = [(key, value) for key, value in told if base or key not in FOLLOWING]  # which a shorter run would change
         repeated = [key for key, value in told if find(under, key) == value]
         assert not repeated, f"{name} repeats {repeated}"
 

@@ -57,7 +57,8 @@ def test_the_example_is_learnt(network, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("JAXRL_ALLOW")
     given = [f"run.directory={tmp_path}", "run.devices=1", "run.cache_dir=''", f"network.kind={network}"]
-    assert cli.main(["train", "--config", "examples/nim.yaml", "--allow", "examples.nim", *given]) == 0
+    quick = ["network.hidden=64", "train.evaluate_every=0"]
+    assert cli.main(["train", "--config", "examples/nim.yaml", "--allow", "examples.nim", *given, *quick]) == 0
     evaluation = json.loads((tmp_path / "nim" / "evaluation.json").read_text(encoding="utf-8"))
     returns = {row["opponent"]: row["figures"]["return"]["mean"] for row in evaluation[-1]["rows"]}
     assert returns["perfect"] == 0.0  # each seat once: perfect play against perfect play is won and lost equally often
@@ -75,7 +76,7 @@ def test_the_algorithm_fits_on_a_page():
 
 def test_an_algorithm_of_ones_own_learns_nim_by_the_two_commands(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
-    places = [f"run.directory={tmp_path}", "run.devices=1", "run.cache_dir=''"]
+    places = [f"run.directory={tmp_path}", "train.evaluate_every=0", "run.devices=1", "run.cache_dir=''"]
     assert cli.main(["train", "--config", "examples/nim_actor_critic.yaml", *places]) == 0
     assert cli.main(["evaluate", str(tmp_path / "nim_actor_critic"), "--deals", "100", "--seed", "3"]) == 0
     for evaluation in json.loads((tmp_path / "nim_actor_critic" / "evaluation.json").read_text(encoding="utf-8")):

@@ -38,7 +38,8 @@ from tests.training import run
 )
 def test_impossible_leagues(league, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        make_games(configs.from_dict({"env": {"id": "tests.games:HighCard"}, "league": league}))
+        train = {"num_envs": 512, "evaluate_every": 0}
+        make_games(configs.from_dict({"env": {"id": "tests.games:HighCard"}, "league": league, "train": train}))
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ from jaxrl.runs.games import make_games
 from jaxrl.training import memory, trainer
 from jaxrl.training.anakin import Anakin
 from jaxrl.training.make import make_program
+from jaxrl.training.standstill import Standstill
 from jaxrl.training.stopping import StopRequest
 from tests.killing import ROOT, assert_same, kill, newest, rows
 
@@ -281,6 +282,18 @@ def test_changed_hyper_parameters_apply_after_a_resume(home):
     rate = "ppo.learning_rate={kind: constant, start: 0.125, end: 0}"
     assert cli.main(["resume", str(home / "runs" / "hyper"), "--steps", str(4 * STEPS_PER_UPDATE), rate]) == 0
     assert [row["train/learning_rate"] for row in rows(home, "hyper")][-1] == 0.125
+
+
+def test_a_policy_that_does_not_move_is_told(home, capsys):
+    assert train(home, "still", "ppo.learning_rate=1e-9") == 0
+    told = capsys.readouterr().err
+    assert told.count("the policy has hardly moved in") == 1 and "raise the learning rate" in told
+    row = {"train/approx_kl": 1e-8, "train/clip_fraction": 0.0, "train/entropy_loss": -1.5, "train/updates": 8}
+    for divergence in (1e-8, 1e-3):
+        watch = Standstill(100)
+        assert not watch(8, row) and not watch(16, row | {"train/approx_kl": divergence})  # a quarter is not over
+        assert bool(watch(32, row)) == (divergence < 1e-3) and not watch(40, row)
+    assert not Standstill(100)(50, {"train/td_error": 1.0})
 
 
 def test_the_best_checkpoint_is_kept_apart(home):

@@ -159,9 +159,9 @@ def _search(parser: ArgumentParser, *, required: bool = False) -> None:
 def train(parser: ArgumentParser) -> None:
     """`jaxrl train`."""
     _devices(parser)
-    _config(parser, "a YAML file or the name of a shipped configuration", required=True)
+    _config(parser, "a YAML file or the name of a shipped configuration (default: the defaults, for env.id=GAME)")
     allow(parser)
-    parser.add_argument("--name", help="name of the run (default: run.name, else the name of the configuration)")
+    parser.add_argument("--name", help="name of the run (default: run.name, else that of the configuration or game)")
     _overrides(parser)
 
 

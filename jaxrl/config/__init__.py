@@ -37,6 +37,7 @@ from jaxrl.config.schema import (
     TrainConfig,
     TransformerConfig,
 )
+from jaxrl.config.sizes import with_sizes
 from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.values import UnknownKey, build, option, to_tree
@@ -86,14 +87,16 @@ def load(path: str | os.PathLike | None, overrides: Sequence[str] = (), allow: C
     if path is None:
         return from_dict(presets.apply_overrides({}, overrides))
     found = presets.find(path)
-    config = from_dict(presets.apply_overrides(presets.read(found), overrides), label=f"configuration {found}")
+    tree = presets.changed(presets.read(found), overrides, found.stem)
+    config = from_dict(tree, label=f"configuration {found}")
     trust.check(config, str(found), overrides, allow)
     return config
 
 
 def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
-    """A checked configuration from a plain tree; missing keys take their defaults. What it names is taken for the
-    caller's word: `jaxrl.config.trust.check` is for those who have read the tree in a file.
+    """A checked configuration from a plain tree; missing keys take their defaults, which may follow the size of the run
+    (`jaxrl.config.sizes`). What it names is taken for the caller's word: `jaxrl.config.trust.check` is for those who
+    have read the tree in a file.
 
     Raises:
       UserError: naming the first key that is wrong.
@@ -107,6 +110,7 @@ def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
         config = build(config_of(game), tree)  # an id that is none is found when the game is made
     except UnknownKey as error:
         raise UserError(f"{label}: {error} (`jaxrl config` lists every key)") from None
+    config = with_sizes(config, tree)
     check_numbers(config)
     return config
 

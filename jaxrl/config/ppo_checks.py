@@ -17,6 +17,12 @@ def shuffle_groups(num_envs: int, devices: int) -> int:
     return groups if groups % devices == 0 else devices
 
 
+def group_size(config: Config, sequence: int) -> int:
+    """Chunks of `sequence` steps in a group: what is cut into minibatches."""
+    train = config.train
+    return train.num_envs // shuffle_groups(train.num_envs, config.run.devices or 1) * train.num_steps // sequence
+
+
 def check_ppo(config: Config, sequence: int) -> None:
     """Everything that can be said without the game.
 
@@ -31,10 +37,10 @@ def check_ppo(config: Config, sequence: int) -> None:
     groups = shuffle_groups(train.num_envs, config.run.devices or 1)
     divides(train.num_envs, groups, "train.num_envs", "run.devices")
     what = f"train.num_envs / {groups} * train.num_steps" if groups > 1 else "train.num_envs * train.num_steps"
-    group = train.num_envs // groups * train.num_steps
     if sequence > 1:  # chunks are shuffled, not steps
         divides(train.num_steps, sequence, "train.num_steps", "ppo.sequence")
-        what, group = f"{what} / ppo.sequence", group // sequence
+        what = f"{what} / ppo.sequence"
+    group = group_size(config, sequence)
     divides(group, ppo.minibatches, what, "ppo.minibatches")
     divides(group // ppo.minibatches, ppo.accumulate, f"{what} / ppo.minibatches", "ppo.accumulate")
     temperature = ppo.temperature

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from jaxrl.envs.errors import UserError, nearest
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 BASE = "base"  # the key of a file that names the configuration it changes
+_OF_THE_GAME = ("seats", "league", "evaluate")  # sections that name bots and options of one game
 
 
 def shipped_directory() -> Path:
@@ -64,7 +66,8 @@ def read(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     base, chain = base_of(path, tree.pop(BASE)), (*above, path.resolve())
     if base.resolve() in chain:
         raise UserError(f"{path}: base goes round in a circle: {' -> '.join(each.stem for each in (*chain, base))}.")
-    return merged(read(base, chain), tree)
+    under = read(base, chain)
+    return merged(for_game(under, game_of(tree), base.stem), tree)
 
 
 def base_of(path: Path, name: Any) -> Path:
@@ -85,6 +88,31 @@ def merged(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
         under = base.get(key)
         both[key] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
     return both
+
+
+def changed(tree: dict[str, Any], overrides: Sequence[str], name: str) -> dict[str, Any]:
+    """`apply_overrides` to the tree of a file, which may name another game: what `tree` says of its own is left out."""
+    both = apply_overrides(tree, overrides)
+    fitting = for_game(tree, game_of(both), name)
+    return both if fitting is tree else apply_overrides(fitting, overrides)
+
+
+def game_of(tree: dict[str, Any]) -> Any:
+    """The id of the game that a tree names; None if it names none."""
+    env = tree.get("env")
+    return env.get("id") if isinstance(env, dict) else None
+
+
+def for_game(tree: dict[str, Any], game: Any, name: str) -> dict[str, Any]:
+    """`tree` without what it says of its own game, if `game` is another one; what is left out is told."""
+    own = game_of(tree)
+    if None in (own, game) or own == game:
+        return tree
+    dropped = [key for key in (*_OF_THE_GAME, own) if key in tree]
+    told = ", ".join((["env.options"] if "options" in tree["env"] else []) + dropped)
+    if told:
+        print(f"{name} is for {own}: what it says of {told} is left out for {game}.", file=sys.stderr)
+    return {key: value for key, value in tree.items() if key not in ("env", *dropped)}
 
 
 def apply_overrides(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:

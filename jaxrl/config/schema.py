@@ -13,6 +13,7 @@ from jaxrl.envs import own, registry
 from jaxrl.envs.values import option
 
 EVALUATION_SEED = 20250101  # of the deals of evaluations; never used in training
+FOLLOWS = "follows train.total_steps if not given"  # `jaxrl.config.sizes`; the defaults here fit the default length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,13 +136,18 @@ class Schedule:
     end: float = option(0.0, "value at the last update; not used by constant", minimum=0.0)
     until: float = option(1.0, "share of the run after which it stays at its end", above=0.0, maximum=1.0)
 
+    @staticmethod
+    def of_number(value: float) -> dict[str, Any]:
+        """What a number stands for: itself, all the time."""
+        return {"kind": "constant", "start": value, "end": value}
+
 
 @dataclasses.dataclass(frozen=True)
 class PPOConfig:
     """Proximal policy optimisation (Schulman et al. 2017, https://arxiv.org/abs/1707.06347)."""
 
-    epochs: int = option(2, "passes over the collected data per update", minimum=1)
-    minibatches: int = option(8, "optimizer steps per pass", minimum=1)
+    epochs: int = option(4, "passes over the collected data per update", minimum=1)
+    minibatches: int = option(8, f"optimizer steps per pass; {FOLLOWS}", minimum=1)
     sequence: int = option(
         16, "with a memory: steps through which a gradient flows back; chunks of so many are shuffled", minimum=1
     )
@@ -150,10 +156,13 @@ class PPOConfig:
         "portions whose gradients are summed for one optimizer step; more if a minibatch does not fit into memory",
         minimum=1,
     )
-    learning_rate: Schedule = option(Schedule("linear", 3e-4, 3e-5), "Adam step size")
-    entropy_coef: Schedule = option(Schedule("linear", 0.01, 0.001), "weight of the entropy bonus")
+    learning_rate: Schedule = option(Schedule("linear", 6e-4, 6e-5), f"Adam step size; {FOLLOWS}")
+    entropy_coef: Schedule = option(
+        Schedule("constant", 0.2, 0.2),
+        "weight of the entropy bonus beside advantages of unit variance; smaller where much is left to chance",
+    )
     temperature: Schedule = option(Schedule("constant", 1.0, 1.0), "actions are drawn from pi^(1 / temperature)")
-    clip: float = option(0.2, "clip range of the probability ratio; smaller where policies collapse", above=0.0)
+    clip: float = option(0.05, "clip range of the probability ratio; smaller where policies collapse", above=0.0)
     value_clip: float = option(0.2, "clip range of the value update; 0: off", minimum=0.0)
     value_coef: float = option(0.5, "weight of the value loss; smaller where returns are large", minimum=0.0)
     gamma: float = option(1.0, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
@@ -233,19 +242,19 @@ class TrainConfig:
         words="a name or package.module:Class",
         runs=own.permissions,
     )
-    num_envs: int = option(512, "games played side by side, over all devices", minimum=1)
-    num_steps: int = option(64, "steps of each game per update", minimum=1)
+    num_envs: int = option(512, f"games played side by side, over all devices; {FOLLOWS}", minimum=1)
+    num_steps: int = option(64, f"steps of each game per update; {FOLLOWS}", minimum=1)
     stagger: int = option(0, "random decisions before training, none in the first game, all in the last", minimum=0)
     total_steps: int = option(
         10_000_000,
         "environment steps per seed; rounded up to whole calls; of a game on the host: decisions but those of bots",
         minimum=1,
     )
-    updates_per_call: int = option(8, "updates in one compiled call, which is a line in the logs", minimum=1)
-    checkpoint_every: int = option(200, "updates between checkpoints", minimum=1)
+    updates_per_call: int = option(8, f"updates in one compiled call, a line in the logs; {FOLLOWS}", minimum=1)
+    checkpoint_every: int = option(24, f"updates between checkpoints; {FOLLOWS}", minimum=1)
     keep: int = option(3, "newest checkpoints to keep (the best one is kept besides)", minimum=1)
     keep_every: int = option(0, "also keep every checkpoint at a multiple of this many updates; 0: none", minimum=0)
-    evaluate_every: int = option(0, "updates between evaluations during training; 0: off", minimum=0)
+    evaluate_every: int = option(24, f"updates between evaluations during training; 0: off; {FOLLOWS}", minimum=0)
     from_run: str = option(
         "",
         "continue this run (a path, or a name in run.directory) as a new one, from its newest checkpoint or as "

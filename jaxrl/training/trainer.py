@@ -48,6 +48,7 @@ from jaxrl.training.exploit import Exploit, Exploiter
 from jaxrl.training.insert import insert_snapshot
 from jaxrl.training.make import make_program
 from jaxrl.training.program import NOT_FINITE, Diverged, Failed, Interrupted
+from jaxrl.training.standstill import Standstill
 from jaxrl.training.state import Counter, TrainState, is_sound
 from jaxrl.training.stopping import StopRequest
 
@@ -110,6 +111,7 @@ class Trainer:
         self.window = metrics.Window(**self.host.window)
         total = self._steps_before + config.num_updates * config.batch_size
         seeds, headline = config.run.seeds, self._headline()
+        self._standstill = None if snapshot or origin else Standstill(config.num_updates)
         self.progress = metrics.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
         table, greedy = self.evaluation_env, config.evaluate.greedy
         self._player = trained_player(config, table, run.name, None, greedy=greedy)
@@ -203,6 +205,8 @@ class Trainer:
             self._log(self._row(self.window.figures, self.window.seconds, self.window.updates))
             self.window = metrics.Window()
         self.progress.show(self.steps * self.config.run.seeds, row)
+        if self._standstill is not None and (still := self._standstill(self.update, row)):
+            say(f"update {self.update}: {still}")
         if self._exporter is not None:
             games = _first(self.state.games)
             self._exporter.update(steps=self.steps, updates=self.update, games=games, row=row)

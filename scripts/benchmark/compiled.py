@@ -195,12 +195,11 @@ def _on_devices(config: Config, devices: int) -> dict[str, Any]:
 def _cartpole(devices: int) -> dict[str, Any]:
     """The configuration tree that equals `CARTPOLE`."""
     ppo = {name: CARTPOLE[name] for name in ("epochs", "minibatches")}
-    rate = {"kind": "constant", "start": 2.5e-4}
     return {
         "run": {"devices": devices},
         "env": {"id": "gymnax:CartPole-v1"},
         "network": {"hidden": CARTPOLE["hidden"], "activation": "tanh"},
-        "ppo": ppo | {"gamma": 0.99, "learning_rate": rate, "entropy_coef": {"kind": "constant", "start": 0.01}},
+        "ppo": ppo | {"gamma": 0.99, "clip": 0.2, "learning_rate": 2.5e-4, "entropy_coef": 0.01},
         "train": {
             "num_envs": CARTPOLE["num_envs"],
             "num_steps": CARTPOLE["num_steps"],
