@@ -136,6 +136,7 @@ class Algorithm(abc.ABC):
       sequence: steps of a chunk: rollouts keep the memory of all seats at the beginning of each.
       by_value: the network's "logits" are the values of actions: a player takes the best and never draws.
       headline: what the progress line shows of the figures, label -> tag.
+      grows_with: configuration keys that its learner's memory is proportional to.
       many_devices: whether `learn` may run on more than one.
       forwards: forward passes of the network for each backward pass, for the counters of `sebulba.profile`.
     """
@@ -143,6 +144,7 @@ class Algorithm(abc.ABC):
     by_value: ClassVar[bool] = False
     many_devices: ClassVar[bool] = True
     headline: ClassVar[Mapping[str, str]] = {}
+    grows_with: ClassVar[tuple[str, ...]] = ()
     network: Network
     sequence: int = 1
     forwards: int = 1

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import jax
 
+from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.config.schema import Config
 from jaxrl.envs.core import PyTree
 from jaxrl.envs.errors import UserError
@@ -86,7 +88,7 @@ def _check(config: Config, parts: dict[str, int], free: int | None) -> None:
     listed = ", ".join(f"{name} {_gib(size)}" for name, size in parts.items() if size > needed / 100)
     train, seeds = config.train, config.run.seeds
     keys = {"train.num_envs": train.num_envs, "train.num_steps": train.num_steps}
-    keys |= {"dqn.capacity": config.dqn.capacity} if train.algorithm == "dqn" else {}
+    keys |= {key: attrgetter(key)(config) for key in find_algorithm(train.algorithm).grows_with}
     keys |= {"run.seeds": seeds} if seeds > 1 else {}
     raise UserError(
         f"this training needs about {_gib(needed)} of memory ({listed}), but {_gib(free)} are free: lower "

@@ -53,6 +53,7 @@ class DQN(Algorithm):
     by_value = True
     many_devices = False
     headline = {"TD": "train/td_error", "epsilon": "train/epsilon"}
+    grows_with = ("dqn.capacity",)
 
     def __init__(self, config: Config, env: Env):
         """Compiles nothing."""
