@@ -220,7 +220,7 @@ def test_wrong_type(override, expected):
         ("ppo.clip=0", "ppo.clip must be a number above 0, got 0.0"),
         ("ppo.clip=.nan", "must be a number above 0, got nan"),
         ("ppo.value_coef=.inf", "must be a number of at least 0, got inf"),
-        ("network.kind=mpl", "must be mlp, transformer, candidates or recurrent, got 'mpl'"),
+        ("network.kind=mpl", "must be mlp, transformer, candidates, recurrent or package.module:Class, got 'mpl'"),
         ("ppo.entropy_coef.kind=square", "must be constant, linear or cosine"),
         ("run.name=../x", "letters, digits"),
         ("run.name=..", "beginning with a letter"),
@@ -476,7 +476,7 @@ def test_an_algorithm_of_ones_own(tmp_path):
     config = load("train.algorithm=mine.learner:Critic", "algorithm={rate: 0.1, deep: {size: 3}}")
     assert config.train.algorithm == "mine.learner:Critic" and config.algorithm == {"rate": 0.1, "deep": {"size": 3}}
     configs.save(config, tmp_path / "config.yaml")
-    assert load(path=tmp_path / "config.yaml") == config
+    assert configs.load(tmp_path / "config.yaml", allow=["mine.learner"]) == config
     assert "train.algorithm must be a name or package.module:Class, got 'a 2 c'" in message("train.algorithm='a 2 c'")
     assert "the settings of ppo are the section ppo" in message("algorithm.gamma=1")
     with pytest.raises(UserError, match="there is no algorithm 'a2c'"):
