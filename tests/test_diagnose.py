@@ -65,7 +65,7 @@ def test_comparison_shows_what_got_better_and_what_differs(report):
     lines = diagnose.compare(before, after).splitlines()
     assert next(line for line in lines if line.startswith("training steps/s")).endswith("2.00")
     assert next(line for line in lines if line.startswith("update ms")).endswith("3.00")
-    assert "config.ppo.epochs: 2 -> 9" in lines
+    assert "config.ppo.epochs: 4 -> 9" in lines
     assert not any("device memory" in line for line in lines if report["memory"]["peak_device_mib"] is None)
 
 
