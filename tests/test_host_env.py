@@ -22,14 +22,20 @@ from tests.training import on_devices
 def test_conformance():
     report = conformance.check(HostTicTacToe(opening=True, limit=6), games=8)
     assert report.ok, str(report)
-    assert [result.name for result in report.results if result.status == conformance.SKIP] == ["beliefs", "event_keeps_secrets"]
+    assert [result.name for result in report.results if result.status == conformance.SKIP] == [
+        "beliefs",
+        "event_keeps_secrets",
+    ]
 
 
 @pytest.mark.parametrize("options", [{"limit": 3}, {"num_players": 3}])
 def test_conformance_of_a_game_that_asks_all_seats_at_once(options):
     report = conformance.check(HostPicks(**options), games=8)
     assert report.ok, str(report)
-    assert [result.name for result in report.results if result.status == conformance.SKIP] == ["beliefs", "event_keeps_secrets"]
+    assert [result.name for result in report.results if result.status == conformance.SKIP] == [
+        "beliefs",
+        "event_keeps_secrets",
+    ]
 
 
 def test_the_events_of_all_seats_are_told():
