@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 
 from jaxrl import cli
 from jaxrl.commands.play import Sitting
@@ -215,15 +218,16 @@ def test_conformance(small):
 
 
 def test_a_person_plays_against_a_bot(small):
-    told: list[str] = []
+    screen = Console(file=io.StringIO(), width=100)
 
     def lowest(prompt):
-        assert prompt == "seat 1, your action: "
-        return told[-1].split("]")[0].lstrip("[")
+        assert str(prompt) == "seat 1, your action: "
+        return screen.file.getvalue().rpartition("\n\n")[2].split("]")[0].lstrip("[")
 
-    end = Sitting(small, 1, [bot_player(small, "balanced")] * 2, ask=lowest, tell=told.append).play(jax.random.key(2))
+    screen.input = lowest
+    end = Sitting(small, 1, [bot_player(small, "balanced")] * 2, screen=screen).play(jax.random.key(2))
     assert bool(end.terminated) and not bool(end.illegal_action)
-    text = "\n".join(told)
+    text = screen.file.getvalue()
     assert "You decide: where does Cannon Walker (1) move?" in text and "[0] decline" in text
     assert "Your Cannon Walker (1) stays." in text and "Side 0's " in text
-    assert "The battle is over: " in text and "seat 1 (you): vp " in told[-1]
+    assert "The battle is over: " in text and "seat 1 (you): vp " in text

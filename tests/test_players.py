@@ -200,12 +200,12 @@ def test_a_policy_file_is_the_run(tmp_path, capsys, monkeypatch):
     assert "| agent " in capsys.readouterr().out
     assert cli.main(["tournament", name, str(path), "bot:lowest", "--deals", "4"]) == 0
     assert "| agent " in capsys.readouterr().out
-    monkeypatch.setattr("builtins.input", lambda prompt: (_ for _ in ()).throw(EOFError))
+    monkeypatch.setattr("builtins.input", lambda: (_ for _ in ()).throw(EOFError))
     assert cli.main(["play", str(path), "--seed", "1"]) == 0
     assert "you left the table" in capsys.readouterr().out
 
 
 def test_a_person_is_told_who_is_on_the_side(capsys, monkeypatch):
-    monkeypatch.setattr("builtins.input", lambda prompt: (_ for _ in ()).throw(EOFError))
+    monkeypatch.setattr("builtins.input", lambda: (_ for _ in ()).throw(EOFError))
     assert cli.main(["play", "bot:optimal", "env.id=tests.games:Signals", "run.cache_dir=''", "--seed", "1"]) == 0
     assert "seat 1: optimal, seat 2: optimal (your side), seat 3: optimal" in capsys.readouterr().out
