@@ -159,7 +159,7 @@ import sys
 from jaxrl import cli
 for name in sys.argv[1:]:
     assert cli.main([*name.split(), "--help"]) == 0, name
-heavy = {"jax", "numpy", "flax", "optax", "tensorstore", "rich", "tensorboardX"} & set(sys.modules)
+heavy = {"jax", "numpy", "flax", "optax", "orbax", "rich", "tensorboardX"} & set(sys.modules)
 assert not heavy, heavy
 """
 

@@ -1,6 +1,6 @@
 """The files of one checkpoint, of which every byte is covered:
 
-    state/         the arrays, compressed, by TensorStore (zarr in an OCDBT database)
+    state/         the arrays, compressed, by orbax
     record.json    its own SHA-256 in the first line, then JSON: format, step, game (id, version, options), a digest of
                    the config, a hash of the parameters, shape, dtype and CRC-32 of every leaf, what the host remembers,
                    and the SHA-256 of every file in state/: no library ever opens a damaged one
@@ -14,20 +14,22 @@ import contextlib
 import errno
 import hashlib
 import json
+import logging
+import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorstore as ts
+import orbax.checkpoint as ocp
 
 from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
 
 Arrays = dict[str, np.ndarray]
 
-FORMAT = 2  # 1, written by orbax, has its record in meta/metadata, without checksums of it and of the files
+FORMAT = 2  # 1 has its record in meta/metadata, without checksums of it and of the files
 _STATE, _RECORD, _RECORD_1 = "state", "record.json", "meta/metadata"
 _FIELDS = {"format": int, "step": int, "game": dict, "params_hash": str, "leaves": dict, "host": dict}
 
@@ -45,34 +47,11 @@ def write_files(place: Path, arrays: Arrays, meta: dict[str, Any]) -> None:
       meta: the record; `format` and `files` are added.
     """
     place.mkdir()
-    context, state = ts.Context(), place / _STATE
-    arrays = {name: array for name, array in arrays.items() if array.size}  # zarr has no empty ones
-    specs = {name: _spec(state, name, metadata=_packing(array)) for name, array in arrays.items()}
-    opened = _all(
-        ts.open(specs[name], context=context, create=True, dtype=array.dtype.name, shape=array.shape)
-        for name, array in arrays.items()
-    )
-    _all(store.write(array) for store, array in zip(opened, arrays.values(), strict=True))
+    state = place / _STATE
+    with _no_echo(), ocp.PyTreeCheckpointer() as writer:
+        writer.save(state, {name: array for name, array in arrays.items() if array.size})  # it refuses empty ones
     text = json.dumps(meta | {"format": FORMAT, "files": _digests(state)}).encode()
     files.write(place / _RECORD, _digest(text) + b"\n" + text)
-
-
-def _packing(array: np.ndarray) -> dict[str, Any]:
-    return {"compressor": {"id": "zstd", "level": 1}, "chunks": list(array.shape)}
-
-
-def _spec(state: Path, name: str, **more: Any) -> dict[str, Any]:
-    base = {"driver": "file", "path": f"{state}/"}
-    return {"driver": "zarr", "kvstore": {"driver": "ocdbt", "base": base, "path": f"{name}/"}, **more}
-
-
-def _all(futures: Iterable[Any]) -> list[Any]:
-    """What all have come to; raises the first error only after all have ended."""
-    pending = list(futures)
-    errors = [error for future in pending if (error := future.exception()) is not None]
-    if errors:
-        raise errors[0]
-    return [future.result() for future in pending]
 
 
 def read_record(place: Path, step: int) -> dict[str, Any]:
@@ -115,18 +94,18 @@ def _checked_arrays(state: Path, meta: dict[str, Any]) -> Arrays:
     changed = meta.get("files", {}).items() - _digests(state).items()
     if changed:
         raise Damaged(f"the checksum of {_STATE}/{min(changed)[0]} is wrong")
-    context, leaves = ts.Context(), meta["leaves"]
-    names = [name for name, record in leaves.items() if 0 not in record["shape"]]
-    opened = _all(ts.open(_spec(state, name), context=context, read=True) for name in names)
-    for name, store in zip(names, opened, strict=True):
-        if [list(store.shape), store.dtype.name] != [leaves[name]["shape"], leaves[name]["dtype"]]:
-            raise Damaged(f"{name} has another shape")
-    stored = dict(zip(names, _all(store.read() for store in opened), strict=True))
-    wrong = [name for name in names if checksum(stored[name]) != leaves[name]["crc32"]]
-    if wrong:
-        raise Damaged(f"the checksum of {wrong[0]} is wrong")
-    empty = {name: np.zeros(record["shape"], record["dtype"]) for name, record in leaves.items() if name not in stored}
-    return stored | empty
+    with _no_echo(), ocp.PyTreeCheckpointer() as reader:
+        stored = reader.restore(state)
+    arrays = {}
+    for name, record in meta["leaves"].items():
+        empty = 0 in record["shape"]
+        array = np.zeros(record["shape"], record["dtype"]) if empty else stored.get(name)
+        if array is None or [list(array.shape), array.dtype.name] != [record["shape"], record["dtype"]]:
+            raise Damaged(f"{name} is missing or has another shape")
+        if checksum(array) != record["crc32"]:
+            raise Damaged(f"the checksum of {name} is wrong")
+        arrays[name] = array
+    return arrays
 
 
 def checksum(array: np.ndarray) -> int:
@@ -146,6 +125,18 @@ def _digests(folder: Path) -> dict[str, str]:
             with path.open("rb") as file:
                 found[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
+
+
+@contextlib.contextmanager
+def _no_echo() -> Iterator[None]:
+    """Where orbax fails (a full disk), the writes that it has still under way end later, each with a traceback on
+    stderr because the event loop of the first error is closed; that one reaches the caller, the others say nothing
+    more."""
+    logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs the tracebacks of its threads besides
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda found: None if str(found.exc_value) == "Event loop is closed" else before(found)
+    yield
+    sys.unraisablehook = before  # stays where something failed
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 LEAST_WAY = 0.1  # sum over updates of the root of the KL divergence; where something is learnt, three updates go so far
 SHARE = 0.25  # of the run, after which it is said
+LEAST_UPDATES = 20  # fewer say nothing
 
 
 class Standstill:
@@ -14,7 +15,7 @@ class Standstill:
 
     def __init__(self, updates: int):
         """Nothing is known yet; `updates` are those of the whole run."""
-        self._due = SHARE * updates
+        self._due = max(LEAST_UPDATES, SHARE * updates)
         self._way = 0.0
         self._done = False
 
