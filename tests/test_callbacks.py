@@ -38,7 +38,7 @@ class Recorder(Callback):
         HEARD.append(("figures", step, dict(figures)))
 
     def on_checkpoint(self, update, directory):
-        HEARD.append(("checkpoint", update, (directory / "meta" / "metadata").exists()))
+        HEARD.append(("checkpoint", update, (directory / "record.json").exists()))
 
     def on_end(self, finished):
         HEARD.append(("end", finished))
