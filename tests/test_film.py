@@ -43,7 +43,7 @@ def test_the_command_writes_the_same_film_again(tmp_path, capsys):
         (["--seat", "2"], "--seat must be between 0 and 1"),
         (["--pace", "0"], "--pace must be from 0.1 to 20, got 0"),
         (["--pace", "1e9"], "--pace must be from 0.1 to 20, got 1e+09"),
-        (["--pace", "nan"], "--pace must be from 0.1 to 20, got nan"),
+        (["--pace", "nan"], "argument --pace: must be a number, got 'nan'"),
         (["--file", "nowhere/film.svg"], "cannot write nowhere/film.svg"),
         (["--file", "/dev/full"], "cannot write /dev/full: No space left on device"),
         (["--opponents", "balance"], "did you mean 'balanced'?"),

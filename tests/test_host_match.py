@@ -203,7 +203,7 @@ def test_train_evaluate_and_compare_runs(tmp_path, capsys):
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
     assert cli.main(["evaluate", one, "--against", two, "--sampled", "--deals", "5"]) == 0
     printed = capsys.readouterr().out
-    assert "| one       | two" in printed and "one - two" in printed
+    assert "\n| two " in printed and "| one - two" in printed
     rows = json.loads((tmp_path / "one" / "evaluation.json").read_text())[-1]["rows"]
     assert [row["opponent"] for row in rows] == ["random", "lowest", "random", "lowest", "two"]
     assert cli.main(["tournament", one, two, "bot:random", "--deals", "3"]) == 0

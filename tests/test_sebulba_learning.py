@@ -102,7 +102,7 @@ def test_a_run_evaluates_exploits_and_is_continued(home, capsys):
     assert all(training[-1][f"time/ms_per_1000_steps/{part}"] > 0 for part in ("action", "env_step", "backward"))
     pool = {name: array for name, array in directory.checkpoints().read(6).arrays.items() if name.startswith("pool.")}
     assert pool["pool.taken"] == 4  # after 2, 4 and 6 updates, and the best response
-    assert "| first " in capsys.readouterr().out
+    assert "\n| random " in capsys.readouterr().out
 
     assert train(home, "second", "train.from_run=first", f"train.total_steps={12 * 64}") == 0
     second = runs.RunDirectory(home / "runs" / "second")

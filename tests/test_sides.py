@@ -213,6 +213,7 @@ def test_training_learns_to_signal():
         hidden=(64,),
         epochs=4,
         minibatches=4,
+        clip=0.2,
         gamma=0.2,  # a word is answered before the next one
         learning_rate=Schedule("constant", 3e-3),
         entropy_coef=Schedule("linear", 0.02, 0.0),

@@ -23,7 +23,7 @@ from jaxrl import config as configs
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import directory as runs
 from jaxrl.runs.games import make_games
-from jaxrl.training import memory, trainer
+from jaxrl.training import memory, standstill, trainer
 from jaxrl.training.anakin import Anakin
 from jaxrl.training.make import make_program
 from jaxrl.training.standstill import Standstill
@@ -284,7 +284,8 @@ def test_changed_hyper_parameters_apply_after_a_resume(home):
     assert [row["train/learning_rate"] for row in rows(home, "hyper")][-1] == 0.125
 
 
-def test_a_policy_that_does_not_move_is_told(home, capsys):
+def test_a_policy_that_does_not_move_is_told(home, capsys, monkeypatch):
+    monkeypatch.setattr(standstill, "LEAST_UPDATES", 3)
     assert train(home, "still", "ppo.learning_rate=1e-9") == 0
     told = capsys.readouterr().err
     assert told.count("the policy has hardly moved in") == 1 and "raise the learning rate" in told

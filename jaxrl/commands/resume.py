@@ -8,7 +8,7 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.directory import find_run
-from jaxrl.training.trainer import run_training
+from jaxrl.training.run import run_training
 
 
 def main(args: argparse.Namespace) -> int:

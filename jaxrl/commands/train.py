@@ -11,7 +11,7 @@ from jaxrl.config import presets
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.directory import begun_run
 from jaxrl.runs.games import make_games
-from jaxrl.training.trainer import run_training
+from jaxrl.training.run import run_training
 
 
 def main(args: argparse.Namespace) -> int:

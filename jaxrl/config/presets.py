@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from jaxrl.envs import files
+from jaxrl.envs import files, registry
 from jaxrl.envs.errors import UserError, nearest
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -106,7 +106,8 @@ def game_of(tree: dict[str, Any]) -> Any:
 def for_game(tree: dict[str, Any], game: Any, name: str) -> dict[str, Any]:
     """`tree` without what it says of its own game, if `game` is another one; what is left out is told."""
     own = game_of(tree)
-    if None in (own, game) or own == game:
+    known = ":" in str(game) or game in registry.registered()
+    if own in (None, game) or not known:  # what is unknown is told later
         return tree
     dropped = [key for key in (*_OF_THE_GAME, own) if key in tree]
     told = ", ".join((["env.options"] if "options" in tree["env"] else []) + dropped)

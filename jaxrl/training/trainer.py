@@ -24,7 +24,7 @@ from jaxrl.league.pool import controller_names, entry_names, with_results
 from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent_names
 from jaxrl.matches.tables import Row, format_table
 from jaxrl.players import Player, bot_player
-from jaxrl.runs import checkpoint, logs, metrics
+from jaxrl.runs import checkpoint, metrics
 from jaxrl.runs.compiling import compile_seconds
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import (
@@ -32,7 +32,6 @@ from jaxrl.runs.directory import (
     TrainedRun,
     append_json,
     each_seed,
-    enable_compilation_cache,
     make_stamp,
     read_json_list,
     seed_names,
@@ -397,22 +396,3 @@ def _first(counter: Counter | jax.Array) -> int:
 
 
 # ---- the commands -------------------------------------------------------------------------------------------------
-
-
-def run_training(config: Config, run: RunDirectory, *, resume: bool, games: GameForms | None = None) -> int:
-    """Trains, saves and evaluates in `run`; the work of both commands."""
-    with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
-        enable_compilation_cache(config.run.cache_dir)
-        with contextlib.closing(Trainer(config, run, resume=resume, games=games)) as trainer:
-            if resume and trainer.finished:
-                steps = trainer.steps
-                print(
-                    f"run {run.name!r} is finished: all {steps:,} steps ({trainer.update:,} updates) are done and "
-                    f"evaluated; go further with: jaxrl resume {run.path} --steps {2 * steps}"
-                )
-            elif trainer.train():
-                trainer.final_evaluation()
-            else:
-                print(f"stopped after {trainer.update} updates and saved; continue with: jaxrl resume {run.path}")
-                return 128 + trainer.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
-    return 0

@@ -1,0 +1,30 @@
+"""A training from its first update, or its newest checkpoint, to its last evaluation: what a command calls."""
+
+from __future__ import annotations
+
+import contextlib
+
+from jaxrl.config import Config
+from jaxrl.runs import checkpoint, logs
+from jaxrl.runs.directory import RunDirectory, enable_compilation_cache
+from jaxrl.runs.games import GameForms
+from jaxrl.training.trainer import Trainer
+
+
+def run_training(config: Config, run: RunDirectory, *, resume: bool, games: GameForms | None = None) -> int:
+    """Trains, saves and evaluates in `run`; the work of both commands."""
+    with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
+        enable_compilation_cache(config.run.cache_dir)
+        with contextlib.closing(Trainer(config, run, resume=resume, games=games)) as trainer:
+            if resume and trainer.finished:
+                steps = trainer.steps
+                print(
+                    f"run {run.name!r} is finished: all {steps:,} steps ({trainer.update:,} updates) are done and "
+                    f"evaluated; go further with: jaxrl resume {run.path} --steps {2 * steps}"
+                )
+            elif trainer.train():
+                trainer.final_evaluation()
+            else:
+                print(f"stopped after {trainer.update} updates and saved; continue with: jaxrl resume {run.path}")
+                return 128 + trainer.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
+    return 0
