@@ -231,6 +231,7 @@ TABLE = {  # specification section 13, 4 players: points, win share, exact bids 
 
 
 @pytest.mark.optimised
+@pytest.mark.slow  # their choices are compared with recorded ones in test_skull_king_engine
 def test_skull_king_bots_have_the_strength_of_the_reference_engine():
     """Other deals than the reference's, so figures agree within both intervals, with room for 48 comparisons."""
     env = registry.make("skull_king")
