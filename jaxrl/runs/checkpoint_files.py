@@ -48,7 +48,8 @@ def write_files(place: Path, arrays: Arrays, meta: dict[str, Any]) -> None:
     """
     place.mkdir()
     state = place / _STATE
-    with _no_echo(), ocp.PyTreeCheckpointer() as writer:
+    _no_echo()
+    with ocp.PyTreeCheckpointer() as writer:
         writer.save(state, {name: array for name, array in arrays.items() if array.size})  # it refuses empty ones
     text = json.dumps(meta | {"format": FORMAT, "files": _digests(state)}).encode()
     files.write(place / _RECORD, _digest(text) + b"\n" + text)
@@ -94,7 +95,8 @@ def _checked_arrays(state: Path, meta: dict[str, Any]) -> Arrays:
     changed = meta.get("files", {}).items() - _digests(state).items()
     if changed:
         raise Damaged(f"the checksum of {_STATE}/{min(changed)[0]} is wrong")
-    with _no_echo(), ocp.PyTreeCheckpointer() as reader:
+    _no_echo()
+    with ocp.PyTreeCheckpointer() as reader:
         stored = reader.restore(state)
     arrays = {}
     for name, record in meta["leaves"].items():
@@ -127,16 +129,17 @@ def _digests(folder: Path) -> dict[str, str]:
     return found
 
 
-@contextlib.contextmanager
-def _no_echo() -> Iterator[None]:
+def _no_echo() -> None:
     """Where orbax fails (a full disk), the writes that it has still under way end later, each with a traceback on
-    stderr because the event loop of the first error is closed; that one reaches the caller, the others say nothing
-    more."""
+    stderr because the event loop of the first error is closed. That error reaches the caller; the others say no more."""
     logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs the tracebacks of its threads besides
-    before = sys.unraisablehook
-    sys.unraisablehook = lambda found: None if str(found.exc_value) == "Event loop is closed" else before(found)
-    yield
-    sys.unraisablehook = before  # stays where something failed
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _unless_closed
+
+
+def _unless_closed(found: Any) -> None:
+    if str(found.exc_value) != "Event loop is closed":
+        sys.__unraisablehook__(found)
 
 
 @contextlib.contextmanager
