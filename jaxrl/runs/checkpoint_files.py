@@ -131,7 +131,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 def _no_echo() -> None:
     """Where orbax fails (a full disk), the writes that it has still under way end later, each with a traceback on
-    stderr because the event loop of the first error is closed. That error reaches the caller; the others say no more."""
+    stderr because the event loop of the first error is closed. That error reaches the caller."""
     logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs the tracebacks of its threads besides
     if sys.unraisablehook is sys.__unraisablehook__:
         sys.unraisablehook = _unless_closed
