@@ -51,6 +51,11 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 LONG = ("test_builds.py", "test_trainer.py", "test_search.py", "test_skull_king_engine.py", "test_sebulba_faults.py")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: a quarter of the time is waited for other processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first, the rest in the order of their names."""
     items.sort(key=lambda item: item.path.name not in LONG)
