@@ -62,8 +62,6 @@ def find_class(name: str, base: type, what: str) -> type:
     if not is_name(name):
         raise UserError(f"{what} {name!r} cannot be found: a class of your own is written package.module:Class.")
     module_name, _, class_name = name.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
     module = _import(module_name, f"{what} {name!r}")
     if not hasattr(module, class_name):
         known = [name for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, base)]
@@ -88,6 +86,8 @@ def place_of(thing: Any) -> str:
 def _import(name: str, what: str) -> ModuleType:
     if name.partition(".")[0] == "jaxrl":  # ours: whatever goes wrong is our fault, and loud
         return importlib.import_module(name)
+    if os.getcwd() not in sys.path:  # not before somebody has vouched for what lies there
+        sys.path.append(os.getcwd())
     _imported.add(name)
     try:
         return importlib.import_module(name)

@@ -10,6 +10,7 @@ progress. Serving it takes a few lines:
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import zlib
@@ -144,12 +145,15 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0) -
         raise UserError(f"run {run.name!r} has {len(run.params)} seeds, there is no number {seed_index}.")
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe would be replaced
         raise UserError(f"cannot write {os.fspath(path)}: it is no ordinary file; give another name.")
+    own = run.config.run  # whoever plays it has a cache of theirs, and is not told how it was trained
+    own = dataclasses.replace(own, cache_dir=own.cache_dir and type(own)().cache_dir)
+    config = dataclasses.replace(run.config, callbacks=(), run=own)
     content = {
         "jaxrl": jaxrl.__version__,
         "name": run.name,
         "update": run.update,
         "env_version": run.env.version,
-        "config": configs.to_dict(run.config),
+        "config": configs.to_dict(config),
         "params": jax.tree.map(np.asarray, run.params[seed_index]),
     }
     body = serialization.msgpack_serialize(content)

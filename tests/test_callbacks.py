@@ -96,6 +96,9 @@ def test_what_goes_wrong_at_the_end_is_only_told(caplog):
     callbacks = Callbacks([])
     callbacks._each["late"] = Late()
     callbacks.end(True)
+    assert not caplog.text  # it had not begun
+    callbacks._started = True
+    callbacks.end(True)
     assert "callback 'late' failed in on_end: " in caplog.text and "in on_end: KeyError: 'x'" in caplog.text
 
 

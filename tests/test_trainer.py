@@ -198,7 +198,7 @@ def small_disk(place: Path, size: str) -> Iterator[Callable[[str], None]]:
 
 def test_no_space_left_is_one_sentence_and_a_larger_disk_goes_on_exactly(home, plain, tmp_path, capfd):
     disk = tmp_path / "disk"
-    with small_disk(disk, "120k") as resize:
+    with small_disk(disk, "200k") as resize:
         capfd.readouterr()
         assert train(home, "full", f"run.directory={disk / 'runs'}", "train.checkpoint_every=2") == 2
         said = [line for line in capfd.readouterr().err.splitlines() if "[" not in line]  # without progress

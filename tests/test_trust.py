@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import sys
 import types
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from flax import serialization
 
 from jaxrl import cli
 from jaxrl import config as configs
@@ -17,9 +20,9 @@ from jaxrl.config import Config, trust
 from jaxrl.config.schema import EnvConfig
 from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
-from jaxrl.export import load_policy, save_policy
+from jaxrl.export import load_policy
 from jaxrl.runs import checkpoint
-from jaxrl.runs.directory import RunDirectory, TrainedRun
+from jaxrl.runs.directory import RunDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 NIM = (ROOT / "examples" / "nim.py").read_text(encoding="utf-8")
@@ -68,6 +71,7 @@ HOSTILE = {  # what a file holds, and what would have to be allowed
     "the end": ({"env": {"id": "os:abort"}}, "os"),
     "a module of ours": ({"env": {"id": "jaxrl.__main__:main"}}, "jaxrl.__main__"),
     "an algorithm": ({"train": {"algorithm": "mark:call"}}, "mark"),
+    "a daemon, which is told the token": ({"env": {"id": "forge"}, "forge": {"daemons": ["evil:1"]}}, "evil:1"),
     "a library's name": ({"train": {"algorithm": "pgx:make"}}, "pgx"),
     "a network": ({"network": {"kind": "mark:call"}}, "mark"),
     "a callback": ({"callbacks": ["mark:call"]}, "mark"),
@@ -83,8 +87,11 @@ def write_run(name: str, tree: dict) -> None:
 
 
 def write_policy(path: str, tree: dict) -> None:
-    env, config = types.SimpleNamespace(version="1"), configs.from_dict(tree)
-    save_policy(path, TrainedRun("a", config, env, update=1, params=[{}], params_hash=""))
+    """As a stranger may have written it; `save_policy` leaves out what only a training runs."""
+    config = configs.to_dict(configs.from_dict(tree))
+    content = {"jaxrl": "0", "name": "a", "update": 1, "env_version": "1", "config": config, "params": {}}
+    body = serialization.msgpack_serialize(content)
+    Path(path).write_bytes(b"jaxrl policy 1\n" + zlib.crc32(body).to_bytes(4, "big") + body)
 
 
 @pytest.mark.parametrize("what", HOSTILE)
@@ -232,6 +239,15 @@ def test_a_library_is_asked_for_games_it_lists(id):
     pytest.importorskip(id.partition(":")[0])
     with pytest.raises(UserError, match="has no"):
         registry.make(id)
+    assert not Path("imported").exists()
+
+
+def test_a_library_is_not_looked_for_in_the_working_directory(capsys):
+    if importlib.util.find_spec("gymnax"):
+        pytest.skip("gymnax is installed")
+    Path("gymnax.py").write_text(MARK)
+    Path("x.yaml").write_text("env: {id: 'gymnax:CartPole-v1'}")
+    assert "needs the package 'gymnax'" in sentence(capsys, "config", "--config", "x.yaml")
     assert not Path("imported").exists()
 
 

@@ -37,6 +37,7 @@ class Deployment:
         "which are never restarted",
         parse=lambda value: _daemons(value),
         words="auto, a number of at least 1, or host:port (or a list of these)",
+        runs=own.path,  # it is told the token
     )
     profile: str = option(
         "serial",

@@ -31,7 +31,7 @@ def with_sizes(config: Config, tree: dict[str, Any]) -> Config:
 def _batch(config: Config) -> int:
     """Environment steps of a rollout, a power of two."""
     largest = LARGEST_DQN if config.train.algorithm == "dqn" else LARGEST
-    return _between(SMALLEST, _power(config.train.total_steps / UPDATES), largest)
+    return _between(SMALLEST, _power(min(config.train.total_steps, 1 << 62) / UPDATES), largest)
 
 
 def _num_steps(config: Config, told: Set[str]) -> int:

@@ -58,34 +58,45 @@ class Callbacks:
         self._each = {name: own.find_class(name, Callback, "callback")() for name in dict.fromkeys(names)}
         self._failure: UserError | None = None
         self._checkpoint = -1  # the newest that they were told of
+        self._started = False
 
     def start(self, run: RunFacts, store: CheckpointStore) -> None:
-        """The run begins; checkpoints that there are already are old news."""
+        """The run begins; checkpoints that there are already are old news.
+
+        Raises:
+          UserError: a callback has raised.
+        """
         self._checkpoint = max(store.steps(), default=-1) if self._each else -1
+        self._started = True
         self._tell("on_start", run)
+        failure, self._failure = self._failure, None
+        if failure is not None:  # nothing is lost yet
+            raise failure
 
     def figures(self, step: int, row: Mapping[str, float]) -> None:
         """A line of the logs."""
         self._tell("on_figures", step, MappingProxyType(dict(row)))
 
     def checkpoints(self, store: CheckpointStore) -> None:
-        """Tells of those that have been completed since the last time."""
+        """Tells of those that have been completed since the last time; while none is being written."""
         for update in store.steps() if self._each else []:
             if update > self._checkpoint:
                 self._checkpoint = update
                 self._tell("on_checkpoint", update, store.directory / str(update))
 
     def end(self, finished: bool) -> None:
-        """The training is over; what goes wrong now is only told."""
-        self._failure = None
+        """The training is over, if it had begun; what goes wrong now is only told."""
+        if not self._started:
+            return
         self._tell("on_end", finished)
         if self._failure is not None:
             LOG.warning("%s", self._failure)
 
     def check(self) -> None:
         """Raises Failed if a callback has; where the training can be saved and resumed exactly."""
-        if self._failure is not None:
-            raise Failed from self._failure
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise Failed from failure
 
     def _tell(self, hook: str, *what: Any) -> None:
         for name, callback in list(self._each.items()):

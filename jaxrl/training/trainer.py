@@ -214,10 +214,11 @@ class Trainer:
         if self._exploiter is not None and _due(before, self.update, self.config.exploit.every):
             self._exploit(self._exploiter)
         if _due(before, self.update, train.checkpoint_every):
+            self.store.wait()
+            self._callbacks.checkpoints(self.store)
             self.store.save(self._snapshot())
         self.store.check()
         self.best.check()
-        self._callbacks.checkpoints(self.store)
 
     def _log(self, row: dict[str, float]) -> None:
         with self.program.timers.log:
