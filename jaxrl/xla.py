@@ -7,15 +7,9 @@ import os
 from pathlib import Path
 
 from jaxrl.config import Config, device_count
+from jaxrl.envs.machine import cores
 
 _ACCELERATOR_PACKAGES = ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu", "jax_rocm7_plugin", "jax_rocm60_plugin")
-
-
-def cores() -> int:
-    """CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def on_cpu() -> bool:

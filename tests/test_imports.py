@@ -26,6 +26,7 @@ SHARED_ENVS = {
     "conformance",
     "adapters",
     "host",
+    "machine",
     "own",
     "sides",
 }

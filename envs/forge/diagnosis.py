@@ -17,10 +17,11 @@ from jaxrl.envs.forge.fleet.profiles import PROFILES
 from jaxrl.envs.forge.game import ForgeGame
 from jaxrl.envs.forge.people.recording import quoted
 from jaxrl.envs.forge.people.watch import play
-from jaxrl.envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, cores
+from jaxrl.envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
 from jaxrl.envs.forge.wire.link import LinkError
 from jaxrl.envs.host.bridge import HostPool
 from jaxrl.envs.host.core import RANDOM, EngineError, make_buffers
+from jaxrl.envs.machine import cores
 
 DECK = "aggro"
 GAME_SECONDS = 600.0

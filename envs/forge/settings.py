@@ -6,7 +6,6 @@ Nothing here decides a game: the same seed gives the same game on any deployment
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 import typing
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from jaxrl.envs import own
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge.fleet.profiles import PROFILES
+from jaxrl.envs.machine import cores, free_bytes
 from jaxrl.envs.values import Place, convert, limits_of, option
 
 AUTO = "auto"
@@ -105,21 +105,10 @@ def made(path: str | Path, purpose: str) -> Path:
     return folder
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def available_mb() -> int | None:
     """Memory that programs may still take, in MiB; None where the system does not tell."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) // 1024
-    except OSError:
-        pass
-    return None
+    free = free_bytes()
+    return None if free is None else free >> 20
 
 
 def _daemons(value: object) -> str | int | tuple[str, ...] | None:

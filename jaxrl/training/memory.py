@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import jax
 
 from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.config.schema import Config
+from jaxrl.envs import machine
 from jaxrl.envs.core import PyTree
 from jaxrl.envs.errors import UserError
 from jaxrl.training.program import Program
-
-_CGROUP = Path("/sys/fs/cgroup")  # of a container or a batch job: what it may take of the machine
 
 
 def check_state(config: Config, program: Program) -> None:
@@ -68,17 +66,7 @@ def free_bytes(*, host: bool) -> int | None:
     if not host:
         stats = jax.local_devices()[0].memory_stats() or {}
         return stats["bytes_limit"] - stats.get("bytes_in_use", 0) if "bytes_limit" in stats else None
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        return None
-    try:
-        limit, used, stat = ((_CGROUP / f"memory.{name}").read_text().split() for name in ("max", "current", "stat"))
-        cached = sum(int(stat[stat.index(name) + 1]) for name in ("inactive_file", "active_file"))
-    except (OSError, ValueError):
-        return free
-    return free if limit == ["max"] else min(free, int(limit[0]) - int(used[0]) + cached)
+    return machine.free_bytes()
 
 
 def _check(config: Config, parts: dict[str, int], free: int | None) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from jaxrl.envs.forge.fleet.daemon import DOWN, FREE, GONE, SUSPECT, Daemon, Ended, FleetError
 from jaxrl.envs.forge.fleet.jvm import LocalDaemon
-from jaxrl.envs.forge.settings import cores
+from jaxrl.envs.machine import cores
 
 LOG = logging.getLogger("jaxrl.forge")
 

@@ -1,0 +1,30 @@
+"""What this process may take of the machine: cores and memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CGROUP = Path("/sys/fs/cgroup")  # of a container or a batch job: what it may take of the machine
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def free_bytes() -> int | None:
+    """Memory that programs may still take, here and within the limit of a container; None where nobody tells."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return None
+    try:
+        limit, used, stat = ((_CGROUP / f"memory.{name}").read_text().split() for name in ("max", "current", "stat"))
+        cached = sum(int(stat[stat.index(name) + 1]) for name in ("inactive_file", "active_file"))
+    except (OSError, ValueError):
+        return free
+    return free if limit == ["max"] else min(free, int(limit[0]) - int(used[0]) + cached)
