@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import dataclasses
 import sys
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ from jaxrl.matches.match import Chair, GameKeys, play_match
 from jaxrl.networks.factory import Network, make_network
 from jaxrl.players import Player, any_bot, bot_player
 from jaxrl.runs import checkpoint
-from jaxrl.runs.compiling import compile_seconds
+from jaxrl.runs.compiling import Stopwatch
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import (
     RunDirectory,
@@ -261,13 +260,13 @@ def _distil(source: TrainedRun, teaching: Teaching, args: argparse.Namespace) ->
     params = source.params[0]
     opt_state, key = optimizer.init(params), jax.random.key(args.seed)
     for number in range(args.iterations):
-        start, compiled, table = time.perf_counter(), compile_seconds(), number % len(names)
+        watch, table = Stopwatch(), number % len(names)
         collect_key, learn_key = jax.random.split(jax.random.fold_in(key, number))
         other = params if by_itself else jnp.int32(table)
         with waiting(f"playing and learning from {args.games} games; the first turn compiles ...", again=number > 0):
             found = collect(SearchParams(params, searcher.models[table]), other, collect_key)
             params, opt_state, losses = jax.block_until_ready(learn(params, opt_state, found.lessons, learn_key))
-        seconds = time.perf_counter() - start - (compile_seconds() - compiled)
+        seconds = watch.seconds()
         print(
             f"{number + 1}/{args.iterations} against {names[table]}: search earns {float(found.mean_return):+.3f}, "
             f"policy gap {float(losses.policy):.4f} nats, value error {float(losses.value):.4f}, {seconds:.1f} s",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import time
 from pathlib import Path
 
 from jaxrl.envs.errors import UserError
@@ -13,7 +12,7 @@ from jaxrl.matches import heatmap, reference
 from jaxrl.matches.entrants import BOT_PREFIX, find_field
 from jaxrl.matches.round_robin import RoundRobin
 from jaxrl.matches.tournament import Tournament
-from jaxrl.runs.compiling import compile_seconds
+from jaxrl.runs.compiling import Stopwatch
 from jaxrl.runs.console import ProgressLine
 from jaxrl.runs.directory import enable_compilation_cache, write_json
 from jaxrl.runs.metrics import duration, rate
@@ -51,19 +50,16 @@ def main(args: argparse.Namespace) -> int:
 
 def _play(tournament: Tournament) -> tuple[float, RoundRobin]:
     """Plays all pairs; the seconds that they took without compilation, and the results."""
-    started, compiled, total = time.monotonic(), compile_seconds(), len(tournament.pairs)
-
-    def played() -> float:
-        return time.monotonic() - started - (compile_seconds() - compiled)
+    watch, total = Stopwatch(), len(tournament.pairs)
 
     def progress(done: int) -> str:
-        left = f"{duration((total - done) * played() / done)} left" if done else "compiling ..."
+        left = f"{duration((total - done) * watch.seconds() / done)} left" if done else "compiling ..."
         return f"{done} of {total} pairs, {left}"
 
     with contextlib.closing(ProgressLine()) as line:
         line.show(lambda _: progress(0))
         results = tournament.run(lambda done, _: line.show(lambda _: progress(done)))
-    return played(), results
+    return watch.seconds(), results
 
 
 def _report(results: RoundRobin, ratings: Ratings, title: str) -> str:

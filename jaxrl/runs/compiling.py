@@ -52,3 +52,19 @@ def _clock() -> CompileClock:
 def compile_seconds() -> float:
     """Seconds in which this process has compiled since this function was first called."""
     return _clock().seconds()
+
+
+class Stopwatch:
+    """Runs from its making on."""
+
+    def __init__(self) -> None:
+        """Starts now."""
+        self._start, self._compiled = time.monotonic(), compile_seconds()
+
+    def elapsed(self) -> float:
+        """Seconds so far."""
+        return time.monotonic() - self._start
+
+    def seconds(self) -> float:
+        """Those of them in which nothing was compiled."""
+        return self.elapsed() - (compile_seconds() - self._compiled)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
-import time
 from typing import Any, NoReturn
 
 import jax
@@ -25,7 +24,7 @@ from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent
 from jaxrl.matches.tables import Row, format_table
 from jaxrl.players import Player, bot_player
 from jaxrl.runs import checkpoint, metrics
-from jaxrl.runs.compiling import compile_seconds
+from jaxrl.runs.compiling import Stopwatch
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import (
     RunDirectory,
@@ -189,13 +188,12 @@ class Trainer:
     def _call(self) -> None:
         """One compiled call and what is due after it."""
         train, before = self.config.train, self.update
-        start, compiled = time.monotonic(), compile_seconds()
+        watch = Stopwatch()
         self.state, found, updates = self.program.run(self.state)
         found = jax.device_get(found)  # waits for the call
-        seconds = time.monotonic() - start
+        self.host.seconds += watch.elapsed()
+        seconds = watch.seconds()  # only the first call has compiled
         self.update = _first(self.state.update)
-        self.host.seconds += seconds
-        seconds -= compile_seconds() - compiled  # of which only the first call has any
         self._check_finite(found)
         row = self._row(found, seconds, updates)
         LOG.debug("update %d: %.3f s in the call", self.update, seconds)
