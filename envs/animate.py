@@ -29,10 +29,10 @@ class Clock(NamedTuple):
         return following - self.starts[frame]
 
     def gradual(self, keys: Keys, attribute: str) -> str:
-        """An attribute that goes evenly from value to value; "translate" is the transformation of that name."""
+        """An attribute that goes evenly from value to value; "translate" and "rotate" are transformations."""
         kind = f'animate attributeName="{attribute}"'
-        if attribute == "translate":
-            kind = 'animateTransform attributeName="transform" type="translate"'
+        if attribute in ("translate", "rotate"):
+            kind = f'animateTransform attributeName="transform" type="{attribute}"'
         return self._element(kind, [*keys, (self.total, keys[-1][1])])
 
     def steps(self, keys: Keys, attribute: str) -> str:

@@ -141,12 +141,12 @@ class Env(abc.ABC):
         """The state as one SVG document: only what `seat` may see, or everything if `seat` is None."""
         raise NotImplementedError(f"{self.id} has no SVG rendering")
 
-    def film(self, states: Sequence[State], actions: Sequence[int], *, pace: float = 1.0) -> str:
+    def film(self, states: Sequence[State], actions: Sequence[Any], *, pace: float = 1.0) -> str:
         """A game as one animated SVG document, by default its drawings in turn and what happened between them.
 
         Args:
           states: one game from its first state on, everything of it is shown.
-          actions: between them.
+          actions: between them, int (or i32[P] in a simultaneous game).
           pace: 2 is twice as fast.
         """
         from jaxrl.envs.film import film
@@ -210,16 +210,22 @@ class Env(abc.ABC):
 
         return play
 
+    @property
+    def simulators(self) -> Mapping[str, Callable[[], Env]]:
+        """Other programs that play this game, by name: each makes it; UserError: it is not installed."""
+        return {}
+
     # ---- optional refinements -----------------------------------------------------------------------------------
 
     def reset(self, state: State, key: Key) -> State:
-        """A fresh game for the lane whose game `state` is over.
-
-        The default deals anew with `init`. A game whose deal is expensive overrides this with a deal prepared in small
-        portions by the steps before, because auto-reset evaluates it for every lane in every step.
-        """
-        del state
+        """A fresh game for the lane whose game `state` is over: by default dealt anew with `init`. A game whose deal is
+        expensive overrides this with a deal prepared in small portions by the steps before, because auto-reset
+        evaluates it for every lane in every step."""
         return self.init(key)
+
+    def annealed(self, progress: jax.Array) -> Env:
+        """The game at a share of its training (f32[] 0..1); only its rewards may change."""
+        return self
 
     def init_deal(self, key: Key) -> State:
         """A new game in which *every* chance event is already fixed by `key`, so that it can be played again from
@@ -227,10 +233,8 @@ class Env(abc.ABC):
         return self.init(key)
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
-        """bool[] (bool[P] in a simultaneous game): whether `action` is legal; numbers outside of 0..A-1 never are.
-
-        A game with a packed mask overrides it with a bit test.
-        """
+        """bool[] (bool[P] in a simultaneous game): whether `action` is legal; numbers outside of 0..A-1 never are. A
+        game with a packed mask overrides it with a bit test."""
         action = jnp.asarray(action)
         inside = (action >= 0) & (action < self.num_actions)
         index = jnp.clip(action, 0, self.num_actions - 1)
@@ -247,14 +251,11 @@ class Env(abc.ABC):
         """`state` with everything that `seat` cannot see exchanged at random, or None if the game does not say.
 
         By default the state itself where `perfect_information` is declared, and None elsewhere: what may hide something
-        is never searched by mistake.
-
-        A search draws its worlds with it, uniformly over all that is possible for the seat, so the result must be a
-        function of the key and of what the seat sees. The legal actions must be those of the returned state, also if
-        another seat is to move. `observation` may be left as it is. The conformance suite checks that the seat's
-        observation and its own legal actions do not change.
+        is never searched by mistake. A search draws its worlds with it, uniformly over all that is possible for the
+        seat, so the result must be a function of the key and of what the seat sees. The legal actions must be those of
+        the returned state, also if another seat is to move. `observation` may be left as it is. The conformance suite
+        checks that the seat's observation and its own legal actions do not change.
         """
-        del seat, key
         return state if self.perfect_information else None
 
     def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array] | None:
@@ -272,11 +273,10 @@ class Env(abc.ABC):
           key: for what is drawn anew.
 
         Returns:
-          The state, and bool[]: whether the particle's hidden part is possible given what `seat` sees. If not, the
-          state may be anything of the right form. The conformance suite checks that the seat's observation is that of
-          `actual`, and that exchanging what the seat cannot see of `actual` changes nothing.
+          The state, and bool[]: whether the particle's hidden part is possible given what `seat` sees; if not, the
+          state may be anything. The conformance suite checks that the seat's observation is that of `actual`, and that
+          exchanging what the seat cannot see of `actual` changes nothing.
         """
-        del particle, actual, seat, key
         return None
 
     def features(self, observation: PyTree) -> jax.Array:
@@ -294,8 +294,15 @@ class Env(abc.ABC):
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         """Named f32[P] figures of a finished game beyond its rewards, e.g. points; meaningful once it is over."""
-        del state
         return {}
+
+    def reward_parts(self, state: State) -> dict[str, jax.Array]:
+        """Named f32[P], what each component of the rewards has brought the seats since the game began, for pictures."""
+        return {}
+
+    def sketch(self, state: State) -> PyTree:
+        """Arrays from which a viewer that cannot play the game draws a state; replays hold some of them."""
+        return state
 
     # ---- the public interface -----------------------------------------------------------------------------------
 

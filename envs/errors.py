@@ -10,6 +10,11 @@ class UserError(Exception):
     """One clear sentence that says what is wrong and what to do; the command line prints it and exits with code 2."""
 
 
+def printable(text: str) -> str:
+    """What may come from a stranger's file, for a terminal: control characters, which it would obey, as escapes."""
+    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt `name`: the nearest of the `known` names, or all of them if none is near."""
     known = sorted(known)

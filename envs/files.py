@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import gzip
 import json
 import os
 import re
 import stat
+import time
+import zlib
 from pathlib import Path
 from typing import IO, Any
 
@@ -65,6 +70,25 @@ def is_path(text: str) -> bool:
     return text.lower().endswith(SUFFIXES) or "/" in text or "\\" in text
 
 
+def opened(path: str | os.PathLike) -> IO[bytes]:
+    """Opens a file that a user names, to be read.
+
+    Raises:
+      OSError: it cannot be opened, or it is no plain file: a pipe would be waited for, a device may never end.
+    """
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no plain file", os.fspath(path))
+    return file
+
+
+def contents(path: str | os.PathLike) -> bytes:
+    """All of such a file. Errors as of `opened`."""
+    with opened(path) as file:
+        return file.read()
+
+
 def read(path: str | Path) -> Any:
     """What a YAML file holds, or one of JSON if its name ends in .json.
 
@@ -73,7 +97,7 @@ def read(path: str | Path) -> Any:
     """
     path = Path(path)
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             data = file.read(LIMIT + 1)
         if len(data) > LIMIT:
             raise UserError(f"cannot read {path}: it has more than {LIMIT >> 20} MB, nobody writes such a file.")
@@ -85,6 +109,30 @@ def read(path: str | Path) -> Any:
     except UnicodeDecodeError:
         raise UserError(f"cannot read {path}: it is not text in UTF-8.") from None
     return parse(text, str(path), json_text=path.suffix.lower() == ".json")
+
+
+def unpacked(path: str | Path, limit: int) -> str:
+    """The text of a file that a program wrote, plain or gzip.
+
+    Args:
+      path: of the file.
+      limit: bytes that it may have, unpacked.
+
+    Raises:
+      UserError: it cannot be read, is damaged, or has more.
+    """
+    try:
+        with opened(path) as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            raw = (gzip.open(file) if packed else file).read(limit + 1)
+        if len(raw) > limit:
+            raise UserError(f"cannot read {path}: it has more than {limit >> 20} MB (unpacked): split it.")
+        return raw.decode()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}.") from None
+    except (EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: the file is damaged ({error}).") from None
 
 
 def parse(text: str, label: str, *, json_text: bool = False) -> Any:
@@ -144,3 +192,33 @@ def open_lock(path: str | os.PathLike) -> IO[bytes]:
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         raise UserError(f"{os.fspath(path)} must be a plain file, it is a lock: remove what lies there.")
     return open(path, "r+b", buffering=0, opener=lambda name, _: os.open(name, flags, 0o666))
+
+
+def lock(handle: IO[bytes], seconds: float = 0.2) -> None:
+    """Locks an opened file for this process; waits for so long, because `is_locked` holds locks for an instant.
+
+    Raises:
+      BlockingIOError: another process holds its lock.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.005)
+
+
+def is_locked(path: str | os.PathLike) -> bool:
+    """Whether a process holds the lock of that file."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open_lock(path) as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except (OSError, UserError):  # somebody else's: it cannot be told
+        return False
+    return False

@@ -6,14 +6,13 @@ put through the engine and compared. Files are JSON lines, plain or gzip.
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import json
-import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
 
 LIMIT, LINE = 1 << 29, 1 << 24  # bytes of a file, unpacked, and of a record: both are read as a whole
@@ -122,7 +121,7 @@ def read(path: str | Path, kinds: Sequence[Kind]) -> tuple[Kind, Iterator[Record
       UserError: the file cannot be read, or is not a recording; the message names the line.
     """
     path = Path(path)
-    lines = [(number, line) for number, line in enumerate(_text(path).split("\n"), 1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(files.unpacked(path, LIMIT).split("\n"), 1) if line.strip()]
     if not lines:
         raise UserError(f"{path} is empty: expected recorded games, one JSON object a line.")
     first = _parse(path, *lines[0])
@@ -137,7 +136,7 @@ def _checked(path: Path, kind: Kind, lines: list[tuple[int, str]]) -> Iterator[R
     for number, line in lines:
         record = _parse(path, number, line)
         try:
-            _fit(record, kind.shape, "")
+            fit(record, kind.shape)
             kind.check(record)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             what = f"{error} is missing" if isinstance(error, KeyError) else error
@@ -148,8 +147,8 @@ def _checked(path: Path, kind: Kind, lines: list[tuple[int, str]]) -> Iterator[R
 _WORDS = {float: "a number", int: "an integer", str: "a text", list: "a list"}
 
 
-def _fit(value: Any, shape: Shape, place: str) -> None:
-    """Raises ValueError, or KeyError for a missing key, unless `value` has the shape."""
+def fit(value: Any, shape: Shape, place: str = "") -> None:
+    """Raises ValueError, or KeyError for a missing key, unless `value`, which stands at `place`, has the shape."""
     match shape:
         case range():
             fits, what = isinstance(value, int) and value in shape, f"{shape[0]}..{shape[-1]}"
@@ -166,10 +165,10 @@ def _fit(value: Any, shape: Shape, place: str) -> None:
     require(fits, f"{place.lstrip('.') or 'a record'} must be {what}, not {repr(value)[:40]}")
     if isinstance(shape, dict):
         for key, inner in shape.items():
-            _fit(value[key], inner, f"{place}.{key}")
+            fit(value[key], inner, f"{place}.{key}")
     elif isinstance(shape, (tuple, list)) and not _all_fit(value, shape):
         for i, item in enumerate(value):
-            _fit(item, shape[i % len(shape)], f"{place}.{i}")
+            fit(item, shape[i % len(shape)], f"{place}.{i}")
 
 
 def _all_fit(values: list[Any], shape: tuple | list) -> bool:
@@ -185,18 +184,3 @@ def _parse(path: Path, number: int, line: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}, line {number}: not JSON ({error}).") from None
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            raw = (gzip.open(file) if packed else file).read(LIMIT + 1)
-        if len(raw) > LIMIT:
-            raise UserError(f"cannot read {path}: it has more than {LIMIT >> 20} MB (unpacked): split it.")
-        return raw.decode()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}.") from None
-    except (EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: the file is damaged ({error}).") from None

@@ -41,7 +41,7 @@ def permissions(text: str) -> tuple[str, ...]:
 
 
 def path(text: str) -> tuple[str, ...]:
-    """The same for the path of a program, or of a folder with programs."""
+    """The same for the path of a program, of a folder with programs, or of one that is filled."""
     return (text,) if text else ()
 
 

@@ -38,6 +38,7 @@ class Entry(NamedTuple):
 _GAMES: dict[str, Entry] = {
     "battle": Entry("jaxrl.envs.host.games:BattleEnv", "jaxrl.envs.battle"),
     "beasty_bar": Entry("jaxrl.envs.beasty_bar.env:BeastyBar", "jaxrl.envs.beasty_bar"),
+    "car_soccer": Entry("jaxrl.envs.car_soccer.env:CarSoccer", "jaxrl.envs.car_soccer"),
     "forge": Entry(
         "jaxrl.envs.host.games:ForgeEnv", "jaxrl.envs.forge", settings="jaxrl.envs.forge.settings:Deployment"
     ),

@@ -47,8 +47,8 @@ class Limits:
       pattern: a regular expression that a string must match in full.
       parse: makes the value of what was written; None: that is not allowed.
       words: what is allowed, in words, where the above does not say it well.
-      runs: for texts that name what is run (classes of a user's own, programs): what a user may allow so that a file's
-        word suffices, one of these; nothing where the text names none.
+      runs: for texts that name what is run (classes of a user's own, programs) or where an engine writes: what a user
+        may allow so that a file's word suffices, one of these; nothing where the text names none.
     """
 
     doc: str = ""
@@ -88,8 +88,8 @@ NO_LIMITS = Limits()
 def option(default: Any, doc: str = "", **limits: Any) -> Any:
     """A dataclass field that declares one setting; `limits` are the attributes of `Limits`."""
     metadata = {_METADATA_KEY: Limits(doc, **limits)}
-    if isinstance(default, dict):  # a mutable default needs a factory; frozen dataclasses with dicts cannot hash it
-        return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata, hash=False)
+    if isinstance(default, (dict, list)):  # a mutable default needs a factory; frozen dataclasses cannot hash it
+        return dataclasses.field(default_factory=default.copy, metadata=metadata, hash=False)
     return dataclasses.field(default=default, metadata=metadata)
 
 

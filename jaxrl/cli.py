@@ -20,7 +20,7 @@ import jaxrl
 from jaxrl import xla
 from jaxrl.commands import options
 from jaxrl.envs import own, registry
-from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.errors import UserError, nearest, printable
 
 USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C
@@ -70,6 +70,7 @@ COMMANDS = {
     "export": Command("write a policy file for inference", options.export),
     "check": Command("test whether a game keeps the contract", options.check, game="env"),
     "verify": Command("replay recorded games against the rules", options.verify, game="game"),
+    "ablate": Command("train without each part of a reward: what it is worth", options.ablate, OWN),
     "compare": Command("quality gate: is run B faster than run A, and as strong?", options.compare),
     "diagnose": Command("report where the time goes on this machine", options.diagnose, OWN),
     "games": Command("list the games, and say how others are named", options.games),
@@ -230,7 +231,7 @@ def _overview() -> str:
 
 def _complain(message: str) -> int:
     with contextlib.suppress(OSError):  # nobody reads it
-        print(f"jaxrl: {message}", file=sys.stderr)
+        print(f"jaxrl: {printable(message)}", file=sys.stderr)
     return USER_ERROR
 
 

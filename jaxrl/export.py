@@ -10,12 +10,10 @@ progress. Serving it takes a few lines:
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import zlib
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
@@ -26,8 +24,8 @@ from flax import serialization
 import jaxrl
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config import Config, trust
-from jaxrl.envs import files
+from jaxrl.config import Config
+from jaxrl.envs import files, registry
 from jaxrl.envs.core import Env, PyTree, State
 from jaxrl.envs.errors import UserError
 from jaxrl.players import Player
@@ -145,15 +143,12 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0) -
         raise UserError(f"run {run.name!r} has {len(run.params)} seeds, there is no number {seed_index}.")
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe would be replaced
         raise UserError(f"cannot write {os.fspath(path)}: it is no ordinary file; give another name.")
-    own = run.config.run  # whoever plays it has a cache of theirs, and is not told how it was trained
-    own = dataclasses.replace(own, cache_dir=own.cache_dir and type(own)().cache_dir)
-    config = dataclasses.replace(run.config, callbacks=(), run=own)
     content = {
         "jaxrl": jaxrl.__version__,
         "name": run.name,
         "update": run.update,
         "env_version": run.env.version,
-        "config": configs.to_dict(config),
+        "config": _without_places(configs.to_dict(run.config)),
         "params": jax.tree.map(np.asarray, run.params[seed_index]),
     }
     body = serialization.msgpack_serialize(content)
@@ -163,18 +158,20 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0) -
         raise UserError(f"cannot write {os.fspath(path)}: {error.strerror}.") from error
 
 
-def load_policy(path: str | os.PathLike, allow: Collection[str] = ()) -> ExportedPolicy:
+def load_policy(path: str | os.PathLike, allow: Collection[str] = (), overrides: Sequence[str] = ()) -> ExportedPolicy:
     """Reads a policy file.
 
     Args:
       path: of the file.
       allow: modules that it may name, e.g. of a game of your own, see `jaxrl.config.trust`: importing one runs it.
+      overrides: of its configuration, see `jaxrl.config.trained`; e.g. where the engine of its game is.
 
     Raises:
-      UserError: not a policy file, damaged, for another version of its game, or it names code that is not allowed.
+      UserError: not a policy file, damaged, for another version of its game, an override of what is fixed, or it names
+        code that is not allowed.
     """
     try:
-        data = Path(path).read_bytes()
+        data = files.contents(path)
     except OSError as error:
         raise UserError(f"cannot read {os.fspath(path)}: {error.strerror}.") from error
     if not data.startswith(_MAGIC):
@@ -183,8 +180,7 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = ()) -> Exporte
     if zlib.crc32(body).to_bytes(4, "big") != checksum:
         raise UserError(f"{os.fspath(path)} is damaged (its checksum is wrong): export it again.")
     content = _content(body, os.fspath(path))
-    config = configs.from_dict(content["config"], label=f"configuration in {os.fspath(path)}")
-    trust.check(config, os.fspath(path), allow=allow)
+    config = configs.trained(_without_places(content["config"]), os.fspath(path), overrides, allow)
     env = make_evaluation_env(config)
     if env.version != content["env_version"]:
         raise UserError(
@@ -192,6 +188,20 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = ()) -> Exporte
             f"this is version {env.version}: train again or install the older one."
         )
     return ExportedPolicy(content["name"], config, env, content["update"], content["params"])
+
+
+def _without_places(tree: dict[str, Any]) -> dict[str, Any]:
+    """A configuration without what belongs to the machine of whoever trained it: folders, other runs, where an engine
+    runs and how. Neither is it written nor, in the file of a stranger, read."""
+    run, train = tree.get("run"), tree.get("train")
+    away = ["callbacks", "metrics", *filter(registry.section_of, registry.registered())]
+    tree = {key: value for key, value in tree.items() if key not in away}
+    if isinstance(run, dict):
+        cached = run.get("cache_dir") != ""
+        tree["run"] = {key: run[key] for key in run if key != "directory" and not (key == "cache_dir" and cached)}
+    if isinstance(train, dict):
+        tree["train"] = {key: train[key] for key in train if key != "from_run"}
+    return tree
 
 
 def _content(body: bytes, label: str) -> dict[str, Any]:

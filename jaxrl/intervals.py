@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 Z95 = 1.959964  # the 97.5 % quantile of the normal distribution
 RESAMPLES = 2000
@@ -79,6 +80,14 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
         return None
     mean = float(np.mean(values))
     half = Z95 * float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return Interval(mean, mean - half, mean + half)
+
+
+def paired_interval(differences: np.ndarray) -> Interval:
+    """The mean of f64[N] differences of pairs with Student's interval, for few of them; N is at least 2."""
+    count = len(differences)
+    half = float(special.stdtrit(count - 1, 0.975) * np.std(differences, ddof=1) / math.sqrt(count))
+    mean = float(np.mean(differences))
     return Interval(mean, mean - half, mean + half)
 
 

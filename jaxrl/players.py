@@ -37,6 +37,10 @@ It sees whole states, as a bot does, and must put into the memory only what its 
 Odds = Callable[[PyTree, PyTree, State], jax.Array]
 """(params, memory, state) -> f32[A], the probabilities of a sampled answer."""
 
+Value = Callable[[PyTree, PyTree, State], jax.Array]
+"""(params, memory, state) -> f32[], what the seat asked is expected to earn from now on, discounted; f32[P] in a
+simultaneous game."""
+
 
 def no_memory(params: PyTree, state: State, seat: jax.Array, key: Key) -> PyTree:
     """The memory of a player that looks only at the present state."""
@@ -56,6 +60,8 @@ class Player:
       observe: what it remembers of every step by anybody, None if its memory changes only where it acts.
       bot: its name in `Env.bots`, empty for others.
       odds: the probabilities of its actions, None if it cannot tell; for people.
+      value: what it expects, None if it cannot tell.
+      discount: of those values, for each decision of the seat.
     """
 
     name: str
@@ -65,6 +71,8 @@ class Player:
     observe: Observe | None = None
     bot: str = ""
     odds: Odds | None = None
+    value: Value | None = None
+    discount: float = 1.0
 
     def named(self, name: str, params: PyTree) -> Player:
         """The same program as another player."""
@@ -113,4 +121,7 @@ def network_player(network: Network, env: Env, name: str, params: PyTree, *, gre
     def odds(params: PyTree, memory: PyTree, state: State) -> jax.Array:
         return jax.nn.softmax(evaluate(params, memory, state.observation, state.legal_action_mask)[1])
 
-    return Player(name, act, params, init=init if network.remembers else no_memory, odds=odds)
+    def value(params: PyTree, memory: PyTree, state: State) -> jax.Array:
+        return evaluate(params, memory, state.observation, state.legal_action_mask)[2]
+
+    return Player(name, act, params, init=init if network.remembers else no_memory, odds=odds, value=value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import os
 import subprocess
@@ -38,6 +39,10 @@ if FAST:
     xla.add_flag("xla_backend_extra_options", "xla_nothing")  # an unknown option is ignored
 else:
     xla.fuse()
+
+# Tracing makes many objects and hardly any cycles; a process that has seen half of the suite looks through all of them
+# again and again for nothing.
+gc.set_threshold(100_000, 20, 100)
 
 # What one process of pytest-xdist, or one that a test starts, has compiled, the others load. The folder is gone at the
 # end.

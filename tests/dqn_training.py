@@ -25,6 +25,16 @@ from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
 from tests.training import run
 
+# of a configuration file
+SMALL_DQN = {
+    "updates": 2,
+    "batch": 16,
+    "capacity": 512,
+    "learning_starts": 64,
+    "target_every": 20,
+    "learning_rate": {"start": 1e-3},
+}
+
 
 def dqn_config(
     *,

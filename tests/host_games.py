@@ -74,7 +74,7 @@ class Board(PythonGame):
         return np.array([[cell == seat, cell == 1 - seat] for cell in self.cells], np.float32).ravel()
 
     def mask(self) -> list[bool]:
-        return [self.legal(action) for action in range(9)]
+        return [self.how != 0 or cell < 0 for cell in self.cells]
 
     def stats(self) -> list[list[float]]:
         return [[float(self.cells.count(seat)), float(self.paid[seat] > 0)] for seat in (0, 1)]

@@ -46,6 +46,35 @@ def test_several_seeds_equal_single_seeds() -> None:
         assert_identical(one_of_both.lanes.env_state.board, state.lanes.env_state.board)
 
 
+class Ramp(TicTacToe):
+    """Every move is paid with the share of the training that is done, in hundredths."""
+
+    id, scale = "ramp", 1.0
+
+    def annealed(self, progress):
+        ramp = Ramp()
+        ramp.scale = progress
+        return ramp
+
+    def _step(self, state, action, key):
+        return super()._step(state, action, key).replace(rewards=jnp.full(2, 0.01 * self.scale))
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_a_game_may_change_what_it_pays_while_training(seeds) -> None:
+    """The progress is that of the schedules: 0 at the first update, 1 at the last, also for a state that goes on."""
+    config = small_config(updates=1, calls=3, seeds=seeds, num_steps=9)
+    training = make_program(config, Ramp())
+    state, paid = training.init(0), []
+    for _ in range(3):
+        before = jax.device_get(state.lanes.episode_return)
+        state, found = run(training, state)
+        total = found["rollout/ep_rew_mean"] * found["rollout/games"] * 2
+        paid.append(np.sum(jax.device_get(state.lanes.episode_return) - before) + np.sum(total))
+    moves = config.batch_size * seeds * 2
+    np.testing.assert_allclose(paid, [0, 0.005 * moves, 0.01 * moves], rtol=0.01, atol=1e-4)
+
+
 DEVICES_PROGRAM = """
 import json, sys
 import jax, numpy as np

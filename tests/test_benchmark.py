@@ -17,7 +17,7 @@ from jaxrl.measure.tables import count, table
 from jaxrl.measure.timing import Contestant, Speed
 from jaxrl.measure.training import comparable
 from scripts.benchmark import __main__ as command
-from scripts.benchmark import breakdown, compiled, jaxprs, jobs, report, tables, training, worker
+from scripts.benchmark import breakdown, compiled, jaxprs, jobs, report, soccer, tables, training, worker
 from scripts.benchmark.peers import published
 from tests import games
 
@@ -238,6 +238,31 @@ def test_parts():
     assert parts(["compile", "training"], peers=True) == ["training", "compile"]
     with pytest.raises(UserError, match="compiled games have the parts environment, bots"):
         parts(["bridge"], peers=False)
+
+
+@pytest.mark.parametrize("missing", [None, "rocketsim: not installed (pip install it)"])
+def test_car_soccer_runs_beside_the_simulators(monkeypatch, missing):
+    rates = {"arena_ticks": [100.0, 400.0], "environment": [10.0, 30.0], "soccer_peers": [200.0, 2.0]}
+
+    def ask(tasks, *, rounds, seconds):
+        facts = {"flops_per_tick": 1234.0, "bytes_per_arena": 828}
+        results = [
+            [result(task.kind, 1.0, rate)._replace(info={"batch": 8}) for rate in rates[task.kind]] for task in tasks
+        ]
+        return [worker.Measurement(each, facts) for each in results]
+
+    monkeypatch.setattr(soccer, "ask", ask)
+    monkeypatch.setattr(soccer.peers_package, "missing", lambda peer: missing)
+    config = configs.load("car_soccer", [])
+    plan = soccer.parts(config, report.Effort(1, 0.1, (8, 16)), True, None)
+    assert [part.name for part in plan] == ["ticks_1v1", "ticks_2v2", "ticks_3v3"]
+    found, text = plan[1].run()
+    assert "1,234 FLOP" in text and "828 bytes" in text
+    if missing:
+        assert missing in text and "by_cpu_time" not in found
+    else:
+        assert found["by_cpu_time"] == {"ticks": 2.0, "decisions": 60.0}  # four cars decide in every step
+    assert soccer.parts(configs.load(None, SMALL), report.Effort(1, 0.1, (8,)), True, None) == []
 
 
 def test_a_folder_that_is_missing_is_said_before_anything_runs(tmp_path):

@@ -12,6 +12,8 @@ import pytest
 from examples.aim_callback import AimCallback
 from examples.wandb_callback import WandbCallback
 from jaxrl import cli
+from jaxrl.config import trust
+from jaxrl.runs.command import next_command
 from jaxrl.runs.directory import find_run
 from jaxrl.training.callbacks import Callback, Callbacks, RunFacts
 
@@ -86,6 +88,36 @@ def test_what_they_hear_is_what_happens_and_one_that_fails_costs_nothing(tmp_pat
     for row, (_, figures) in zip(rows, heard("figures"), strict=True):
         assert {tag: row[tag] for tag in figures if row[tag] is not None}.items() <= figures.items()
     assert digest("told") == digest("alone")
+    what_a_command_asks_for(monkeypatch, capsys)
+
+
+def what_a_command_asks_for(monkeypatch, capsys):
+    """What is printed to be typed next is not refused, and only a training asks for callbacks."""
+    monkeypatch.delenv(trust.VARIABLE)
+    capsys.readouterr()
+    assert cli.main(["resume", "told", "--allow", "examples", "--allow", "tests"]) == 0
+    again = capsys.readouterr().out.splitlines()[-1].partition("go further with: jaxrl ")[2]
+    assert again.endswith("told --steps 1536 --allow examples.nim --allow tests.test_callbacks")
+    assert next_command("train", Path("told")).endswith(
+        "--config told/config.yaml --name NAME train.from_run=told --allow examples.nim --allow tests.test_callbacks"
+    )
+    monkeypatch.setenv(trust.VARIABLE, "examples")
+    assert next_command("resume", Path("told")) == "jaxrl resume told --allow tests.test_callbacks"
+    assert next_command("evaluate", Path("told"), "--checkpoint best") == "jaxrl evaluate told --checkpoint best"
+    assert next_command("resume", Path("my runs/gone")) == "jaxrl resume 'my runs/gone'"
+    heard = len(HEARD)
+    assert cli.main(["export", "told"]) == 0
+    capsys.readouterr()
+    changes = ["evaluate.greedy=false", "evaluate.deals=3", "evaluate.opponents=[perfect]"]
+    for player in ("told", "told.jaxrl"):  # as a tournament takes them
+        assert cli.main(["evaluate", player, *changes]) == 0
+        printed = capsys.readouterr().out
+        assert "sampled policy, 3 deals" in printed and "perfect" in printed and "random" not in printed
+        for change, why in (("network.hidden=[9]", "cannot be changed"), ("evaluate.options={largest: 9}", "for bots")):
+            assert cli.main(["evaluate", player, change]) == 2 and why in capsys.readouterr().err
+    assert cli.main(["evaluate", "bot:perfect", "--against", "told", "env.id=examples.nim:Nim", "--deals", "2"]) == 0
+    assert cli.main(["resume", "told"]) == 2 and "--allow tests.test_callbacks" in capsys.readouterr().err
+    assert len(HEARD) == heard
 
 
 def test_what_goes_wrong_at_the_end_is_only_told(caplog):

@@ -17,6 +17,7 @@ from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.commands import resume, train
 from jaxrl.envs.errors import UserError
+from jaxrl.runs.directory import RunDirectory
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 4)}]\n" for i in range(1, 20))
 ROOT = Path(__file__).resolve().parent.parent
@@ -212,6 +213,9 @@ def test_a_preset_is_printed_with_the_origin_of_its_values(capsys, tmp_path):
     printed = capsys.readouterr().out
     for line in ("epochs: 7  # mine.yaml", "clip: 0.3  # command line", "players: 4  # skull_king.yaml", "target_kl: "):
         assert f"\n  {line}" in printed or f"\n    {line}" in printed
+    assert cli.main(["config", "skull_king_cpu", "ppo.learning_rate=1e-3"]) == 0
+    rate = capsys.readouterr().out.partition("  learning_rate:")[2].splitlines()[:3]
+    assert rate == ["  # command line", "    kind: constant", "    start: 0.001"]
     (tmp_path / "printed.yaml").write_text(printed)
     assert configs.load("printed.yaml") == configs.load("mine.yaml", ["ppo.clip=0.3", "seats.1.weight=2"])
 
@@ -245,13 +249,20 @@ def test_runs_are_listed_without_jax(tmp_path):
     make("done", updates, metrics_jsonl=rows.splitlines()[0], evaluation_json=record)
     make("broken", 1, "train: [", evaluation_json="[")
     make("odd", 1, metrics_jsonl="null\n[]\n", evaluation_json='[{"update": 3}]')
-    result = run("-c", RUNS, cwd=tmp_path)
+    make("huge", 1, metrics_jsonl=f'{{"update": 1, "steps": 1{"0" * 400}}}\n')
+    rates = "".join(f'{{"update": 4, "steps": 4, "eval/mean_win_rate": {rate}}}\n' for rate in ("null", '"x"', "[]"))
+    make("lies", 1, metrics_jsonl=rates, evaluation_json=record.replace('"update": 1', '"update": "x"'))
+    make("busy", updates)
+    with RunDirectory(tmp_path / "runs" / "busy").lock():
+        result = run("-c", RUNS, cwd=tmp_path)
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in result.stdout.splitlines()}
     assert result.returncode == 0, result.stderr
     assert lines["new"] == "skull_king ppo 0 of 1 M no checkpoint"
     assert lines["half"] == "skull_king ppo 500 k of 1 M resumable win rate 50.0% after 2 updates"
     assert lines["done"] == "skull_king ppo 250 k of 1 M finished return 2.5 after 1 updates"
     assert lines["broken"] == "? ? ? config.yaml cannot be read" and lines["odd"].endswith("resumable")
+    assert lines["huge"] == "skull_king ppo 0 of 1 M resumable" and lines["lies"] == "skull_king ppo 4 of 1 M resumable"
+    assert lines["busy"] == "skull_king ppo 0 of 1 M training"
 
 
 # ---- XLA's flags ----
@@ -296,7 +307,7 @@ def test_no_virtual_devices_on_a_gpu(flags, monkeypatch):
 )
 def test_devices_of_a_training(flags, monkeypatch, arguments, cores, devices):
     monkeypatch.setattr(xla, "cores", lambda: cores)
-    monkeypatch.setattr(train, "make_games", stop)
+    monkeypatch.setattr(train, "make_stages", stop)
     assert cli.main(["train", "--config", "skull_king_cpu", *arguments]) == 2
     assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
 

@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.commands import config as config_command
 from jaxrl.commands.config import describe
+from jaxrl.commands.train import default_name
 from jaxrl.config import presets
 from jaxrl.config.sizes import FOLLOWING
 from jaxrl.envs.errors import UserError
@@ -162,6 +164,30 @@ def test_what_a_preset_says_of_its_game_does_not_block_another(capsys, tmp_path)
     assert "env.options, league, evaluate, forge" in capsys.readouterr().err
     load("env.id=skull_king", "env.options.players=3", path=Path("skull_king"))
     assert capsys.readouterr().err == ""
+
+
+def test_what_is_left_out_of_each_file_is_not_named_as_an_origin(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("base: skull_king\nseats: [{learners: 1}]\nppo: {clip: 0.3}\n")
+    assert cli.main(["config", "mine.yaml", "env.id=beasty_bar"]) == 0
+    printed, told = capsys.readouterr()
+    assert told.count("\n") == 2 and "mine is for skull_king: what it says of seats is left out" in told
+    lines = printed.splitlines()
+    assert "  id: beasty_bar  # command line" in lines and "  clip: 0.3  # mine.yaml" in lines
+    assert "  options: {}" in lines and "  deals: 400" in lines  # skull_king.yaml says something of both
+    assert next(line for line in lines if line.startswith("seats:")).endswith("]")
+    Path("back.yaml").write_text("base: mine.yaml\nenv: {id: beasty_bar}\n")
+    assert load("env.id=skull_king", path=Path("back.yaml")).env.options["players"] == 4
+    assert not any(layer.left_out for layer in presets.layers(Path("mine.yaml"), ["env.options.players=3"]))
+
+
+def test_a_run_is_called_after_its_configuration_if_that_is_of_its_game(tmp_path):
+    Path(tmp_path / "mine.yaml").write_text("ppo: {clip: 0.3}\n")
+    names = {("skull_king_cpu", ""): "skull_king_cpu", ("skull_king_cpu", "env.id=pgx:chess"): "chess"}
+    names |= {(str(tmp_path / "mine.yaml"), "env.id=beasty_bar"): "mine", ("", "env.id=my_file:MyGame"): "MyGame"}
+    for (file, override), name in names.items():
+        overrides = [override] if override else []
+        assert default_name(file, configs.load(file or None, overrides).env.id, overrides) == name
 
 
 def test_an_unknown_game_is_told_before_its_options():
@@ -382,17 +408,17 @@ def test_reading_a_configuration_does_not_import_jax():
 # ---- presets and what they are based on ----
 
 RESOLVED = {  # of what differs from the defaults: a changed base, or default, reaches whoever stands on it
-    "battle_balance": "1ad6ed930aed",
+    "battle_balance": "b5693ca7e89e",
     "battle_dqn": "779ddf8f8205",
-    "battle_speed": "7834d364b08a",
-    "beasty_bar": "ee0fb8446e1b",
-    "beasty_bar_transformer": "e73cf39935e2",
-    "forge": "48dd090a41bc",
-    "forge_aggro": "55dcf0597319",
-    "resume_600_to_1000": "a91a0865bc4e",
-    "skull_king": "a5a48fe71f6d",
-    "skull_king_attention": "dd9538dc1c1b",
-    "skull_king_cpu": "02f5d491b2b4",
+    "battle_speed": "2c7f7b833a56",
+    "beasty_bar": "0ebff6690e4e",
+    "beasty_bar_transformer": "e1886f797a84",
+    "forge": "8ff828c69c44",
+    "forge_aggro": "1980a74d856d",
+    "resume_600_to_1000": "338b27893b5f",
+    "skull_king": "a639bc594a32",
+    "skull_king_attention": "f9b8f465b595",
+    "skull_king_cpu": "711e375ce297",
 }
 
 

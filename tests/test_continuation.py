@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import jax
@@ -100,7 +101,7 @@ def test_the_pool_begins_with_the_earlier_checkpoints(home):
     new = trainer(home, "pooled", "train.from_run=first@8", league, total)
     new.close()
     pool, store = jax.device_get(new.state.pool), runs.RunDirectory(home / "runs" / "first").checkpoints()
-    assert pool.born.tolist() == [4, 6] and pool.taken == 2
+    assert pool.born.tolist() == [4, 6] and pool.order.tolist() == [0, 1]
     for slot, update in enumerate((4, 6)):
         held = jax.tree.map(lambda leaf, slot=slot: leaf[slot], pool.snapshots)
         assert checkpoint.params_hash(held) == store.read(update).meta["params_hash"]
@@ -154,6 +155,30 @@ def test_a_resume_without_own_checkpoints_begins_with_the_other_run_again(home):
     assert checkpoint.params_hash(again.params) == source.meta["params_hash"]
 
 
+def test_a_run_that_is_not_as_its_checkpoints_is_one_sentence(home, capsys):
+    run = runs.RunDirectory(home / "runs" / "first")
+    shutil.copytree(run.path, home / "runs" / "strange")
+    run, path = runs.RunDirectory(home / "runs" / "strange"), str(home / "runs" / "strange")
+    written = run.config_file.read_text()
+    run.config_file.write_text(written.replace("seeds: 1", "seeds: 2", 1))
+    for command in ("resume", "evaluate"):
+        assert cli.main([command, path]) == 2
+        assert "it is of 1 seed(s), but run.seeds is 2: set it to 1" in capsys.readouterr().err
+    run.config_file.write_text(written)
+    for part in ("a day", ("window", "a day"), ("curriculum", "a day")):
+        newest = run.checkpoints().newest()
+        for step in run.checkpoints().steps():
+            shutil.rmtree(run.checkpoints().directory / str(step))
+        host = newest.meta["host"]
+        told = host | ({part: 1} if isinstance(part, str) else {part[0]: {part[1]: 1}})
+        store = run.checkpoints()
+        store.save(dataclasses.replace(newest, meta=newest.meta | {"host": told}))
+        store.close()
+        assert cli.main(["resume", path]) == 2
+        found = capsys.readouterr().err
+        assert found.count("\n") == 1 and ("a day" in found or "of a curriculum" in found)
+
+
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
@@ -165,7 +190,7 @@ def test_a_resume_without_own_checkpoints_begins_with_the_other_run_again(home):
         ),
         (["train.from_run=first", "train.updates_per_call=3", "train.total_steps=1000"], "multiple of train.updates"),
         (["train.from_run=first@4", "network.hidden=[9]"], "does not fit"),
-        (["train.from_run=first@4", "run.seeds=2"], "does not fit"),
+        (["train.from_run=first@4", "run.seeds=2"], "it is of 1 seed(s), but run.seeds is 2: set it to 1"),
         (["train.from_run=first@4", "env.options={random_start: false}"], "of another game"),
         (["train.from_run=first"], "has 8 updates already"),
         (["train.from_run=first@8"], "raise train.total_steps"),

@@ -96,8 +96,7 @@ def test_mistakes_are_said_in_a_sentence(tmp_path):
 
 
 def test_an_override_may_stand_where_a_run_could():
-    config = diagnose._configuration(arguments(*SETTINGS))
-    assert config.train.num_envs == 8
+    assert diagnose._stage(arguments(*SETTINGS)).config.train.num_envs == 8
 
 
 # ---- games on the host --------------------------------------------------------------------------------------------

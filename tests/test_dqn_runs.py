@@ -16,7 +16,7 @@ from jaxrl.config.checks import check_game, check_numbers
 from jaxrl.envs.errors import UserError
 from jaxrl.export import load_policy
 from jaxrl.runs.metrics import read_rows
-from tests.dqn_training import dqn_config
+from tests.dqn_training import SMALL_DQN, dqn_config
 from tests.killing import assert_same, kill, newest
 from tests.nim import HostNim
 
@@ -34,14 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "network": {"hidden": [16]},
             "seats": [{"learners": 1, "bots": ["random"]}],
             "sebulba": {"threads": 1},
-            "dqn": {
-                "updates": 2,
-                "batch": 16,
-                "capacity": 512,
-                "learning_starts": 64,
-                "target_every": 20,
-                "learning_rate": {"start": 1e-3},
-            },
+            "dqn": SMALL_DQN,
             "train": {
                 "num_envs": 8,
                 "num_steps": 8,

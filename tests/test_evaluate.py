@@ -210,6 +210,24 @@ def test_the_command_against_another(capsys):
     assert output.count("\n| lowest ") == 2  # against random, and highest's table against it
 
 
+class Twin(HighCard):
+    simulators = {"twin": HighCard}
+
+
+TWIN = ["env.id=tests.test_evaluate:Twin", "run.cache_dir=''"]
+
+
+def test_the_command_in_another_simulator(capsys):
+    command = ["evaluate", "bot:highest", "--against", "bot:lowest", "--deals", "8", "--opponents", "random", *TWIN]
+    assert cli.main([*command, "--simulator", "twin"]) == 0
+    tables = [[line.split("|")[1:-1] for line in table.splitlines()] for table in capsys.readouterr().out.split("\n\n")]
+    for table, opponent in zip(tables[-2:], ("random", "lowest"), strict=True):
+        cells = [[cell.strip() for cell in line] for line in table]
+        assert cells[0] == [f"against {opponent}", "jaxrl", "twin", "difference"]
+        assert [line[0] for line in cells[2:]] == ["win % (95 %)", "of those not drawn", "tricks", "return"]
+        assert all(own == there and change in ("", "0.000 (0.000)") for _, own, there, change in cells[2:])
+
+
 TABLE = {  # specification section 13, 4 players: points, win share, exact bids with their half widths
     ("hard", "random"): ((197, 5), (0.986, 0.006), (0.653, 0.007)),
     ("hard", "easy"): ((199, 5), (0.629, 0.024), (0.654, 0.007)),
@@ -257,6 +275,9 @@ def test_skull_king_bots_have_the_strength_of_the_reference_engine():
         (["bot:highest", "--opponents", "rendom", *BOTS], "did you mean 'random'"),
         (["bot:highest", "--deals", "1", *BOTS], "--deals must be at least 2"),
         (["no_such_run"], "there is no run 'no_such_run'"),
+        (["bot:highest", "--simulator", "twin", *BOTS], "high_card is played by no other simulator"),
+        (["bot:highest", "--simulator", "twn", *TWIN], "no simulator 'twn' of high_card: did you mean 'twin'"),
+        (["bot:highest", "--simulator", "twin", "--search", "4", *TWIN], "--simulator is of a policy that does not"),
     ],
 )
 def test_mistakes(capsys, arguments, message):

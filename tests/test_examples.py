@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from examples.nim import Nim
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.config import Config, NetworkConfig, SebulbaConfig, TrainConfig
@@ -78,8 +79,12 @@ def test_an_algorithm_of_ones_own_learns_nim_by_the_two_commands(tmp_path, monke
     monkeypatch.chdir(ROOT)
     places = [f"run.directory={tmp_path}", "train.evaluate_every=0", "run.devices=1", "run.cache_dir=''"]
     assert cli.main(["train", "--config", "examples/nim_actor_critic.yaml", *places]) == 0
-    assert cli.main(["evaluate", str(tmp_path / "nim_actor_critic"), "--deals", "100", "--seed", "3"]) == 0
-    for evaluation in json.loads((tmp_path / "nim_actor_critic" / "evaluation.json").read_text(encoding="utf-8")):
+    monkeypatch.setattr(Nim, "simulators", {"twin": Nim})
+    run = str(tmp_path / "nim_actor_critic")
+    assert cli.main(["evaluate", run, "--deals", "100", "--seed", "3", "--simulator", "twin"]) == 0
+    evaluations = json.loads((tmp_path / "nim_actor_critic" / "evaluation.json").read_text(encoding="utf-8"))
+    assert evaluations[-1]["simulators"] == {"twin": evaluations[-1]["rows"]} and len(evaluations) == 2
+    for evaluation in evaluations:
         returns = {row["opponent"]: row["figures"]["return"]["mean"] for row in evaluation["rows"]}
         assert returns["perfect"] == 0.0  # perfect play against perfect play: each deal is won once and lost once
         assert returns["random"] > 0.75

@@ -7,14 +7,15 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxrl import cli
 from jaxrl.commands.film import record
 from jaxrl.envs import film, svg
-from jaxrl.players import bot_player
-from tests.games import TicTacToe
+from jaxrl.players import Player, bot_player
+from tests.games import RockPaperScissors, TicTacToe
 
 COMMAND = ["film", "bot:balanced", "--opponents", "aggressor", "run.cache_dir=''", "env.id=battle"]
 SHORT = ["env.options.maps=[small]", "env.options.zone=10", "env.options.rounds=1"]
@@ -25,6 +26,25 @@ def test_a_game_is_recorded_step_by_step():
     states, actions = record(env, [bot_player(env, "lowest")] * 2, jax.random.key(0))
     assert actions == list(range(7)) and len(states) == 8
     assert bool(states[-1].terminated) and not bool(states[-2].terminated)
+
+
+def test_players_who_act_at_the_same_time_are_recorded_too():
+    env = RockPaperScissors(num_players=3, no_repeat=True)
+    players = [bot_player(env, "random"), remembering(env), bot_player(env, "random")]
+    states, actions = record(env, players, jax.random.key(0))
+    assert len(states) == 5 and all(action.shape == (3,) for action in actions)
+    assert [int(action[1]) for action in actions] == [0, 1, 2, 0]  # it remembers how often its seat was asked
+    assert np.array_equal(states[-1].last, actions[-1])
+
+
+def remembering(env):
+    """Chooses 0, 1, 2, 0, ... in turn."""
+
+    def act(params, memory, state, key):
+        assert memory.shape == (env.num_players,)
+        return memory % 3, memory + 1
+
+    return Player("counting", act, init=lambda params, state, seat, key: jnp.int32(0))
 
 
 def test_the_command_writes_the_same_film_again(tmp_path, capsys):
@@ -58,6 +78,50 @@ def test_mistakes_end_in_one_sentence(arguments, said, capsys):
 def test_a_game_without_drawings(capsys):
     assert cli.main(["film", "bot:lowest", "env.id=tests.games:TicTacToe", "run.cache_dir=''"]) == 2
     assert "tests.games:TicTacToe has no drawings: a film needs its render_svg" in capsys.readouterr().err
+
+
+class Throwing(RockPaperScissors):
+    """Two against two, drawn as a disc for every choice."""
+
+    sides = (0, 1, 0, 1)
+
+    def __init__(self):
+        super().__init__(num_players=4, rounds=3)
+
+    def render_svg(self, state, seat=None):
+        colours = ("grey", "white", "red", "black")
+        discs = [svg.circle(i + 0.5, 0.5, 0.4, colours[int(choice)]) for i, choice in enumerate(state.last)]
+        return svg.document(4, 1, discs)
+
+    @property
+    def bots(self):
+        return super().bots | {"rock": lambda state, key: jnp.zeros(4, jnp.int32)}
+
+
+def in_turn(params, memory, state, key):
+    """Rock, paper, scissors, as many further as it has chosen before."""
+    return memory % 3, memory + 1
+
+
+def test_a_game_that_asks_all_at_once_is_recorded_too():
+    """Everybody acts, and remembers by himself: two who count from different numbers, and a bot."""
+    env = Throwing()
+    players = [
+        Player(str(first), in_turn, init=lambda params, state, seat, key, first=first: jnp.int32(first))
+        for first in (0, 1)
+    ]
+    states, actions = record(env, [*players, players[0], bot_player(env, "random")], jax.random.key(3))
+    assert np.array(actions)[:, :3].tolist() == [[0, 1, 0], [1, 2, 1], [2, 0, 2]]
+    assert len(states) == 4 and bool(states[-1].terminated)
+    assert [state.last.tolist() for state in states[1:]] == [action.tolist() for action in actions]
+
+
+def test_the_command_films_sides(tmp_path, capsys):
+    file = tmp_path / "film.svg"
+    command = ["film", "bot:rock", "--opponents", "random", "--seat", "1", "--file", str(file), "run.cache_dir=''"]
+    assert cli.main([*command, "env.id=tests.test_film:Throwing"]) == 0
+    assert "3 steps (seat 0: random, seat 1: rock, seat 2: random, seat 3: rock)" in capsys.readouterr().out
+    assert "seat 1: 0" in file.read_text() and "seat 3: 0" in file.read_text()
 
 
 class Drawn(TicTacToe):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxrl.envs import conformance, registry
-from jaxrl.envs.host import env as host_env
+from jaxrl.envs.host import callbacks
 from jaxrl.envs.host.bridge import HostPool
 from jaxrl.envs.host.core import make_buffers
 from jaxrl.envs.host.env import HostEnv
@@ -177,7 +177,7 @@ def test_where_buffers_cannot_be_had(monkeypatch):
         return state
 
     expected = play()
-    monkeypatch.setattr(host_env, "buffer_callback", None)
+    monkeypatch.setattr(callbacks, "buffer_callback", None)
     jax.tree.map(np.testing.assert_array_equal, expected, play())
 
 

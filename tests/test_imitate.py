@@ -10,6 +10,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+import yaml
 
 from jaxrl import cli
 from jaxrl.commands.imitate import Report, make_check, minibatches, shrunk
@@ -156,11 +157,15 @@ def test_ppo_goes_on_from_what_was_taught(taught, capsys):
 
 
 def test_the_same_data_give_the_same_network(taught, capsys):
-    hashes = []
+    hashes, stages = [], "curriculum=[{name: small, until: {steps: 32}}, {name: whole}]"
     for name in ("first", "second"):
         options = ["--data", str(taught / "data" / "one.moves"), f"run.directory={taught}", "--name", name]
-        assert cli.main(["imitate", str(taught / "small.yaml"), *options, "--epochs", "2"]) == 0
-        hashes.append(load_run(taught / name).params_hash)
+        assert cli.main(["imitate", str(taught / "small.yaml"), *options, "--epochs", "2", stages]) == 0
+        found = load_run(taught / name)
+        hashes.append(found.params_hash)
+        assert found.stage == "small"  # in which a training goes on from it, through both
+        written = yaml.safe_load((taught / name / "config.yaml").read_text())["curriculum"]
+        assert [stage["name"] for stage in written] == ["small", "whole"]
     assert hashes[0] == hashes[1]
     assert "margin over the best constant" in capsys.readouterr().out
 

@@ -15,6 +15,7 @@ FILES = sorted(path for top in TOPS for path in (ROOT / top).rglob("*.py"))
 NETWORK = {"socket", "socketserver", "requests", "urllib", "http", "ftplib"}
 SHARED_ENVS = {
     "core",
+    "curves",
     "golden",
     "registry",
     "files",

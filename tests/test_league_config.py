@@ -32,6 +32,7 @@ from tests.training import run
             {"opponents": ["bots"], "weighting": "fixed", "weights": {"random": 0}},
             "weights.random must be a number above 0",
         ),
+        ({"opponents": ["bots"], "margin": 100}, "needs league.snapshots"),
         ({"opponents": ["bots"], "update_from": "evaluation"}, "train.evaluate_every"),
         ({"opponents": ["self", "snapshots"], "snapshots": 3}, "512.*league.snapshots.*513"),
     ],
@@ -62,7 +63,7 @@ def test_skull_king_trains_with_a_pool_by_overrides_alone():
     before = anakin.init(0)
     first = jax.device_get(before.learner.params)
     state, metrics = run(anakin, before)
-    assert int(state.update) == 1 and int(state.pool.taken) == 1
+    assert int(state.update) == 1 and int(state.pool.order.max()) == 0
     shares = {name: float(value) for name, value in metrics.items() if name.startswith("league/share/")}
     assert sum(shares.values()) == pytest.approx(1.0, abs=1e-5)
     assert {f"league/share/{name}" for name in ("self", "snapshot_0", "snapshot_1", *env.bots)} == set(shares)

@@ -4,6 +4,7 @@ parameters go."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,21 @@ def test_a_feature_that_hardly_varies_far_from_zero() -> None:
     np.testing.assert_allclose(found.mean, features.mean(dtype=np.float64), rtol=1e-6)
     without = normaliser.absorbed(found, lambda x: x, jnp.asarray(part), jnp.zeros(part.shape[:2]), lambda total: total)
     assert_identical(without, found)  # nothing was the learner's
+
+
+def test_a_feature_that_begins_to_vary_is_known_at_once() -> None:
+    """The place of a car that comes in a later stage: measured against its years of nothing it would be 10 for long."""
+    add = functools.partial(normaliser.absorbed, encode=lambda x: x, total=lambda total: total)
+    found = normaliser.fresh(2)
+    rng, weight = np.random.default_rng(0), jnp.ones((64, 512))
+    for _ in range(8):
+        before = np.stack([rng.normal(size=weight.shape), np.full(weight.shape, 0.3)], axis=-1).astype(np.float32)
+        found = add(found, observations=jnp.asarray(before), weight=weight)
+    np.testing.assert_allclose(normaliser.normalised(found, jnp.array([0.5, 0.8])), 0.5, atol=0.02)  # its own scale
+    now = before.copy()
+    now[..., 1] = rng.normal(2.0, 3.0, size=weight.shape)
+    found = add(found, observations=jnp.asarray(now), weight=weight)
+    np.testing.assert_allclose((found.mean, found.variance), [(0.0, 2.0), (1.0, 9.0)], atol=0.15)
 
 
 def example(network: Network, env: Env) -> tuple[Any, jax.Array, jax.Array]:

@@ -12,7 +12,7 @@ import pytest
 from jaxrl.envs.sides import compare
 from jaxrl.intervals import wilson
 from jaxrl.matches import evaluate, tables
-from jaxrl.matches.deals import Samples
+from jaxrl.matches.deals import EachGame, Samples
 from jaxrl.matches.outcomes import GameTally, Outcomes, outcomes_of
 from jaxrl.players import bot_player
 from tests.games import Corridor, TicTacToe
@@ -94,7 +94,9 @@ def made_row(opponent: str, wins: int, draws: int, losses: int) -> tables.Row:
     """A row of two-seat games, two a deal, with these outcomes."""
     result = np.repeat([1, 0, -1], (wins, draws, losses)).astype(np.int8).reshape(-1, 2)
     outcomes = Outcomes(result, np.full(result.shape, 6), None, None)
-    samples = Samples({"return": result.mean(axis=1)}, {}, result.size, outcomes)
+    samples = Samples(
+        {"return": result.mean(axis=1)}, {}, result.size, outcomes, EachGame(result, None, outcomes.length)
+    )
     return tables.Row("me", opponent, samples)
 
 
@@ -133,6 +135,18 @@ def test_a_table_is_one_and_fits_into_a_terminal():
     assert " ".join(lines[4:]) == "too wide to be shown: " + ", ".join(
         [*(f"victory points {i}" for i in range(6)), "in seat 0 / 1", "steps"]
     )
+
+
+def test_many_figures_are_a_table_of_their_own():
+    figures = {f"figure_{i}": np.array([i, i + 1.0]) for i in range(50)}
+    rows = [made_row("weak", 90, 4, 6), made_row("strong", 40, 20, 40)]
+    rows = [dataclasses.replace(row, samples=row.samples._replace(candidate=figures)) for row in rows]
+    first, second = tables.format_table(rows, 2).split("\n\n")
+    lines = second.splitlines()
+    assert first.count("\n") == 5 and "figure 3" not in first.replace("figure 0", "")
+    assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == ["", "weak", "strong"]  # none of mean and minimum
+    assert len(lines[2].split("|")) == 5 and "too wide to be shown: figure" in second
+    assert sum(line.startswith("| figure") for line in lines) == tables.LINES
 
 
 def test_a_game_for_one_has_no_outcomes():

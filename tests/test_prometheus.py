@@ -8,12 +8,15 @@ import sys
 import threading
 import time
 import urllib.request
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jaxrl import cli
+from jaxrl import config as configs
 from jaxrl.envs.errors import UserError
-from jaxrl.runs.prometheus import Exporter
+from jaxrl.runs.prometheus import Exporter, make_exporter
 from jaxrl.training import trainer
 from tests.host_games import HostTicTacToe, TicTacToeGame
 
@@ -116,6 +119,19 @@ def test_a_game_without_engine_processes_and_a_training_before_its_first_call():
     finally:
         exporter.close()
     assert not [thread for thread in threading.enumerate() if thread is exporter._thread]
+
+
+def test_the_game_of_another_stage_is_told_by_the_same_server():
+    config, figures = configs.from_dict({"metrics": {"prometheus": "127.0.0.1:0"}}), Figures()
+    envs: list[Any] = [SimpleNamespace(), SimpleNamespace(game=SimpleNamespace(counters=figures))]
+    exporter = make_exporter(config, lambda: envs[0])
+    assert exporter is not None
+    try:
+        assert ("jaxrl_games_waiting", ()) not in scrape(exporter.port)
+        envs.pop(0)
+        assert scrape(exporter.port)["jaxrl_games_waiting", ()] == 4.0
+    finally:
+        exporter.close()
 
 
 def test_what_is_missing_is_said(monkeypatch):

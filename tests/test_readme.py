@@ -1,4 +1,4 @@
-"""What the README tells people to type works."""
+"""What the README and the pages of docs/ tell people to type works."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 LINES = [
     line.split(" #")[0].strip()
-    for block in re.findall(r"```bash\n(.*?)```", README, re.DOTALL)
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for block in re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     for line in block.splitlines()
 ]
 COMMANDS = [line for line in LINES if line.startswith("jaxrl ")]

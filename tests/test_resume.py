@@ -110,7 +110,7 @@ def assert_that_it_was_used(case: Case, state: Any, found: dict[str, np.ndarray]
     if config.run.seeds == 1:
         assert int(state.env_steps) == updates * config.batch_size
     if config.league.snapshots:
-        assert np.all(state.pool.taken == updates) and np.all(state.pool.games.sum(axis=-1) > 10)
+        assert np.all(state.pool.order.max(axis=-1) == updates - 1) and np.all(state.pool.games.sum(axis=-1) > 10)
         assert np.all(state.pool.elo[..., 0] != 1000.0)
         if case.env.host and "bots" in config.league.opponents:
             assert found["league/redealt"] > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -86,7 +87,6 @@ def test_a_run_evaluates_exploits_and_is_continued(home, capsys):
         "league.update_from=evaluation",
         "exploit.every=6",
         "exploit.updates=2",
-        "exploit.deals=2",
     ]
     assert train(home, "first", *overrides) == 0
     directory = runs.RunDirectory(home / "runs" / "first")
@@ -101,8 +101,10 @@ def test_a_run_evaluates_exploits_and_is_continued(home, capsys):
     assert parts >= {"action", "env_step", "opponent_turn", "forward", "backward", "log"}
     assert all(training[-1][f"time/ms_per_1000_steps/{part}"] > 0 for part in ("action", "env_step", "backward"))
     pool = {name: array for name, array in directory.checkpoints().read(6).arrays.items() if name.startswith("pool.")}
-    assert pool["pool.taken"] == 4  # after 2, 4 and 6 updates, and the best response
-    assert "\n| random " in capsys.readouterr().out
+    assert pool["pool.order"].max() == 3  # after 2, 4 and 6 updates, and the best response
+    assert pool["pool.role"].tolist() == [0, 1]
+    printed = capsys.readouterr().out
+    assert "\n| random " in printed and re.search(r"\n\| snapshot_1 +\| exploiter +\| 6 ", printed)
 
     assert train(home, "second", "train.from_run=first", f"train.total_steps={12 * 64}") == 0
     second = runs.RunDirectory(home / "runs" / "second")

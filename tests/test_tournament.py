@@ -119,6 +119,41 @@ def test_simultaneous_games():
     assert np.abs(rates - 1 / 3).max() < 4 * np.sqrt(2 / 9 / 1000)
 
 
+class Windy(RockPaperScissors):
+    """Two against two at once; the start gives one side a wind that outweighs all choices, or none."""
+
+    sides = (0, 1, 0, 1)
+
+    def __init__(self, *, calm: bool = False):
+        super().__init__(num_players=4, rounds=3)
+        self.calm = calm
+
+    def _init(self, key):
+        state = super()._init(key)
+        return state.replace(last=jnp.where(self.calm, 3, jax.random.bernoulli(key)) + state.last * 0)
+
+    def _step(self, state, action, key):
+        after = super()._step(state, action, key)
+        wind = jnp.where(np.arange(4) % 2 == state.last % 3, 10.0, -10.0) * (state.round == 0) * (state.last < 3)
+        return after.replace(rewards=after.rewards + wind)
+
+
+def test_simultaneous_games_are_played_from_both_sides_of_the_same_start():
+    """Where the start decides, every deal is won once and lost once; where it is even, whoever plays better wins."""
+    counting = Player(
+        "in turn", lambda params, memory, state, key: (memory % 3, memory + 1), init=lambda *_: jnp.int32(1)
+    )  # paper, scissors, rock
+    paper, rock = (Player(f"always {choice}", lambda *now: (now[0], now[1]), jnp.full(4, choice)) for choice in (1, 0))
+    players = [counting, paper, rock, bot_player(Windy(), "random")]
+    windy = Tournament(Windy(), players, deals=40, seed=3).run()
+    pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    assert all(windy.counts[pair].tolist() == [40, 0, 40] for pair in pairs)
+    assert all(np.allclose(windy.covariance[pair], 0.0) for pair in pairs), "no deal differs from another"
+    calm = Tournament(Windy(calm=True), players, deals=40, seed=3).run()
+    assert calm.counts[0, 1].tolist() == [0, 80, 0], "a draw, a win and a loss for each of a side"
+    assert calm.counts[0, 2].tolist() == [0, 80, 0] and calm.counts[1, 2].tolist() == [80, 0, 0]
+
+
 def test_results_repeat_and_do_not_depend_on_portions():
     env = TicTacToe(random_start=True)
     players = bots_of(env, "random", "lowest")
@@ -311,6 +346,7 @@ def test_checkpoints_of_a_run_meet_each_other_and_bots(saved_run, capsys):
         (["mine@7"], "no checkpoint '7'"),
         (["mine", "mine@2"], "takes part twice"),
         (["mine", "env.id=tests.games:TicTacToe"], "env cannot be changed here"),
+        (["mine", "run.seeds=2"], "run.seeds cannot be changed here"),
         (["mine", "evaluate.options={cards: 3}"], "evaluate.options are for bots alone"),
         (["mine", "bot:best"], "no bot 'best'"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import sys
@@ -20,7 +21,7 @@ from jaxrl.config import Config, trust
 from jaxrl.config.schema import EnvConfig
 from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
-from jaxrl.export import load_policy
+from jaxrl.export import _without_places, load_policy
 from jaxrl.runs import checkpoint
 from jaxrl.runs.directory import RunDirectory
 
@@ -77,6 +78,8 @@ HOSTILE = {  # what a file holds, and what would have to be allowed
     "a callback": ({"callbacks": ["mark:call"]}, "mark"),
     "a program": ({"env": {"id": "forge"}, "forge": {"java": "./java.sh"}}, "./java.sh"),
     "a folder of programs": ({"env": {"id": "forge"}, "forge": {"home": "evil place"}}, "'evil place'"),
+    "a folder that is filled": ({"env": {"id": "forge"}, "forge": {"record": "games"}}, "games"),
+    "a folder of logs": ({"env": {"id": "forge"}, "forge": {"log_dir": "logs"}}, "logs"),
     "compiled programs": ({"run": {"cache_dir": "cache"}}, "cache"),
 }
 
@@ -94,6 +97,16 @@ def write_policy(path: str, tree: dict) -> None:
     Path(path).write_bytes(b"jaxrl policy 1\n" + zlib.crc32(body).to_bytes(4, "big") + body)
 
 
+OF_THE_MACHINE = {
+    "a daemon, which is told the token",
+    "a program",
+    "a folder of programs",
+    "a folder that is filled",
+    "a folder of logs",
+    "compiled programs",
+}
+
+
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_file_alone_runs_nothing(what, capsys):
     tree, module = HOSTILE[what]
@@ -105,15 +118,41 @@ def test_a_file_alone_runs_nothing(what, capsys):
         ["train", "--config", "evil.yaml"],
         ["train", "--config", "above.yaml", "run.name=innocent"],
         ["resume", "run"],
+        ["config", "--config", "evil.yaml"],
         ["evaluate", "run"],
         ["evaluate", "evil.jaxrl"],
         ["play", "evil.jaxrl"],
-        ["config", "--config", "evil.yaml"],
     ):
         told = sentence(capsys, *argv)
-        assert "names code of its own" in told and told.endswith(f"add --allow {module}\n")
+        if what == "a callback" and argv[0] in ("evaluate", "play"):
+            assert "no checkpoint" in told or "do not fit the network" in told  # only a training calls them
+        elif what in OF_THE_MACHINE and argv[1] == "evil.jaxrl":
+            assert "do not fit the network" in told or "is for version 1" in told  # a policy file names no places
+        else:
+            assert "names code or folders of its own" in told and told.endswith(f"add --allow {module}\n"), argv
     assert not Path("imported").exists() and "mark" not in sys.modules
-    assert not Path("runs").exists()
+    assert not Path("runs").exists() and not Path("cache").exists()
+
+
+def test_what_a_policy_file_says_of_a_machine_is_not_read():
+    tree = {
+        "env": {"id": "forge"},
+        "forge": {"java": "./java.sh", "record": "records", "log_dir": "logs", "daemons": ["evil:1"]},
+        "run": {"name": "a", "directory": "elsewhere", "cache_dir": "cache"},
+        "metrics": {"prometheus": "0.0.0.0:9100"},
+        "train": {"from_run": "../theirs@4", "total_steps": 10_000_000},
+        "callbacks": ["mark:call"],
+        "network": {"kind": "candidates"},
+    }
+    found = configs.to_dict(configs.trained(_without_places(tree), "a.jaxrl"))
+    plain = {"env": tree["env"], "run": {"name": "a"}, "network": tree["network"]}
+    assert found == configs.to_dict(configs.from_dict(plain))
+    assert configs.trained(_without_places(tree), "a.jaxrl", ["forge.java=./java.sh"]).forge.java == "./java.sh"
+    tree["run"]["cache_dir"] = ""
+    assert configs.trained(_without_places(tree), "a.jaxrl").run.cache_dir == ""
+    for broken in ({"env": []}, {"env": {"id": []}}, {"run": 3}, {"train": None, "run": None}, {"forge": {"java": 3}}):
+        with contextlib.suppress(UserError):
+            configs.trained(_without_places(broken), "a.jaxrl")
 
 
 @pytest.mark.parametrize(
@@ -141,8 +180,16 @@ def test_no_command_that_loads_files_believes_them(argv, capsys):
     write_run("run", tree)
     Path("run/checkpoints/4").mkdir(parents=True)
     write_policy("evil.jaxrl", tree)
-    assert "names code of its own, mark:call (env.id)" in sentence(capsys, *argv)
+    assert "names code or folders of its own, mark:call (env.id)" in sentence(capsys, *argv)
     assert not Path("imported").exists()
+
+
+@pytest.mark.parametrize("argv", [["exploit", "run"], ["distill", "run", "--name", "b", "--search", "4"]], ids=" ".join)
+def test_the_users_own_place_stands_for_that_of_a_file(argv, capsys):
+    """Neither believed nor complained of."""
+    write_run("run", {"run": {"cache_dir": "cache"}})
+    assert "names code or folders of its own, cache (run.cache_dir)" in sentence(capsys, *argv)
+    assert "no checkpoint" in sentence(capsys, *argv, "run.cache_dir=''")
 
 
 def test_runs_are_compared_without_what_they_name():
@@ -170,6 +217,21 @@ def test_what_a_stranger_writes_reaches_the_terminal_harmlessly():
     with pytest.raises(UserError) as told:
         trust.check(configs.from_dict({"run": {"cache_dir": "\x1b[2J; rm -rf ~"}}), "a.yaml")
     assert "\x1b" not in str(told.value) and str(told.value).endswith("--allow '\\x1b[2J; rm -rf ~'")
+
+
+def test_no_file_moves_the_cursor(capsys):
+    """Names that a stranger chose are printed by many commands, in mistakes and in tables."""
+    tree = {"env": {"id": "\x1b[2Jmark:call", "options": {"a": 1}}, "run": {"name": "a"}}
+    Path("evil.yaml").write_text(yaml.safe_dump(tree))
+    write_run("runs", {})
+    write_run("runs/\x1b]0;evil", tree)
+    write_policy("evil.jaxrl", tree)
+    for argv in (["config", "evil.yaml"], ["evaluate", "evil.jaxrl"], ["resume", "runs/\x1b]0;evil"], ["runs"]):
+        cli.main(argv)
+    cli.main(["config", "evil.yaml", "env.id=skull_king"])
+    printed = "".join(capsys.readouterr())
+    assert "\x1b" not in printed and "\\x1b[2Jmark:call" in printed and "\\x1b]0;evil" in printed
+    assert not Path("imported").exists()
 
 
 # ---- what the user says ---------------------------------------------------------------------------------------------

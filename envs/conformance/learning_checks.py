@@ -25,6 +25,7 @@ from jaxrl.envs.conformance.probe import (
     require,
     take,
 )
+from jaxrl.envs.conformance.rules_checks import FLOAT_TOLERANCE
 from jaxrl.envs.conformance.secrets import beliefs, hidden_information
 from jaxrl.envs.core import Env, State
 from jaxrl.envs.errors import UserError
@@ -89,7 +90,7 @@ def final_observation_kept(probe: Probe) -> None:
     require(is_over(stepped).any(), "replaying the last action of a game does not end it")
     _, final = probe.step_and_reset(before.state, before.action, keys)
     for name in ("observation", "rewards", "terminated", "truncated", "illegal_action"):
-        changed = difference(getattr(final, name), getattr(stepped, name))
+        changed = difference(getattr(final, name), getattr(stepped, name), FLOAT_TOLERANCE)
         require(changed is None, f"auto-reset loses the final {name}{changed}")
 
 

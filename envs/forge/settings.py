@@ -51,8 +51,12 @@ class Deployment:
     )
     start_timeout: float = option(120.0, "seconds that a JVM may take to start", above=0.0)
     stock: bool = option(False, "without the daemons' short cuts, which save computing and change no game")
-    record: str = option("", "folder that every conversation with a daemon is written into; empty: none is")
-    log_dir: str = option("", "folder of the daemons' logs; empty: the directory of the run, else a temporary one")
+    record: str = option(
+        "", "folder that every conversation with a daemon is written into; empty: none is", runs=own.path
+    )
+    log_dir: str = option(
+        "", "folder of the daemons' logs; empty: the directory of the run, else a temporary one", runs=own.path
+    )
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -9,9 +9,7 @@ allow. `HostPool` (`jaxrl.envs.host.bridge`) is the fast way to play many.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import math
 import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -22,16 +20,11 @@ import numpy as np
 from flax import struct
 
 from jaxrl.envs.core import Bot, Env, Key, State, is_over
+from jaxrl.envs.host.callbacks import Outputs, call_host
 from jaxrl.envs.host.core import HostGame
 from jaxrl.envs.host.engine import Engine
 from jaxrl.envs.host.pure import ask_bots, blank_states, init_states, observe_states, reset_states, step_states
 
-try:
-    from jax.experimental.buffer_callback import buffer_callback
-except ImportError:  # a jax without it
-    buffer_callback = None  # type: ignore[assignment]
-
-Outputs = tuple[np.ndarray, ...]
 _OPEN_SEED = 0  # of engines that are reseeded before they draw anything
 
 
@@ -75,12 +68,12 @@ class HostEnv(Env):
     # ---- rules ------------------------------------------------------------------------------------------------------
 
     def _init(self, key: Key) -> SavedState:
-        return self._dealt(_call(self._host_init, self._outputs(), _seeds(key)))
+        return self._dealt(call_host(self._host_init, self._outputs(), _seeds(key)))
 
     def _step(self, state: State, action: jax.Array, key: Key) -> SavedState:
         assert isinstance(state, SavedState)
         action = jnp.asarray(action, jnp.int32)
-        blob, *fields = _call(self._host_step, self._outputs(), state.blob, action, _seeds(key))
+        blob, *fields = call_host(self._host_step, self._outputs(), state.blob, action, _seeds(key))
         player, observation, mask, rewards, terminated, truncated, stats, info = fields
         return state.replace(
             current_player=player,
@@ -98,13 +91,13 @@ class HostEnv(Env):
     def reset(self, state: State, key: Key) -> State:
         """The next episode of a finished game; the engine is asked for finished games only, whatever the batch."""
         assert isinstance(state, SavedState)
-        return self._dealt(_call(self._host_reset, self._outputs(), state.blob, is_over(state), _seeds(key)))
+        return self._dealt(call_host(self._host_reset, self._outputs(), state.blob, is_over(state), _seeds(key)))
 
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
         """f32[F]."""
         assert isinstance(state, SavedState)
         form = jax.ShapeDtypeStruct((self.game.num_features,), jnp.float32)
-        return _call(self._host_observe, (form,), state.blob, jnp.asarray(seat, jnp.int32))[0]
+        return call_host(self._host_observe, (form,), state.blob, jnp.asarray(seat, jnp.int32))[0]
 
     def deploy(self, **options: Any) -> None:
         """Tells the game where its engine runs; before the first state is made."""
@@ -144,7 +137,7 @@ class HostEnv(Env):
         assert isinstance(state, SavedState)
         form = jax.ShapeDtypeStruct(self._asked, jnp.int32)
         numbers = jnp.broadcast_to(jnp.asarray(number, jnp.int32), self._asked)
-        return _call(self._host_bot, (form,), state.blob, numbers, _seeds(key))[0]
+        return call_host(self._host_bot, (form,), state.blob, numbers, _seeds(key))[0]
 
     # ---- people -----------------------------------------------------------------------------------------------------
 
@@ -259,62 +252,6 @@ class _Engines:
         blank = np.empty((self._num_games, game.state_bytes), np.uint8)
         blank_states(engine, blank)
         return engine, blank
-
-
-# ---- callbacks ------------------------------------------------------------------------------------------------------
-
-
-def _call(function: Callable[..., None], forms: Sequence[jax.ShapeDtypeStruct], *arguments: jax.Array) -> Any:
-    """Arrays of these forms, written by ``function(outputs, *arguments)`` on the host.
-
-    On the CPU the function works on the buffers of the program itself. The arguments of `jax.pure_callback` are jax
-    arrays instead, and waiting for them inside a callback stops for ever as soon as every thread of the CPU client is
-    inside one (two devices on two cores, arrays of 100 kB and more): there it is only for accelerators.
-    """
-    forms = tuple(forms)
-
-    def in_place(*arguments: jax.Array) -> Any:
-        return buffer_callback(_InPlace(function, forms), forms, vmap_method="broadcast_all")(*arguments)
-
-    def returned(*arguments: jax.Array) -> Any:
-        return jax.pure_callback(_Returned(function, forms), forms, *arguments, vmap_method="broadcast_all")
-
-    if buffer_callback is None:
-        return returned(*arguments)
-    return jax.lax.platform_dependent(*arguments, cpu=in_place, default=returned)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Callback:
-    """A host function for batches of any rank; equal if it does the same, so that a program is compiled once."""
-
-    function: Callable[..., None]
-    forms: tuple[jax.ShapeDtypeStruct, ...]
-
-    def run(self, outputs: Sequence[np.ndarray], arguments: Sequence[np.ndarray]) -> None:
-        lead = outputs[0].ndim - len(self.forms[0].shape)
-        count = math.prod(outputs[0].shape[:lead])
-
-        def flat(array: np.ndarray) -> np.ndarray:
-            assert array.flags.c_contiguous  # else this would be a copy, and the outputs would be lost
-            return array.reshape(count, *array.shape[lead:])
-
-        self.function(tuple(map(flat, outputs)), *map(flat, arguments))
-
-
-class _InPlace(_Callback):
-    def __call__(self, context: Any, outputs: Any, *arguments: Any) -> None:
-        del context
-        self.run([np.asarray(output) for output in outputs], [np.asarray(argument) for argument in arguments])
-
-
-class _Returned(_Callback):
-    def __call__(self, *arguments: Any) -> tuple[np.ndarray, ...]:
-        arrays = [np.asarray(argument) for argument in arguments]
-        lead = arrays[0].shape[:-1]  # the first argument of one game is a vector in every call: a state, or a seed
-        outputs = tuple(np.empty((*lead, *form.shape), form.dtype) for form in self.forms)
-        self.run(outputs, arrays)
-        return outputs
 
 
 def _seeds(key: Key) -> jax.Array:

@@ -94,7 +94,10 @@ class PythonGame(_Episodes):
 
     @abc.abstractmethod
     def mask(self) -> Any:
-        """bool[A], what `legal` says; at least one True, all True when the game is over."""
+        """bool[A], what `legal` says; at least one True, all True when the game is over.
+
+        The two are compared about every action where a game begins; later only about the actions that are chosen.
+        """
 
     def bot(self, number: int) -> int:
         """The action of scripted player `number` for the seat asked; 0 is random."""

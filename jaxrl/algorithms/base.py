@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from jaxrl.algorithms.schedule import Hyper
 from jaxrl.config.schema import Config
 from jaxrl.envs import values
 from jaxrl.envs.core import Env
@@ -134,6 +135,7 @@ class Algorithm(abc.ABC):
     Attributes:
       network: what decides.
       sequence: steps of a chunk: rollouts keep the memory of all seats at the beginning of each.
+      discount: of the network's values, for each decision of a seat.
       by_value: the network's "logits" are the values of actions: a player takes the best and never draws.
       headline: what the progress line shows of the figures, label -> tag.
       grows_with: configuration keys that its learner's memory is proportional to.
@@ -146,6 +148,7 @@ class Algorithm(abc.ABC):
     headline: ClassVar[Mapping[str, str]] = {}
     grows_with: ClassVar[tuple[str, ...]] = ()
     network: Network
+    discount: float = 1.0
     sequence: int = 1
     forwards: int = 1
 
@@ -175,6 +178,11 @@ class Algorithm(abc.ABC):
     @abc.abstractmethod
     def hyper(self) -> Any:
         """The traced hyper-parameters of the configuration, as `init` puts them into the learner."""
+
+    def progress(self, learner: Any, number: jax.Array) -> jax.Array:
+        """f32[], how far the training is: 0 at its first update, 1 at its last; pure. Always 1 for an algorithm whose
+        hyper-parameters are no `Hyper`, which alone knows."""
+        return learner.hyper.progress(number) if isinstance(learner.hyper, Hyper) else jnp.float32(1.0)
 
     def policy(self, learner: Any, number: jax.Array) -> Any:
         """What rollout `number` (i32[]) is played with, a `Policy`; pure."""
@@ -216,7 +224,8 @@ class Algorithm(abc.ABC):
           greedy: the best action instead of a sampled one; where there are only values it always is.
         """
         player = network_player(self.network, self.env, name, params, greedy=greedy or self.by_value)
-        return dataclasses.replace(player, odds=None) if self.by_value else player  # values are no probabilities
+        odds = None if self.by_value else player.odds  # values are no probabilities
+        return dataclasses.replace(player, odds=odds, discount=self.discount)
 
     # ---- what it may refine -------------------------------------------------------------------------------------
 
@@ -235,6 +244,12 @@ class Algorithm(abc.ABC):
 
     def restored(self, learner: Any) -> Any:
         """A learner to train on with, from what `saved` has left of it."""
+        return learner
+
+    def carried(self, learner: Any, new: Any) -> Any:
+        """What a stage of a curriculum begins with: the learner of the stage before; `new` is what `init` gives in this
+        one, where all games are new. Pure, also of shapes."""
+        del new
         return learner
 
     def best_response(self, config: Config) -> Config:

@@ -11,10 +11,11 @@ from typing import Any
 import yaml
 
 from jaxrl.config import Config, Schedule, load, presets, to_dict
-from jaxrl.envs import files, registry
+from jaxrl.config.curriculum import CHANGING, Until
+from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.values import default_of, limits_of, to_tree, type_name
-from jaxrl.runs.games import make_games
+from jaxrl.runs.games import make_stages
 
 
 def describe() -> str:
@@ -23,17 +24,27 @@ def describe() -> str:
     hints = typing.get_type_hints(Config)
     for field in dataclasses.fields(Config):
         kind = hints[field.name]
-        listed = typing.get_origin(kind) is tuple
+        listed = typing.get_origin(kind) in (tuple, list)
         inner = typing.get_args(kind)[0] if listed else kind
         title = f"{field.name}: {'a list, each with' if listed else 'keys'}  # {limits_of(field).doc}"
         path = f"{field.name}[]" if listed else field.name
-        section = inner() if listed else default_of(field)
-        rows = _rows(section, path) if dataclasses.is_dataclass(section) else [(path, "mapping = {}", "yours")]
+        section = inner if listed else default_of(field)
+        whole = (path, f"{type_name(kind)} = {_default(default_of(field))}", limits_of(field).doc)
+        rows = _rows(inner() if listed else section, path) if dataclasses.is_dataclass(section) else [whole]
         width = max(len(path) for path, *_ in rows)
         lines = [f"  {path:<{width}}  {text}\n  {'':<{width}}    {doc}" for path, text, doc in rows]
         blocks.append("\n".join([title, *lines]))
-    parts = [f"{field.name} ({limits_of(field).doc})" for field in dataclasses.fields(Schedule)]
-    return "\n\n".join([*blocks, f"A schedule is a mapping, of which parts may be given: {'; '.join(parts)}."])
+    schedule = f"A schedule is a mapping, of which parts may be given: {_parts(Schedule)}."
+    stage = (
+        f"A stage of the curriculum has a name, keys of {', '.join(CHANGING)} (dotted or as sections) and, unless it "
+        f"is the last one, until, a mapping: {_parts(Until)}."
+    )
+    return "\n\n".join([*blocks, schedule, stage])
+
+
+def _parts(section: type) -> str:
+    """The keys of a mapping that may stand in several places, in a sentence."""
+    return "; ".join(f"{field.name} ({limits_of(field).doc})" for field in dataclasses.fields(section))
 
 
 def _rows(default: Any, path: str) -> list[tuple[str, str, str]]:
@@ -56,15 +67,13 @@ def _default(value: Any) -> str:
     return text.replace("\n...", "").strip()
 
 
-def layers(name: str | None, overrides: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+def origins(name: str | None, overrides: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
     """What lies over the defaults, (origin, mapping) each: the bases of a configuration, itself, the command line."""
-    found = [("command line", presets.apply_overrides({}, overrides))]
-    path = presets.find(name) if name else None
-    while path is not None:
-        tree = files.read(path) or {}
-        found.append((path.name, tree))
-        path = presets.base_of(path, tree[presets.BASE]) if presets.BASE in tree else None
-    return found[::-1]
+    over = presets.layers(presets.find(name), overrides) if name else []
+    return [
+        *((layer.path.name, layer.tree) for layer in over),
+        ("command line", presets.apply_overrides({}, overrides)),
+    ]
 
 
 def resolved(tree: dict[str, Any], over: Sequence[tuple[str, Any]], indent: str = "") -> list[str]:
@@ -78,10 +87,13 @@ def resolved(tree: dict[str, Any], over: Sequence[tuple[str, Any]], indent: str 
     lines = []
     for key, value in tree.items():
         under = [(origin, part[key]) for origin, part in over if isinstance(part, dict) and key in part]
-        if isinstance(value, dict) and value:
-            lines += [f"{indent}{key}:", *resolved(value, under, indent + "  ")]
+        parts = isinstance(value, dict) and bool(value)
+        single = bool(under) and not (parts and isinstance(under[-1][1], dict))  # a number may stand for a schedule
+        origin = f"  # {under[-1][0]}" if single else ""
+        if parts:
+            lines += [f"{indent}{key}:{origin}", *resolved(value, [] if single else under, indent + "  ")]
         else:
-            lines.append(f"{indent}{key}: {_default(value)}{f'  # {under[-1][0]}' if under else ''}")
+            lines.append(f"{indent}{key}: {_default(value)}{origin}")
     return lines
 
 
@@ -99,8 +111,8 @@ def main(args: argparse.Namespace) -> int:
         elif args.preset and args.config:
             raise UserError(f"give one configuration, not both {args.preset} and {args.config}.")
         config = load(name, overrides, args.allow)
-        make_games(config)  # says what does not fit the game
-        print("\n".join(resolved(to_dict(config), layers(name, overrides))))
+        make_stages(config)  # says what does not fit the game
+        print("\n".join(resolved(to_dict(config), origins(name, overrides))))
     else:
         print(describe())
     return 0

@@ -13,14 +13,14 @@ from typing import Any
 
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.config import Config
-from jaxrl.envs import registry
+from jaxrl.config import Stage
+from jaxrl.envs import files, registry
 from jaxrl.envs.errors import UserError
 from jaxrl.measure import hardware
 from jaxrl.measure.diagnosis import FORMAT, PERCENTILES, diagnose
 from jaxrl.measure.tables import flat, machine, table
 from jaxrl.measure.timing import safe_ratio
-from jaxrl.runs.directory import find_run
+from jaxrl.runs.directory import find_run, stage_number
 from jaxrl.runs.games import deployment
 
 
@@ -35,9 +35,11 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
     if args.run in registry.games_with("diagnosis"):
         return diagnose_engine(args)
-    config = _configuration(args)
-    xla.prepare_training(config)
-    report = diagnose(config, seconds=args.seconds)
+    stage = _stage(args)
+    xla.prepare_training(stage.config)
+    if stage.name:
+        print(str(stage))
+    report = diagnose(stage.config, seconds=args.seconds)
     print(describe(report))
     if args.save:
         Path(args.save).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
@@ -51,16 +53,20 @@ def diagnose_engine(args: argparse.Namespace) -> int:
     return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
 
 
-def _configuration(args: argparse.Namespace) -> Config:
-    """The configuration that the arguments name; `a.b=value` in the place of RUN is an override."""
-    run, overrides = args.run, list(args.overrides)
-    if run is not None and "=" in run:
-        run, overrides = None, [run, *overrides]
-    if run is None:
-        return configs.load(args.config, overrides, args.allow)
+def _stage(args: argparse.Namespace) -> Stage:
+    """What the arguments name, of a curriculum the stage that the run has reached or that a training begins with;
+    `a.b=value` in the place of RUN is an override."""
+    name, overrides = args.run, list(args.overrides)
+    if name is not None and "=" in name:
+        name, overrides = None, [name, *overrides]
+    if name is None:
+        return configs.stages(configs.load(args.config, overrides, args.allow))[0]
     if args.config:
         raise UserError("give either a run or --config, not both.")
-    return configs.load(find_run(run).config_file, overrides, args.allow)
+    run = find_run(name)
+    stages, store = configs.stages(configs.load(run.config_file, overrides, args.allow)), run.checkpoints()
+    reached = store.newest().meta["host"] if len(stages) > 1 and store.steps() else {}
+    return stages[stage_number(stages, reached)]
 
 
 # ---- reports ------------------------------------------------------------------------------------------------------
@@ -73,7 +79,7 @@ def load_report(path: str) -> dict[str, Any]:
       UserError: there is none at `path`.
     """
     try:
-        report = json.loads(Path(path).read_text(encoding="utf-8"))
+        report = json.loads(files.contents(path))
     except OSError as error:
         raise UserError(f"cannot read the report {path!r}: {error.strerror}.") from error
     except ValueError as error:

@@ -42,6 +42,7 @@ from jaxrl.matches.match import Chair, GameKeys, play_match
 from jaxrl.networks.factory import Network, make_network
 from jaxrl.players import Player, any_bot, bot_player
 from jaxrl.runs import checkpoint
+from jaxrl.runs.command import next_command
 from jaxrl.runs.compiling import Stopwatch
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import (
@@ -58,8 +59,8 @@ from jaxrl.runs.directory import (
 from jaxrl.runs.games import make_games
 from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams
+from jaxrl.training.state import HostState
 from jaxrl.training.supervised import Lessons, Losses, make_step
-from jaxrl.training.trainer import HostState
 
 
 class Collected(NamedTuple):
@@ -192,20 +193,22 @@ def longest_game(env: Env, games: int = 64) -> int:
 def main(args: argparse.Namespace) -> int:
     """`jaxrl distill`: a new run whose network has learnt from search."""
     check_learning(args)
-    source = load_run(args.run, args.checkpoint, args.allow)
+    source = load_run(args.run, args.checkpoint, args.allow, args.overrides)
     if len(source.params) != 1:
         raise UserError(f"run {source.name!r} trains {len(source.params)} seeds at once: distill a run of one seed.")
     place = find_run(args.run)
     settings = dataclasses.replace(source.config.run, name=args.name, directory=str(place.path.parent))
-    config = configs.named(configs.changed(dataclasses.replace(source.config, run=settings), args.overrides), args.name)
+    tree = configs.to_dict(dataclasses.replace(source.config, run=settings))
+    config = configs.named(configs.trained(tree, source.name, args.overrides, args.allow), args.name)
     source = dataclasses.replace(source, config=config, env=make_games(config).evaluation)
     teaching = _teaching(source, args)  # before there is a folder: what is wrong with the options is said here
     _warn(config)
     enable_compilation_cache(config.run.cache_dir)
-    with begun_run(config) as target:
+    with begun_run(config) as target, target.lock():
         params = _distil(source, teaching, args)
         _save(target, config, read_checkpoint(place, str(source.update)), params)
-    print(f"saved as run {args.name!r}, {checkpoint.params_hash(params)}; measure it: jaxrl evaluate {target.path}")
+    measure = next_command("evaluate", target.path)
+    print(f"saved as run {args.name!r}, {checkpoint.params_hash(params)}; measure it: {measure}")
     return 0
 
 

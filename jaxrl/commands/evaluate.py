@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+import jax
+
 from jaxrl import config as configs
 from jaxrl.commands.search import (
     Searcher,
@@ -17,11 +19,13 @@ from jaxrl.commands.search import (
 )
 from jaxrl.envs.errors import UserError
 from jaxrl.matches.entrants import Entrant, find_entrant
-from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent_names
-from jaxrl.matches.tables import Row, format_differences, format_table
+from jaxrl.matches.evaluate import evaluate_players, evaluation_record, in_simulator, opponent_names
+from jaxrl.matches.tables import Row, format_differences, format_side_by_side, format_table
 from jaxrl.players import Player, bot_player
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
+
+SIMULATED = 256  # games side by side, on all devices, in another simulator, which may keep an arena for each
 
 
 def main(args: argparse.Namespace) -> int:
@@ -29,6 +33,8 @@ def main(args: argparse.Namespace) -> int:
     refuse_without_search(args)
     if args.search is not None and args.sampled:
         raise UserError("--sampled is of a policy that does not search: leave it or --search out.")
+    if args.search is not None and args.simulator:
+        raise UserError("--simulator is of a policy that does not search: leave it or --search out.")
     candidate = find_entrant(args.candidate, args)
     config, env = candidate.config, candidate.env
     enable_compilation_cache(config.run.cache_dir)
@@ -43,24 +49,35 @@ def main(args: argparse.Namespace) -> int:
     if args.search is not None and candidate.run is not None:
         warn_of_scale(config, settings_of(args))
 
+    simulated = in_simulator(env, args.simulator) if args.simulator else None
     with waiting(f"playing {deals} deals x {env.num_sides} {env.side_name}s against {', '.join(names)} ..."):
         rows, searcher = evaluate_candidate(candidate, bots, args, settings)
         paired = evaluate_players(env, rivals[:1], bots, **settings) if rivals else []
         direct = evaluate_candidate(candidate, rivals[:1], args, settings)[0] if rivals and env.num_sides > 1 else []
+    there: list[Row] = []
+    if simulated is not None:
+        lanes = max(1, SIMULATED // len(jax.local_devices()))
+        with waiting(f"the same in {args.simulator} ..."):
+            for opponents in (bots, rivals[:1]) if direct else (bots,):
+                there += evaluate_players(simulated, candidate.players, opponents, lanes=lanes, **settings)
     policy = "search" if searcher else "greedy" if config.evaluate.greedy and not args.sampled else "sampled"
     player = str(searcher) if searcher else f"{policy} policy"
     print(f"{args.candidate}: {player}, {deals} deals x {env.num_sides} {env.side_name}s, evaluation seed {seed}")
     if candidate.run is not None:
-        print(f"checkpoint after {candidate.run.update} updates, parameters {candidate.run.params_hash}")
+        stage = f", in stage {candidate.run.stage!r}" if candidate.run.stage else ""
+        print(f"checkpoint after {candidate.run.update} updates{stage}, parameters {candidate.run.params_hash}")
     print(format_table(rows + paired, env.num_sides))
     if direct:
         print(f"\n{format_table(direct, env.num_sides)}")
     if paired:
         pairs = [(row, other) for row in rows for other in paired if row.opponent == other.opponent]
         print(f"\n{format_differences(pairs)}")
+    for row, other in zip(rows + direct if there else [], there, strict=True):
+        print(f"\n{format_side_by_side(row, other, ('jaxrl', args.simulator))}")
     if candidate.run is not None:
         record = evaluation_record(candidate.run, rows + paired, direct, policy=policy, seed=seed)
         record |= {"search": searcher.record()} if searcher else {}
+        record |= {"simulators": {args.simulator: [row.record() for row in there]}} if there else {}
         count = append_json(find_run(args.candidate).evaluation_file, record)
         print(f"evaluation number {count} of this run; all of them are in evaluation.json")
     return 0

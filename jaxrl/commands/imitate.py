@@ -33,6 +33,7 @@ from jaxrl.matches.tables import align
 from jaxrl.networks.distributions import log_prob
 from jaxrl.networks.factory import Network, make_network
 from jaxrl.runs import checkpoint
+from jaxrl.runs.command import next_command
 from jaxrl.runs.directory import RunDirectory, begun_run, enable_compilation_cache, make_stamp, write_json
 from jaxrl.runs.games import make_games
 from jaxrl.runs.logs import say
@@ -240,10 +241,17 @@ def report_of(checked: Checked, train: Examples, check: Examples) -> Report:
     return Report([checked.prediction, *constant, best], check.game, checked.value_error, checked.value_variance)
 
 
-def save(run: RunDirectory, config: Config, env: Env, params: PyTree) -> str:
+def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyTree) -> str:
     """Writes a run whose only checkpoint, before its first update, holds these parameters; returns their hash.
 
     It holds what `train.from_run` takes over, and no games in progress: there are none.
+
+    Args:
+      run: that is written.
+      whole: its configuration.
+      config: of the first stage, in which a training that goes on from it begins.
+      env: the game of that.
+      params: of the network.
     """
     state = {
         "learner": make_algorithm(config, env).init(jax.random.key(config.run.seed)).replace(params=params),
@@ -252,8 +260,8 @@ def save(run: RunDirectory, config: Config, env: Env, params: PyTree) -> str:
         "env_steps": Counter.zero(),
         "games": Counter.zero(),
     }
-    configs.save(config, run.config_file)
-    snapshot = checkpoint.take(0, state, make_stamp(config, env))
+    configs.save(whole, run.config_file)
+    snapshot = checkpoint.take(0, state, make_stamp(config, env, whole))
     with contextlib.closing(run.checkpoints()) as store:
         store.save(snapshot)
     return snapshot.meta["params_hash"]
@@ -264,7 +272,8 @@ def save(run: RunDirectory, config: Config, env: Env, params: PyTree) -> str:
 
 def main(args: argparse.Namespace) -> int:
     """`jaxrl imitate`: a new run whose network plays as it was shown."""
-    config = _checked(args)
+    whole = _checked(args)
+    config = configs.stages(whole)[0].config  # a training that goes on from it begins there
     env = make_games(config).training
     game = getattr(env, "game", None)
     if not isinstance(game, HostGame):
@@ -286,12 +295,12 @@ def main(args: argparse.Namespace) -> int:
 
             params, checked, epoch = learn(network, train, check, args, tell)
         report = report_of(checked, train, check)
-        digest = save(target, config, env, params)
+        digest = save(target, whole, config, env, params)
         settings = {name: value for name, value in vars(args).items() if name not in ("config", "overrides", "allow")}
         write_json(target.imitation_file, report.record() | {"epoch": epoch, "params_hash": digest} | settings)
     print(f"after epoch {epoch}, on {check.games} games with {len(check):,} decisions that nobody has learnt from:\n")
     print(f"{report.text()}\n\nsaved as run {str(target.path)!r}, parameters {digest}; play on with PPO:")
-    print(f"  jaxrl train --config {args.config} --name NAME train.from_run={target.path}")
+    print(f"  {next_command('train', target.path)}")
     return 0
 
 

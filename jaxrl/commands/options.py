@@ -76,7 +76,7 @@ def allow(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MODULE",
-        help="code of its own that a file may name: a module, a package, a path; repeatable (JAXRL_ALLOW=A,B: always)",
+        help="what a file may name to run or fill: a module, a package, a path; repeatable (JAXRL_ALLOW=A,B: always)",
     )
 
 
@@ -86,19 +86,19 @@ def _devices(parser: ArgumentParser) -> None:
     parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
 
 
-def _entrant(parser: ArgumentParser) -> None:
+def _entrant(parser: ArgumentParser, who: str = "a run, a policy file, or a bot as bot:NAME") -> None:
     """Who plays, and the game of a bot; see `jaxrl.matches.entrants.find_entrant`."""
-    _run(parser, "a run, a policy file, or a bot as bot:NAME", dest="candidate")
+    _run(parser, who, dest="candidate")
     parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
     _checkpoint(parser)
     allow(parser)
     _config(parser, "for bots: the configuration that names the game (default: its defaults)")
-    _overrides(parser, "for bots: the game, e.g. env.id=battle env.options.x=v")
+    _overrides(parser, "configuration keys to change, of a bot its game: env.id=battle env.options.x=v")
 
 
-def _at_the_table(parser: ArgumentParser, whose: str) -> None:
+def _at_the_table(parser: ArgumentParser, whose: str, *who: str) -> None:
     """One game between RUN and others."""
-    _entrant(parser)
+    _entrant(parser, *who)
     parser.add_argument("--seat", type=_int, default=0, help=f"{whose} (default: 0)")
     parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn (default: RUN itself)")
 
@@ -165,6 +165,19 @@ def train(parser: ArgumentParser) -> None:
     _overrides(parser)
 
 
+def ablate(parser: ArgumentParser) -> None:
+    """`jaxrl ablate`."""
+    train(parser)
+    parser.add_argument(
+        "--over",
+        required=True,
+        metavar="PATH",
+        help="the option of the game that is a mapping of weights, e.g. env.options.rewards: each of them is left out",
+    )
+    parser.add_argument("--only", metavar="A,B", help="leave out these alone (default: all weights that are not 0)")
+    parser.add_argument("--seeds", type=_int, help="of each training, in one program (default: run.seeds, at least 3)")
+
+
 def resume(parser: ArgumentParser) -> None:
     """`jaxrl resume`."""
     _run(parser)
@@ -180,6 +193,11 @@ def evaluate(parser: ArgumentParser) -> None:
     parser.add_argument("--opponents", metavar="A,B", help="bots at the other seats (default: evaluate.opponents)")
     parser.add_argument("--deals", type=_int, help="deals per opponent (default: evaluate.deals)")
     parser.add_argument("--seed", type=_seed, help=f"seed of the deals (default: {EVALUATION_SEED})")
+    parser.add_argument(
+        "--simulator",
+        metavar="NAME",
+        help="another program that plays the game: the same deals there too, side by side",
+    )
     _search(parser)
 
 
@@ -215,7 +233,7 @@ def exploit(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--updates", help="updates of each best response (default: exploit.updates)")
     parser.add_argument("--seeds", help="best responses side by side (default: exploit.seeds)")
-    parser.add_argument("--deals", help="deals that measure the best of them (default: exploit.deals)")
+    parser.add_argument("--deals", help="deals that measure the best of them (default: evaluate.deals)")
     _overrides(parser, "configuration keys to change, e.g. exploit.learning_rate=1e-3; not the game, not the network")
 
 
@@ -261,9 +279,10 @@ def play(parser: ArgumentParser) -> None:
 
 def film(parser: ArgumentParser) -> None:
     """`jaxrl film`."""
-    _at_the_table(parser, "the seat of RUN")
+    _at_the_table(parser, "the seat of RUN", "a run, a policy file, a bot as bot:NAME, or a file of RUN/replays")
     parser.add_argument("--seed", type=_seed, default=0, help="seed of the game (default: 0)")
     parser.add_argument("--file", default="film.svg", help="where to write it (default: film.svg)")
+    parser.add_argument("--rewards", metavar="FILE", help="also draw what each component of the rewards brought, there")
     parser.add_argument("--pace", type=_real, default=1.0, help=f"2 is twice as fast, up to {FASTEST:g} (default: 1)")
 
 

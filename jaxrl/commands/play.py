@@ -82,7 +82,7 @@ class Sitting:
             key, act_key, step_key = jax.random.split(key, 3)
             if int(self._game.state.current_player) != self._seat:
                 with self._waiting():
-                    self._step(self._game.answer(act_key), step_key)
+                    self._step(int(self._game.answer(act_key)), step_key)
                 continue
             action = self._decide(moment, act_key)
             if action is None:  # back to the decision before

@@ -7,6 +7,7 @@ import argparse
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.envs.errors import UserError
+from jaxrl.runs.command import next_command
 from jaxrl.runs.directory import find_run
 from jaxrl.training.run import run_training
 
@@ -17,7 +18,7 @@ def main(args: argparse.Namespace) -> int:
     if run.imitation_file.exists():
         raise UserError(
             f"run {run.name!r} was taught by jaxrl imitate and plays no games yet: begin a training with "
-            f"`jaxrl train --config {run.config_file} --name NAME train.from_run={run.path}`."
+            f"`{next_command('train', run.path)}`."
         )
     overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
     config = configs.load(run.config_file, overrides, args.allow)

@@ -10,7 +10,8 @@ from typing import Any
 
 from jaxrl import config as configs
 from jaxrl.config import Config, presets
-from jaxrl.envs.errors import UserError
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError, printable
 from jaxrl.measure.tables import count, table
 
 TAIL = 2**16  # bytes at the end of metrics.jsonl in which its last lines are
@@ -31,14 +32,17 @@ def describe(run: Path) -> list[str]:
     try:
         config = configs.from_dict(presets.read(run / "config.yaml"))  # which runs nothing that it names
     except UserError:
-        return [run.name, "?", "?", "?", "config.yaml cannot be read", ""]
+        return [printable(run.name), "?", "?", "?", "config.yaml cannot be read", ""]
     rows = list(_last_rows(run / "metrics.jsonl"))
     steps = max((row["steps"] for row in rows), default=0)
     done = f"{count(steps)} of {count(config.train.total_steps)}"
-    return [run.name, config.env.id, config.train.algorithm, done, _state(run, config), _evaluation(run, rows)]
+    names = [printable(run.name), printable(config.env.id), config.train.algorithm]
+    return [*names, done, _state(run, config), _evaluation(run, rows)]
 
 
 def _state(run: Path, config: Config) -> str:
+    if files.is_locked(run / ".lock"):
+        return "training"
     saved = [int(path.name) for path in (run / "checkpoints").glob("*") if path.name.isdigit()]
     if not saved:
         return "no checkpoint"
@@ -50,16 +54,16 @@ def _state(run: Path, config: Config) -> str:
 def _evaluation(run: Path, rows: list[dict[str, Any]]) -> str:
     """The newest evaluation of a checkpoint, or of the training if that is newer; empty without one."""
     try:
-        records = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
+        records = json.loads(files.contents(run / "evaluation.json"))
         last = records[-1]
         means = [row["figures"]["return"]["mean"] for row in last["rows"]]
         wins = [each["mean_win_rate"] for each in last["overall"].values()]
-        found = last["update"], wins[0] if wins else None, sum(means) / len(means)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ZeroDivisionError):
+        found = int(last["update"]), float(wins[0]) if wins else None, float(sum(means) / len(means))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         found = -1, None, 0.0
     for row in rows:
-        if "eval/mean_win_rate" in row and row["update"] > found[0]:
-            found = row["update"], row["eval/mean_win_rate"], 0.0
+        if isinstance(rate := row.get("eval/mean_win_rate"), float) and row["update"] > found[0]:
+            found = row["update"], rate, 0.0
     update, win, mean = found
     if update < 0:
         return ""
@@ -69,7 +73,7 @@ def _evaluation(run: Path, rows: list[dict[str, Any]]) -> str:
 def _last_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows in the last `TAIL` bytes of a metrics.jsonl; broken lines are left out."""
     try:
-        with path.open("rb") as file:
+        with files.opened(path) as file:
             file.seek(max(0, path.stat().st_size - TAIL))
             lines = file.read().splitlines()
     except OSError:
@@ -77,7 +81,7 @@ def _last_rows(path: Path) -> Iterator[dict[str, Any]]:
     for line in lines:
         try:
             row = json.loads(line)
-            if isinstance(row["steps"] + row["update"], int):
+            if isinstance(row["steps"] + row["update"], int) and max(row["steps"], row["update"]) < 2**63:
                 yield row
         except (ValueError, LookupError, TypeError):
             continue

@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from collections.abc import Sequence
 
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.config import presets
+from jaxrl.config import Config, presets
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.directory import begun_run
-from jaxrl.runs.games import make_games
+from jaxrl.runs.games import make_stages
 from jaxrl.training.run import run_training
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl train`."""
+    config = described(args)
+    xla.prepare_training(config)
+    stages = make_stages(config)  # before there is a directory: a mistake leaves nothing behind
+    with begun_run(config) as run:
+        return run_training(config, run, resume=False, stages=stages)
+
+
+def described(args: argparse.Namespace) -> Config:
+    """The configuration of the training that the command line describes, with its name.
+
+    Raises:
+      UserError: it describes none, or a wrong one.
+    """
     if not args.config and not any(text.startswith("env.id=") for text in args.overrides):
         known = ", ".join(presets.shipped())
         raise UserError(f"say what to train: --config with a YAML file or one of {known}, or a game as env.id=GAME.")
     config = configs.load(args.config, args.overrides, args.allow)
-    default = Path(args.config).stem if args.config else config.env.id.rpartition(":")[2]
-    config = configs.named(config, args.name or config.run.name or default)
-    xla.prepare_training(config)
-    games = make_games(config)  # before there is a directory: a mistake leaves nothing behind
-    with begun_run(config) as run:
-        return run_training(config, run, resume=False, games=games)
+    default = default_name(args.config, config.env.id, args.overrides)
+    return configs.named(config, args.name or config.run.name or default)
+
+
+def default_name(file: str | None, game: str, overrides: Sequence[str]) -> str:
+    """That of the configuration file, or of the game if the command line names another one than the file."""
+    if file:
+        path, said = presets.find(file), presets.game_of(presets.apply_overrides({}, overrides))
+        if said is None or {presets.game_of(layer.tree) for layer in presets.layers(path)} <= {None, said}:
+            return path.stem
+    return game.rpartition(":")[2]

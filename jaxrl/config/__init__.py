@@ -12,11 +12,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import sys
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from jaxrl.config import presets, trust
+from jaxrl.config import curriculum, presets, trust
 from jaxrl.config.checks import check_game, check_name, check_numbers, device_count
+from jaxrl.config.curriculum import Stage, check_stages
 from jaxrl.config.ppo_checks import shuffle_groups
 from jaxrl.config.schema import (
     EVALUATION_SEED,
@@ -39,7 +41,7 @@ from jaxrl.config.schema import (
 )
 from jaxrl.config.sizes import with_sizes
 from jaxrl.envs import registry
-from jaxrl.envs.errors import UserError
+from jaxrl.envs.errors import UserError, printable
 from jaxrl.envs.values import UnknownKey, build, option, to_tree
 
 __all__ = [
@@ -58,10 +60,11 @@ __all__ = [
     "Schedule",
     "SeatMix",
     "SebulbaConfig",
+    "Stage",
     "TrainConfig",
     "TransformerConfig",
-    "changed",
     "check_game",
+    "check_stages",
     "config_of",
     "device_count",
     "from_dict",
@@ -69,7 +72,10 @@ __all__ = [
     "named",
     "save",
     "shuffle_groups",
+    "stages",
+    "tell_shadowed",
     "to_dict",
+    "trained",
 ]
 
 
@@ -87,10 +93,21 @@ def load(path: str | os.PathLike | None, overrides: Sequence[str] = (), allow: C
     if path is None:
         return from_dict(presets.apply_overrides({}, overrides))
     found = presets.find(path)
-    tree = presets.changed(presets.read(found), overrides, found.stem)
-    config = from_dict(tree, label=f"configuration {found}")
+    config = from_dict(presets.read(found, overrides), label=f"configuration {found}")
     trust.check(config, str(found), overrides, allow)
+    tell_shadowed(config, overrides)
     return config
+
+
+def tell_shadowed(config: Config, overrides: Sequence[str]) -> None:
+    """Says on stderr, once, which overrides stages of the curriculum put aside."""
+    for sentence in curriculum.shadowed(config, overrides):
+        _tell(sentence)
+
+
+@functools.cache
+def _tell(sentence: str) -> None:
+    print(printable(sentence), file=sys.stderr)
 
 
 def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
@@ -112,7 +129,13 @@ def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
         raise UserError(f"{label}: {error} (`jaxrl config` lists every key)") from None
     config = with_sizes(config, tree)
     check_numbers(config)
+    stages(config)
     return config
+
+
+def stages(config: Config) -> tuple[Stage, ...]:
+    """The stages of a training, see `jaxrl.config.curriculum`: one without end where there is no curriculum."""
+    return curriculum.resolve(config, from_dict, to_tree(config))
 
 
 def config_of(game: str) -> Config:
@@ -138,21 +161,33 @@ def named(config: Config, name: str) -> Config:
     return config
 
 
-def changed(config: Config, overrides: Sequence[str]) -> Config:
-    """The configuration of a trained policy with ``"a.b=value"`` applied.
+def trained(tree: dict[str, Any], source: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> Config:
+    """The configuration of a trained policy for those who use it; callbacks, which only a training runs, are left out.
+
+    Args:
+      tree: with which it was trained, from a file.
+      source: that file, for messages.
+      overrides: ``"a.b=value"`` strings, for all but the game, the network, the algorithm and the number of seeds.
+      allow: what the file may name, as for `load`.
 
     Raises:
-      UserError: a value is wrong, or what is fixed would change: the game and the network.
+      UserError: a value is wrong, what is fixed would change, or the file names code that is not allowed.
     """
-    found = from_dict(presets.apply_overrides(to_dict(config), overrides))
-    for key, before, after in (
-        ("env", config.env, found.env),
-        ("network", config.network, found.network),
-        ("train.algorithm", config.train.algorithm, found.train.algorithm),
-    ):
-        if before != after:
-            raise UserError(f"{key} cannot be changed here: the policy was trained with it.")
+    tree = {key: value for key, value in tree.items() if key != "callbacks"}
+    label = f"configuration {source}"
+    before = from_dict(tree, label=label)
+    found = from_dict(presets.apply_overrides(tree, overrides), label=label) if overrides else before
+    trust.check(found, source, overrides, allow)
+    for section in ("env", "network"):
+        _check_same(section, getattr(before, section), getattr(found, section))
+    _check_same("train.algorithm", before.train.algorithm, found.train.algorithm)
+    _check_same("run.seeds", before.run.seeds, found.run.seeds)
     return found
+
+
+def _check_same(key: str, before: Any, after: Any) -> None:
+    if before != after:
+        raise UserError(f"{key} cannot be changed here: the policy was trained with it.")
 
 
 def to_dict(config: Config) -> dict[str, Any]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from jaxrl.envs import files, registry
-from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.errors import UserError, nearest, printable
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 BASE = "base"  # the key of a file that names the configuration it changes
-_OF_THE_GAME = ("seats", "league", "evaluate")  # sections that name bots and options of one game
+_OF_THE_GAME = ("seats", "league", "evaluate", "curriculum")  # sections that name bots and options of one game
 
 
 def shipped_directory() -> Path:
@@ -46,28 +47,62 @@ def find(name: str | os.PathLike) -> Path:
     raise UserError(f"there is no configuration {str(name)!r}: {nearest(path.stem, known)}")
 
 
-def read(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """The mapping in a YAML file, upon that of its `base`; an empty file is an empty mapping.
+class Layer(NamedTuple):
+    """One file of a configuration, without what does not fit its game.
 
-    Args:
+    Attributes:
       path: of the file.
-      above: the files that have it for a base.
+      tree: what it says.
+      left_out: the sentence that tells what it says of another game; empty if nothing.
+    """
+
+    path: Path
+    tree: dict[str, Any]
+    left_out: str = ""
+
+
+def read(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """The mapping in a YAML file, upon that of its `base`, changed by overrides; an empty file is an empty mapping.
 
     Raises:
-      UserError: a file cannot be read or holds no mapping, or its base does not exist or is based on the file itself.
+      UserError: a file cannot be read or holds no mapping, its base does not exist or is based on the file itself, or
+        an override cannot be understood.
     """
+    tree: dict[str, Any] = {}
+    for layer in layers(path, overrides):
+        tree = merged(tree, layer.tree)
+        if layer.left_out:
+            print(printable(layer.left_out), file=sys.stderr)
+    return apply_overrides(tree, overrides)
+
+
+def layers(path: Path, overrides: Sequence[str] = ()) -> list[Layer]:
+    """The files that a configuration consists of, the lowest first: what is based on another one lies upon it.
+
+    A file, or an override, may name another game than those below: what they say of theirs is left out.
+
+    Raises:
+      UserError: as for `read`.
+    """
+    found = [(path, _mapping(path))]
+    while BASE in found[0][1]:
+        path, tree = found[0]
+        base = base_of(path, tree.pop(BASE))
+        chain = [each for each, _ in found]
+        if base.resolve() in (each.resolve() for each in chain):
+            round_ = " -> ".join(each.stem for each in (*chain[::-1], base))
+            raise UserError(f"{path}: base goes round in a circle: {round_}.")
+        found.insert(0, (base, _mapping(base)))
+    own: list[Any] = list(itertools.accumulate((game_of(tree) for _, tree in found), lambda below, here: here or below))
+    game = game_of(apply_overrides({}, overrides)) or own[-1]
+    return [_for_game(Layer(*each), of, game) for each, of in zip(found, own, strict=True)]
+
+
+def _mapping(path: Path) -> dict[str, Any]:
     tree = files.read(path)
-    if tree is None:
-        tree = {}
-    if not isinstance(tree, dict):
+    if not isinstance(tree, dict | None):
         raise UserError(f"{path} must hold a mapping of keys, but it holds {type(tree).__name__}.")
-    if BASE not in tree:
-        return tree
-    base, chain = base_of(path, tree.pop(BASE)), (*above, path.resolve())
-    if base.resolve() in chain:
-        raise UserError(f"{path}: base goes round in a circle: {' -> '.join(each.stem for each in (*chain, base))}.")
-    under = read(base, chain)
-    return merged(for_game(under, game_of(tree), base.stem), tree)
+    return tree or {}
 
 
 def base_of(path: Path, name: Any) -> Path:
@@ -90,30 +125,24 @@ def merged(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def changed(tree: dict[str, Any], overrides: Sequence[str], name: str) -> dict[str, Any]:
-    """`apply_overrides` to the tree of a file, which may name another game: what `tree` says of its own is left out."""
-    both = apply_overrides(tree, overrides)
-    fitting = for_game(tree, game_of(both), name)
-    return both if fitting is tree else apply_overrides(fitting, overrides)
-
-
 def game_of(tree: dict[str, Any]) -> Any:
     """The id of the game that a tree names; None if it names none."""
     env = tree.get("env")
     return env.get("id") if isinstance(env, dict) else None
 
 
-def for_game(tree: dict[str, Any], game: Any, name: str) -> dict[str, Any]:
-    """`tree` without what it says of its own game, if `game` is another one; what is left out is told."""
-    own = game_of(tree)
+def _for_game(layer: Layer, own: Any, game: Any) -> Layer:
+    """A layer whose game is `own` without what it says of that, if `game` is another one."""
     known = ":" in str(game) or game in registry.registered()
     if own in (None, game) or not known:  # what is unknown is told later
-        return tree
+        return layer
+    path, tree, _ = layer
+    env = tree.get("env")
     dropped = [key for key in (*_OF_THE_GAME, own) if key in tree]
-    told = ", ".join((["env.options"] if "options" in tree["env"] else []) + dropped)
-    if told:
-        print(f"{name} is for {own}: what it says of {told} is left out for {game}.", file=sys.stderr)
-    return {key: value for key, value in tree.items() if key not in ("env", *dropped)}
+    told = ", ".join((["env.options"] if isinstance(env, dict) and "options" in env else []) + dropped)
+    rest = {key: value for key, value in tree.items() if key not in ("env", *dropped)}
+    sentence = f"{path.stem} is for {own}: what it says of {told} is left out for {game}."
+    return Layer(path, rest, sentence if told else "")
 
 
 def apply_overrides(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
@@ -130,6 +159,13 @@ def apply_overrides(tree: dict[str, Any], overrides: Iterable[str]) -> dict[str,
                 f"cannot understand {text!r}: an override is written key.key=value, e.g. train.num_envs=512."
             )
         _assign(tree, keys, files.parse(value, f"the value of {path}"), path)
+    return tree
+
+
+def changed(tree: dict[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
+    """`tree` with another value at a path of keys, which may hold any characters."""
+    tree = _copy(tree)
+    _assign(tree, list(keys), value, ".".join(keys))
     return tree
 
 

@@ -7,6 +7,7 @@ is a valid way to build one in code, `jaxrl.config.load` reads one from YAML.
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 from jaxrl.envs import own, registry
@@ -38,6 +39,11 @@ class RunConfig:
         "info", "from which level on events go into the run's log.txt", choices=("error", "warning", "info", "debug")
     )
 
+    @property
+    def path(self) -> Path:
+        """The run's own folder."""
+        return Path(self.directory).expanduser() / self.name
+
 
 @dataclasses.dataclass(frozen=True)
 class EnvConfig:
@@ -68,10 +74,7 @@ class TransformerConfig:
     embedding: int = option(0, "width of the suit and rank embeddings, projected to dim; 0: dim itself", minimum=0)
     feed_forward: int = option(0, "width of each layer's feed-forward part; 0: 2 * dim", minimum=0)
     dropout: float = option(
-        0.0,
-        "share set to 0 while learning, never while playing; the first ratios of an update are then not exactly 1",
-        minimum=0.0,
-        maximum=0.9,
+        0.0, "share set to 0 while learning; first ratios of an update are then not exactly 1", minimum=0.0, maximum=0.9
     )
 
 
@@ -118,7 +121,6 @@ class NetworkConfig:
     compute_dtype: str = option(
         "float32", "precision of the torso; heads and loss are float32", choices=("float32", "bfloat16")
     )
-    layer_norm: bool = option(False, "mlp: layer normalisation after each dense layer, where learning is unstable")
     normalize: bool = option(
         False, "mean and variance of every feature are learnt while playing and taken out, e.g. for physical quantities"
     )
@@ -152,13 +154,11 @@ class PPOConfig:
         16, "with a memory: steps through which a gradient flows back; chunks of so many are shuffled", minimum=1
     )
     accumulate: int = option(
-        1,
-        "portions whose gradients are summed for one optimizer step; more if a minibatch does not fit into memory",
-        minimum=1,
+        1, "portions of a minibatch whose gradients are summed; more if it does not fit into memory", minimum=1
     )
     learning_rate: Schedule = option(Schedule("linear", 6e-4, 6e-5), f"Adam step size; {FOLLOWS}")
     entropy_coef: Schedule = option(
-        Schedule("constant", 0.2, 0.2),
+        Schedule("constant", 0.3, 0.3),
         "weight of the entropy bonus beside advantages of unit variance; smaller where much is left to chance",
     )
     temperature: Schedule = option(Schedule("constant", 1.0, 1.0), "actions are drawn from pi^(1 / temperature)")
@@ -167,14 +167,9 @@ class PPOConfig:
     value_coef: float = option(0.5, "weight of the value loss; smaller where returns are large", minimum=0.0)
     gamma: float = option(1.0, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
     gae_lambda: float = option(
-        0.95,
-        "decay of the advantage estimator; nearer to 1 where rewards come late and values are learnt badly",
-        minimum=0.0,
-        maximum=1.0,
+        0.95, "decay of the advantages; nearer to 1 where values are learnt badly", minimum=0.0, maximum=1.0
     )
-    max_grad_norm: float = option(
-        0.5, "gradients are scaled down to this global norm; smaller where losses jump", above=0.0
-    )
+    max_grad_norm: float = option(0.5, "gradients are scaled down to this norm; smaller where losses jump", above=0.0)
     target_kl: float = option(0.0, "stop the passes of an update beyond this mean KL; 0: off", minimum=0.0)
 
 
@@ -277,7 +272,7 @@ class TrainConfig:
 class EvaluateConfig:
     """Evaluation on fixed deals; every deal is played once from every seat."""
 
-    deals: int = option(400, "deals per opponent", minimum=2)
+    deals: int = option(400, "deals per opponent; and of a best response, as many others that choose it", minimum=2)
     opponents: tuple[str, ...] = option((), "bots to play against; empty: all bots of the game")
     training_deals: int = option(64, "deals per opponent in the evaluations during training", minimum=2)
     best_by: str = option(
@@ -298,7 +293,6 @@ class ExploitConfig:
     seeds: int = option(2, "best responses trained side by side; the best of them counts", minimum=1)
     num_envs: int = option(0, "games side by side for each of them; 0: as train.num_envs", minimum=0)
     learning_rate: float = option(1e-3, "Adam step size at the first update, falling to 0", above=0.0)
-    deals: int = option(500, "deals that measure the best response, and as many others that choose it", minimum=2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -320,17 +314,22 @@ class LeagueConfig:
         0.25, "share of the games against itself, if self is listed; 1 if nobody else is", above=0.0, maximum=1.0
     )
     snapshots: int = option(
-        0,
-        "places for frozen copies of the policy; the oldest is overwritten, and not met while it waits for that",
-        minimum=0,
+        0, "places for frozen policies and best responses; the oldest is overwritten, not met while it waits", minimum=0
     )
     snapshot_every: int = option(50, "updates between snapshots; 0: none are taken in training", minimum=0)
+    margin: float = option(
+        0.0,
+        "rating points that the policy must gain for the next snapshot, and a best response be above it, to join; who "
+        "is three times as many below it leaves, e.g. 100; 0: all join, and leave as the oldest",
+        minimum=0.0,
+    )
     weighting: str = option(
         "adaptive",
-        "shares of the opponents but self, x = win rate of the learner with draws as half a win: "
-        "adaptive max(1 - x, floor), pfsp_hard max((1 - x)^2, floor), pfsp_even max(x (1 - x), floor), "
-        "fixed as in weights",
-        choices=("fixed", "adaptive", "pfsp_hard", "pfsp_even"),
+        "shares of the opponents but self, x = win rate of the learner with draws as half a win, d = distance of the "
+        "ratings, E = points expected from it, t = age in tenths of the run (bots: 0): adaptive 1 - x, pfsp_hard "
+        "(1 - x)^2, pfsp_even x (1 - x), elo exp(-|d| / 200), even exp(-|E - 1/2| / 0.5), recent exp(-0.5 t), each at "
+        "least floor; fixed as in weights, without any all alike",
+        choices=("fixed", "adaptive", "pfsp_hard", "pfsp_even", "elo", "even", "recent"),
     )
     weights: dict[str, float] = option(
         {}, "fixed: relative weights by bot, and of each snapshot under the name snapshots; 1 if left out", above=0.0
@@ -375,6 +374,7 @@ class Config:
     train: TrainConfig = option(TrainConfig(), "length of the run")
     evaluate: EvaluateConfig = option(EvaluateConfig(), "evaluation")
     exploit: ExploitConfig = option(ExploitConfig(), "approximate exploitability")
+    curriculum: list[dict[str, Any]] = option([], "stages in order: name, the keys that differ, until; see below")
     algorithm: dict[str, Any] = option({}, "settings of an algorithm of your own, see train.algorithm")
     metrics: MetricsConfig = option(MetricsConfig(), "figures for other programs")
     callbacks: tuple[str, ...] = option((), "your own, told how a training goes; see CONTRIBUTING.md", **own.OPTION)

@@ -37,6 +37,8 @@ def check_league(config: Config) -> None:
         )
     if league.self_play == 1.0 and SELF in league.opponents and len(league.opponents) > 1:
         raise UserError("league.self_play must be less than 1, because league.opponents lists others too.")
+    if league.margin and not league.snapshots:
+        raise UserError("league.margin says who joins and leaves the pool: it needs league.snapshots, e.g. 8.")
     if league.update_from == "evaluation" and not config.train.evaluate_every:
         raise UserError("league.update_from evaluation needs evaluations: set train.evaluate_every.")
     if league.weights and league.weighting != "fixed":

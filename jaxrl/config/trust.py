@@ -1,9 +1,10 @@
 """Loading a file never runs what it names, unless the user has said so.
 
 A configuration names what is run: classes of one's own (`env.id`, `train.algorithm`, `network.kind`, `callbacks`),
-programs of an engine, folders of compiled programs. What comes from a file (a `--config`, a run, a policy file) is
-checked here before anything is made of it. The word of the user is what was overridden on the command line, allowed by
-`--allow`, or stands in the variable JAXRL_ALLOW, separated by commas; a `Config` that a program makes is its own word.
+programs of an engine, folders of compiled programs; or where an engine writes. What comes from a file (a `--config`, a
+run, a policy file) is checked here before anything is made of it. The word of the user is what was overridden on the
+command line, allowed by `--allow`, or stands in the variable JAXRL_ALLOW, separated by commas; a `Config` that a
+program makes is its own word.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ VARIABLE = "JAXRL_ALLOW"
 
 
 class Named(NamedTuple):
-    """Something that a configuration lets run."""
+    """Something that a configuration lets run, or be written to."""
 
     key: str  # dotted
     text: str
@@ -46,10 +47,20 @@ def check(config: Any, source: str, overrides: Sequence[str] = (), allow: Collec
     refused = [each for each in named(config) if not known & set(each.permissions)]
     if refused:
         what = " and ".join(f"{_quoted(each.text)} ({each.key})" for each in refused)
-        flags = " ".join(f"--allow {_quoted(name)}" for name in dict.fromkeys(each.permissions[0] for each in refused))
         raise UserError(
-            f"{source} names code of its own, {what}, which loading would run: if you trust it, add {flags}"
+            f"{source} names code or folders of its own, {what}, which loading would run or fill: "
+            f"if you trust it, add {_flags(refused)}"
         )
+
+
+def flags(config: Any) -> str:
+    """The options with which a command reads this configuration from a file: "--allow mine", or nothing."""
+    known = granted(())
+    return _flags([each for each in named(config) if not known & set(each.permissions)])
+
+
+def _flags(refused: Sequence[Named]) -> str:
+    return " ".join(f"--allow {_quoted(name)}" for name in dict.fromkeys(each.permissions[0] for each in refused))
 
 
 def granted(allow: Collection[str]) -> set[str]:

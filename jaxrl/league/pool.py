@@ -1,5 +1,8 @@
 """The opponent pool: whom the learner meets, drawn per game inside the compiled loop and weighted by results.
 
+The members of this league have roles: the *main* agent is the policy that learns, *past* ones are frozen snapshots of
+it, *exploiters* are best responses to it (`jaxrl.training.league`), *bots* are scripted.
+
 Against the current policy itself ("self") every seat is the learner's. Against any other entry of the pool the learner
 holds all seats of `league.learners` sides (`Env.sides`: by default every seat is one) drawn at random, and copies of
 that one opponent hold the rest until the game is over.
@@ -12,18 +15,21 @@ together cost every lane one more pass through a network, whatever K is: paramet
 [B / K, K]. The price is a limit: slot g meets at most one lane in K, so its share is at most 1 / K, also while the
 other slots are still empty; what it cannot take goes to the others.
 
-**Ring.** The slot that is overwritten next is not drawn any more from the moment the one before it was written, so
-games against it end in time. Games that last longer than that are dealt anew (`league/redealt` counts them). A pool of
-one slot has no such rest: all its games are dealt anew.
+**Who comes and who leaves.** A newcomer takes an empty slot, else that of the oldest. The slot that is overwritten next
+is not drawn any more from the moment the one before it was written, so games against it end in time. Games that last
+longer than that are dealt anew (`league/redealt` counts them). A pool of one slot has no such rest: all its games are
+dealt anew. With `league.margin` a snapshot is *promoted* into the pool only when the learner has gained so many rating
+points since the last one, an exploiter only when it is rated so many above the learner, and whoever is three times as
+many below the learner is *pruned*: it is not drawn any more, and its slot is empty.
 
-**Weights.** Self has its own share; the others divide the rest in proportion to a function of the learner's win rate x
-that is never below `league.floor` (the prioritised ones after AlphaStar, Vinyals et al. 2019,
-https://doi.org/10.1038/s41586-019-1724-z). Without any opponent to draw, all games are against itself.
+**Weights.** Self has its own share; the others divide the rest by `jaxrl.league.weighting`. Without any opponent to
+draw, all games are against itself.
 
 **Elo.** After every update ratings move by `rating.elo_update`, K = 8 points per game and at most C = 100 points per
-update. The first bot stays at 1000, and without bots the snapshots stay where they are: a snapshot begins with the
-learner's rating. Above two sides a "game" is the learner's best side against the best of the
-opponent's; a side earns the mean of its seats.
+update. The first bot stays at 1000, and without bots the others stay where they are: a snapshot begins with the
+learner's rating, an exploiter as far above it as its games have shown. Above two sides a "game" is the learner's best
+side against the best of the opponent's, of which equals win as many as they hold sides; a side earns the mean of its
+seats.
 """
 
 from __future__ import annotations
@@ -43,11 +49,14 @@ from jaxrl.config.seats_checks import SELF, SNAPSHOTS, league_bots
 from jaxrl.envs.core import Env, Key
 from jaxrl.envs.sides import compare, of_sides
 from jaxrl.figures import Figures
-from jaxrl.league.rating import elo_update
+from jaxrl.league.rating import elo_update, points
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
+from jaxrl.league.weighting import Opponents, weights
 
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
 FIRST_RATING, GAIN_PER_GAME, LARGEST_GAIN = 1000.0, 8.0, 100.0
+MARGINS_BELOW = 3.0  # from how many times `league.margin` below the learner a member is pruned
+PAST, EXPLOITER = 0, 1  # roles of whoever is in a slot
 
 
 class Results(NamedTuple):
@@ -63,8 +72,10 @@ class PoolState:
     """The part of the training state that belongs to the pool. Leading axes: K slots, 1 + E controllers."""
 
     snapshots: Any  # parameters [K, ...]
-    born: jax.Array  # i32[K], update at which a snapshot was taken, -1 = empty
-    taken: jax.Array  # i32[], snapshots taken so far; the next one goes to slot taken % K
+    role: jax.Array  # i8[K], `PAST` or `EXPLOITER`
+    born: jax.Array  # i32[K], update at which whoever is in the slot was taken, -1 = empty
+    order: jax.Array  # i32[K], in which they came, -1 = empty
+    mark: jax.Array  # f32[], rating of the learner when the last snapshot was taken, -inf before the first
     stale: jax.Array  # bool[1 + E], games against these are dealt anew at the next update
     games: jax.Array  # f32[1 + E], with older ones counting less
     score: jax.Array  # f32[1 + E], of those
@@ -99,18 +110,27 @@ def win_rates(pool: PoolState) -> jax.Array:
     return (pool.score + 0.5 * PRIOR_GAMES) / (pool.games + PRIOR_GAMES)
 
 
+def next_slot(pool: PoolState) -> jax.Array:
+    """i32[], where the next member goes: an empty slot, or that of the oldest."""
+    return jnp.argmin(pool.order)
+
+
 @jax.jit
-def add_snapshot(pool: PoolState, params: Any, born: jax.Array | int) -> PoolState:
+def add_snapshot(
+    pool: PoolState, params: Any, born: jax.Array | int, role: jax.Array | int = PAST, lead: jax.Array | float = 0.0
+) -> PoolState:
     """Puts parameters into the next slot; whoever was there leaves the pool. With several seeds vmap it.
 
     Args:
       pool: with K >= 1 slots.
       params: of a network like the learner's.
       born: i32[], the update after which they were taken.
+      role: i8[], `PAST` or `EXPLOITER`.
+      lead: f32[], rating points that it begins with above the learner.
     """
     slots, entries = pool.born.shape[0], pool.games.shape[0]
-    here = jnp.arange(slots) == pool.taken % slots
-    entry = jnp.arange(entries) == entries - slots + pool.taken % slots
+    here = jnp.arange(slots) == next_slot(pool)
+    entry = jnp.arange(entries) == entries - slots + next_slot(pool)
 
     # Selects, not scatters: XLA aborts while it compiles these for several seeds with `Env.multi_output_fusion`.
     def put(every: jax.Array, leaf: jax.Array) -> jax.Array:
@@ -118,13 +138,15 @@ def add_snapshot(pool: PoolState, params: Any, born: jax.Array | int) -> PoolSta
 
     return pool.replace(
         snapshots=jax.tree.map(put, pool.snapshots, params),
+        role=jnp.where(here, jnp.asarray(role, jnp.int8), pool.role),
         born=jnp.where(here, jnp.asarray(born, jnp.int32), pool.born),
-        taken=pool.taken + 1,
+        order=jnp.where(here, jnp.max(pool.order) + 1, pool.order),
+        mark=jnp.where(role == PAST, pool.elo[LEARNER], pool.mark),
         stale=pool.stale | entry,
         games=jnp.where(entry, 0.0, pool.games),
         score=jnp.where(entry, 0.0, pool.score),
         evaluated=jnp.where(entry, -1.0, pool.evaluated),
-        elo=jnp.where(entry, pool.elo[LEARNER], pool.elo),
+        elo=jnp.where(entry, pool.elo[LEARNER] + lead, pool.elo),
     )
 
 
@@ -181,8 +203,10 @@ class League(Seats):
         entries = len(self.names)
         return PoolState(
             snapshots=jax.tree.map(lambda leaf: jnp.zeros((self.slots, *leaf.shape), leaf.dtype), params),
+            role=jnp.zeros(self.slots, jnp.int8),
             born=jnp.full(self.slots, -1, jnp.int32),
-            taken=jnp.int32(0),
+            order=jnp.full(self.slots, -1, jnp.int32),
+            mark=jnp.float32(-jnp.inf),
             stale=jnp.zeros(entries, bool),
             games=jnp.zeros(entries, jnp.float32),
             score=jnp.zeros(entries, jnp.float32),
@@ -192,11 +216,16 @@ class League(Seats):
 
     # ---- who is drawn ----
 
+    def present(self, pool: PoolState) -> jax.Array:
+        """bool[1 + E]: the learner, bots, and whoever is in a slot."""
+        return jnp.concatenate([jnp.ones(1 + len(self.bots), bool), pool.born >= 0])
+
     def drawable(self, pool: PoolState) -> jax.Array:
         """bool[E]: bots, and the snapshots that are there and not about to be overwritten."""
-        slot = jnp.arange(self.slots)
-        next_one = (slot == pool.taken % max(self.slots, 1)) if self.slots > 1 else jnp.zeros(self.slots, bool)
-        return jnp.concatenate([jnp.ones(len(self.bots), bool), (pool.born >= 0) & ~next_one])
+        there = self.present(pool)[1:]
+        if self.slots < 2:
+            return there
+        return there & (jnp.arange(there.shape[0]) != len(self.bots) + next_slot(pool))
 
     def wanted_shares(self, pool: PoolState) -> jax.Array:
         """f32[1 + E]: the shares of the games that the weights ask for; they sum to 1."""
@@ -204,14 +233,15 @@ class League(Seats):
         rate = win_rates(pool)
         if league.update_from == "evaluation":
             rate = jnp.where(pool.evaluated >= 0.0, pool.evaluated, rate)
-        rate = rate[1:]
-        strength = {
-            "fixed": jnp.asarray(self.relative),
-            "adaptive": jnp.maximum(1.0 - rate, league.floor),
-            "pfsp_hard": jnp.maximum(jnp.square(1.0 - rate), league.floor),
-            "pfsp_even": jnp.maximum(rate * (1.0 - rate), league.floor),
-        }[league.weighting]
-        weight = jnp.where(self.drawable(pool), strength, 0.0)
+        tenth = self.config.num_updates / 10
+        age = (jnp.max(pool.born, initial=-1) - pool.born).astype(jnp.float32) / tenth
+        them = Opponents(
+            relative=jnp.asarray(self.relative),
+            rate=rate[1:],
+            lead=pool.elo[1:] - pool.elo[LEARNER],
+            age=jnp.concatenate([jnp.zeros(len(self.bots)), age]),
+        )
+        weight = jnp.where(self.drawable(pool), weights(league, them), 0.0)
         total = jnp.sum(weight)
         self_play = league.self_play if SELF in league.opponents else 0.0
         own = jnp.where(total > 0.0, jnp.float32(self_play), 1.0)
@@ -273,31 +303,55 @@ class League(Seats):
     def learn(self, pool: PoolState, results: Results) -> PoolState:
         """The pool after the games of one update (sums over all devices), which has dealt anew what was stale."""
         kept = jnp.exp2(-results.games / self.config.league.half_life)
-        return pool.replace(
-            games=pool.games * kept + results.games,
-            score=pool.score * kept + results.score,
-            elo=self.rate(pool.elo, results),
-            stale=jnp.zeros_like(pool.stale),
+        return self.pruned(
+            pool.replace(
+                games=pool.games * kept + results.games,
+                score=pool.score * kept + results.score,
+                elo=self.rate(pool.elo, results),
+                stale=jnp.zeros_like(pool.stale),
+            )
         )
+
+    @property
+    def handicap(self) -> float:
+        """Rating points by which equals that hold the other sides together are ahead of the learner's."""
+        return -points(self.config.league.learners / self.num_sides)
 
     def rate(self, elo: jax.Array, results: Results) -> jax.Array:
         """Ratings f32[1 + E] after the games of one update, see `rating.elo_update`."""
+        together = elo[1:] + self.handicap
         own, others = elo_update(
-            elo[LEARNER], elo[1:], results.games[1:], results.score[1:], k=GAIN_PER_GAME, largest=LARGEST_GAIN
+            elo[LEARNER], together, results.games[1:], results.score[1:], k=GAIN_PER_GAME, largest=LARGEST_GAIN
         )
         moving = jnp.arange(others.shape[0]) > 0 if self.bots else jnp.zeros(others.shape[0], bool)
-        return jnp.concatenate([own[None], jnp.where(moving, others, elo[1:])])
+        return jnp.concatenate([own[None], jnp.where(moving, others - self.handicap, elo[1:])])
+
+    def pruned(self, pool: PoolState) -> PoolState:
+        """The pool without the snapshots and exploiters that are too weak to teach anything, with `league.margin`."""
+        margin = self.config.league.margin
+        if not margin or not self.slots:
+            return pool
+        weak = pool.elo[-self.slots :] < pool.elo[LEARNER] - MARGINS_BELOW * margin
+        return pool.replace(born=jnp.where(weak, -1, pool.born), order=jnp.where(weak, -1, pool.order))
+
+    def due(self, pool: PoolState, number: jax.Array | int) -> jax.Array | bool:
+        """bool[], whether update `number` - 1 ends with a snapshot."""
+        league = self.config.league
+        if not self.slots or not league.snapshot_every:
+            return False
+        gained = pool.elo[LEARNER] - pool.mark >= league.margin if league.margin else True
+        return (number % league.snapshot_every == 0) & gained
 
     def renew(self, pool: PoolState, params: Any, number: jax.Array) -> PoolState:
-        """The pool after update `number` - 1: with a new snapshot every `league.snapshot_every` updates."""
+        """The pool after update `number` - 1."""
         if not self.slots or not self.config.league.snapshot_every:
             return pool
-        due = number % self.config.league.snapshot_every == 0
+        due = self.due(pool, number)
         return jax.lax.cond(due, add_snapshot, lambda pool, *_: pool, pool, params, number)
 
     def figures(self, pool: PoolState, results: Results) -> Figures:
         """By opponent; one that is not there, or was never met, has no win rate (NaN)."""
-        share, rate = self.shares(pool), win_rates(pool)
+        share, rate, there = self.shares(pool), win_rates(pool), self.present(pool)
         found = {
             "league/redealt": figures.total(results.redealt),
             "league/elo/self": figures.last(pool.elo[LEARNER]),
@@ -306,9 +360,9 @@ class League(Seats):
             found[f"league/share/{name}"] = figures.last(share[number])
             found[f"league/games/{name}"] = figures.total(results.games[number])
             if number != LEARNER:
-                known = pool.games[number] > 0.0
+                known = there[number] & (pool.games[number] > 0.0)
                 found[f"league/win_rate/{name}"] = figures.last(jnp.where(known, rate[number], jnp.nan))
-                found[f"league/elo/{name}"] = figures.last(pool.elo[number])
+                found[f"league/elo/{name}"] = figures.last(jnp.where(there[number], pool.elo[number], jnp.nan))
         return found
 
 

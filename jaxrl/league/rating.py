@@ -31,6 +31,11 @@ def expected_score(rating, other):
     return 1 / (1 + 10.0 ** ((other - rating) / 400))
 
 
+def points(share: float) -> float:
+    """Rating points between two players of whom one earns this share of the points, 0 < share < 1, of their games."""
+    return SCALE * math.log(share / (1 - share))
+
+
 def elo_update(rating, others, games, score, k=16.0, largest=math.inf):
     """Ratings after a batch of games of one player against each of some others; NumPy or JAX arrays.
 

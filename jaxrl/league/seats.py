@@ -88,6 +88,11 @@ class Seats:
         del results
         return pool
 
+    def due(self, pool: Any, number: jax.Array | int) -> jax.Array | bool:
+        """Whether `renew` would take a snapshot."""
+        del pool, number
+        return False
+
     def renew(self, pool: Any, params: Any, number: jax.Array) -> Any:
         """The pool after update `number` - 1 has made new parameters."""
         del params, number

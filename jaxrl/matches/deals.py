@@ -55,6 +55,7 @@ class DuplicateDeals:
         lanes: int = LANES,
         max_steps: int = MAX_STEPS,
         search: bool = False,
+        surprise: bool = False,
     ):
         """Compiles at the first call.
 
@@ -65,8 +66,10 @@ class DuplicateDeals:
           lanes: games side by side on one device.
           max_steps: where to give up on a game without an end.
           search: whether somebody follows every step to search: XLA cannot always compile that with every optimisation.
+          surprise: see `play_match`.
         """
         self._env, self._deals, self._chairs, self._max_steps = env, deals, chairs, max_steps
+        self._surprise = surprise
         self._names = figure_names(env)
         devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
         self._mesh = Mesh(np.array(devices), ("env",))
@@ -124,15 +127,36 @@ class DuplicateDeals:
         """Arguments, deal numbers u32[D], a key -> Games with leading axes [D, rotation]."""
         sides = self._env.num_sides
         number, rotation = jnp.repeat(deals, sides), jnp.tile(jnp.arange(sides), deals.shape[0])  # [N]
-        deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
-        keys = GameKeys(
-            deal=jax.vmap(prng.from_key)(deal[:, 0]),
-            step=jax.vmap(prng.from_key)(deal[:, 1]),
-            seat=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
-        )
-        holders = jnp.where(np.array(self._env.sides) == rotation[:, None], CANDIDATE, OTHER)
-        games = play_match(self._env, self._chairs(arguments), holders, keys, self._max_steps)
+        keys, holders = table(self._env, base, number, rotation)
+        chairs = self._chairs(arguments)
+        games = play_match(self._env, chairs, holders, keys, self._max_steps, surprise=self._surprise)
         return jax.tree.map(lambda x: x.reshape(-1, sides, *x.shape[1:]), games)
+
+
+def table(env: Env, base: Key, number: jax.Array, rotation: jax.Array) -> tuple[GameKeys, jax.Array]:
+    """The randomness of N games and who holds their seats, i32[N, P].
+
+    Args:
+      env: the game.
+      base: key[], from which all deals are made.
+      number: u32[N], of the deals.
+      rotation: i32[N], the candidate's side.
+    """
+    deal = jax.vmap(lambda d: jax.random.split(jax.random.fold_in(base, d), 3))(number)  # key[N, 3]
+    keys = GameKeys(
+        deal=jax.vmap(prng.from_key)(deal[:, 0]),
+        step=jax.vmap(prng.from_key)(deal[:, 1]),
+        seat=jax.vmap(lambda k, r: prng.from_key(jax.random.fold_in(k, r)))(deal[:, 2], rotation),
+    )
+    return keys, jnp.where(np.array(env.sides) == rotation[:, None], CANDIDATE, OTHER)
+
+
+class EachGame(NamedTuple):
+    """Every single game of D deals and n rotations, [D, n]."""
+
+    returned: np.ndarray  # f32, of the candidate's side
+    surprise: np.ndarray | None  # f32, of the candidate, see `jaxrl.matches.match`; None if nobody asked for it
+    length: np.ndarray  # i32, steps
 
 
 class Samples(NamedTuple):
@@ -142,6 +166,7 @@ class Samples(NamedTuple):
     opponents: dict[str, np.ndarray]  # f64[D] by figure, mean over the other sides; empty in a game of one side
     games: int
     outcomes: Outcomes | None  # every single game, won, drawn or lost; None in a game of one side
+    each: EachGame
 
 
 def samples_of(games: Games, env: Env) -> Samples:
@@ -155,4 +180,5 @@ def samples_of(games: Games, env: Env) -> Samples:
         opponents={n: figures[n][:, ~own].astype(np.float64).mean(axis=1) for n in shown if sides > 1},
         games=deals * sides,
         outcomes=outcomes_of(figures, games.length, env.side_name),
+        each=EachGame(figures["return"][:, own], games.surprise, games.length),
     )

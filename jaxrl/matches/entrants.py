@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import trained_player
-from jaxrl.config import Config
+from jaxrl.config import Config, presets
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.export import load_policy
@@ -32,12 +32,14 @@ class Entrant:
       config: their own; where only bots play, the one that names the game.
       env: the game.
       run: the checkpoint, None for others than runs.
+      trained: whether it is a run or a policy file.
     """
 
     players: list[Player]
     config: Config
     env: Env
     run: TrainedRun | None = None
+    trained: bool = False
 
     @property
     def name(self) -> str:
@@ -55,8 +57,8 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
 
     Args:
       name: "bot:NAME", a run, or the path of a policy file.
-      args: config and overrides, which name the game of a bot; checkpoint, of a run; sampled; allow, what files may
-        name.
+      args: config, which names the game of a bot; overrides, of that or of what a trained player was trained with;
+        checkpoint, of a run; sampled; allow, what files may name.
       like: whose game it must play; a bot then plays that.
 
     Raises:
@@ -66,26 +68,36 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
         config = like.config if like else configs.load(args.config, args.overrides, args.allow)
         env = like.env if like else make_games(config).evaluation
         return Entrant([bot_player(env, name.removeprefix(BOT_PREFIX))], config, env)
-    if args.overrides:
-        raise UserError(f"a run is evaluated with the game it was trained on: {args.overrides[0]!r} cannot be changed.")
-    found = _trained(name, args.checkpoint, args.allow, sampled=args.sampled)
+    changes = () if like and not like.trained else args.overrides  # those of a bot name its game
+    found = _trained(name, args.checkpoint, args.allow, changes, sampled=args.sampled)
     if like and like.game != found.game:
         raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
     return found
 
 
-def _trained(name: str, checkpoint: str, allow: Collection[str], *, sampled: bool, update: bool = False) -> Entrant:
+def _trained(
+    name: str,
+    checkpoint: str,
+    allow: Collection[str],
+    overrides: Sequence[str],
+    *,
+    sampled: bool,
+    update: bool = False,
+) -> Entrant:
     """A run or a policy file; with `update` its players are called NAME@UPDATE."""
+    said = presets.apply_overrides({}, overrides).get("evaluate", {})
+    if not isinstance(said, dict) or "options" in said:
+        raise UserError("runs play the game that they were trained on: evaluate.options are for bots alone.")
     suffix = "@{}" if update else ""
     if Path(name).is_file():
-        policy = load_policy(name, allow)
+        policy = load_policy(name, allow, overrides)
         greedy = policy.config.evaluate.greedy and not sampled
-        return Entrant([policy.player(Path(name).stem, greedy=greedy)], policy.config, policy.env)
-    run = load_run(name, checkpoint, allow)
+        return Entrant([policy.player(Path(name).stem, greedy=greedy)], policy.config, policy.env, trained=True)
+    run = load_run(name, checkpoint, allow, overrides)
     player = trained_player(run.config, run.env, run.name, None, greedy=run.config.evaluate.greedy and not sampled)
     names = seed_names(run.name + suffix.format(run.update), len(run.params))
     players = [player.named(name, params) for name, params in zip(names, run.params, strict=True)]
-    return Entrant(players, run.config, run.env, run)
+    return Entrant(players, run.config, run.env, run, trained=True)
 
 
 def find_field(
@@ -95,7 +107,7 @@ def find_field(
 
     Args:
       texts: each "bots" (all of the game), "bot:NAME", "RUN", "RUN@UPDATE", "RUN@best", "RUN@all", the path of a policy
-        file, or a configuration key "a.b=v" of the game if only bots play.
+        file, or a configuration key "a.b=v", of the game too if only bots play.
       config: the configuration that names the game if only bots play.
       sampled: sample from the policies even where evaluate.greedy is true.
       allow: what the files may name, see `jaxrl.config.trust`.
@@ -105,15 +117,13 @@ def find_field(
     """
     overrides = [text for text in texts if "=" in text]
     names = [text for text in texts if "=" not in text]
-    trained = [each for name in names if not _is_bot(name) for each in _all_trained(name, sampled, allow)]
+    trained = [each for name in names if not _is_bot(name) for each in _all_trained(name, sampled, allow, overrides)]
     for each in trained:
         if each.game != trained[0].game:
             raise UserError(f"runs {each.name!r} and {trained[0].name!r} play different games: they cannot meet.")
     if trained and config:
         raise UserError("runs play the game that they were trained on: --config is for bots alone.")
-    settings = configs.changed(trained[0].config, overrides) if trained else configs.load(config, overrides, allow)
-    if trained and settings.evaluation_options != trained[0].config.evaluation_options:
-        raise UserError("runs play the game that they were trained on: evaluate.options are for bots alone.")
+    settings = trained[0].config if trained else configs.load(config, overrides, allow)
     env = trained[0].env if trained else make_games(settings).evaluation
     players = []
     for name in names:
@@ -139,12 +149,12 @@ def _is_bot(name: str) -> bool:
     return name == ALL_BOTS or name.startswith(BOT_PREFIX)
 
 
-def _all_trained(text: str, sampled: bool, allow: Collection[str]) -> list[Entrant]:
+def _all_trained(text: str, sampled: bool, allow: Collection[str], overrides: Sequence[str]) -> list[Entrant]:
     """What "RUN", "RUN@UPDATE", "RUN@best", "RUN@all" or a policy file stands for."""
     name, _, checkpoint = (text, "", "") if Path(text).is_file() else text.partition("@")
     if checkpoint != "all":
-        return [_trained(name, checkpoint or "newest", allow, sampled=sampled, update=True)]
+        return [_trained(name, checkpoint or "newest", allow, overrides, sampled=sampled, update=True)]
     steps = find_run(name).checkpoints().steps()
     if not steps:
         raise UserError(f"run {name!r} has no checkpoint yet.")
-    return [_trained(name, str(step), allow, sampled=sampled, update=True) for step in steps]
+    return [_trained(name, str(step), allow, overrides, sampled=sampled, update=True) for step in steps]

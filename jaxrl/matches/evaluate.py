@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxrl.config import Config
 from jaxrl.envs.core import Env, PyTree
+from jaxrl.envs.errors import UserError, nearest
 from jaxrl.matches.deals import (
     CANDIDATE,
     FINAL_DEALS,
@@ -51,6 +52,7 @@ class Matchup:
         stream: int = FINAL_DEALS,
         lanes: int = LANES,
         max_steps: int = MAX_STEPS,
+        surprise: bool = False,
     ):
         """A matchup.
 
@@ -63,17 +65,20 @@ class Matchup:
           stream: which deals under that seed: `FINAL_DEALS`, `TRAINING_DEALS` or `EXPLOIT_DEALS`.
           lanes: games side by side on one device.
           max_steps: where to give up on a game without an end.
+          surprise: also measure that of the candidate in every game, see `jaxrl.matches.match`.
         """
-        self._env, self._candidate = env, candidate
+        self.env, self.candidate = env, candidate
         self.opponents = list(opponents) if env.num_sides > 1 else [candidate.named("-", None)]
-        self._base = jax.random.fold_in(jax.random.key(seed), stream)
+        self.base = jax.random.fold_in(jax.random.key(seed), stream)
         whole = any(player.observe is not None for player in (candidate, *self.opponents))
         self._live: LiveDeals | None = None
         if is_remote(env) and not whole:
             self._live = LiveDeals(env, deals=deals, max_steps=max_steps)
             return
         self._programs, self._places = _programs(env, self.opponents if env.num_sides > 1 else [])
-        self._games = DuplicateDeals(env, self._chairs, deals=deals, lanes=lanes, max_steps=max_steps, search=whole)
+        self._games = DuplicateDeals(
+            env, self.chairs, deals=deals, lanes=lanes, max_steps=max_steps, search=whole, surprise=surprise
+        )
 
     def rows(self, candidate: PyTree, name: str) -> list[Row]:
         """The candidate with these parameters, called `name`, against every opponent."""
@@ -94,22 +99,26 @@ class Matchup:
         player = self.opponents[opponent]
         player = player.named(player.name, player.params if params is None else params)
         if self._live is not None:
-            title = f"against {player.name}" if self._env.num_sides > 1 else self._candidate.name
-            games = self._live([self._candidate.named(self._candidate.name, candidate), player], self._base, title)
-            return samples_of(games, self._env)
+            title = f"against {player.name}" if self.env.num_sides > 1 else self.candidate.name
+            games = self._live([self.candidate.named(self.candidate.name, candidate), player], self.base, title)
+            return samples_of(games, self.env)
+        return samples_of(self._games(self.arguments(candidate, opponent, player.params), self.base), self.env)
+
+    def arguments(self, candidate: PyTree, opponent: int, params: PyTree = None) -> PyTree:
+        """What `chairs` makes the table of, from parameters of the candidate and of one of the opponents."""
         others: list[PyTree] = [program.params for program in self._programs]
         which = 0
         if self._programs:
             which, index = self._places[opponent]
-            others[which] = player.params if index is None else index
-        return samples_of(self._games((candidate, others, np.int32(which)), self._base), self._env)
+            others[which] = params if index is None else index
+        return candidate, others, np.int32(which)
 
-    def _chairs(self, arguments: tuple[PyTree, list[PyTree], jax.Array]) -> list[Chair]:
+    def chairs(self, arguments: PyTree) -> list[Chair]:
         """The players at the table; with several programs for the others only one of them plays."""
         candidate, others, which = arguments
-        own, rest = seats_held(self._env)
+        own, rest = seats_held(self.env)
         mine, other = np.arange(2) == CANDIDATE, np.arange(2) == OTHER
-        chairs = [Chair(self._candidate, candidate, mine, slots=own)]
+        chairs = [Chair(self.candidate, candidate, mine, slots=own)]
         for number, (program, params) in enumerate(zip(self._programs, others, strict=True)):
             holds = other if len(self._programs) == 1 else jnp.asarray(other) & (which == number)
             chairs.append(Chair(program, params, holds, number=1 + number, slots=rest))
@@ -138,6 +147,19 @@ def evaluate_players(env: Env, players: Sequence[Player], opponents: Sequence[Pl
         return []
     matchup = Matchup(env, players[0], opponents, **settings)
     return [row for player in players for row in matchup.rows(player.params, player.name)]
+
+
+def in_simulator(env: Env, name: str) -> Env:
+    """The game as another program plays it.
+
+    Raises:
+      UserError: the game cannot be played there, or the program is not installed.
+    """
+    if not env.simulators:
+        raise UserError(f"{env.id} is played by no other simulator: leave --simulator out.")
+    if name not in env.simulators:
+        raise UserError(f"there is no simulator {name!r} of {env.id}: {nearest(name, env.simulators)}")
+    return env.simulators[name]()
 
 
 def opponent_names(config: Config, env: Env) -> list[str]:

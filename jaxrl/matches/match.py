@@ -27,6 +27,7 @@ class Games(NamedTuple):
     length: Any  # i32[N], steps
     over: Any  # bool[N], False = not ended within MAX_STEPS
     illegal: Any  # bool[N], ended by an illegal action
+    surprise: Any = None  # f32[N], see `_Gap`; None where nobody asked for it
 
 
 class GameKeys(NamedTuple):
@@ -81,9 +82,8 @@ class Chair:
             params = jax.tree.map(lambda leaf: leaf[holder[asked]], params)
         if not jax.tree.leaves(memory):
             return self.player.act(params, memory, state, key)[0].astype(jnp.int32), memory
-        mine = self._mine(holder)
-        together, alone = asked.ndim > 0, self.slots == 1
-        slot = 0 if alone and not together else jnp.where(mine, jnp.cumsum(mine) - 1, 0)[asked]
+        mine, together = self._mine(holder), asked.ndim > 0
+        slot = self._slot(mine, asked)
         before = jax.tree.map(lambda leaf: leaf[slot], memory)
         action, after = self.player.act(params, before, state, key)
         seats = self._seats(holder)
@@ -96,6 +96,15 @@ class Chair:
             return jnp.where(here.reshape(-1, *[1] * (leaf.ndim - 1)), new, leaf)
 
         return action.astype(jnp.int32), jax.tree.map(kept, memory, before, after)
+
+    def expects(self, state: State, holder: jax.Array, memory: PyTree) -> tuple[jax.Array, jax.Array]:
+        """f32[P], what it expects to earn in each seat that it is asked in, and bool[P], which those are; its player
+        tells values and has one row of parameters."""
+        asked, mine = state.current_player, self._mine(holder)
+        slot = self._slot(mine, asked)
+        assert self.player.value is not None
+        value = self.player.value(self.params, jax.tree.map(lambda leaf: leaf[slot], memory), state)
+        return jnp.broadcast_to(value, mine.shape), mine & (jnp.arange(mine.shape[0]) == asked)
 
     def see(
         self, memory: PyTree, before: State, action: jax.Array, after: State, holder: jax.Array, key: Key
@@ -110,6 +119,11 @@ class Chair:
 
         keys = self._keys(key, holder.shape[0])
         return select(is_over(before), memory, self._each(one, self._seats(holder), keys, memory))
+
+    def _slot(self, mine: jax.Array, asked: jax.Array) -> Any:
+        """Which of its memories is that of the seat asked; i32[P] where all are."""
+        alone = self.slots == 1 and not asked.ndim
+        return 0 if alone else jnp.where(mine, jnp.cumsum(mine) - 1, 0)[asked]
 
     def _mine(self, holder: jax.Array) -> jax.Array:
         """bool[P], the seats that it holds."""
@@ -140,16 +154,63 @@ def memory_number(seats: int, number: Any, slot: Any) -> jax.Array:
 # ---- the match ----------------------------------------------------------------------------------------------------
 
 
+class _Gap(NamedTuple):
+    """How far the values of a player are from what its seats earned afterwards: sums for every seat, f32[P].
+
+    A decision with the value v has the error d = v - (all that the seat earns from then on, discounted by its own
+    decisions). d is known at the end of the game only, but follows from d <- d - w r with every reward r, where w is
+    the discount by then. So the sum of d * d needs no more than itself, the sum of w * d and that of w * w. The
+    surprise of a game is the root of the mean of d * d over the player's decisions.
+    """
+
+    squares: jax.Array  # of d * d
+    cross: jax.Array  # of w * d
+    weights: jax.Array  # of w * w
+    decisions: jax.Array
+
+    @classmethod
+    def none(cls, seats: int) -> _Gap:
+        """Before the first decision."""
+        return cls(*[jnp.zeros(seats, jnp.float32)] * 4)
+
+    def decided(self, value: jax.Array, asked: jax.Array, discount: float) -> _Gap:
+        """After decisions with values f32[P] in the seats bool[P]."""
+        return _Gap(
+            squares=self.squares + jnp.where(asked, value * value, 0.0),
+            cross=jnp.where(asked, self.cross * discount + value, self.cross),
+            weights=jnp.where(asked, self.weights * discount**2 + 1.0, self.weights),
+            decisions=self.decisions + asked,
+        )
+
+    def earned(self, reward: jax.Array) -> _Gap:
+        """After rewards f32[P]."""
+        squares = self.squares - 2.0 * reward * self.cross + reward * reward * self.weights
+        return self._replace(squares=squares, cross=self.cross - reward * self.weights)
+
+    @property
+    def surprise(self) -> jax.Array:
+        """f32[...], over all seats."""
+        mean = jnp.sum(self.squares, axis=-1) / jnp.maximum(jnp.sum(self.decisions, axis=-1), 1.0)
+        return jnp.sqrt(jnp.maximum(mean, 0.0))
+
+
 class _Carry(NamedTuple):
     state: State
     returns: jax.Array  # f32[N, P]
     length: jax.Array  # i32[N]
     time: jax.Array  # i32[]
     memory: list[PyTree]  # by chair, leading axis N
+    gap: _Gap  # f32[N, P]
 
 
 def play_match(
-    env: Env, chairs: Sequence[Chair], holders: jax.Array, keys: GameKeys, max_steps: int = MAX_STEPS
+    env: Env,
+    chairs: Sequence[Chair],
+    holders: jax.Array,
+    keys: GameKeys,
+    max_steps: int = MAX_STEPS,
+    *,
+    surprise: bool = False,
 ) -> Games:
     """Plays N games to the end, side by side.
 
@@ -159,31 +220,24 @@ def play_match(
       holders: i32[N, P], who holds which seat.
       keys: key[N] each.
       max_steps: where to give up on a game without an end.
+      surprise: also measure that of the first player, if it tells values.
     """
-
-    def begin(state: State, holder: jax.Array, key: Key) -> list[PyTree]:
-        return [chair.begin(state, holder, key) for chair in chairs]
-
-    def step(
-        state: State, memory: list[PyTree], holder: jax.Array, keys: GameKeys, time: jax.Array
-    ) -> tuple[State, list[PyTree]]:
-        step_key, seat_key = jax.random.fold_in(keys.step, time), jax.random.fold_in(keys.seat, time)
-        action, memory = choose(chairs, state, holder, memory, seat_key)
-        after = env.step(state, action, step_key)
-        seen = [chair.see(m, state, action, after, holder, seat_key) for chair, m in zip(chairs, memory, strict=True)]
-        return after, seen
+    surprise = surprise and chairs[0].player.value is not None
 
     def running(carry: _Carry) -> jax.Array:
         return jnp.any(~is_over(carry.state)) & (carry.time < max_steps)
 
     def body(carry: _Carry) -> _Carry:
-        state, memory = jax.vmap(step, in_axes=(0, 0, 0, 0, None))(carry.state, carry.memory, holders, keys, carry.time)
+        advance = functools.partial(_advance, env, chairs, surprise)
+        each = jax.vmap(advance, in_axes=(0, 0, 0, 0, 0, None))
+        state, memory, gap = each(carry.state, carry.memory, carry.gap, holders, keys, carry.time)
         return _Carry(
             state=state,
             returns=carry.returns + state.rewards,
             length=carry.length + ~is_over(carry.state),
             time=carry.time + 1,
             memory=memory,
+            gap=gap,
         )
 
     state = jax.vmap(env.init_deal)(keys.deal)
@@ -192,7 +246,8 @@ def play_match(
         returns=jnp.zeros_like(state.rewards),
         length=jnp.zeros_like(state.terminated, jnp.int32),
         time=jnp.int32(0),
-        memory=jax.vmap(begin)(state, holders, keys.seat),
+        memory=jax.vmap(lambda *each: begin(chairs, *each))(state, holders, keys.seat),
+        gap=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, state.rewards.shape), _Gap.none(env.num_players)),
     )
     end = jax.lax.while_loop(running, body, start)
     stats = jax.vmap(env.episode_stats)(end.state)
@@ -201,7 +256,49 @@ def play_match(
         length=end.length,
         over=is_over(end.state),
         illegal=end.state.illegal_action,
+        surprise=end.gap.surprise if surprise else None,
     )
+
+
+def _advance(
+    env: Env,
+    chairs: Sequence[Chair],
+    surprise: bool,
+    state: State,
+    memory: list[PyTree],
+    gap: _Gap,
+    holder: jax.Array,
+    keys: GameKeys,
+    time: jax.Array,
+) -> tuple[State, list[PyTree], _Gap]:
+    """One step of one game."""
+    step_key, seat_key = jax.random.fold_in(keys.step, time), jax.random.fold_in(keys.seat, time)
+    if surprise:
+        value, asked = chairs[0].expects(state, holder, memory[0])
+        gap = gap.decided(value, asked & ~is_over(state), chairs[0].player.discount)
+    action, memory = choose(chairs, state, holder, memory, seat_key)
+    after = env.step(state, action, step_key)
+    seen = see(chairs, memory, state, action, after, holder, seat_key)
+    return after, seen, gap.earned(after.rewards) if surprise else gap
+
+
+def begin(chairs: Sequence[Chair], state: State, holder: jax.Array, key: Key) -> list[PyTree]:
+    """The memories of all players before the first action."""
+    return [chair.begin(state, holder, key) for chair in chairs]
+
+
+def see(
+    chairs: Sequence[Chair],
+    memory: Sequence[PyTree],
+    before: State,
+    action: jax.Array,
+    after: State,
+    holder: jax.Array,
+    key: Key,
+) -> list[PyTree]:
+    """The memories of all players after a step."""
+    each = zip(chairs, memory, strict=True)
+    return [chair.see(remembered, before, action, after, holder, key) for chair, remembered in each]
 
 
 def choose(

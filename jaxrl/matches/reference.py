@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jax.scipy import special
 
+from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
 from jaxrl.matches.round_robin import RoundRobin
 from jaxrl.matches.tables import align
@@ -78,7 +79,7 @@ def load_reference(path: str | Path) -> Reference:
       UserError: no such file, or it is something else.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(files.contents(path))
         names = [str(name) for name in content["names"]]
         percent = np.stack([np.array(content[key], np.float64) for key in ("win", "draw", "loss")], axis=-1)
         games = np.broadcast_to(np.array(content["games"], np.float64), (len(names), len(names)))

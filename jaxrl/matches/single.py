@@ -22,7 +22,7 @@ class Saved(NamedTuple):
 
 
 class SingleGame:
-    """A turn-based game between players, who remember; some seats may be left to the caller."""
+    """A game between players, who remember; in a turn-based one some seats may be left to the caller."""
 
     def __init__(self, env: Env, players: Sequence[Player | None]):
         """Deals nothing yet.
@@ -48,11 +48,23 @@ class SingleGame:
                 self._memory.append(self._call(player.init)(player.params, self.state, np.int32(seat), memory_key))
         return self.state
 
-    def answer(self, key: Key) -> int:
-        """What the player of the seat asked does."""
+    def answer(self, key: Key) -> int | np.ndarray:
+        """What the player of the seat asked does; of all seats, i32[P], where they act at the same time."""
+        if self._env.simultaneous:
+            seats = range(self._env.num_players)
+            return np.array([self._together(seat, jax.random.fold_in(key, seat)) for seat in seats], np.int32)
         seat, player = self._asked()
         action, self._memory[seat] = self._call(player.act)(player.params, self._memory[seat], self.state, key)
         return int(action)
+
+    def _together(self, seat: int, key: Key) -> int:
+        """What one of the seats that act at the same time does: its player answers for all, and only that counts."""
+        player, seats = self._players[seat], self._env.num_players
+        assert player is not None
+        memory = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (seats, *leaf.shape)), self._memory[seat])
+        actions, after = self._call(player.act)(player.params, memory, self.state, key)
+        self._memory[seat] = jax.tree.map(lambda leaf: leaf[seat], after)
+        return int(actions[seat])
 
     def advice(self, key: Key) -> tuple[int, np.ndarray | None]:
         """What the player of the seat asked would do, and f32[A] if it tells probabilities; nobody remembers it."""
@@ -70,9 +82,9 @@ class SingleGame:
         """Goes back to what was `save`d."""
         self.state, self._memory = saved.state, list(saved.memory)
 
-    def step(self, action: int, key: Key) -> State:
-        """The state after an action of the seat asked."""
-        before, number = self.state, np.int32(action)
+    def step(self, action: int | np.ndarray, key: Key) -> State:
+        """The state after an action of the seat asked, or after those of all seats, i32[P]."""
+        before, number = self.state, np.asarray(action, np.int32)
         self.state = self._step(before, number, key)
         for seat, player in enumerate(self._players):
             if player is not None and player.observe is not None:

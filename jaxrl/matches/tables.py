@@ -18,6 +18,7 @@ _SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by ho
 _IN = {"seat": "in seat", "side": "on side"}
 _WIN = "win % (95 %)"
 WIDTH = 100  # columns that a table may take
+FEW, LINES = 12, 40  # columns that do not fit and are only named; lines of the table that more of them make
 LONGEST_NAME = 20  # with two of them the wins, draws and losses fit
 
 
@@ -134,14 +135,18 @@ def format_estimate(estimate: Estimate) -> str:
 
 def format_table(rows: Sequence[Row], sides: int) -> str:
     """The table of an evaluation in Markdown: wins, draws and losses of games in per cent, means over deals with 95 %
-    half widths in brackets; mean and minimum over the opponents of each candidate. What does not fit is named below."""
+    half widths in brackets; mean and minimum over the opponents of each candidate. What does not fit is named below, or
+    is a table of its own if it is much, as how cars play is."""
     lines: list[dict[str, str]] = []
     for group in by_candidate(rows).values():
         lines += [_cells(row, sides) for row in group] + _summary(group, sides)
     names = list(dict.fromkeys(name for line in lines for name in line))
+    who = ["candidate", _opponents_title(sides)]
     if len(by_candidate(rows)) == 1:
         names.remove("candidate")  # whose name stands above
-    return fitted(names, [[line.get(name, "") for name in names] for line in lines])
+        who = who[1:] if who[1] in names else who
+    labels = [" / ".join(line[name] for name in who if name in line) for line in lines]
+    return fitted(names, [[line.get(name, "") for name in names] for line in lines], labels)
 
 
 def _cells(row: Row, sides: int) -> dict[str, str]:
@@ -178,16 +183,28 @@ def _summary(rows: Sequence[Row], sides: int) -> list[dict[str, str]]:
     return [who | mean, who | least]
 
 
-def fitted(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """A table of those columns that fit into `WIDTH`, the first ones first; the names of the others below it."""
+def fitted(head: Sequence[str], body: Sequence[Sequence[str]], labels: Sequence[str] = ()) -> str:
+    """A table of those columns that fit into `WIDTH`, the first ones first; the names of the others below it, or if
+    they are more than `FEW`, a second table with a line for each of them.
+
+    Args:
+      head, body: of the table.
+      labels: what the lines of the body are called in a second table; none: there is no such table.
+    """
     columns = [[name, *(line[i] for line in body)] for i, name in enumerate(head)]
     kept: list[list[str]] = []
     for column in columns:
         if len(align([list(line) for line in zip(*kept, column, strict=True)]).split("\n")[0]) <= WIDTH:
             kept.append(column)
     text = align([list(line) for line in zip(*kept, strict=True)])
-    left = [column[0] for column in columns if column not in kept]
-    return "\n".join([text, *textwrap.wrap(f"too wide to be shown: {', '.join(left)}", WIDTH)]) if left else text
+    left = [column for column in columns if column not in kept]
+    turned = left[:LINES] if labels and len(left) > FEW else []
+    if turned:
+        filled = [line for line in range(len(body)) if any(column[line + 1] for column in turned)]
+        lines = [[column[0], *(column[line + 1] for line in filled)] for column in turned]
+        text += "\n\n" + fitted(["", *(labels[line] for line in filled)], lines)
+    rest = [column[0] for column in left[len(turned) :]]
+    return "\n".join([text, *textwrap.wrap(f"too wide to be shown: {', '.join(rest)}", WIDTH)]) if rest else text
 
 
 def shortened(name: str) -> str:
@@ -205,6 +222,24 @@ def format_differences(pairs: Sequence[tuple[Row, Row]]) -> str:
         label = f"{shortened(first.candidate)} - {shortened(second.candidate)}"
         body.append([label, first.opponent, str(first.deals), *(format_estimate(change[name]) for name in names)])
     return fitted(head, body)
+
+
+def format_side_by_side(row: Row, other: Row, names: tuple[str, str]) -> str:
+    """A candidate on the same deals in two simulators, a line for each figure; the difference is paired by deal."""
+    body, title = [], row.candidate
+    first, second = row.samples.outcomes, other.samples.outcomes
+    if first is not None and second is not None:
+        title = f"against {row.opponent}"
+        tallies = first.tally(), second.tally()
+        change = (second.result > 0).mean(axis=1) - (first.result > 0).mean(axis=1)  # f64[D]
+        body.append([_WIN, *map(format_interval, tallies), format_estimate(Estimate.of(100 * change))])
+        decided = [GameTally(tally.wins, 0, tally.losses) for tally in tallies]
+        body.append(["of those not drawn", *map(format_interval, decided), ""])
+    own, there, changes = row.figures(), other.figures(), difference(other, row)
+    for name, change_of in changes.items():
+        cells = [format_estimate(each) for each in (own[name], there[name], change_of)]
+        body.append([name.replace("_", " "), *cells])
+    return align([[title, *names, "difference"], *body])
 
 
 def align(cells: list[list[str]]) -> str:

@@ -66,6 +66,7 @@ def make_network(config: NetworkConfig, env: Env, heads: HeadKind = POLICY) -> N
     memory = built.memory or (lambda batch: ())
 
     @jax.jit  # one program instead of one for every operation of every layer
+    @jax.custom_batching.sequential_vmap  # LAPACK's batched QR waits for itself for ever on two cores
     def init(key: jax.Array) -> Params:
         example = jax.eval_shape(encode, env.observation_spec)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), example)
@@ -92,14 +93,7 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
     """The flax module of a kind, and what it reads and remembers."""
     actions, dtype = env.num_actions, config.compute_dtype
     if kind == "mlp":
-        mlp = MLP(
-            actions,
-            tuple(config.hidden),
-            config.activation,
-            layer_norm=config.layer_norm,
-            compute_dtype=dtype,
-            make_heads=heads,
-        )
+        mlp = MLP(actions, tuple(config.hidden), config.activation, compute_dtype=dtype, make_heads=heads)
         return _Module(mlp, env.features)
     if kind == "transformer":
         size = config.transformer

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 MOST = 1e7  # decisions: from then on older ones fade, and a float32 counts exactly so far
+STILL = 1e-8  # a variance up to this is rounding: the feature is a constant so far
 REACH = 10.0  # normalised features are clipped to +- this, as in Stable-Baselines3's VecNormalize
 
 
@@ -44,9 +45,10 @@ def fresh(features: int) -> Statistics:
 
 
 def normalised(statistics: Statistics, features: jax.Array) -> jax.Array:
-    """f32[F] -> f32[F] of mean 0 and variance 1."""
+    """f32[F] -> f32[F] of mean 0 and variance 1; a feature that has never varied keeps its scale."""
     _, mean, variance = jax.lax.stop_gradient(statistics)
-    return jnp.clip((features - mean) * jax.lax.rsqrt(variance + 1e-8), -REACH, REACH)
+    scale = jnp.where(variance > STILL, jax.lax.rsqrt(variance + STILL), 1.0)
+    return jnp.clip((features - mean) * scale, -REACH, REACH)
 
 
 def moments_about(
@@ -107,6 +109,9 @@ def absorbed(
     away = centre + off - mean
     share = decisions / jnp.maximum(count + decisions, 1.0)
     spread = (1.0 - share) * variance + share * theirs + share * (1.0 - share) * jnp.square(away)
-    # Without any decision yet the variance 1 is nobody's; with none now nothing changes.
-    variance = jnp.where(decisions > 0.0, jnp.where(count > 0.0, spread, theirs), variance)
-    return Statistics(jnp.minimum(count + decisions, MOST), mean + share * away, variance)
+    # What has never varied, such as the place of a car that comes in a later stage, has nothing to say about a feature
+    # that does; without any decision yet the variance 1 is nobody's. With no decisions now nothing changes.
+    new = (count == 0.0) | ((variance <= STILL) & (theirs > STILL))
+    variance = jnp.where(decisions > 0.0, jnp.where(new, theirs, spread), variance)
+    mean = jnp.where(new & (decisions > 0.0), mean + away, mean + share * away)
+    return Statistics(jnp.minimum(count + decisions, MOST), mean, variance)

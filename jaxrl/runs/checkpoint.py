@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import logging
+import math
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,11 +29,13 @@ from jaxrl.runs.checkpoint_files import (
     Arrays,
     Damaged,
     checksum,
+    hash_arrays,
     is_no_space,
     read_arrays,
     read_record,
     write_files,
 )
+from jaxrl.runs.command import next_command
 
 PyTree = Any
 
@@ -60,12 +62,13 @@ class Snapshot:
 
 @dataclasses.dataclass(frozen=True)
 class Stamp:
-    """What a checkpoint belongs to. Game id, version and options must match to load it; the digest is informative."""
+    """What a checkpoint belongs to. All but the digest, which is informative, must match to load it."""
 
     env_id: str
     env_version: str
     env_options: dict[str, Any]
     config_digest: str = ""
+    seeds: int = 1
 
 
 def take(step: int, state: PyTree, stamp: Stamp, host: dict[str, Any] | None = None) -> Snapshot:
@@ -156,16 +159,6 @@ def params_of(arrays: Arrays) -> PyTree:
             node = node.setdefault(part, {})
         node[leaf] = array
     return tree
-
-
-def hash_arrays(arrays: Arrays) -> str:
-    """A short hash of named arrays, for logs: equal hashes mean equal parameters."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
-    return digest.hexdigest()[:16]
 
 
 def params_hash(params: PyTree) -> str:
@@ -367,10 +360,13 @@ class CheckpointStore:
         raise UserError(f"there is no checkpoint in {self.directory}: the run stopped before its first one.")
 
 
-def check_stamp(meta: dict[str, Any], stamp: Stamp) -> None:
-    """Raises UserError unless a checkpoint's record belongs to the same game."""
+def check_stamp(meta: dict[str, Any], stamp: Stamp, *, options: bool = True) -> None:
+    """Raises UserError unless a checkpoint's record belongs to the same game, `options` of which may be left out, and
+    the same number of seeds."""
     game = meta["game"]
-    wanted = {"id": stamp.env_id, "version": stamp.env_version, "options": stamp.env_options}
+    wanted: dict[str, Any] = {"id": stamp.env_id, "version": stamp.env_version}
+    if options:
+        wanted["options"] = stamp.env_options
     for field, want in wanted.items():
         have = game[field]
         if json.loads(json.dumps(want)) != have:
@@ -378,6 +374,11 @@ def check_stamp(meta: dict[str, Any], stamp: Stamp) -> None:
                 f"the checkpoint is of another game: its {field} is {have!r}, this config has {want!r}; "
                 "use the game that it was trained on."
             )
+    seeds = math.prod(meta["leaves"].get("update", {}).get("shape", [stamp.seeds]))
+    if seeds != stamp.seeds:
+        raise UserError(
+            f"the checkpoint does not fit: it is of {seeds} seed(s), but run.seeds is {stamp.seeds}: set it to {seeds}."
+        )
 
 
 # ---- a full disk --------------------------------------------------------------------------------------------------
@@ -385,16 +386,13 @@ def check_stamp(meta: dict[str, Any], stamp: Stamp) -> None:
 
 @contextlib.contextmanager
 def no_space_is_user_error(run: Path) -> Iterator[None]:
-    """Turns "no space left" from any depth into one sentence; other errors pass through untouched.
-
-    Args:
-      run: the directory of the run that is written.
-    """
+    """Turns "no space left" in the directory `run`, from any depth, into one sentence; other errors pass."""
     try:
         yield
     except Exception as error:
         if isinstance(error, UserError) or not is_no_space(error):
             raise
         steps = CheckpointStore(run / "checkpoints").steps()
-        then = f"continue with `jaxrl resume {run}`; checkpoint {steps[-1]} is intact" if steps else "start again"
+        again = next_command("resume", run)
+        then = f"continue with `{again}`; checkpoint {steps[-1]} is intact" if steps else "start again"
         raise UserError(f"no space left on the disk of {run}: free some and {then}.") from error

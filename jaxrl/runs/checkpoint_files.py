@@ -115,6 +115,16 @@ def checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data) if array.size else 0
 
 
+def hash_arrays(arrays: Arrays) -> str:
+    """A short hash of named arrays, for logs: equal hashes mean equal parameters."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+    return digest.hexdigest()[:16]
+
+
 def _digest(text: bytes) -> bytes:
     return hashlib.sha256(text).hexdigest().encode()
 

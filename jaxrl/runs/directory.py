@@ -5,6 +5,7 @@ runs/<name>/config.yaml        the resolved configuration
             best/<u>/          the state with the best evaluation during training; best.json says which
             metrics.jsonl      one row per log line; tensorboard/ holds the same
             evaluation.json    every evaluation table made of this run
+            replays/<u>/       games of the newest evaluations during training, of the best one and of the final one
             exploitability.json   what best responses won against it: `jaxrl exploit`
 """
 
@@ -12,24 +13,25 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
 import shutil
+import time
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import jax
 
 from jaxrl import config as configs
-from jaxrl.config import Config
+from jaxrl.config import Config, Stage, presets
 from jaxrl.envs import files
 from jaxrl.envs.core import Env, PyTree
 from jaxrl.envs.errors import UserError, nearest
 from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_of
+from jaxrl.runs.command import next_command
 from jaxrl.runs.games import make_env as make_env
 from jaxrl.runs.games import make_evaluation_env
 from jaxrl.runs.logs import LOG
@@ -60,6 +62,11 @@ class RunDirectory:
     def evaluation_file(self) -> Path:
         """Every evaluation of this run."""
         return self.path / "evaluation.json"
+
+    @property
+    def replays(self) -> Path:
+        """The folder of games that evaluations have kept, see `jaxrl.matches.replays`."""
+        return self.path / "replays"
 
     @property
     def exploitability_file(self) -> Path:
@@ -97,9 +104,9 @@ class RunDirectory:
                     self.best_file.unlink(missing_ok=True)
                     LOG.warning("the best state so far, of update %d, comes from other settings: see %s", step, place)
 
-    def config(self, allow: Collection[str] = ()) -> Config:
-        """The configuration that the run was started with; `allow` as for `jaxrl.config.load`."""
-        return configs.load(self.config_file, allow=allow)
+    def config(self, allow: Collection[str] = (), overrides: Sequence[str] = ()) -> Config:
+        """The configuration that the run was started with, for those who use its policy: see `jaxrl.config.trained`."""
+        return configs.trained(presets.read(self.config_file), str(self.config_file), overrides, allow)
 
     def lock(self) -> IO[bytes]:
         """Makes this process the only one that writes here, until the returned file is closed or the process ends.
@@ -109,7 +116,9 @@ class RunDirectory:
         """
         handle = files.open_lock(self.path / ".lock")
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            files.lock(handle)
+            if not os.fstat(handle.fileno()).st_nlink:
+                raise BlockingIOError("a start that failed has removed it")
         except OSError as error:
             handle.close()
             raise UserError(
@@ -126,10 +135,10 @@ def new_run(config: Config) -> RunDirectory:
     Raises:
       UserError: there is a run of that name, or the directory cannot be made.
     """
-    run = RunDirectory(Path(config.run.directory).expanduser() / config.run.name)
+    run = RunDirectory(config.run.path)
     if run.checkpoints().saved():
         raise UserError(
-            f"run {str(run.path)!r} exists already: continue it with `jaxrl resume {run.path}`, "
+            f"run {str(run.path)!r} exists already: continue it with `{next_command('resume', run.path)}`, "
             "or choose another name with --name."
         )
     try:
@@ -141,20 +150,40 @@ def new_run(config: Config) -> RunDirectory:
 
 @contextlib.contextmanager
 def begun_run(config: Config) -> Iterator[RunDirectory]:
-    """`new_run` for a block that fills it; one that fails before its first figures or checkpoint leaves no folder."""
-    path = Path(config.run.directory).expanduser() / config.run.name
-    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    """`new_run` for a block that fills it; one that fails before its first figures or checkpoint leaves no folder.
+
+    Of two that begin at the same time, the one whose `mkdir` made the folder removes it, unless the other trains in it.
+    """
+    path = config.run.path
+    above = [folder for folder in path.parents if not folder.exists()]
+    made = False
+    with contextlib.suppress(OSError):  # it is there, or `new_run` says what is wrong
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir()
+        made = True
     run = new_run(config)
     try:
         yield run
     except BaseException:
-        figures = run.metrics_file.exists() and run.metrics_file.stat().st_size
-        if made and not figures and not run.checkpoints().steps():
-            shutil.rmtree(path, ignore_errors=True)
-            with contextlib.suppress(OSError):  # another run may be in one of them by now
-                for folder in made[1:]:
-                    folder.rmdir()
+        if made:
+            with contextlib.suppress(UserError, OSError):
+                _remove_unused(run, above)
         raise
+
+
+def _remove_unused(run: RunDirectory, above: list[Path]) -> None:
+    """Removes the folder of a run in which nothing is yet, and those above it that are empty then.
+
+    Raises:
+      UserError: another process trains in it.
+      OSError: another run is in one of the folders above by now.
+    """
+    with run.lock():
+        if run.checkpoints().steps() or (run.metrics_file.exists() and run.metrics_file.stat().st_size):
+            return
+        shutil.rmtree(run.path, ignore_errors=True)
+    for folder in above:
+        folder.rmdir()
 
 
 def find_run(name: str | os.PathLike, directory: str = "runs") -> RunDirectory:
@@ -199,29 +228,54 @@ def _drop_damaged(cache: Path) -> None:
         from jax._src.compilation_cache import decompress_executable  # there is no public name for it
     except ImportError:
         return
-    checked = cache / ".checked"
+    checked, begun = cache / ".checked", time.time() - 1.0  # what file systems write of it is coarse
     with contextlib.suppress(OSError):  # somebody else's, or a full disk
         since = checked.stat().st_mtime if checked.exists() else 0.0
-        checked.touch()
         for entry in cache.glob("*-cache"):
-            if entry.stat().st_mtime < since:
-                continue
-            try:
-                decompress_executable(entry.read_bytes())
-            except OSError:
-                raise
-            except Exception:  # zlib or zstd, whichever jax has found, has errors of its own
-                entry.unlink()
+            _drop_if_damaged(entry, since, decompress_executable)
+        checked.touch()  # only now: a start that is killed has not looked at all of them
+        os.utime(checked, (begun, begun))
+
+
+def _drop_if_damaged(entry: Path, since: float, decompress: Callable[[bytes], object]) -> None:
+    with contextlib.suppress(OSError):  # as above, or gone
+        data = entry.read_bytes() if entry.stat().st_mtime >= since else None
+        try:
+            _ = data is None or decompress(data)
+        except Exception:  # zlib or zstd, whichever jax has found, has errors of its own
+            entry.unlink()
 
 
 # ---- what a run is about ------------------------------------------------------------------------------------------
 
 
-def make_stamp(config: Config, env: Env) -> Stamp:
-    """What a checkpoint of this configuration belongs to."""
-    text = json.dumps(configs.to_dict(config), sort_keys=True)
+def make_stamp(config: Config, env: Env, whole: Config | None = None) -> Stamp:
+    """What a checkpoint of this configuration belongs to; `whole` is that of the training of which it is a stage."""
+    text = json.dumps(configs.to_dict(whole or config), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Stamp(config.env.id, env.version, dict(config.env.options), digest)
+    return Stamp(config.env.id, env.version, dict(config.env.options), digest, config.run.seeds)
+
+
+def stage_name(host: Mapping[str, Any]) -> Any:
+    """What the stage of a checkpoint is called in its record, or what stands there instead; nothing without one."""
+    record = host.get("curriculum")
+    return record.get("stage", record) if isinstance(record, dict) else record
+
+
+def stage_number(stages: Sequence[Stage], host: Mapping[str, Any]) -> int:
+    """Which stage of its training a checkpoint is in, from what the host remembers in its record.
+
+    Raises:
+      UserError: there is no stage of that name.
+    """
+    names = [stage.name for stage in stages]
+    name = stage_name(host) or names[0]  # a training begins in the first
+    if name not in names:
+        raise UserError(
+            f"the checkpoint is in stage {name!r} of a curriculum, but the stages of this configuration are "
+            f"{', '.join(map(repr, names)) if names[0] else 'none'}: give that one its name."
+        )
+    return names.index(name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,11 +283,12 @@ class TrainedRun:
     """A run read back for use: no optimizer state, no games in progress.
 
     Attributes:
-      name, config: what it is.
+      name, config: what it is; with a curriculum the configuration of the stage that the checkpoint is in.
       env: the game as it is evaluated and played.
       update: the checkpoint, in updates.
       params: the parameters of each seed.
       params_hash: as logged in training.
+      stage: the name of the stage; empty without a curriculum.
     """
 
     name: str
@@ -242,6 +297,7 @@ class TrainedRun:
     update: int
     params: list[PyTree]
     params_hash: str
+    stage: str = ""
 
 
 def each_seed(tree: PyTree, seeds: int) -> list[PyTree]:
@@ -254,26 +310,31 @@ def seed_names(name: str, seeds: int) -> list[str]:
     return [name] if seeds == 1 else [f"{name}/seed_{i}" for i in range(seeds)]
 
 
-def load_run(name: str | os.PathLike, checkpoint: str = "newest", allow: Collection[str] = ()) -> TrainedRun:
+def load_run(
+    name: str | os.PathLike, checkpoint: str = "newest", allow: Collection[str] = (), overrides: Sequence[str] = ()
+) -> TrainedRun:
     """Reads a run's parameters.
 
     Args:
       name: a run.
       checkpoint: "newest", "best", or a number of updates.
       allow: modules and paths that its configuration may name, see `jaxrl.config.trust`.
+      overrides: of its configuration, see `jaxrl.config.trained`.
 
     Raises:
-      UserError: no such run or checkpoint, every copy of it damaged, a checkpoint of another game, or code that is not
-        allowed.
+      UserError: no such run or checkpoint, every copy of it damaged, a checkpoint of another game, an override of what
+        is fixed, or code that is not allowed.
     """
     run = find_run(name)
-    config = run.config(allow)
-    env = make_evaluation_env(config)
-    snapshot = read_checkpoint(run, checkpoint)
+    whole = run.config(allow, overrides)
+    configs.tell_shadowed(whole, overrides)
+    stages, snapshot = configs.stages(whole), read_checkpoint(run, checkpoint)
+    stage = stages[stage_number(stages, snapshot.meta["host"])]
+    config, env = stage.config, make_evaluation_env(stage.config)
     check_stamp(snapshot.meta, make_stamp(config, env))
     stacked = params_of(snapshot.arrays)
     params = each_seed(stacked, config.run.seeds)
-    return TrainedRun(run.name, config, env, snapshot.step, params, snapshot.meta["params_hash"])
+    return TrainedRun(run.name, config, env, snapshot.step, params, snapshot.meta["params_hash"], stage.name)
 
 
 def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:
@@ -314,7 +375,7 @@ def read_json_list(path: Path) -> list[dict[str, Any]]:
       UserError: it holds something else.
     """
     try:
-        records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        records = json.loads(files.contents(path)) if path.exists() else []
         if not all(isinstance(record, dict) for record in records):
             raise ValueError("it is no list of records")
     except (OSError, TypeError, ValueError) as error:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.config import check_game
-from jaxrl.config.schema import Config
+from jaxrl.config import Config, Stage
 from jaxrl.envs import conformance, registry
 from jaxrl.envs.errors import UserError
 
@@ -39,8 +38,27 @@ def make_games(config: Config) -> GameForms:
             evaluation = make_evaluation_env(config)
         except UserError as error:
             raise UserError(f"evaluate.options: {error}") from error
-    check_game(config, training, evaluation)
+    configs.check_game(config, training, evaluation)
     return GameForms(training, evaluation)
+
+
+def make_stages(config: Config) -> list[tuple[Stage, GameForms]]:
+    """All stages of a training with their games; one without a curriculum.
+
+    Raises:
+      UserError: as `make_games`, or the stages do not fit together.
+    """
+    stages = configs.stages(config)
+    games = [_of_stage(stage) for stage in stages] if config.curriculum else [make_games(config)]
+    configs.check_stages(stages, [each.evaluation for each in games])
+    return list(zip(stages, games, strict=True))
+
+
+def _of_stage(stage: Stage) -> GameForms:
+    try:
+        return make_games(stage.config)
+    except UserError as error:
+        raise UserError(f"{stage}: {error}") from error
 
 
 def _check_form(id: str, env: Env) -> None:
@@ -70,7 +88,7 @@ def _make(config: Config, options: dict[str, Any]) -> Env:
 def deployment(config: Config) -> dict[str, Any]:
     """The arguments of a game's `deploy`: its section of the configuration; without a folder for logs (`log_dir`) they
     are kept in the directory of the run, if there is one."""
-    game, run = config.env.id, Path(config.run.directory).expanduser() / config.run.name
+    game, run = config.env.id, config.run.path
     section = registry.section_of(game)
     settings = dict(vars(getattr(config, game, None) or section())) if section is not None else {}
     if settings.get("log_dir") == "" and config.run.name and run.is_dir():

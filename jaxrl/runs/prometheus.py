@@ -153,8 +153,12 @@ def _busy(counters: Mapping[str, Any]) -> dict[str, float]:
     return {str(daemon["name"]): float(daemon["busy_seconds"]) for daemon in counters.get("daemons", ())}
 
 
-def make_exporter(config: Config, env: Env) -> Exporter | None:
+def make_exporter(config: Config, env: Callable[[], Env]) -> Exporter | None:
     """The exporter that a configuration asks for; None if it asks for none.
+
+    Args:
+      config: of the training.
+      env: gives the game that is played now, which changes with the stages of a curriculum.
 
     Raises:
       UserError: see `Exporter`.
@@ -163,6 +167,9 @@ def make_exporter(config: Config, env: Env) -> Exporter | None:
     if not where:
         return None
     host, _, port = str(where).rpartition(":")
-    game = getattr(env, "game", None)
-    counters = game.counters if game is not None else dict
+
+    def counters() -> Mapping[str, Any]:
+        game = getattr(env(), "game", None)
+        return game.counters() if game is not None else {}
+
     return Exporter(int(port), host or LOCAL, counters)

@@ -148,8 +148,9 @@ class Anakin(Program):
         play_key, learn_key = update_keys(state.key, state.update)
         policy = self.algorithm.policy(state.learner, state.update)
         ids, seats = local_numbers(self.config.train.num_envs), self.actor.seats
+        actor = self.actor.at(self.algorithm.progress(state.learner, state.update))
         lanes, rollout, played = play(
-            self.actor, policy, state.pool, state.lanes, play_key, ids, self.config.train.num_steps
+            actor, policy, state.pool, state.lanes, play_key, ids, self.config.train.num_steps
         )
         learner, found = self.algorithm.learn(state.learner, rollout, learn_key, state.update)
         played, wrong = across_devices((played, not_finite(rollout.steps)))

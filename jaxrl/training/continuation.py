@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxrl.config import Config
+from jaxrl.config import Config, Stage
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint
-from jaxrl.runs.directory import RunDirectory, find_run, read_checkpoint
+from jaxrl.runs.directory import RunDirectory, find_run, make_stamp, read_checkpoint, stage_name
+from jaxrl.runs.games import GameForms
 from jaxrl.training.insert import insert_snapshot
 from jaxrl.training.program import Program
 from jaxrl.training.state import TrainState
@@ -33,10 +35,12 @@ class Origin:
     Attributes:
       run: the earlier run.
       snapshot: its checkpoint.
+      stage: the number of the stage that the new run begins in: the one called as that of the checkpoint, or the first.
     """
 
     run: RunDirectory
     snapshot: checkpoint.Snapshot
+    stage: int
 
     @property
     def update(self) -> int:
@@ -44,8 +48,11 @@ class Origin:
         return self.snapshot.step
 
 
-def find_origin(config: Config, stamp: checkpoint.Stamp) -> Origin | None:
+def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Origin | None:
     """The checkpoint that `train.from_run` names, None if it names none.
+
+    With a curriculum, of either run, the options of the game may be others than those of the checkpoint, as between
+    stages; whether what was learnt fits shows in `first_state`.
 
     Raises:
       UserError: there is no such run or checkpoint, or it is of another game or as long as the whole new run,
@@ -57,7 +64,11 @@ def find_origin(config: Config, stamp: checkpoint.Stamp) -> Origin | None:
     try:
         run = find_run(train.from_name, config.run.directory)
         snapshot = read_checkpoint(run, str(train.from_update) if train.from_update else "newest")
-        checkpoint.check_stamp(snapshot.meta, stamp)
+        name = stage_name(snapshot.meta["host"])
+        names = [stage.name for stage, _ in stages]
+        number = names.index(name) if name in names else 0
+        stamp = make_stamp(stages[number][0].config, stages[number][1].training)
+        checkpoint.check_stamp(snapshot.meta, stamp, options=not (name or config.curriculum))
     except UserError as error:
         raise UserError(f"train.from_run: {error}") from error
     if snapshot.step % train.updates_per_call:
@@ -70,7 +81,7 @@ def find_origin(config: Config, stamp: checkpoint.Stamp) -> Origin | None:
             f"train.from_run: {train.from_name!r} has {snapshot.step} updates already, and train.total_steps "
             f"({train.total_steps}) make {config.num_updates}: steps count from its beginning; raise train.total_steps."
         )
-    return Origin(run, snapshot)
+    return Origin(run, snapshot, number)
 
 
 def resolve(config: Config, origin: Origin) -> Config:

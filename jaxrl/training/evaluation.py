@@ -1,8 +1,11 @@
-"""Evaluations during a training: quick, on deals of their own, for the logs, the best checkpoint and the pool."""
+"""Evaluations of a training: quick ones on its way, on deals of their own, for the logs, the best checkpoint, the pool
+and the curriculum; and the last one."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +13,13 @@ import numpy as np
 from jaxrl.config import EVALUATION_SEED, Config
 from jaxrl.envs.core import Env
 from jaxrl.matches.deals import TRAINING_DEALS
-from jaxrl.matches.evaluate import Matchup
-from jaxrl.matches.tables import Row, overall, scalars
+from jaxrl.matches.evaluate import Matchup, evaluation_record
+from jaxrl.matches.highlights import Recorder, highlights
+from jaxrl.matches.replays import ReplayLanes, write_replays
+from jaxrl.matches.tables import Row, format_table, overall, scalars
 from jaxrl.players import Player
 from jaxrl.runs import metrics
+from jaxrl.runs.directory import RunDirectory, TrainedRun, append_json
 
 
 class Evaluated(NamedTuple):
@@ -23,6 +29,8 @@ class Evaluated(NamedTuple):
     score: float  # of `evaluate.best_by`, mean over seeds; higher is better
     text: str  # for the terminal
     scores: dict[str, np.ndarray]  # win rates by opponent, draws counting half, f64[S]; empty in a game of one side
+    games: int  # against each opponent, of each seed
+    tables: Sequence[Sequence[Row]] = ()  # by seed
 
 
 class TrainingEvaluation:
@@ -37,7 +45,7 @@ class TrainingEvaluation:
           player: the policy; its parameters come with each call.
           opponents: bots.
         """
-        self._best_by = config.evaluate.best_by
+        self._config, self.opponents = config, opponents
         self._matchup = Matchup(
             env,
             player,
@@ -45,7 +53,10 @@ class TrainingEvaluation:
             deals=config.evaluate.training_deals,
             seed=EVALUATION_SEED,
             stream=TRAINING_DEALS,
+            surprise=True,
         )
+        self.lanes = ReplayLanes(env)
+        self._recorder = None if env.host else Recorder(config, self._matchup, self.lanes)
 
     def __call__(self, players: Sequence[Player]) -> Evaluated:
         """Plays all tables; `players` are the seeds of the run."""
@@ -53,10 +64,63 @@ class TrainingEvaluation:
         rates = _rates(tables)
         return Evaluated(
             row=metrics.flatten_each([scalars(rows) for rows in tables]),
-            score=float(np.mean([score(rows, self._best_by) for rows in tables])),
+            score=float(np.mean([score(rows, self._config.evaluate.best_by) for rows in tables])),
             text=_text(tables, rates),
             scores={name: wins + draws / 2 for name, (wins, draws) in rates.items()},
+            games=tables[0][0].samples.games,
+            tables=tables,
         )
+
+    def keep_replays(
+        self, folder: Path, found: Evaluated, players: Sequence[Player], update: int, best: int | None
+    ) -> None:
+        """Writes the highlights of an evaluation as replays, beside those of the evaluations before that are kept: as
+        many as checkpoints, and the best one.
+
+        Args:
+          folder: of the replays of the run.
+          found, players: the evaluation, and whose it was.
+          update: after which it was.
+          best: after which the best one was.
+        """
+        if self._recorder is None:
+            return
+        title = f"the evaluation after {update} updates"
+        write_replays(folder / f"{update:08d}", self._recorder(highlights(found.tables), players, title))
+        numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+        past = [number for number in numbers if number <= update]  # later ones are of a future that will not be
+        for number in set(numbers) - {*past[-self._config.train.keep :], best}:
+            shutil.rmtree(folder / f"{number:08d}", ignore_errors=True)
+
+
+def final_evaluation(
+    run: TrainedRun, players: Sequence[Player], before: TrainingEvaluation, directory: RunDirectory
+) -> list[Row]:
+    """Measures a final policy on fresh deals, prints the table and keeps it in evaluation.json, and its highlights as
+    replays.
+
+    Args:
+      run: what was trained.
+      players: its seeds.
+      before: the evaluations on the way: who is met, and the programs of replays.
+      directory: of the run.
+    """
+    settings, env = run.config.evaluate, run.env
+    where = f" in stage {run.stage!r}" if run.stage else ""
+    print(
+        f"evaluating the final policy{where}: {settings.deals} deals x {env.num_sides} {env.side_name}s, "
+        f"seed {EVALUATION_SEED}"
+    )
+    matchup = Matchup(env, players[0], before.opponents, deals=settings.deals, seed=EVALUATION_SEED, surprise=True)
+    tables = [matchup.rows(player.params, player.name) for player in players]
+    rows = [row for table in tables for row in table]
+    print(format_table(rows, env.num_sides))
+    policy = "greedy" if settings.greedy else "sampled"
+    append_json(directory.evaluation_file, evaluation_record(run, rows, policy=policy, seed=EVALUATION_SEED))
+    if not env.host:
+        found = Recorder(run.config, matchup, before.lanes)(highlights(tables), players, "the final evaluation")
+        write_replays(directory.replays / "final", found)
+    return rows
 
 
 def score(rows: Sequence[Row], best_by: str) -> float:

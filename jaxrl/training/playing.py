@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxrl.algorithms.base import Algorithm, Asked, Decision, Rollout, Transition, memory_of, remember
 from jaxrl.envs.core import Env, State, select
-from jaxrl.envs.wrappers import AutoReset, Final
+from jaxrl.envs.wrappers import AutoReset, Final, auto_reset
 from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER, Seats
 from jaxrl.networks import distributions
@@ -31,6 +31,11 @@ class Actor:
     auto: AutoReset
     algorithm: Algorithm
     seats: Seats
+
+    def at(self, progress: jax.Array) -> Actor:
+        """With the game as it is at a share of the training, f32[] (`Env.annealed`)."""
+        env = self.env.annealed(progress)
+        return self if env is self.env else dataclasses.replace(self, env=env, auto=auto_reset(env))
 
     def asked(self, state: State) -> Asked:
         """What the seats of one game are asked, [S, ...]."""

@@ -6,25 +6,27 @@ import contextlib
 
 from jaxrl.config import Config
 from jaxrl.runs import checkpoint, logs
+from jaxrl.runs.command import next_command
 from jaxrl.runs.directory import RunDirectory, enable_compilation_cache
-from jaxrl.runs.games import GameForms
+from jaxrl.training.stage import Stages
 from jaxrl.training.trainer import Trainer
 
 
-def run_training(config: Config, run: RunDirectory, *, resume: bool, games: GameForms | None = None) -> int:
+def run_training(config: Config, run: RunDirectory, *, resume: bool, stages: Stages | None = None) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands."""
     with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
         enable_compilation_cache(config.run.cache_dir)
-        with contextlib.closing(Trainer(config, run, resume=resume, games=games)) as trainer:
+        with contextlib.closing(Trainer(config, run, resume=resume, stages=stages)) as trainer:
             if resume and trainer.finished:
                 steps = trainer.steps
                 print(
                     f"run {run.name!r} is finished: all {steps:,} steps ({trainer.update:,} updates) are done and "
-                    f"evaluated; go further with: jaxrl resume {run.path} --steps {2 * steps}"
+                    f"evaluated; go further with: {next_command('resume', run.path, f'--steps {2 * steps}')}"
                 )
             elif trainer.train():
                 trainer.final_evaluation()
             else:
-                print(f"stopped after {trainer.update} updates and saved; continue with: jaxrl resume {run.path}")
+                then = next_command("resume", run.path)
+                print(f"stopped after {trainer.update} updates and saved; continue with: {then}")
                 return 128 + trainer.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
     return 0

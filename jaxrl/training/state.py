@@ -6,6 +6,7 @@ progress, which are spread over them; and what belongs to neither. With several 
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -88,6 +89,19 @@ class TrainState:
     games: Counter  # finished ones
     pool: PoolState | None = None  # opponents and ratings, with `league.opponents`
     acting: tuple[Acting, ...] = ()  # with which the rollouts in flight are played, in the next `sebulba.lag` updates
+
+
+@dataclasses.dataclass
+class HostState:
+    """What the host remembers across a resume, stored in each checkpoint's record."""
+
+    seconds: float = 0.0  # of training so far, over all processes
+    best_score: float | None = None
+    best_update: int | None = None
+    best_by: str = "return"  # what the score is of
+    curriculum: dict[str, Any] = dataclasses.field(default_factory=dict)  # `Course.record`
+    window: dict[str, Any] = dataclasses.field(default_factory=dict)  # figures not yet in a line of the logs
+    controllers: list[str] = dataclasses.field(default_factory=list)  # who may hold a seat of the games in progress
 
 
 @jax.jit

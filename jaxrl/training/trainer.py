@@ -16,57 +16,44 @@ import numpy as np
 
 from jaxrl import config as configs
 from jaxrl import figures
-from jaxrl.algorithms.registry import trained_player
-from jaxrl.config import EVALUATION_SEED, Config
+from jaxrl.config import Config
 from jaxrl.envs.errors import UserError
-from jaxrl.league.pool import controller_names, entry_names, with_results
-from jaxrl.matches.evaluate import evaluate_players, evaluation_record, opponent_names
-from jaxrl.matches.tables import Row, format_table
-from jaxrl.players import Player, bot_player
+from jaxrl.league.pool import entry_names, with_results
+from jaxrl.matches.tables import Row
+from jaxrl.players import Player
 from jaxrl.runs import checkpoint, metrics
+from jaxrl.runs.command import next_command
 from jaxrl.runs.compiling import Stopwatch
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import (
     RunDirectory,
     TrainedRun,
-    append_json,
     each_seed,
     make_stamp,
     read_json_list,
     seed_names,
+    stage_number,
     write_json,
 )
-from jaxrl.runs.games import GameForms, make_games
+from jaxrl.runs.games import make_stages
 from jaxrl.runs.logs import LOG, say
 from jaxrl.runs.prometheus import make_exporter
-from jaxrl.training import continuation, memory
+from jaxrl.training import continuation, league, memory
 from jaxrl.training.callbacks import Callbacks, RunFacts
-from jaxrl.training.evaluation import TrainingEvaluation
+from jaxrl.training.curriculum import remembered
+from jaxrl.training.evaluation import final_evaluation
 from jaxrl.training.exploit import Exploit, Exploiter
-from jaxrl.training.insert import insert_snapshot
-from jaxrl.training.make import make_program
 from jaxrl.training.program import NOT_FINITE, Diverged, Failed, Interrupted
+from jaxrl.training.stage import StageParts, Stages, carried, check_learners
 from jaxrl.training.standstill import Standstill
 from jaxrl.training.state import Counter, TrainState, is_sound
 from jaxrl.training.stopping import StopRequest
 
 
-@dataclasses.dataclass
-class HostState:
-    """What the host remembers across a resume, stored in each checkpoint's record."""
-
-    seconds: float = 0.0  # of training so far, over all processes
-    best_score: float | None = None
-    best_update: int | None = None
-    best_by: str = "return"  # what the score is of
-    window: dict[str, Any] = dataclasses.field(default_factory=dict)  # figures not yet in a line of the logs
-    controllers: list[str] = dataclasses.field(default_factory=list)  # who may hold a seat of the games in progress
-
-
 class Trainer:
     """One training, new or resumed."""
 
-    def __init__(self, config: Config, run: RunDirectory, *, resume: bool, games: GameForms | None = None):
+    def __init__(self, config: Config, run: RunDirectory, *, resume: bool, stages: Stages | None = None):
         """Compiles nothing yet except the initial state.
 
         Args:
@@ -74,47 +61,43 @@ class Trainer:
           run: its directory, locked by the caller.
           resume: continue from the newest intact checkpoint; from the beginning, which may be a checkpoint of another
             run (`train.from_run`), if there never was one.
-          games: of the configuration, if they are made already.
+          stages: of the configuration with their games, if they are made already.
 
         Raises:
           UserError: every checkpoint is damaged, or they are of another game or network, or a callback is none.
         """
         self.run, self._callbacks = run, Callbacks(config.callbacks)
-        self.env, self.evaluation_env = games or make_games(config)
-        self.stamp = make_stamp(config, self.env)
+        stages = stages or make_stages(config)
+        check_learners(stages)
         self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
         snapshot = self.store.newest(quarantine=True) if resume and self.store.saved() else None
+        number = stage_number([stage for stage, _ in stages], snapshot.meta["host"]) if snapshot is not None else 0
         if snapshot is not None:
-            checkpoint.check_stamp(snapshot.meta, self.stamp)
-        origin = continuation.find_origin(config, self.stamp) if snapshot is None else None
+            checkpoint.check_stamp(snapshot.meta, make_stamp(stages[number][0].config, stages[number][1].training))
+        origin = continuation.find_origin(config, stages) if snapshot is None else None
         if origin is not None:
-            config = continuation.resolve(config, origin)
-            self.stamp = make_stamp(config, self.env)
-        self.config = config
-        self._exporter = make_exporter(config, self.env)
-        self.program = make_program(config, self.env)
-        memory.check_state(config, self.program)
-        self._controllers = list(controller_names(config, self.env))
-        self.host, self.update = HostState(best_by=config.evaluate.best_by), 0
+            config, number = continuation.resolve(config, origin), origin.stage
+            stages = [(s._replace(config=continuation.resolve(s.config, origin)), each) for s, each in stages]
+        self._whole = config
+        self.update = snapshot.step if snapshot else origin.update if origin else 0
+        self.host, self.window, self.course = remembered(snapshot, stages, number, self.update)
+        self.course.check()
+        self._adopt(self.course.parts(number))
+        self._exporter = make_exporter(config, lambda: self.env)
         if snapshot is not None:
             self.state = self._restore(snapshot)
         elif origin is not None:
-            self.state, self.update = continuation.first_state(self.program, origin), origin.update
+            self.state = continuation.first_state(self.program, origin)
         else:
             self.state = self.program.init(config.run.seed)
         configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
         self._steps_before = _first(self.state.env_steps) - self.update * config.batch_size
         again = run.metrics_file.exists()
         self.logger = metrics.MetricsLogger(run.path, resume=(self.update, self.steps) if again else None)
-        self.window = metrics.Window(**self.host.window)
         total = self._steps_before + config.num_updates * config.batch_size
         seeds, headline = config.run.seeds, self._headline()
         self._standstill = None if snapshot or origin else Standstill(config.num_updates)
         self.progress = metrics.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
-        table, greedy = self.evaluation_env, config.evaluate.greedy
-        self._player = trained_player(config, table, run.name, None, greedy=greedy)
-        self._evaluation = TrainingEvaluation(config, table, self._player, self._opponents())
-        self._exploiter = Exploiter(config, self.env, self.evaluation_env) if config.exploit.every else None
         self.stopped = 0  # the signal that has ended `train`
 
     @property
@@ -132,7 +115,7 @@ class Trainer:
         first = {"return": "rollout/ep_rew_mean"}
         if self.env.num_sides > 1 and self.config.train.evaluate_every:
             first = {"win rate": "eval/mean_win_rate"}
-        return first | dict(self.program.algorithm.headline)
+        return self.course.headline | first | dict(self.program.algorithm.headline)
 
     # ---- the loop ----
 
@@ -142,18 +125,19 @@ class Trainer:
         source = self.config.train.from_name
         if source and self.update == self.config.train.from_update:
             say(f"continuing {source!r} from its update {self.update}; games are dealt anew")
-        facts = RunFacts(self.run.name, self.run.path, configs.to_dict(self.config), self.steps, self.update)
+        facts = RunFacts(self.run.name, self.run.path, configs.to_dict(self._whole), self.steps, self.update)
         self._callbacks.start(facts, self.store)
         if self.update < self.config.num_updates:
             with waiting("compiling the training (the next start takes it from run.cache_dir) ..."):
                 memory.check_program(self.config, self.program, self.state)
         self.progress.begin()
-        with StopRequest(self.program.request_stop) as stop, checkpoint.no_space_is_user_error(self.run.path):
+        with StopRequest(lambda: self.program.request_stop()) as stop, checkpoint.no_space_is_user_error(self.run.path):
             try:
                 self._callbacks.check()
                 while self.update < self.config.num_updates and not stop.wanted:
-                    self._call()
-                    self._callbacks.check()
+                    if not self._moved():
+                        self._call()
+                        self._callbacks.check()
             except Interrupted:
                 LOG.debug("update %d: asked to stop before the next one", self.update)
             except Failed as failure:
@@ -163,6 +147,8 @@ class Trainer:
                 self._tell(failure)
             self._save_last()
         self.progress.close()
+        for table in league.tables(self.program, self.state, self.run.name, self.update):
+            print(table)
         self.stopped = stop.wanted
         return self.update >= self.config.num_updates
 
@@ -178,12 +164,37 @@ class Trainer:
     def _tell(self, failure: Failed) -> NoReturn:
         """Raises what stopped the run; the last state is saved."""
         self.progress.close()
-        saved = f"saved after update {self.update}; continue with: jaxrl resume {self.run.path}"
+        saved = f"saved after update {self.update}; continue with: {next_command('resume', self.run.path)}"
         cause = failure.__cause__
         if isinstance(cause, UserError):
             raise UserError(f"{str(cause).rstrip('.')}; the training is {saved}") from cause
         print(f"the training stopped and is {saved}", file=sys.stderr)
         raise cause if cause is not None else failure
+
+    def _adopt(self, parts: StageParts) -> None:
+        """Trains with these from now on."""
+        self._parts = parts
+        self.config, self.env, self.program = parts.config, parts.env, parts.program
+
+    def _moved(self) -> bool:
+        """Whether the training has just moved to another stage of its curriculum."""
+        number, why = self.course.due(self.update, self.state.pool)
+        if number == self.course.number or self.update % self.config.train.updates_per_call:
+            return False
+        say(f"update {self.update}: {self.course.stages[number][0]} begins: {why}")
+        self.program.close()
+        try:
+            parts = self.course.parts(number)
+            state = carried(parts.program, self.state)
+            with waiting("compiling the stage ..."):
+                memory.check_program(parts.config, parts.program, state)
+        except UserError as error:
+            raise Failed(str(error)) from error
+        self._adopt(parts)
+        self.state = state
+        self.course.enter(number, self.update)
+        self.host.best_by, self.host.best_score = parts.config.evaluate.best_by, None  # of other games, or opponents
+        return True
 
     def _call(self) -> None:
         """One compiled call and what is due after it."""
@@ -209,8 +220,8 @@ class Trainer:
             self._exporter.update(steps=self.steps, updates=self.update, games=games, row=row)
         if train.evaluate_every and _due(before, self.update, train.evaluate_every):
             self._evaluate()
-        if self._exploiter is not None and _due(before, self.update, self.config.exploit.every):
-            self._exploit(self._exploiter)
+        if self._parts.exploiter is not None and _due(before, self.update, self.config.exploit.every):
+            self._exploit(self._parts.exploiter)
         if _due(before, self.update, train.checkpoint_every):
             self.store.wait()
             self._callbacks.checkpoints(self.store)
@@ -234,6 +245,7 @@ class Trainer:
             "time/iterations": self.update,
             "time/total_timesteps": self.steps,
             "time/time_elapsed": self.host.seconds,
+            **self.course.figures(self.update),
         }
 
     def _check_finite(self, found: figures.Figures) -> None:
@@ -270,14 +282,15 @@ class Trainer:
         steps = self.store.steps()
         if not steps:
             return "start again: nothing was saved yet."
-        return f"go on from checkpoint {steps[-1]}, which is intact: jaxrl resume {self.run.path}"
+        return f"go on from checkpoint {steps[-1]}, which is intact: {next_command('resume', self.run.path)}"
 
     # ---- checkpoints ----
 
     def _snapshot(self) -> checkpoint.Snapshot:
-        self.host.controllers = self._controllers
+        self.host.controllers, self.host.curriculum = self._parts.controllers, self.course.record()
         self.host.window = self.window.record() if self.window.updates else {}
-        return checkpoint.take(self.update, self.program.saved(self.state), self.stamp, dataclasses.asdict(self.host))
+        stamp = make_stamp(self.config, self.env, self._whole)
+        return checkpoint.take(self.update, self.program.saved(self.state), stamp, dataclasses.asdict(self.host))
 
     def _restore(self, snapshot: checkpoint.Snapshot) -> TrainState:
         template = self.program.abstract_state
@@ -285,15 +298,14 @@ class Trainer:
         loaded = checkpoint.params_hash(state.learner.params)
         if loaded != snapshot.meta["params_hash"]:
             raise RuntimeError(f"loaded parameters {loaded} are not those saved, {snapshot.meta['params_hash']}")
-        self.host, self.update = HostState(**snapshot.meta["host"]), snapshot.step
-        if self.host.controllers not in ([], self._controllers):
+        if self.host.controllers not in ([], self._parts.controllers):
             raise UserError(
                 f"the games in progress were begun with {', '.join(self.host.controllers)} at the seats: resume with "
                 "the same bots in the same order (weights may change), or start a new run with train.from_run."
             )
         if self.host.best_by != self.config.evaluate.best_by:  # scores of two kinds cannot be compared
             self.host.best_by, self.host.best_score = self.config.evaluate.best_by, None
-        self.run.undo_best(self.update, self.stamp.config_digest)
+        self.run.undo_best(self.update, make_stamp(self.config, self.env, self._whole).config_digest)
         if not self.best.steps():
             self.host.best_score = None
         # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
@@ -305,19 +317,18 @@ class Trainer:
         """The current policy of each seed."""
         seeds = self.config.run.seeds
         each = zip(seed_names(self.run.name, seeds), each_seed(self.params, seeds), strict=True)
-        return [self._player.named(name, params) for name, params in each]
-
-    def _opponents(self) -> list[Player]:
-        return [bot_player(self.evaluation_env, name) for name in opponent_names(self.config, self.env)]
+        return [self._parts.player.named(name, params) for name, params in each]
 
     def _evaluate(self) -> None:
         """A small evaluation on deals of its own; keeps the state if it is the best so far."""
+        players = self.players()
         try:
-            verdict = self._evaluation(self.players())
+            verdict = self._parts.evaluation(players)
+            row = verdict.row | self.course.evaluated(verdict, players)
         except UserError as error:  # an engine that fails, a bot that breaks the rules
             raise Failed(str(error)) from error
-        self._log(verdict.row)
-        self.progress.tell(verdict.row)
+        self._log(row)
+        self.progress.tell(row)
         say(f"update {self.update}: {verdict.text}")
         if self.state.pool is not None:
             names = entry_names(self.config.league, self.env)
@@ -330,6 +341,10 @@ class Trainer:
             self.best.save(self._snapshot())
             best = {"update": self.update, "score": verdict.score, "best_by": self.host.best_by, "row": verdict.row}
             write_json(self.run.best_file, best)
+        try:
+            self._parts.evaluation.keep_replays(self.run.replays, verdict, players, self.update, self.host.best_update)
+        except OSError as error:  # nothing that is learnt depends on them
+            LOG.warning("cannot keep replays in %s: %s", self.run.replays, error.strerror or error)
 
     def _exploit(self, exploiter: Exploiter) -> None:
         """Best responses to the current policy: what they win goes into the logs, and they into the pool."""
@@ -340,28 +355,17 @@ class Trainer:
             say(f"update {self.update}: {player.name}: {found[-1].text()}")
         self._log(metrics.flatten_each([exploit.scalars() for exploit in found]))
         if self.config.league.snapshots:
-            params = jax.tree.map(lambda *leaves: np.stack(leaves), *[exploit.params for exploit in found])
-            params = params if len(found) > 1 else found[0].params
-            self.state = insert_snapshot(self.program, self.state, params, self.update)
+            self.state = league.join(self.program, self.state, found, self.update)
 
     def final_evaluation(self) -> list[Row]:
         """Measures the final policy on fresh deals, prints the table and keeps it in evaluation.json."""
-        settings, sides = self.config.evaluate, f"{self.env.num_sides} {self.env.side_name}s"
-        print(f"evaluating the final policy: {settings.deals} deals x {sides}, seed {EVALUATION_SEED}")
-        players = self.players()
-        rows = evaluate_players(
-            self.evaluation_env, players, self._opponents(), deals=settings.deals, seed=EVALUATION_SEED
-        )
-        print(format_table(rows, self.env.num_sides))
-        trained = TrainedRun(
-            self.run.name, self.config, self.evaluation_env, self.update, [], checkpoint.params_hash(self.params)
-        )
-        policy = "greedy" if settings.greedy else "sampled"
-        append_json(self.run.evaluation_file, evaluation_record(trained, rows, policy=policy, seed=EVALUATION_SEED))
+        config, digest, stage = self.config, checkpoint.params_hash(self.params), self.course.stage.name
+        trained = TrainedRun(self.run.name, config, self._parts.evaluation_env, self.update, [], digest, stage)
+        rows = final_evaluation(trained, self.players(), self._parts.evaluation, self.run)
         if self.host.best_update not in (None, self.update):
             print(
                 f"the best evaluation during training was after update {self.host.best_update}; it was on other deals "
-                f"and picked, so measure it anew: jaxrl evaluate {self.run.path} --checkpoint best"
+                f"and picked, so measure it anew: {next_command('evaluate', self.run.path, '--checkpoint best')}"
             )
         return rows
 
@@ -392,6 +396,3 @@ def _first(counter: Counter | jax.Array) -> int:
     """A counter of the first seed on the host; updates and environment steps of all seeds are equal."""
     words = jax.tree.map(lambda word: np.asarray(word).reshape(-1)[0], counter)
     return int(words)
-
-
-# ---- the commands -------------------------------------------------------------------------------------------------

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config
-from scripts.benchmark import breakdown, tables
+from scripts.benchmark import breakdown, soccer, tables
 from scripts.benchmark import peers as peers_package
 from scripts.benchmark.peers import published
 from scripts.benchmark.report import Effort, Found, Part, wanted
 from scripts.benchmark.worker import Task, ask
 
-PARTS = ("environment", "bots", "training", "compile", "peers")
+PARTS = ("environment", "bots", "training", "compile", "ticks", "peers")
 CPU_BATCHES = (256, 1024, 4096, 16384)
 ACCELERATOR_BATCHES = (1024, 8192, 65536, 524288)
 CARTPOLE: dict[str, Any] = {
@@ -66,6 +66,7 @@ def plan(config: Config, effort: Effort, only: list[str] | None, peers: bool) ->
             _part("random play", "environment", place, _environment, config, effort, place, peers and place is core)
             for place in environment
         ],
+        "ticks": soccer.parts(config, effort, peers, core.core),
         "bots": [
             Part(
                 f"scripted players against themselves, {environment[0].title}",

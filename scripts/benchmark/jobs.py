@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from jaxrl import config as configs
 from jaxrl.envs import registry
+from jaxrl.envs.car_soccer.env import CarSoccer
 from jaxrl.envs.host.env import HostEnv
 from jaxrl.measure import hardware, play
 from jaxrl.measure.timing import Contestant
@@ -21,7 +22,7 @@ from jaxrl.measure.training import Training
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl.runs.games import make_env
 from jaxrl.training.make import make_program
-from scripts.benchmark import engines, jaxprs, peers, sum_trees, training
+from scripts.benchmark import arenas, engines, jaxprs, peers, sum_trees, training
 
 Tree = dict[str, Any]  # a configuration, or the options of a game
 
@@ -52,6 +53,21 @@ def bots(env: str, options: Tree, batch: int, devices: int) -> Team:
 def peer_games(names: list[str]) -> Team:
     """Random play of the games of peers."""
     return Team([contestant for name in names for contestant in peers.load(name).contestants()])
+
+
+def arena_ticks(env: str, options: Tree, batches: list[int]) -> Team:
+    """The physics of car soccer alone; see `scripts.benchmark.arenas`."""
+    game = registry.make(env, **options)
+    assert isinstance(game, CarSoccer)
+    contestants, facts = arenas.contestants(game, batches)
+    return Team(contestants, lambda: facts)
+
+
+def soccer_peers(size: int) -> Team:
+    """RocketSim and RLGym with so many cars in a team."""
+    from scripts.benchmark.peers import soccer
+
+    return Team(soccer.contestants(size))
 
 
 def training_parts(config: Tree) -> Team:
@@ -168,7 +184,7 @@ def compilation(config: Tree, cache: str, started: float) -> Team:
 JOBS: dict[str, Callable[..., Team]] = {
     job.__name__: job
     for job in (
-        *(environment, bots, peer_games, training_parts, whole_training, compilation),
+        *(environment, bots, peer_games, arena_ticks, soccer_peers, training_parts, whole_training, compilation),
         *(pure_ppo, sb3, host_play, host_training, host_busy, replay),
     )
 }

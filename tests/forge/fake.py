@@ -8,7 +8,7 @@
     java = fake_java(folder, [Fault("die", start=1, decision=2)]) # takes the place of `java`: a daemon of numbers
 
 What it compiled is told by the file `compiles` of `folder`. A file `cannot_compile` there holds what its compiler says
-instead, and with nothing in it the compiler is killed once.
+instead, and with nothing in it the compiler is killed once. With a file `scripted` its games are scripted.
 """
 
 from __future__ import annotations
@@ -413,7 +413,8 @@ def main(folder: Path, arguments: list[str]) -> None:
         for each in faults.of("fail"):
             raise UserError(each.text)
         port = int(arguments[arguments.index("--port") + 1])
-        daemon = FakeDaemon(faults=faults, port=port, token=os.environ[TOKEN])
+        games = scripted if (folder / "scripted").exists() else numbers
+        daemon = FakeDaemon(games, faults, port=port, token=os.environ[TOKEN])
     except UserError as error:
         print(f"FORGE DAEMON FAILED: {error}", flush=True)
         sys.exit(2)

@@ -29,6 +29,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge.settings import made
 from jaxrl.envs.forge.wire import link
@@ -336,7 +337,7 @@ def _meta(path: str | Path, number: int, line: bytes) -> dict[str, Any]:
 def _lines(path: Path) -> Iterator[bytes]:
     """The whole lines of a file as far as it can be read; the rest of a damaged one is dropped."""
     try:
-        with open(path, "rb") as raw:
+        with files.opened(path) as raw:
             rest = b""
             for block in _unpacked(raw, path):
                 *whole, rest = (rest + block).split(b"\n")

@@ -59,6 +59,7 @@ class DQN(Algorithm):
         """Compiles nothing."""
         super().__init__(config, env)
         self.section: CompleteDQN = _complete(config.dqn)
+        self.discount = config.dqn.gamma
         self.network = make_network(config.network, env, q_heads.heads_of(config.dqn))
         if self.network.remembers:
             raise UserError(f"network.kind {config.network.kind} remembers, which DQN does not: use another, or PPO.")
@@ -157,6 +158,10 @@ class DQN(Algorithm):
     def saved(self, learner: DQNLearner) -> DQNLearner:
         """With or without the memory, as `dqn.save_replay` says."""
         return learner if self.config.dqn.save_replay else learner.replace(replay=None)
+
+    def carried(self, learner: DQNLearner, new: DQNLearner) -> DQNLearner:
+        """With an empty memory: rewards and seats of another stage may be others, and its games are cut off."""
+        return learner.replace(replay=new.replay, ready=new.ready)
 
     def restored(self, learner: DQNLearner) -> DQNLearner:
         """With an empty memory if it was not saved."""

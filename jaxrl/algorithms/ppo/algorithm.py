@@ -62,6 +62,7 @@ class PPO(Algorithm):
         """Compiles nothing."""
         super().__init__(config, env)
         self.network = make_network(config.network, env)
+        self.discount = config.ppo.gamma
         self.sequence = config.ppo.sequence if self.network.remembers else 1
         if self.sequence > 1:  # of a network of one's own nobody could tell before
             check_ppo(config, self.sequence)

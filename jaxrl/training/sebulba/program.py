@@ -186,17 +186,11 @@ class Sebulba(Program):
 
     def _learn(self, state: TrainState, storage: Storage, behaviour: Acting, number: int) -> tuple[TrainState, Figures]:
         """One update from a rollout that was played with `behaviour`."""
-        league, pool = self.config.league, state.pool
         rollout: Rollout = storage.rollout(behaviour.policy, may_truncate=self.game.may_truncate)
         learner, found = self.learner.learn(state.learner, rollout, state.key, np.int32(number))
         state, played = self.learner.account(state, storage.games_played(), behaviour.pool)
         jax.block_until_ready((learner, state.lanes.episode_return))  # until then the storage may still be read
-        if (
-            pool is not None
-            and league.snapshots
-            and league.snapshot_every
-            and (number + 1) % league.snapshot_every == 0
-        ):
+        if self.actor.seats.due(state.pool, number + 1):
             # The pool's own `renew`, but snapshots that do not change are shared with the actors, not copied.
             renewed = add_snapshot(state.pool, learner.params, state.update)
             state = state.replace(pool=jax.device_put(renewed, self.replicated))

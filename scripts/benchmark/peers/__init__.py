@@ -19,11 +19,13 @@ MODULES = {
 SAME_GAME = {"beasty_bar": ("beastybar",)}  # our game -> peers that play the very same one
 
 BEASTYBAR = "clone github.com/diegooprime/beastybar, build _01_simulator/_cython, put it on PYTHONPATH"
+RLGYM = "pip install 'jaxrl[rlgym]', then pip install --no-deps rlgym-rocket-league==2.0.1"  # asks for an old numpy
 PACKAGES = {  # peer -> (packages it needs, how to get them)
     "openspiel": (("pyspiel",), "pip install open_spiel"),
     "pgx": (("pgx",), "pip install pgx"),
     "gymnax": (("gymnax",), "pip install gymnax six"),
     "beastybar": (("_01_simulator",), BEASTYBAR),
+    "rocketsim": (("RocketSim", "rlgym"), RLGYM),
     "purejaxrl": (("gymnax",), "pip install gymnax six"),
     "gymnasium_vector": (("gymnasium",), "pip install gymnasium"),
     "sb3": (("gymnasium", "stable_baselines3", "sb3_contrib"), "pip install gymnasium stable-baselines3 sb3-contrib"),

@@ -1,0 +1,1 @@
+"""Car soccer: cars and a ball in an arena, physics measured against the reference simulator of its community."""

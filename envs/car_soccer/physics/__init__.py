@@ -1,0 +1,1 @@
+"""The physics of an arena, 120 ticks a second, as pure functions (specification: docs/car_soccer.md)."""

@@ -1,0 +1,52 @@
+"""Work that only some of many lanes need: they are brought together, worked on in chunks and brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+CHUNK = 128  # lanes that are worked on together
+
+
+def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwise: Any, chunk: int = CHUNK) -> Any:
+    """What `work` makes of the lanes of some groups, `chunk` at a time, and for the others `otherwise`.
+
+    Args:
+      groups: bool[G, n], of each lane one is true or none; those of a group follow each other.
+      lanes: a pytree of [..., n].
+      work: lanes [..., m] -> f32[..., m]; lanes that are in no group may be among them.
+      otherwise: a pytree of f32[..., n].
+    """
+    number = groups.shape[-1]
+    chunk = min(chunk, number)
+    rank = jnp.cumsum(groups.reshape(-1).astype(jnp.int32))  # of the lanes that count, from one
+
+    def some(turn, all_found):
+        index = _lanes_of_rank(rank, turn * chunk + 1 + jnp.arange(chunk, dtype=jnp.int32)) % number
+        found = work(jax.tree.map(lambda leaf: leaf[..., index], lanes))
+        rows = jnp.concatenate([leaf.reshape(-1, chunk) for leaf in jax.tree.leaves(found)])
+        return jax.lax.dynamic_update_slice(all_found, rows, (0, turn * chunk))
+
+    empty, tree = jax.tree.flatten(otherwise)
+    sizes = [leaf.size // number for leaf in empty]
+    turns = (rank[-1] + chunk - 1) // chunk
+    rows = jax.lax.fori_loop(0, turns, some, jnp.zeros((sum(sizes), number + chunk)))
+    place = jnp.where(groups, rank.reshape(groups.shape) - 1, 0).max(0)
+    rows, counts = rows.at[:, place].get(mode="promise_in_bounds"), groups.any(0)
+    ends = [sum(sizes[: index + 1]) for index in range(len(sizes))]
+    found = [rows[end - size : end].reshape(leaf.shape) for end, size, leaf in zip(ends, sizes, empty, strict=True)]
+    return jax.tree.unflatten(tree, [jnp.where(counts, leaf, none) for leaf, none in zip(found, empty, strict=True)])
+
+
+def _lanes_of_rank(rank: jax.Array, wanted: jax.Array) -> jax.Array:
+    """The first lanes whose rank is as wanted, by bisection; the last lane if there is none."""
+    number = rank.shape[0]
+    index = jnp.zeros(wanted.shape, jnp.int32)  # so many lanes have a smaller rank
+    for bit in reversed(range(number.bit_length())):
+        further = index + (1 << bit)
+        smaller = rank.at[jnp.minimum(further, number) - 1].get(mode="promise_in_bounds") < wanted
+        index = jnp.where((further <= number) & smaller, further, index)
+    return jnp.minimum(index, number - 1)

@@ -1,0 +1,1 @@
+"""What seats are paid for a decision: components with weights, composed by configuration."""

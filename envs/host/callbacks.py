@@ -1,0 +1,74 @@
+"""Functions on the host inside of compiled programs, one call for a whole batch."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+try:
+    from jax.experimental.buffer_callback import buffer_callback
+except ImportError:  # a jax without it
+    buffer_callback = None  # type: ignore[assignment]
+
+Outputs = tuple[np.ndarray, ...]
+
+
+def call_host(function: Callable[..., None], forms: Sequence[jax.ShapeDtypeStruct], *arguments: jax.Array) -> Any:
+    """Arrays of these forms, written by ``function(outputs, *arguments)`` on the host.
+
+    The function sees NumPy arrays with a leading axis of games, one of them outside of a `vmap`. The first argument of
+    one game must be a vector.
+
+    On the CPU the function works on the buffers of the program itself. The arguments of `jax.pure_callback` are jax
+    arrays instead, and waiting for them inside a callback stops for ever as soon as every thread of the CPU client is
+    inside one (two devices on two cores, arrays of 100 kB and more): there it is only for accelerators.
+    """
+    forms = tuple(forms)
+
+    def in_place(*arguments: jax.Array) -> Any:
+        return buffer_callback(_InPlace(function, forms), forms, vmap_method="broadcast_all")(*arguments)
+
+    def returned(*arguments: jax.Array) -> Any:
+        return jax.pure_callback(_Returned(function, forms), forms, *arguments, vmap_method="broadcast_all")
+
+    if buffer_callback is None:
+        return returned(*arguments)
+    return jax.lax.platform_dependent(*arguments, cpu=in_place, default=returned)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Callback:
+    """A host function for batches of any rank; equal if it does the same, so that a program is compiled once."""
+
+    function: Callable[..., None]
+    forms: tuple[jax.ShapeDtypeStruct, ...]
+
+    def run(self, outputs: Sequence[np.ndarray], arguments: Sequence[np.ndarray]) -> None:
+        lead = outputs[0].ndim - len(self.forms[0].shape)
+        count = math.prod(outputs[0].shape[:lead])
+
+        def flat(array: np.ndarray) -> np.ndarray:
+            assert array.flags.c_contiguous  # else this would be a copy, and the outputs would be lost
+            return array.reshape(count, *array.shape[lead:])
+
+        self.function(tuple(map(flat, outputs)), *map(flat, arguments))
+
+
+class _InPlace(_Callback):
+    def __call__(self, context: Any, outputs: Any, *arguments: Any) -> None:
+        del context
+        self.run([np.asarray(output) for output in outputs], [np.asarray(argument) for argument in arguments])
+
+
+class _Returned(_Callback):
+    def __call__(self, *arguments: Any) -> tuple[np.ndarray, ...]:
+        arrays = [np.asarray(argument) for argument in arguments]
+        lead = arrays[0].shape[:-1]
+        outputs = tuple(np.empty((*lead, *form.shape), form.dtype) for form in self.forms)
+        self.run(outputs, arrays)
+        return outputs

@@ -1,0 +1,201 @@
+"""The curriculum: stages of one training, one after the other, each of which changes some keys of its configuration.
+
+    curriculum:
+      - name: few cards
+        env.options.round_weights: [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+        until: {win_rate: 0.6, against: [easy], games: 512, margin: 0.1}
+      - name: all cards
+
+A stage is to the configuration what a file is to its `base`: its keys, dotted or as sections, take the place of those
+that stand there. The parameters go through all stages, so what shapes them cannot differ, nor can the size of a batch.
+Schedules run over the whole training, whatever stage it is in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from jaxrl.config import presets
+from jaxrl.config.numbers import divides
+from jaxrl.config.schema import Config
+from jaxrl.config.seats_checks import check_bots
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.values import Place, build, option
+
+NAME, UNTIL = "name", "until"  # of a stage; all its other keys are those of a configuration
+CHANGING = ("env.options", "seats", "league", "ppo", "dqn", "algorithm", "evaluate")
+
+
+@dataclasses.dataclass(frozen=True)
+class Until:
+    """When a stage is over. Win rates are those of the evaluations during training, draws counting half."""
+
+    steps: int = option(0, "environment steps in the stage after which it is over at the latest; 0: never", minimum=0)
+    win_rate: float = option(0.0, "win rate with which it is over; 0: any", minimum=0.0, maximum=1.0)
+    against: tuple[str, ...] = option(
+        (), "the opponents that win_rate is a mean over; empty: all of evaluate.opponents"
+    )
+    games: int = option(100, "evaluated games, the newest ones of the stage, that win_rate and rating need", minimum=1)
+    rating: float = option(0.0, "Elo of the policy in the league with which, beside win_rate, it is over; 0: any")
+    margin: float = option(
+        0.0,
+        "once left with win_rate the stage is gone back to where its win rate falls this far below that, measured over "
+        "as many games from the next stage; 0: never",
+        minimum=0.0,
+        maximum=1.0,
+    )
+
+    @property
+    def earned(self) -> bool:
+        """Whether the stage may be over by what the policy can do."""
+        return self.win_rate > 0.0 or self.rating > 0.0
+
+
+class Stage(NamedTuple):
+    """A part of a training.
+
+    Attributes:
+      name: what it is called, empty for all of a training without a curriculum.
+      config: of a training that is nothing but this stage.
+      until: when it is over; None for the last one.
+    """
+
+    name: str
+    config: Config
+    until: Until | None
+
+    def __str__(self) -> str:
+        return f"stage {self.name!r} of the curriculum"
+
+
+def resolve(config: Config, make: Callable[[dict[str, Any]], Config], tree: dict[str, Any]) -> tuple[Stage, ...]:
+    """The stages of a configuration, in order; one without end where there is no curriculum.
+
+    Args:
+      config: of the whole training.
+      make: a checked configuration from its tree.
+      tree: of `config`, complete.
+
+    Raises:
+      UserError: naming the first stage that is wrong.
+    """
+    if not config.curriculum:
+        return (Stage("", config, None),)
+    stages: list[Stage] = []
+    for number, written in enumerate(config.curriculum):
+        name = written.get(NAME)
+        if not isinstance(name, str) or not name.strip() or name in [stage.name for stage in stages]:
+            raise UserError(f"curriculum.{number}.name must be a text that no other stage has, got {name!r}.")
+        until = written.get(UNTIL)
+        try:
+            changes = _tree({key: value for key, value in written.items() if key not in (NAME, UNTIL)})
+            own = make(presets.merged(tree, changes) | {"curriculum": []})
+            stages.append(Stage(name, own, None if until is None else build(Until, until, Place(path=UNTIL))))
+            _check_changes(changes)
+            _check_until(stages[-1], last=number == len(config.curriculum) - 1)
+        except UserError as error:
+            raise UserError(f"stage {name!r} of the curriculum: {error}") from None
+    return tuple(stages)
+
+
+def _tree(changes: dict[str, Any]) -> dict[str, Any]:
+    """Sections from dotted keys and sections."""
+    tree: dict[str, Any] = {}
+    paths = [path for key, value in changes.items() for path in _paths(value, key)]
+    for path in paths:
+        for other in paths:
+            if other.startswith(f"{path}."):
+                raise UserError(f"{path} is set as a whole, and {other} within it: leave one of them out.")
+    for path, value in changes.items():
+        for key in reversed(path.split(".")):
+            value = {key: value}
+        tree = presets.merged(tree, value)
+    return tree
+
+
+def _paths(tree: Any, path: str = "") -> Iterator[str]:
+    """The dotted keys of all values."""
+    if not isinstance(tree, dict) or not tree:
+        yield path
+        return
+    for key, value in tree.items():
+        yield from _paths(value, f"{path}.{key}" if path else key)
+
+
+def _overlap(path: str, other: str) -> bool:
+    """Whether two dotted keys are one, or one is within the other."""
+    return f"{path}.".startswith(f"{other}.") or f"{other}.".startswith(f"{path}.")
+
+
+def shadowed(config: Config, overrides: Sequence[str]) -> list[str]:
+    """A sentence for each override that stages of the curriculum put aside, because they set the same key."""
+    own = {
+        stage[NAME]: list(_paths({key: value for key, value in stage.items() if key not in (NAME, UNTIL)}))
+        for stage in config.curriculum
+    }
+    found = []
+    for path in _paths(presets.apply_overrides({}, overrides)):
+        names = [repr(name) for name, set_ in own.items() if any(_overlap(path, each) for each in set_)]
+        if names:
+            number = list(map(repr, own)).index(names[0])
+            found.append(
+                f"{path} has no effect in {'stage' if len(names) == 1 else 'the stages'} {', '.join(names)} of the "
+                f"curriculum, which set{'s' * (len(names) == 1)} it: change it there, as curriculum.{number}.{path}."
+            )
+    return found
+
+
+def _check_changes(changes: dict[str, Any]) -> None:
+    for path in _paths(changes):
+        if path and not f"{path}.".startswith(tuple(f"{each}." for each in CHANGING)):
+            raise UserError(
+                f"{path} is the same in all stages: a stage changes {', '.join(CHANGING)} and nothing else."
+            )
+
+
+def _check_until(stage: Stage, *, last: bool) -> None:
+    """Everything that can be said without the game."""
+    until, train = stage.until, stage.config.train
+    if until is None:
+        if not last:
+            raise UserError("it has no end, but stages follow: give it until, e.g. until: {steps: 1e6}.")
+        return
+    if last:
+        raise UserError("until has no meaning in the last stage, which lasts to the end of the training: leave it out.")
+    if not (until.steps or until.earned):
+        raise UserError("until needs steps, win_rate or rating, or the stage has no end.")
+    if not until.win_rate and (until.against or until.margin):
+        raise UserError("until.against and until.margin are of a win rate: give until.win_rate, or leave them out.")
+    if until.margin and until.margin >= until.win_rate:
+        raise UserError(f"until.margin ({until.margin:g}) must be less than until.win_rate ({until.win_rate:g}).")
+    if until.rating and not stage.config.league.opponents:
+        raise UserError("until.rating is the policy's in its league: give league.opponents, or leave it out.")
+    if until.earned:
+        if not train.evaluate_every:
+            raise UserError("until.win_rate and until.rating need evaluations: set train.evaluate_every.")
+        divides(train.evaluate_every, train.updates_per_call, "train.evaluate_every", "train.updates_per_call")
+
+
+def check_stages(stages: Sequence[Stage], games: Sequence[Any]) -> None:
+    """Compares the stages with their games, in the form in which they are evaluated.
+
+    Raises:
+      UserError: opponents that a game has not, nobody to win against, or games that no one network can play.
+    """
+    for stage, game in zip(stages, games, strict=True):
+        sizes = [(each.num_features, each.num_actions) for each in (game, games[0])]
+        if sizes[0] != sizes[1]:
+            raise UserError(
+                f"{stage}: its game has {sizes[0][0]} features and {sizes[0][1]} actions, that of stage "
+                f"{stages[0].name!r} {sizes[1][0]} and {sizes[1][1]}: one network plays all stages, so pad them."
+            )
+        if stage.until is None or not stage.until.earned:
+            continue
+        if game.num_sides < 2:
+            raise UserError(f"{stage}: its game has one {game.side_name} only, so nobody wins: give until.steps alone.")
+        against, evaluated = stage.until.against, stage.config.evaluate.opponents
+        check_bots(against, game, f"{stage}: until.against")
+        if evaluated and (strange := [name for name in against if name not in evaluated]):
+            raise UserError(f"{stage}: until.against: {strange[0]!r} is not among evaluate.opponents: add it there.")

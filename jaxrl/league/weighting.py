@@ -1,0 +1,43 @@
+"""How often each opponent of a pool should be met: `league.weighting`. E opponents, without the learner itself.
+
+Three rules read the learner's win rates (the prioritised ones after AlphaStar, Vinyals et al. 2019,
+https://doi.org/10.1038/s41586-019-1724-z), two read ratings, one reads ages.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.config.schema import LeagueConfig
+from jaxrl.league.rating import expected_score
+
+NEAR = 200.0  # rating points over which the weight of an opponent falls to 1 / e, with "elo"
+EVEN = 0.5  # distance of the expected score from 1/2 that does the same, with "even"
+FADING = 0.5  # per tenth of the run that an opponent is older than the newest, with "recent"
+
+
+class Opponents(NamedTuple):
+    """What the rules read, f32[E] each."""
+
+    relative: jax.Array  # weights from the configuration
+    rate: jax.Array  # win rates of the learner, 0 to 1
+    lead: jax.Array  # rating points above the learner
+    age: jax.Array  # tenths of the run since they were taken, 0 for the newest and for bots
+
+
+def weights(league: LeagueConfig, them: Opponents) -> jax.Array:
+    """f32[E], relative weights; but for "fixed" never below `league.floor`."""
+    if league.weighting == "fixed":
+        return them.relative
+    weight = {
+        "adaptive": 1.0 - them.rate,
+        "pfsp_hard": jnp.square(1.0 - them.rate),
+        "pfsp_even": them.rate * (1.0 - them.rate),
+        "elo": jnp.exp(-jnp.abs(them.lead) / NEAR),
+        "even": jnp.exp(-jnp.abs(expected_score(0.0, them.lead) - 0.5) / EVEN),
+        "recent": jnp.exp(-FADING * them.age),
+    }[league.weighting]
+    return jnp.maximum(weight, league.floor)

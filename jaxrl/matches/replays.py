@@ -1,0 +1,360 @@
+"""Replays: one game as a small file that plays it again exactly.
+
+A file is one JSON object, gzip: the game with its options, the keys of chance, the actions of all seats and a digest of
+all states, which follow from them. Rounding differs from program to program, and a game of floats would drift away: so
+replays are always played by one form of program, `LANES` games wide and nobody at the table, and each in the lane that
+it was recorded in. Some of the states stand in the file as plain numbers too (`Env.sketch`), for viewers that cannot
+play it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gzip
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxrl
+from jaxrl import config as configs
+from jaxrl.config import Config
+from jaxrl.envs import files, golden, prng
+from jaxrl.envs.core import Env, Key, PyTree, State, is_over
+from jaxrl.envs.errors import UserError
+from jaxrl.runs.games import make_env
+from jaxrl.runs.logs import LOG
+
+FORMAT = 1
+SUFFIX = ".replay"
+LANES = 4
+LONGEST = 10_000  # steps of a game that is recorded
+SHOWN = 100  # states that a file holds, about
+LIMIT = 1 << 26  # bytes of a file, unpacked
+_WORDS = (range(1 << 32),) * 2
+_SHAPE = {
+    "replay": frozenset([FORMAT]),
+    "game": str,
+    "version": str,
+    "options": {},
+    "deal": _WORDS,
+    "step": _WORDS,
+    "lane": range(LANES),
+    "actions": list,
+    "returns": [float],
+    "digest": str,
+    "kind": str,
+    "players": [str],
+    "title": str,
+    "made": {"jaxrl": str, "jax": str, "platform": str},
+    "thinned": list,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Replay:
+    """What a file holds.
+
+    Attributes:
+      game, version, options: of the game.
+      deal, step: words of the keys, [2].
+      lane: in which it was played.
+      actions: [T], or [T, P] in a simultaneous game.
+      returns: [P].
+      digest: of the T + 1 states.
+      kind: why it was kept, see `jaxrl.matches.highlights`.
+      players: their names, [P].
+      title: what it is, for people.
+      made: by which versions, on what.
+      thinned: some of the states, see `Env.sketch`, each with its number as "step".
+    """
+
+    game: str
+    version: str
+    options: dict[str, Any]
+    deal: list[int]
+    step: list[int]
+    lane: int
+    actions: list[Any]
+    returns: list[float]
+    digest: str
+    kind: str
+    players: list[str]
+    title: str
+    made: dict[str, str]
+    thinned: list[dict[str, Any]]
+
+    def write(self, path: Path) -> None:
+        """Writes the file, whole or not at all."""
+        text = json.dumps({"replay": FORMAT} | vars(self), separators=(",", ":"))
+        files.write(path, gzip.compress(text.encode(), mtime=0))
+
+
+# ---- playing --------------------------------------------------------------------------------------------------------
+
+
+class PlayedLanes(NamedTuple):
+    """Games as they were played in lanes, [LANES]."""
+
+    actions: list[np.ndarray]  # i32[T] or i32[T, P] each
+    returns: np.ndarray  # f32[LANES, P]
+    digests: list[str]
+    over: np.ndarray  # bool, False = longer than `LONGEST`
+
+
+class ReplayLanes:
+    """Games side by side, by programs that do not depend on who plays."""
+
+    def __init__(self, env: Env):
+        """Compiles at the first game."""
+        self.env = env
+        self._init = jax.jit(jax.vmap(env.init_deal))
+        self._step = jax.jit(jax.vmap(self._one, in_axes=(0, 0, 0, None)))
+
+    def _one(self, state: State, action: jax.Array, key: Key, time: jax.Array) -> State:
+        return self.env.step(state, action, jax.random.fold_in(key, time))
+
+    def play(
+        self,
+        deal: Key,
+        step: Key,
+        answer: Callable[[State, np.int32], Any],
+        watch: Callable[[State, int], None] | None = None,
+    ) -> PlayedLanes:
+        """Plays a game in every lane.
+
+        Args:
+          deal, step: key[LANES], as in `jaxrl.matches.match.GameKeys`.
+          answer: (states, steps so far) -> i32[LANES] or i32[LANES, P].
+          watch: sees all states with their numbers.
+        """
+        state, time = self._init(deal), 0
+        digests = [hashlib.sha256() for _ in range(LANES)]
+        actions: list[list[np.ndarray]] = [[] for _ in range(LANES)]
+        returns = np.zeros((LANES, self.env.num_players), np.float32)
+        running = np.ones(LANES, bool)
+        while True:
+            shown: State = jax.device_get(state)
+            leaves = [np.asarray(_words_of(leaf)) for leaf in jax.tree.leaves(shown)]
+            for lane in np.flatnonzero(running):
+                digests[lane].update(b"".join(leaf[lane].tobytes() for leaf in leaves))
+            returns += np.where(running[:, None] & (time > 0), shown.rewards, np.float32(0))
+            if watch is not None:
+                watch(shown, time)
+            running &= ~np.asarray(is_over(shown))
+            if not running.any() or time == LONGEST:
+                break
+            chosen = np.asarray(answer(state, np.int32(time)), np.int32)
+            for lane in np.flatnonzero(running):
+                actions[lane].append(chosen[lane])
+            state, time = self._step(state, chosen, step, np.int32(time)), time + 1
+        return PlayedLanes([np.array(each) for each in actions], returns, [d.hexdigest() for d in digests], ~running)
+
+
+def recorded(actions: Sequence[np.ndarray]) -> Callable[[State, np.int32], np.ndarray]:
+    """For `ReplayLanes.play`: the actions of a recording, and the last one where a game was over."""
+    return lambda _, time: np.stack([each[min(int(time), len(each) - 1)] for each in actions])
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+class Label(NamedTuple):
+    """What stands in a file for people."""
+
+    kind: str  # why it was kept
+    players: list[str]  # [P]
+    title: str
+
+
+def make_replays(
+    config: Config, lanes: ReplayLanes, deal: Key, step: Key, first: PlayedLanes, labels: Sequence[Label]
+) -> list[Replay]:
+    """Plays what was recorded once more, without the players; games that come out otherwise, or did not end, are left
+    out with a warning.
+
+    Args:
+      config: with which the game was made.
+      lanes: that played it.
+      deal, step: key[LANES].
+      first: how it was played.
+      labels: of the lanes that count, from the first on.
+    """
+    env = lanes.env
+    thinned: list[list[dict[str, Any]]] = [[] for _ in labels]
+
+    def watch(state: State, time: int) -> None:
+        for lane, shown in enumerate(thinned):
+            steps = len(first.actions[lane])
+            if time > steps or (time % max(1, -(-steps // SHOWN)) and time < steps):
+                continue
+            sketch = env.sketch(jax.tree.map(lambda leaf, lane=lane: leaf[lane], state))
+            shown.append({"step": time} | _numbers(sketch))
+
+    again = lanes.play(deal, step, recorded(first.actions), watch)
+    words = [np.asarray(jax.random.key_data(keys)).tolist() for keys in (deal, step)]
+    found = []
+    for lane, label in enumerate(labels):
+        if not first.over[lane] or again.digests[lane] != first.digests[lane]:
+            LOG.warning("%s does not repeat exactly: it is not kept as a replay", label.title)
+            continue
+        found.append(
+            Replay(
+                game=config.env.id,
+                version=env.version,
+                options=config.evaluation_options,
+                deal=words[0][lane],
+                step=words[1][lane],
+                lane=lane,
+                actions=first.actions[lane].tolist(),
+                returns=first.returns[lane].tolist(),
+                digest=first.digests[lane],
+                kind=label.kind,
+                players=label.players,
+                title=label.title,
+                made=made_here(),
+                thinned=thinned[lane],
+            )
+        )
+    return found
+
+
+def write_replays(folder: Path, found: Sequence[Replay]) -> None:
+    """Writes replays into a folder of their own, by their kinds; others in it are removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob(f"*{SUFFIX}"):
+        old.unlink()
+    for replay in found:
+        replay.write(folder / f"{replay.kind}{SUFFIX}")
+
+
+def _numbers(sketch: PyTree) -> dict[str, Any]:
+    """Its arrays by name, for JSON; without what follows from the rest of a state."""
+    leaves = jax.tree_util.tree_leaves_with_path(sketch)
+    named = {re.sub(r"\W+", ".", jax.tree_util.keystr(path)).strip("."): leaf for path, leaf in leaves}
+    hidden = ("observation", "legal_action_mask")
+    return {name: _plain(leaf) for name, leaf in named.items() if not name.startswith(hidden)}
+
+
+def _plain(value: Any) -> Any:
+    """Numbers for JSON, with six digits; None for what is not finite."""
+    value = np.asarray(_words_of(value))
+    if value.dtype.kind != "f":
+        return value.tolist()
+    short = np.frompyfunc(lambda x: float(f"{x:.6g}") if math.isfinite(x) else None, 1, 1)
+    return np.asarray(short(value), object).tolist()
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def is_replay(name: str) -> bool:
+    """Whether a file is meant as a replay: it is called so, or packed as one."""
+    path = Path(name)
+    if name.endswith(SUFFIX) or not path.is_file():
+        return name.endswith(SUFFIX)
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+    return True  # whoever reads it says why it cannot
+
+
+class Opened(NamedTuple):
+    """A file that was read; nothing is computed yet."""
+
+    path: str
+    replay: Replay
+    config: Config
+    env: Env
+
+    def play(self, lanes: ReplayLanes | None = None) -> tuple[list[State], list[Any]]:
+        """All states, and the actions between them as `Env.film` takes them.
+
+        Args:
+          lanes: of the game, if there are any already.
+
+        Raises:
+          UserError: they are not those that were recorded.
+        """
+        replay, states = self.replay, []
+        actions = np.array(replay.actions, np.int32)
+
+        def watch(state: State, time: int) -> None:
+            if time <= len(actions):
+                states.append(jax.tree.map(lambda leaf: leaf[replay.lane], state))
+
+        played = (lanes or ReplayLanes(self.env)).play(
+            keys_of([replay.deal] * LANES), keys_of([replay.step] * LANES), recorded([actions] * LANES), watch
+        )
+        if played.digests[replay.lane] != replay.digest:
+            raise UserError(
+                f"{self.path} does not play here as it was recorded ({_said(replay.made)}; here {_said(made_here())}): "
+                "play it where it was made, or it is damaged."
+            )
+        return states, list(actions) if self.env.simultaneous else actions.tolist()
+
+
+def read(path: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> Opened:
+    """Reads the file of a replay; `Opened.play` plays it.
+
+    Args:
+      path: of the file.
+      overrides: of the configuration, for all but the game.
+      allow: what the file may name, see `jaxrl.config.trust`: nothing else that it names is run.
+
+    Raises:
+      UserError: it is none, damaged, of another version of its game, or names code that is not allowed.
+    """
+    record = files.parse(files.unpacked(path, LIMIT), path, json_text=True)
+    with _no_replay(path):
+        golden.fit(record, _SHAPE)
+        replay = Replay(**{field.name: record[field.name] for field in dataclasses.fields(Replay)})
+    tree = {"env": {"id": replay.game, "options": replay.options}}
+    config = configs.trained(tree, path, overrides, allow)
+    env = make_env(config)
+    if env.version != replay.version:
+        raise UserError(
+            f"{path} is of version {replay.version} of {replay.game}, this is version {env.version}: "
+            "film another one, or install the older version."
+        )
+    one = range(env.num_actions)
+    with _no_replay(path):
+        golden.fit(replay.actions, [(one,) * env.num_players] if env.simultaneous else [one], "actions")
+        golden.require(0 < len(replay.actions) <= LONGEST, f"actions must be 1 to {LONGEST}")
+        golden.require(len(replay.players) == env.num_players, f"players must be {env.num_players}")
+    return Opened(path, replay, config, env)
+
+
+@contextlib.contextmanager
+def _no_replay(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, ValueError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise UserError(f"{path} is no replay ({what}): a training writes them into RUN/replays.") from None
+
+
+def made_here() -> dict[str, str]:
+    """`Replay.made` of what is recorded now."""
+    return {"jaxrl": jaxrl.__version__, "jax": jax.__version__, "platform": jax.default_backend()}
+
+
+def keys_of(words: Any) -> Key:
+    """Fast keys from their words, u32[..., 2]."""
+    return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl=prng.implementation())
+
+
+def _said(made: Mapping[str, str]) -> str:
+    return f"jaxrl {made['jaxrl']}, jax {made['jax']}, {made['platform']}"
+
+
+def _words_of(leaf: Any) -> Any:
+    """A leaf of a state; the words of keys, which some games keep."""
+    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
