@@ -190,6 +190,7 @@ class Keeper:
             if self.closing.is_set() or daemon.state not in (FREE, SUSPECT):
                 return
             daemon.state, daemon.problem = DOWN, f"{daemon.name}: {problem}"
+            daemon.take_back()  # at once: nobody may enter a game that is lost
             self.hung += hung
         LOG.warning("Forge daemon %s", daemon.problem)
         daemon.give_up()
