@@ -17,6 +17,7 @@ from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.commands import resume, train
 from jaxrl.envs.errors import UserError
+from jaxrl.runs import directory
 from jaxrl.runs.directory import RunDirectory
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 4)}]\n" for i in range(1, 20))
@@ -340,6 +341,15 @@ def test_a_game_has_to_ask_for_multi_output_fusion(flags, arguments, fusion):
     Path("mine.yaml").write_text("env: {id: 'tests.games:TicTacToe'}\n")
     assert cli.main(arguments) == 2
     assert ("xla_cpu_use_multi_output_fusion" in os.environ["XLA_FLAGS"]) == fusion
+
+
+def test_a_run_asks_for_its_game_before_jax_starts(flags, tmp_path, monkeypatch):
+    """Reading a checkpoint starts jax, and flags that come later have no effect."""
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "config.yaml").write_text("env: {id: skull_king}\n")
+    monkeypatch.setattr(directory, "read_checkpoint", stop)
+    assert cli.main(["evaluate", "mine"]) == 2
+    assert "xla_cpu_use_multi_output_fusion" in os.environ["XLA_FLAGS"]
 
 
 def test_resume_uses_the_devices_of_the_run(flags, tmp_path, monkeypatch):

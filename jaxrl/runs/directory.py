@@ -26,6 +26,7 @@ from typing import IO, Any
 import jax
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config, Stage, presets
 from jaxrl.envs import files
 from jaxrl.envs.core import Env, PyTree
@@ -328,6 +329,7 @@ def load_run(
     run = find_run(name)
     whole = run.config(allow, overrides)
     configs.tell_shadowed(whole, overrides)
+    xla.prepare_game(whole.env.id)  # reading a checkpoint starts jax, and then it is too late
     stages, snapshot = configs.stages(whole), read_checkpoint(run, checkpoint)
     stage = stages[stage_number(stages, snapshot.meta["host"])]
     config, env = stage.config, make_evaluation_env(stage.config)
