@@ -223,6 +223,24 @@ def tournament(parser: ArgumentParser) -> None:
     parser.add_argument("--reference", metavar="FILE", help="a matrix to agree with, as matrix.json; else exit code 1")
 
 
+def rate(parser: ArgumentParser) -> None:
+    """`jaxrl rate`."""
+    _run(
+        parser,
+        "RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, bot:NAME, or bots, who are the scale itself; "
+        "nobody: print it; a.b=v changes a configuration key, of the game too if only bots play",
+        dest="players",
+        metavar="PLAYER",
+        nargs="*",
+    )
+    _config(parser, "if only bots play: the configuration that names the game")
+    allow(parser)
+    parser.add_argument("--file", metavar="FILE", help="the scale (default: ratings/GAME.yaml)")
+    parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")
+    parser.add_argument("--anchors", metavar="A,B", help="of a new scale: the bots that define it (default: all)")
+    parser.add_argument("--deals", type=_int, help="of a new scale: per anchor, each from every side (default: 1000)")
+
+
 def exploit(parser: ArgumentParser) -> None:
     """`jaxrl exploit`."""
     _devices(parser)
