@@ -250,7 +250,10 @@ def exploit(parser: ArgumentParser) -> None:
         "--checkpoint", default="newest", metavar="A,B", help="newest, best, numbers of updates, or all that are kept"
     )
     parser.add_argument("--updates", help="updates of each best response (default: exploit.updates)")
+    parser.add_argument("--budget", choices=("same",), help="same: as many decisions as the policy itself has had")
     parser.add_argument("--seeds", help="best responses side by side (default: exploit.seeds)")
+    parser.add_argument("--from", dest="start", help="policy, scratch, or both (default: exploit.start)")
+    parser.add_argument("--memory", help="lstm or gru: give one to the best responses (default: exploit.memory)")
     parser.add_argument("--deals", help="deals that measure the best of them (default: evaluate.deals)")
     _overrides(parser, "configuration keys to change, e.g. exploit.learning_rate=1e-3; not the game, not the network")
 

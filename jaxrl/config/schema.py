@@ -293,6 +293,18 @@ class ExploitConfig:
     seeds: int = option(2, "best responses trained side by side; the best of them counts", minimum=1)
     num_envs: int = option(0, "games side by side for each of them; 0: as train.num_envs", minimum=0)
     learning_rate: float = option(1e-3, "Adam step size at the first update, falling to 0", above=0.0)
+    start: str = option(
+        "both",
+        "parameters to begin with: those of the policy, new ones (scratch), or both: every other one from new ones",
+        choices=("both", "policy", "scratch"),
+    )
+    memory: str = option(
+        "",
+        "recurrent layers for best responses to a policy that has none, sized as in network.recurrent: lstm or gru; "
+        "they all begin with new parameters; empty: the network of the policy",
+        choices=("", "lstm", "gru"),
+        words="lstm, gru or nothing",
+    )
 
 
 @dataclasses.dataclass(frozen=True)

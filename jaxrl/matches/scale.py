@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from jaxrl.envs import files, registry
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.values import Place, build, option, required, to_tree
-from jaxrl.intervals import paired_interval
+from jaxrl.intervals import student_interval
 from jaxrl.league.rating import rating_against
 from jaxrl.matches.entrants import Entrant
 from jaxrl.matches.round_robin import RoundRobin
@@ -89,7 +89,7 @@ class Scale:
         lines = []
         for name, values in ratings.items():
             if len(values) > 1:
-                mean, low, high = paired_interval(np.array(values))
+                mean, low, high = student_interval(np.array(values))
                 lines.append(f"{name}: mean of {len(values)} seeds {mean:+.1f} ({low:+.1f} to {high:+.1f}, over seeds)")
         return lines
 
@@ -151,7 +151,7 @@ def options_of(entrant: Entrant) -> dict[str, Any]:
 # ---- playing ------------------------------------------------------------------------------------------------------
 
 
-def begin(entrant: Entrant, names: Sequence[str], deals: int, play: Play, stamp: dict[str, str]) -> Scale:
+def begin(entrant: Entrant, names: Sequence[str], deals: int, play: Play, stamp: Mapping[str, Any]) -> Scale:
     """A new scale.
 
     Args:
@@ -172,12 +172,19 @@ def begin(entrant: Entrant, names: Sequence[str], deals: int, play: Play, stamp:
         for name, rating, half, count in zip(names, fit.rating, fit.half, games, strict=True)
     ]
     rounded = tuple(map(_rounded, anchors))
-    about = {"game": entrant.config.env.id, "version": env.version, "options": options_of(entrant), "deals": deals}
-    return Scale(**about, anchor=anchor, anchors=rounded, players=())
+    return Scale(
+        game=entrant.config.env.id,
+        version=env.version,
+        options=options_of(entrant),
+        deals=deals,
+        anchor=anchor,
+        anchors=rounded,
+        players=(),
+    )
 
 
 def rate(
-    scale: Scale, env: Env, players: Sequence[Player], hashes: Sequence[str], play: Play, stamp: dict[str, str]
+    scale: Scale, env: Env, players: Sequence[Player], hashes: Sequence[str], play: Play, stamp: Mapping[str, Any]
 ) -> list[Rated]:
     """The lines of players of one program.
 
