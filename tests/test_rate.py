@@ -168,7 +168,8 @@ def test_broken_files_are_one_sentence(text, capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["mine", "--deals", "5"], "has its anchors and deals already"),
+        (["mine", "--anchors", "weak,strong"], "has its anchors already"),
+        (["mine", "--deals", "1"], "--deals must be at least 2"),
         (["mine@7"], "no checkpoint '7'"),
         (["bot:nobody", GAME], "there is no bot 'nobody'"),
         (["bots", GAME, "--file", "new.yaml", "--anchors", "random", "--deals", "4"], "needs two players"),
@@ -183,8 +184,9 @@ def test_mistakes(run, capsys, arguments, message):
 def test_options_that_the_file_leaves_out_may_differ(run):
     """A user deletes an option that changes nothing between two players, such as a reward."""
     FILE.write_text(files.dump(files.read(FILE) | {"options": {}}))
-    assert cli.main(["rate", "bot:middle", GAME, "env.options.stake=3", "run.cache_dir=''"]) == 0
-    assert [each.name for each in scales.read(FILE).players] == ["middle"]
+    assert cli.main(["rate", "bot:middle", GAME, "env.options.stake=3", "run.cache_dir=''", "--deals", "7"]) == 0
+    assert [(each.name, each.games) for each in scales.read(FILE).players] == [("middle", 3 * 2 * 7)]
+    assert scales.read(FILE).deals == 1000
 
 
 def test_a_text_that_looks_like_a_number_stays_a_text():

@@ -262,7 +262,7 @@ def _figures(side: Side) -> list[str]:
 
 
 def by_seed(side: Side, opponents: Sequence[str], value: Callable[[dict[str, Any]], float | None]) -> np.ndarray | None:
-    """f64[S], means over `opponents` of a value of the rows of each seed; None of one seed, or where a value is missing."""
+    """f64[S], means over `opponents` of a value of the rows of each seed; None of one seed, or if one is missing."""
     counts = {len(side.rows[name]) for name in opponents}
     values = [[value(row) for row in side.rows[name]] for name in opponents]
     if len(counts) != 1 or min(counts) < 2 or any(each is None for row in values for each in row):

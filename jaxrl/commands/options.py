@@ -238,7 +238,7 @@ def rate(parser: ArgumentParser) -> None:
     parser.add_argument("--file", metavar="FILE", help="the scale (default: ratings/GAME.yaml)")
     parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")
     parser.add_argument("--anchors", metavar="A,B", help="of a new scale: the bots that define it (default: all)")
-    parser.add_argument("--deals", type=_int, help="of a new scale: per anchor, each from every side (default: 1000)")
+    parser.add_argument("--deals", type=_int, help="with every anchor, each from all sides (default: as the scale)")
 
 
 def exploit(parser: ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import subprocess
 from collections.abc import Sequence
@@ -35,12 +36,13 @@ def main(args: argparse.Namespace) -> int:
     stamp = {"code": code(), "date": datetime.datetime.now(datetime.UTC).date().isoformat()}
     scale = _scale(args, field, path, stamp)
     anchors = [each.name for each in scale.anchors]
+    played = dataclasses.replace(scale, deals=args.deals if args.deals is not None else scale.deals)
     new = [_called(player, args.sampled) for player in field.players if not (player.bot and player.name in anchors)]
     if taken := [player.name for player in new if player.name in anchors]:
         raise UserError(f"{taken[0]!r} is an anchor of {path}: give the run another name.")
     for group in scales.by_program(new):
         hashes = ["" if player.bot else params_hash(player.params) for player in group]
-        _add(path, scales.rate(scale, field.env, group, hashes, _played, stamp))
+        _add(path, scales.rate(played, field.env, group, hashes, _played, stamp))
     _show(path, scales.read(path))
     return 0
 
@@ -51,15 +53,15 @@ def _scale(args: argparse.Namespace, field: Entrant, path: Path, stamp: dict[str
     Raises:
       UserError: it is of another game, or the command line asks for another one.
     """
-    shipped, asked = scales.shipped(field.config.env.id), args.anchors or args.deals is not None
+    shipped = scales.shipped(field.config.env.id)
     if path.exists():
-        if asked:
-            raise UserError(f"{path} has its anchors and deals already: leave --anchors and --deals out.")
+        if args.anchors:
+            raise UserError(f"{path} has its anchors already: leave --anchors out, or begin another one with --file.")
         scale = scales.read(path)
         if wrong := scales.misfit(scale, field):
             raise UserError(f"{path} {wrong}: name another one with --file.")
         return scale
-    if not asked and shipped.is_file() and not scales.misfit(scale := scales.read(shipped), field):
+    if not args.anchors and shipped.is_file() and not scales.misfit(scale := scales.read(shipped), field):
         scales.write(path, scale)
         return scale
     names = args.anchors.split(",") if args.anchors else list(field.env.bots)

@@ -61,7 +61,7 @@ class Scale:
     game: str = required("its id")
     version: str = required("of the game")
     options: dict[str, Any] = required("of the game, which all players have played; those left out may differ")
-    deals: int = required("of every player with every anchor, each from all sides", minimum=2)
+    deals: int = required("of every player with every anchor, each from all sides, if nobody says", minimum=2)
     anchor: str = required("the anchor whose rating is fixed")
     anchors: tuple[Rated, ...] = required("the bots that define the scale")
     players: tuple[Rated, ...] = required("all others")
