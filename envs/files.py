@@ -38,11 +38,16 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
+class _Dumper(yaml.SafeDumper):
+    """Writes what `_Loader` reads: a text like 3e4 in quotes."""
+
+
+for _each in (_Loader, _Dumper):
+    _each.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+$"),
+        list("-+.0123456789"),
+    )
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -156,6 +161,11 @@ def parse(text: str, label: str, *, json_text: bool = False) -> Any:
         raise UserError(f"{label}{place} is not valid YAML: {problem}.") from None
     except ValueError as error:  # a key twice in JSON, a date that does not exist in YAML
         raise UserError(f"{label} cannot be read: {error}.") from None
+
+
+def dump(tree: Any, **style: Any) -> str:
+    """A plain tree as YAML that `parse` reads back; `style` is as for `yaml.dump`."""
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, **style)
 
 
 def write(path: str | os.PathLike, data: bytes) -> None:

@@ -62,6 +62,7 @@ COMMANDS = {
     "resume": Command("continue a run exactly where it stopped", options.resume, OWN),
     "evaluate": Command("play a run against every bot, or against another run", options.evaluate, CORES),
     "tournament": Command("play a round robin: win matrix, ratings, heat map", options.tournament, CORES),
+    "rate": Command("add runs to the rating scale of their game, or print it", options.rate, CORES),
     "exploit": Command("train best responses to a run: approximate exploitability", options.exploit, OWN),
     "distill": Command("teach a run's network what a search finds", options.distill),
     "imitate": Command("teach a network to play as in recorded games", options.imitate),

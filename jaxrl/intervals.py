@@ -83,12 +83,27 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
     return Interval(mean, mean - half, mean + half)
 
 
-def paired_interval(differences: np.ndarray) -> Interval:
-    """The mean of f64[N] differences of pairs with Student's interval, for few of them; N is at least 2."""
-    count = len(differences)
-    half = float(special.stdtrit(count - 1, 0.975) * np.std(differences, ddof=1) / math.sqrt(count))
-    mean = float(np.mean(differences))
+def student_interval(values: np.ndarray) -> Interval:
+    """The mean of f64[N] values, or differences of pairs, with Student's interval, for few of them; N is at least 2."""
+    count = len(values)
+    half = float(special.stdtrit(count - 1, 0.975) * np.std(values, ddof=1) / math.sqrt(count))
+    mean = float(np.mean(values))
     return Interval(mean, mean - half, mean + half)
+
+
+def welch_interval(left: np.ndarray, right: np.ndarray) -> Interval:
+    """The mean of `right` less that of `left`, independent samples f64[N >= 2] whose spreads may differ.
+
+    B. L. Welch 1947, https://doi.org/10.1093/biomet/34.1-2.28
+    """
+    change = float(np.mean(right) - np.mean(left))
+    parts = np.array([np.var(side, ddof=1) / len(side) for side in (left, right)])
+    total = float(parts.sum())
+    if total == 0.0:
+        return Interval(change, change, change)
+    degrees = total**2 / float((parts**2 / [len(left) - 1, len(right) - 1]).sum())
+    half = float(special.stdtrit(degrees, 0.975)) * math.sqrt(total)
+    return Interval(change, change - half, change + half)
 
 
 def difference(left: Interval | None, right: Interval | None, newcombe: bool = False) -> Interval | None:

@@ -12,7 +12,7 @@ import yaml
 
 from jaxrl import cli
 from jaxrl.commands import ablate
-from jaxrl.intervals import paired_interval
+from jaxrl.intervals import student_interval
 
 GAME = {
     "env": {"id": "tests.lever_game:Levers", "options": {"rewards": {"right": 1.0, "always": 2.0, "never": 0}}},
@@ -98,7 +98,7 @@ def test_mistakes_are_one_sentence(capsys, given, said, tmp_path):
 
 def test_students_interval():
     """By hand: the quantile 0.975 of Student's t is 4.303 for two degrees of freedom."""
-    found = paired_interval(np.array([1.0, 2.0, 3.0]))
+    found = student_interval(np.array([1.0, 2.0, 3.0]))
     np.testing.assert_allclose(found, [2, 2 - 4.3027 / math.sqrt(3), 2 + 4.3027 / math.sqrt(3)], rtol=1e-4)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from scipy import stats
 
 from jaxrl import cli, intervals
 from jaxrl.commands.compare import figure_interval, own_rows, win_interval
@@ -209,6 +210,18 @@ def test_gains_are_ratios_of_medians():
     gain = intervals.gain_interval([99.0, 100.0, 101.0] * 9, [119.0, 120.0, 121.0] * 9)
     assert gain.value == pytest.approx(0.2) and 0.17 < gain.low <= 0.2 <= gain.high < 0.23
     assert gain == intervals.gain_interval([99.0, 100.0, 101.0] * 9, [119.0, 120.0, 121.0] * 9)
+
+
+def test_several_seeds_have_an_interval_over_seeds(capsys):
+    """Student's t for three win rates (4.303 with two degrees of freedom), Welch's for their difference."""
+    for name, wins in {"a": (50, 52, 54), "b": (70, 70, 85)}.items():
+        a_run(name, 1000.0, [a_row(f"{name}/seed_{i}", won, 100) for i, won in enumerate(wins)])
+    code, text = gate(capsys, "a", "b", "--min-gain=-100")
+    assert code == 0 and "52.0 % (47.0 % to 57.0 %)" in text and "75.0 % (53.5 % to 96.5 %)" in text
+    assert "win rate +23.0 points (+2.8 to +43.2)" in text and "seeds: 3 and 3\n" in text
+    change = intervals.welch_interval(np.array([50.0, 52.0, 54.0]), np.array([70.0, 70.0, 85.0]))
+    expected = stats.ttest_ind([70, 70, 85], [50, 52, 54], equal_var=False).confidence_interval()
+    assert tuple(change) == pytest.approx((23.0, *expected))
 
 
 def test_differences_of_rates():

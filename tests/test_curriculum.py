@@ -388,8 +388,8 @@ def test_all_checkpoints_are_exploited_on_as_many_deals(home, monkeypatch):
         def __init__(self, config: configs.Config, env: Env, table: Env):
             deals.append(config.evaluate.deals)
 
-        def __call__(self, *args: Any) -> Exploit:
-            return Exploit(None, Estimate(0.0, 0.0), Estimate(0.0, 0.0), GameTally(1, 0, 1), 0, 0.0)
+        def from_each_start(self, *args: Any) -> list[Exploit]:
+            return [Exploit(None, Estimate(0.0, 0.0), Estimate(0.0, 0.0), GameTally(1, 0, 1), 0, 0.0, "policy", 0.5)]
 
     monkeypatch.setattr("jaxrl.commands.exploit.Exploiter", Counting)
     run = home / "runs" / "whole"

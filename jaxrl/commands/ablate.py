@@ -24,7 +24,7 @@ from jaxrl import xla
 from jaxrl.commands.train import described
 from jaxrl.config import Config, presets
 from jaxrl.envs.errors import UserError, nearest
-from jaxrl.intervals import Interval, paired_interval
+from jaxrl.intervals import Interval, student_interval
 from jaxrl.measure.tables import flat, table
 from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
 from jaxrl.runs.games import make_stages
@@ -66,7 +66,7 @@ def main(args: argparse.Namespace) -> int:
             return code
     whole, *scores = [scores_of(RunDirectory(each.run.path), each) for each in wanted]
     found = [
-        Worth(name, weight, score, paired_interval(whole - score))
+        Worth(name, weight, score, student_interval(whole - score))
         for (name, weight), score in zip(parts.items(), scores, strict=True)
     ]
     text = report(config, whole, found)

@@ -8,7 +8,10 @@ tells, such as the difference in victory points and how games ended). Figures st
   interval of its order statistics; the gain is the ratio of the medians, its interval a bootstrap;
 - win rates: Wilson's intervals, their difference by Newcombe's method 10 (Statistics in Medicine 17, 1998, 873-890).
   The same deals serve every opponent, so the interval of a mean over opponents is the mean of the intervals;
-- means: normal intervals over deals, or over log lines.
+- means: normal intervals over deals, or over log lines;
+- runs with several seeds (`run.seeds`): win rates and figures of the evaluation are means over seeds with Student's
+  interval over them, and the difference has Welch's: that is what "B plays better than A" needs, from three seeds on.
+  With one seed an interval is over deals, of these two policies alone.
 
 The verdict is by the figures themselves, and says whether the interval leaves a doubt. Exit code 0: both tests passed;
 1: throughput gained too little or win rate was lost; 2: the runs cannot be compared.
@@ -19,7 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,13 +31,23 @@ import numpy as np
 from jaxrl.config import trust
 from jaxrl.envs import files, registry
 from jaxrl.envs.errors import UserError
-from jaxrl.intervals import Interval, difference, gain_interval, mean_interval, median_interval, wilson
+from jaxrl.intervals import (
+    Interval,
+    difference,
+    gain_interval,
+    mean_interval,
+    median_interval,
+    student_interval,
+    welch_interval,
+    wilson,
+)
 from jaxrl.measure.tables import count, flat, table
 from jaxrl.runs.directory import RunDirectory, find_run, read_json_list
 from jaxrl.runs.metrics import read_rows
 from jaxrl.training.sebulba.counters import PREFIX as COUNTERS
 
 LAST_SHARE = 0.2  # of the log lines: where the mean reward in training is taken
+_CAVEAT = " (one seed: its interval is over deals, and another training may come out elsewhere)"
 EVALUATED = ("policy", "seed", "search")  # what two evaluations must share to be of one kind
 
 
@@ -201,23 +214,25 @@ def comparison(before: Side, after: Side, allow: Collection[str] = ()) -> list[L
     """All lines; the first one is the throughput. A game of one's own titles its figures where `allow` names it."""
     opponents = common_opponents(before, after)
 
-    def figure(name: str) -> Both:
-        return figure_interval(before, opponents, name), figure_interval(after, opponents, name)
+    def figure(title: str, name: str, unit: str = "number") -> Line:
+        left, right = figure_interval(before, opponents, name), figure_interval(after, opponents, name)
+        both = (figures_by_seed(side, opponents, name) for side in (before, after))
+        return Line(title, left, right, over_seeds(*both) or difference(left, right), unit)
 
     def wins(title: str, names: Sequence[str]) -> Line:
         left, right = win_interval(before, names), win_interval(after, names)
-        return Line(title, left, right, difference(left, right, newcombe=True), "percent")
+        return Line(title, left, right, win_change(before, after, names), "percent")
 
     fps = median_interval(before.fps), median_interval(after.fps)
     lines = [Line("throughput, steps/s", *fps, gain_interval(before.fps, after.fps), "rate")]
     lines.append(_means("reward in training", (mean_interval(before.rewards), mean_interval(after.rewards))))
     lines.append(wins("win rate", opponents))
     lines += [wins(f"win rate against {name}", [name]) for name in opponents if len(opponents) > 1]
-    lines.append(_means("reward in evaluation", figure("return")))
+    lines.append(figure("reward in evaluation", "return"))
     told = titles(before.config["env"]["id"], allow)
-    lines += [_means(title, figure(name), unit) for name, (title, unit) in told.items()]
+    lines += [figure(title, name, unit) for name, (title, unit) in told.items()]
     others = [name for name in _figures(before) if name not in {"return", *told} and name in _figures(after)]
-    lines += [_means(name.replace("_", " "), figure(name)) for name in others]
+    lines += [figure(name.replace("_", " "), name) for name in others]
     for name in [name for name in before.counters if name in after.counters]:
         left, right = (Interval(side.counters[name], math.nan, math.nan) for side in (before, after))
         lines.append(_means(f"{name}, ms per 1,000 steps", (left, right)))
@@ -246,8 +261,40 @@ def _figures(side: Side) -> list[str]:
     return [name for name in first if not name.startswith("opp. ")]
 
 
+def by_seed(side: Side, opponents: Sequence[str], value: Callable[[dict[str, Any]], float | None]) -> np.ndarray | None:
+    """f64[S], means over `opponents` of a value of the rows of each seed; None of one seed, or if one is missing."""
+    counts = {len(side.rows[name]) for name in opponents}
+    values = [[value(row) for row in side.rows[name]] for name in opponents]
+    if len(counts) != 1 or min(counts) < 2 or any(each is None for row in values for each in row):
+        return None
+    return np.mean(np.array(values, np.float64), axis=0)
+
+
+def wins_by_seed(side: Side, opponents: Sequence[str]) -> np.ndarray | None:
+    """f64[S], win rates; see `by_seed`."""
+    return by_seed(side, opponents, lambda row: row["outcomes"] and row["outcomes"]["wins"] / row["outcomes"]["games"])
+
+
+def figures_by_seed(side: Side, opponents: Sequence[str], name: str) -> np.ndarray | None:
+    """f64[S], means of a figure; see `by_seed`."""
+    return by_seed(side, opponents, lambda row: (row["figures"].get(name) or {}).get("mean"))
+
+
+def over_seeds(left: np.ndarray | None, right: np.ndarray | None) -> Interval | None:
+    """The change between the seeds of two runs; None if one of them has a single seed."""
+    return None if left is None or right is None else welch_interval(left, right)
+
+
+def win_change(before: Side, after: Side, opponents: Sequence[str]) -> Interval | None:
+    """How many wins more B has than A, as a share of the games; None where nobody wins."""
+    seeds = over_seeds(*(wins_by_seed(side, opponents) for side in (before, after)))
+    return seeds or difference(win_interval(before, opponents), win_interval(after, opponents), newcombe=True)
+
+
 def win_interval(side: Side, opponents: Sequence[str]) -> Interval | None:
     """The win rate over `opponents`, which count alike; None where nobody wins (a game for one)."""
+    if (seeds := wins_by_seed(side, opponents)) is not None:
+        return student_interval(seeds)
     found = []
     for name in opponents:
         tallies = [row["outcomes"] for row in side.rows[name]]
@@ -260,6 +307,8 @@ def win_interval(side: Side, opponents: Sequence[str]) -> Interval | None:
 
 def figure_interval(side: Side, opponents: Sequence[str], name: str) -> Interval | None:
     """The mean of a figure of the evaluation over opponents and seeds; None if the game does not tell it."""
+    if (seeds := figures_by_seed(side, opponents, name)) is not None:
+        return student_interval(seeds)
     found = [row["figures"].get(name) for opponent in opponents for row in side.rows[opponent]]
     known = [(each["mean"], each["half_width_95"]) for each in found if each is not None]
     if len(known) < len(found) or not known:
@@ -284,7 +333,7 @@ def speed_verdict(line: Line, min_gain: float) -> Verdict:
 def strength_verdict(before: Side, after: Side, max_drop: float) -> Verdict:
     """Whether the win rate dropped by no more than `max_drop` points."""
     opponents = common_opponents(before, after)
-    change = difference(win_interval(before, opponents), win_interval(after, opponents), newcombe=True)
+    change = win_change(before, after, opponents)
     if change is None:
         return Verdict(True, "win rate: nobody wins in this game, so only the throughput counts")
     points, low, high = (100 * value for value in change)
@@ -302,7 +351,9 @@ def describe(before: Side, after: Side, lines: Sequence[Line]) -> str:
     cells = [[line.name, *_cells(line)] for line in lines]
     notes = [f"{key}: {a} -> {b}" for key, a, b in _differences(before, after)]
     text = [table(["figure (95 %)", before.name, after.name, "change"], cells)]
-    text += [f"evaluated against {', '.join(common_opponents(before, after))}"]
+    opponents = common_opponents(before, after)
+    seeds = " and ".join(str(len(side.rows[opponents[0]])) for side in (before, after))
+    text += [f"evaluated against {', '.join(opponents)}; seeds: {seeds}{_CAVEAT * ('1' in seeds.split())}"]
     return "\n".join([*text, *(["also different:", *(f"  {note}" for note in notes)] if notes else []), ""])
 
 

@@ -223,6 +223,24 @@ def tournament(parser: ArgumentParser) -> None:
     parser.add_argument("--reference", metavar="FILE", help="a matrix to agree with, as matrix.json; else exit code 1")
 
 
+def rate(parser: ArgumentParser) -> None:
+    """`jaxrl rate`."""
+    _run(
+        parser,
+        "RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, bot:NAME, or bots, who are the scale itself; "
+        "nobody: print it; a.b=v changes a configuration key, of the game too if only bots play",
+        dest="players",
+        metavar="PLAYER",
+        nargs="*",
+    )
+    _config(parser, "if only bots play: the configuration that names the game")
+    allow(parser)
+    parser.add_argument("--file", metavar="FILE", help="the scale (default: ratings/GAME.yaml)")
+    parser.add_argument("--sampled", action="store_true", help="sample from the policies even if they are greedy")
+    parser.add_argument("--anchors", metavar="A,B", help="of a new scale: the bots that define it (default: all)")
+    parser.add_argument("--deals", type=_int, help="with every anchor, each from all sides (default: as the scale)")
+
+
 def exploit(parser: ArgumentParser) -> None:
     """`jaxrl exploit`."""
     _devices(parser)
@@ -232,7 +250,10 @@ def exploit(parser: ArgumentParser) -> None:
         "--checkpoint", default="newest", metavar="A,B", help="newest, best, numbers of updates, or all that are kept"
     )
     parser.add_argument("--updates", help="updates of each best response (default: exploit.updates)")
+    parser.add_argument("--budget", choices=("same",), help="same: as many decisions as the policy itself has had")
     parser.add_argument("--seeds", help="best responses side by side (default: exploit.seeds)")
+    parser.add_argument("--from", dest="start", help="policy, scratch, or both (default: exploit.start)")
+    parser.add_argument("--memory", help="lstm or gru: give one to the best responses (default: exploit.memory)")
     parser.add_argument("--deals", help="deals that measure the best of them (default: evaluate.deals)")
     _overrides(parser, "configuration keys to change, e.g. exploit.learning_rate=1e-3; not the game, not the network")
 

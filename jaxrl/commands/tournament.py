@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> int:
     tournament = Tournament(field.env, field.players, deals=args.deals, seed=args.seed, self_pairs=args.self_pairs)
     if args.out:
         _make_folder(args.out)  # before anything is played
-    seconds, results = _play(tournament)
+    seconds, results = play_all(tournament)
     ratings = results.ratings(anchor, args.anchor_rating)
     text = _report(
         results, ratings, f"{args.deals} deals x {field.env.num_sides} {field.env.side_name}s a pair, seed {args.seed}"
@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> int:
     return 0 if agreement.ok else 1
 
 
-def _play(tournament: Tournament) -> tuple[float, RoundRobin]:
+def play_all(tournament: Tournament) -> tuple[float, RoundRobin]:
     """Plays all pairs; the seconds that they took without compilation, and the results."""
     watch, total = Stopwatch(), len(tournament.pairs)
 

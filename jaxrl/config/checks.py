@@ -113,6 +113,11 @@ def check_game(config: Config, env: Any, table: Any) -> None:
             f"{config.env.id} has one {env.side_name} only, so nobody wins or exploits: "
             "set evaluate.best_by to return and exploit.every to 0."
         )
+    if config.exploit.memory and config.exploit.every and config.league.opponents and config.league.snapshots:
+        raise UserError(
+            "best responses with a memory (exploit.memory) cannot join a league of policies that have none: leave it "
+            "to `jaxrl exploit --memory`, or set league.snapshots to 0."
+        )
 
 
 def _check_network(config: Config, env: Any) -> None:

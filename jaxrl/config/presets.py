@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from jaxrl.envs import files, registry
 from jaxrl.envs.errors import UserError, nearest, printable
 
@@ -202,4 +200,4 @@ def write(tree: dict[str, Any], path: str | os.PathLike) -> None:
     """Writes a tree as YAML, whole or not at all (a full disk leaves the previous file)."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    files.write(path, yaml.safe_dump(tree, sort_keys=False, width=120).encode())
+    files.write(path, files.dump(tree, width=120).encode())

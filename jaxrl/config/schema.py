@@ -10,6 +10,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from jaxrl.config.exploit_schema import ExploitConfig
 from jaxrl.envs import own, registry
 from jaxrl.envs.values import option
 
@@ -282,17 +283,6 @@ class EvaluateConfig:
     )
     greedy: bool = option(True, "play the most probable action; false samples, where only a mixed policy is good")
     options: dict[str, Any] = option({}, "options of the game that differ from env.options, e.g. {episode: game}")
-
-
-@dataclasses.dataclass(frozen=True)
-class ExploitConfig:
-    """The exploit cycle: best responses trained against the frozen current policy, which measure how well it holds."""
-
-    every: int = option(0, "updates between exploit cycles during training; 0: off", minimum=0)
-    updates: int = option(100, "updates of a best response; rounded up to whole calls", minimum=1)
-    seeds: int = option(2, "best responses trained side by side; the best of them counts", minimum=1)
-    num_envs: int = option(0, "games side by side for each of them; 0: as train.num_envs", minimum=0)
-    learning_rate: float = option(1e-3, "Adam step size at the first update, falling to 0", above=0.0)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -143,11 +143,30 @@ def bradley_terry(
     if apart:
         raise UserError(f"{', '.join(apart)} and {names[fixed]} are not connected by games: they cannot be compared.")
     virtual = 0.0 if _reachable(scores > 0).all() else VIRTUAL_DRAWS
-    strength, information = _newton(scores + virtual / 2 * met, fixed)
     free = np.arange(count) != fixed
+    strength, information = _newton(scores + virtual / 2 * met, free, np.zeros(count))
     covariance = np.zeros((count, count))
     covariance[np.ix_(free, free)] = np.linalg.inv(information[np.ix_(free, free)])
     return Ratings(tuple(names), anchor_rating + SCALE * strength, SCALE**2 * covariance, fixed, virtual)
+
+
+def rating_against(won: np.ndarray, lost: np.ndarray, ratings: np.ndarray) -> tuple[float, float]:
+    """The maximum-likelihood rating of one player from its games with others whose ratings are taken as exact.
+
+    Args:
+      won: f64[M], its points against each of them, a draw half a point.
+      lost: f64[M], theirs against it. Without any, or with nothing else, `VIRTUAL_DRAWS` are added as above.
+      ratings: f64[M], theirs.
+
+    Returns:
+      The rating, and the half width of its 95 % interval.
+    """
+    virtual = 0.0 if won.any() and lost.any() else VIRTUAL_DRAWS
+    scores = np.zeros((len(won) + 1, len(won) + 1))
+    scores[-1, :-1], scores[:-1, -1] = won + virtual / 2, lost + virtual / 2
+    start = np.append(ratings, np.mean(ratings)) / SCALE
+    strength, information = _newton(scores, np.arange(len(start)) == len(won), start)
+    return float(SCALE * strength[-1]), float(Z95 * SCALE / math.sqrt(information[-1, -1]))
 
 
 def _reachable(edges: np.ndarray) -> np.ndarray:
@@ -158,11 +177,10 @@ def _reachable(edges: np.ndarray) -> np.ndarray:
     return closure
 
 
-def _newton(scores: np.ndarray, fixed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Log-strengths f64[M], 0 for player `fixed`, and the Fisher information f64[M, M] at the maximum."""
+def _newton(scores: np.ndarray, free: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log-strengths f64[M], from the given ones on, and the Fisher information f64[M, M] at the maximum; those that are
+    not `free` (bool[M]) stay."""
     games = scores + scores.T
-    free = np.arange(len(scores)) != fixed
-    strength = np.zeros(len(scores))
 
     def likelihood(strength: np.ndarray) -> float:
         return -float(np.sum(scores * np.logaddexp(0.0, strength[None, :] - strength[:, None])))

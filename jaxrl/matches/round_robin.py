@@ -113,10 +113,14 @@ class RoundRobin:
         np.fill_diagonal(wins, np.nan)
         return np.array([np.mean(row[~np.isnan(row)]) if (~np.isnan(row)).any() else np.nan for row in wins])
 
+    @property
+    def totals(self) -> np.ndarray:
+        """f64[M, M], points of the row player against the column player, also at a table of the row player."""
+        return self.points if self.num_sides == 2 else self.points + (self.games - self.points).T
+
     def ratings(self, anchor: str | None = None, anchor_rating: float = 0.0) -> Ratings:
         """A Bradley-Terry fit; see `bradley_terry` for what can be wrong."""
-        points = self.points if self.num_sides == 2 else self.points + (self.games - self.points).T
-        return bradley_terry(points, self.names, anchor, anchor_rating)
+        return bradley_terry(self.totals, self.names, anchor, anchor_rating)
 
     # ---- for people and programs ----
 
@@ -134,14 +138,15 @@ class RoundRobin:
 
     def rating_table(self, ratings: Ratings) -> str:
         """Ratings with 95 % half widths, strongest first, in Markdown."""
-        mean, games = self.mean_wins(), self._games_of_players()
+        mean, games = self.mean_wins(), self.games_of_players()
         cells = [["player", "rating", "95 %", "mean win %", "games"]]
         for i in ratings.order():
             half = "anchor" if i == ratings.anchor else f"± {ratings.half[i]:.1f}"
             cells.append([self.names[i], f"{ratings.rating[i]:+.1f}", half, percent(mean[i]), str(games[i])])
         return align(cells)
 
-    def _games_of_players(self) -> np.ndarray:
+    def games_of_players(self) -> np.ndarray:
+        """i64[M], games of each player against others."""
         others = self.games - np.diag(np.diag(self.games))
         return others.sum(axis=1) + (others.sum(axis=0) if self.num_sides > 2 else 0)
 

@@ -114,7 +114,7 @@ class Anakin(Program):
         """The state of one seed (u32[])."""
         param_key, lane_key, key = first_keys(seed)
         learner = self.algorithm.init(param_key)
-        pool = self.actor.seats.init(learner.params)
+        pool = self.actor.first_pool(learner.params)
         train = self.config.train
         return TrainState(
             learner=learner,

@@ -19,14 +19,20 @@ from jaxrl.training.program import Program
 from jaxrl.training.sebulba.program import Sebulba
 
 
-def make_program(config: Config, env: Env) -> Program:
+def make_program(config: Config, env: Env, frozen: Config | None = None) -> Program:
     """The training program of a configuration for `env`: Anakin, or Sebulba for a game on the host.
+
+    Args:
+      config: of the training.
+      env: the game.
+      frozen: of the snapshots in its pool, if they have another network, without a memory.
 
     Raises:
       UserError: something in the configuration does not fit the game, the algorithm or this machine.
     """
     check_numbers(config)
-    actor = Actor(env, auto_reset(env), make_algorithm(config, env), make_seats(config, env))
+    other = make_algorithm(frozen, env) if frozen is not None else None
+    actor = Actor(env, auto_reset(env), make_algorithm(config, env), make_seats(config, env), other)
     devices = jax.local_devices()
     count = device_count(config, len(devices)) if actor.algorithm.many_devices else 1
     mesh = Mesh(np.array(devices[:count]), (AXIS,))

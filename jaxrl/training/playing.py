@@ -31,6 +31,7 @@ class Actor:
     auto: AutoReset
     algorithm: Algorithm
     seats: Seats
+    frozen: Algorithm | None = None  # of the snapshots, if their network is another one; it has no memory
 
     def at(self, progress: jax.Array) -> Actor:
         """With the game as it is at a share of the training, f32[] (`Env.annealed`)."""
@@ -41,6 +42,12 @@ class Actor:
         """What the seats of one game are asked, [S, ...]."""
         asked = Asked(state.observation, state.legal_action_mask, state.current_player)
         return asked if self.env.simultaneous else jax.tree.map(lambda leaf: leaf[None], asked)
+
+    def first_pool(self, params: Any) -> PoolState | None:
+        """The pool before the first update of a learner with these parameters."""
+        if self.frozen is not None:
+            params = jax.eval_shape(self.frozen.network.init, jax.random.key(0))
+        return self.seats.init(params)
 
     def no_games(self) -> FinishedGames:
         """Sums over no finished games."""
@@ -245,6 +252,8 @@ def decide(
     if snapshots is None:
         return own
     slots = jax.tree.leaves(snapshots)[0].shape[0]
+    if actor.frozen is not None:
+        act, held = jax.vmap(jax.vmap(actor.frozen.act, in_axes=(None, 0, 0, 0)), in_axes=(None, 0, 0, 0)), ()
     by_slot = jax.tree.map(lambda leaf: leaf.reshape(-1, slots, *leaf.shape[1:]), (asked, held, each))
 
     def frozen(params: Any, *question: Any) -> Decision:
@@ -257,9 +266,10 @@ def decide(
     def choose(mine: jax.Array, other: jax.Array) -> jax.Array:
         return jnp.where(foreign.reshape(*foreign.shape, *[1] * (mine.ndim - 2)), other, mine)
 
-    return own._replace(
-        action=choose(own.action, theirs.action), memory=jax.tree.map(choose, own.memory, theirs.memory)
-    )
+    action = choose(own.action, theirs.action)
+    if actor.frozen is not None:  # what is remembered for its seats, nobody asks for
+        return own._replace(action=action)
+    return own._replace(action=action, memory=jax.tree.map(choose, own.memory, theirs.memory))
 
 
 def _play(

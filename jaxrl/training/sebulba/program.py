@@ -261,6 +261,6 @@ class Sebulba(Program):
             update=jnp.int32(0),
             env_steps=Counter.zero(),
             games=Counter.zero(),
-            pool=self.actor.seats.init(learner.params),
+            pool=self.actor.first_pool(learner.params),
         )
         return state, jax.random.bits(lane_key, dtype=jnp.uint32)
