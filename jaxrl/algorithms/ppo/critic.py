@@ -26,9 +26,9 @@ from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import Rollout, Transition, across_devices
 from jaxrl.algorithms.ppo.update import ADAM_EPS, Shuffle, shuffled_indices
 from jaxrl.algorithms.trajectory import Values
+from jaxrl.config.ppo_checks import check_critic
 from jaxrl.config.schema import Config, PPOConfig
 from jaxrl.envs.core import Env, PyTree
-from jaxrl.envs.errors import UserError
 from jaxrl.figures import Figures
 from jaxrl.networks import normaliser
 from jaxrl.networks.mlp import MLP
@@ -74,14 +74,9 @@ class Critic:
         Raises:
           UserError: the game does not tell what its seats cannot see.
         """
-        form = _hidden_form(env)
-        if form is None:
-            raise UserError(
-                f"ppo.critic.privileged needs a compiled game that tells what its seats cannot see (Env.privileged), "
-                f"which {config.env.id} does not: set it to false."
-            )
+        check_critic(config, env)
         network = config.network
-        self._env, self._forms, self._normalize = env, (env.observation_spec, form), network.normalize
+        self._env, self._forms, self._normalize = env, _forms(env), network.normalize
         self._module = MLP(
             env.num_actions,
             tuple(config.ppo.critic.hidden),
@@ -231,9 +226,8 @@ def _initialiser(module: nn.Module, size: int) -> Callable[[jax.Array], Any]:
     return init
 
 
-def _hidden_form(env: Env) -> PyTree | None:
-    """The form of `Env.privileged` for one seat; None if the game has none."""
-    if env.host:
-        return None
+def _forms(env: Env) -> tuple[PyTree, PyTree]:
+    """The forms of an observation and of what it leaves out."""
     state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
-    return jax.eval_shape(env.privileged, state, jax.ShapeDtypeStruct((), jnp.int32))
+    seat = jax.ShapeDtypeStruct((), jnp.int32)
+    return jax.eval_shape(env.observe, state, seat), jax.eval_shape(env.privileged, state, seat)
