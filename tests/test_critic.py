@@ -20,6 +20,7 @@ from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.schema import Schedule
 from jaxrl.envs.core import Env, Key, State, public_fields
 from jaxrl.envs.errors import UserError
+from jaxrl.runs import checkpoint
 from jaxrl.training.playing import play
 from tests.dqn_training import dqn_config
 from tests.games import Corridor, CorridorState, HighCard, TicTacToe
@@ -209,6 +210,18 @@ for devices in (1, 4):
     results.append([np.asarray(leaf, np.float64).ravel().tolist() for leaf in leaves])
 print(json.dumps(results))
 """
+
+
+def test_policies_carry_no_critic_and_runs_without_one_do_not_go_on_with_one() -> None:
+    """Players, snapshots and policy files are made of the parameters; `train.from_run` takes over the learner."""
+    without, with_critic = (program(HighCard(), small_config(critic=critic)) for critic in (CriticConfig(), CRITIC))
+    arrays, leaves = checkpoint.pack(with_critic.init(0))
+    assert any(name.startswith("learner.critic.params.") for name in arrays)
+    own = jax.eval_shape(without.algorithm.network.init, jax.random.key(0))
+    assert jax.tree.map(np.shape, checkpoint.params_of(arrays)) == jax.tree.map(jnp.shape, own)
+    with pytest.raises(UserError, match=r"learner\.critic\.\S+ is not in the checkpoint"):
+        checkpoint.unpack(*checkpoint.pack(without.init(0)), with_critic.abstract_state)
+    assert_identical(checkpoint.unpack(arrays, leaves, with_critic.abstract_state), with_critic.init(0))
 
 
 @pytest.mark.slow  # pytest -m slow tests/test_critic.py: a process of its own with virtual devices
