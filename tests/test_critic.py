@@ -23,7 +23,7 @@ from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint
 from jaxrl.training.playing import play
 from tests.dqn_training import dqn_config
-from tests.games import Corridor, CorridorState, HighCard, TicTacToe
+from tests.games import Corridor, CorridorState, HighCard, RockPaperScissors, RockPaperScissorsState, TicTacToe
 from tests.host_games import HostTicTacToe
 from tests.training import assert_identical, in_mesh, on_devices, program, small_config
 
@@ -179,6 +179,22 @@ def test_the_view_of_a_cut_game_is_that_of_its_last_state() -> None:
     time, final = np.asarray(steps.privileged[..., 0, 0]), np.asarray(steps.final_privileged[..., 0, 0])
     assert cut.any() and np.all(final[cut] == anakin.actor.env.limit) and np.all(final == time + 1)
     np.testing.assert_array_equal(rollout.last_privileged[:, 0, 0], lanes.env_state.time)
+
+
+class Sealed(RockPaperScissors):
+    """All seats choose at once; a critic is told the round."""
+
+    def privileged(self, state: RockPaperScissorsState, seat: jax.Array) -> jax.Array:
+        return jnp.stack([state.round, seat.astype(jnp.int8)])
+
+
+def test_seats_that_act_at_the_same_time_have_a_view_each() -> None:
+    """Traced, not run."""
+    anakin = program(Sealed(), small_config(critic=CRITIC))
+    after, found = jax.eval_shape(anakin.compiled, anakin.abstract_state)
+    assert jax.tree.map(jnp.shape, after) == jax.tree.map(jnp.shape, anakin.abstract_state)
+    assert "train/critic_explained_variance" in found
+    assert after.learner.critic.params["dense_0"]["kernel"].shape == (Sealed().num_features + 2, 16)
 
 
 # ---- what it does not go with ---------------------------------------------------------------------------------------
