@@ -20,7 +20,9 @@ import numpy as np
 from flax import struct
 
 from jaxrl.envs.errors import UserError, nearest
-from jaxrl.envs.views import Candidates, Tokens
+from jaxrl.envs.views import Candidates as Candidates
+from jaxrl.envs.views import Tokens as Tokens
+from jaxrl.envs.views import Views
 
 PyTree = Any
 Key = jax.Array  # a typed PRNG key, `jax.random.key(...)` or `jaxrl.envs.prng.fast_key(...)`
@@ -56,7 +58,7 @@ Bot = Callable[[State, Key], jax.Array]
 """A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``, from what that seat sees."""
 
 
-class Env(abc.ABC):
+class Env(Views, abc.ABC):
     """A game. Subclasses supply `_init`, `_step` and `observe`; this class does the bookkeeping once.
 
     Attributes:
@@ -278,19 +280,6 @@ class Env(abc.ABC):
           exchanging what the seat cannot see of `actual` changes nothing.
         """
         return None
-
-    def features(self, observation: PyTree) -> jax.Array:
-        """One observation as f32[F] for a dense network. Observations are stored packed and expanded here, late."""
-        leaves = [jnp.ravel(jnp.asarray(leaf)).astype(jnp.float32) for leaf in jax.tree.leaves(observation)]
-        return jnp.concatenate(leaves)
-
-    def tokens(self, observation: PyTree) -> Tokens:
-        """One observation as a set of cards, for attention encoders."""
-        raise NotImplementedError(f"{self.id} has no card tokens: use the mlp network")
-
-    def candidates(self, observation: PyTree) -> Candidates:
-        """One observation as things and options, for networks that score every option by its description."""
-        raise NotImplementedError(f"{self.id} does not describe its options: use the mlp network")
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         """Named f32[P] figures of a finished game beyond its rewards, e.g. points; meaningful once it is over."""

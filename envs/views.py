@@ -1,10 +1,13 @@
-"""What networks that attend or score options read of an observation: `Env.tokens` and `Env.candidates` make it."""
+"""What networks read: of an observation `Env.features`, `tokens` or `candidates`, of all of a state `privileged`."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
+import jax.numpy as jnp
+
+PyTree = Any
 
 MAX_SUITS, MAX_RANKS = 16, 32
 
@@ -34,3 +37,38 @@ class Candidates(NamedTuple):
     option_ids: jax.Array  # i32[A]
     zones: jax.Array | None = None  # f32[E, Z], 1 in the column of the zone that an entity is in
     option_entity: jax.Array | None = None  # i32[A], the row of the entity that an option is about, -1: of none
+
+
+class Views:
+    """The part of `jaxrl.envs.core.Env` that describes positions to networks; a game refines what it can say better."""
+
+    id: ClassVar[str]
+
+    def features(self, observation: PyTree) -> jax.Array:
+        """One observation as f32[F] for a dense network. Observations are stored packed and expanded here, late."""
+        return _flat(observation)
+
+    def tokens(self, observation: PyTree) -> Tokens:
+        """One observation as a set of cards, for attention encoders."""
+        raise NotImplementedError(f"{self.id} has no card tokens: use the mlp network")
+
+    def candidates(self, observation: PyTree) -> Candidates:
+        """One observation as things and options, for networks that score every option by its description."""
+        raise NotImplementedError(f"{self.id} does not describe its options: use the mlp network")
+
+    def privileged(self, state: Any, seat: jax.Array) -> PyTree | None:
+        """What `seat` (i32[]) cannot see of `state`, from its place at the table: the others' cards in the order of
+        play after it, the deck. None if the game does not say.
+
+        Packed like an observation, beside which it is read. For a critic in training (`ppo.critic`), never for players.
+        """
+        return None
+
+    def privileged_features(self, privileged: PyTree) -> jax.Array:
+        """`privileged` as f32[G] for a dense network."""
+        return _flat(privileged)
+
+
+def _flat(tree: PyTree) -> jax.Array:
+    """All numbers of a pytree, f32[F]."""
+    return jnp.concatenate([jnp.ravel(jnp.asarray(leaf)).astype(jnp.float32) for leaf in jax.tree.leaves(tree)])

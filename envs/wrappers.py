@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from jaxrl.envs.core import Env, Key, PyTree, State, select
 
@@ -22,12 +23,21 @@ class Final(NamedTuple):
     terminated: jax.Array  # bool[]
     truncated: jax.Array  # bool[]
     illegal_action: jax.Array  # bool[]
+    privileged: PyTree  # `Env.privileged` of the stepped state for its current_player; None: the game says nothing
     stats: dict[str, jax.Array]  # env.episode_stats, f32[P] each; meaningful where the game is over
 
     @property
     def over(self) -> jax.Array:
         """bool[]: the game ended in this step, by its rules or by a cut."""
         return self.terminated | self.truncated
+
+
+def privileged(env: Env, state: State) -> PyTree | None:
+    """`Env.privileged` for the seats asked in one game, with the axes of `state.observation`."""
+    seat = jnp.asarray(state.current_player, jnp.int32)
+    if env.simultaneous:
+        return jax.vmap(env.privileged, in_axes=(None, 0))(state, seat)
+    return env.privileged(state, seat)
 
 
 class AutoReset:
@@ -73,6 +83,7 @@ class AutoReset:
             terminated=stepped.terminated,
             truncated=stepped.truncated,
             illegal_action=stepped.illegal_action,
+            privileged=privileged(self.env, stepped),
             stats=self.env.episode_stats(stepped),
         )
         return select(final.over, self.fresh(stepped, reset_key), stepped), final

@@ -280,6 +280,11 @@ class HighCard(Env):
             won=jnp.roll(state.won, -seat),
         )
 
+    def privileged(self, state: HighCardState, seat: jax.Array) -> jax.Array:
+        """bool[3, 12]: the hands of the next seat and of the one after it, the stock."""
+        owner = jnp.where(state.owner < 3, (state.owner - seat) % 3, state.owner)
+        return owner == jnp.array([1, 2, STOCK])[:, None]
+
     def permute_hidden(self, state: HighCardState, seat: jax.Array, key: Key) -> HighCardState:
         hidden = (state.owner != seat) & (state.owner != PLAYED)
         place = jnp.argsort(jnp.where(hidden, jax.random.uniform(key, (12,)), 2.0))  # hidden cards first, shuffled

@@ -497,8 +497,9 @@ def test_a_wrong_base_is_one_sentence(files, expected, tmp_path):
     assert expected in str(error.value) and "\n" not in str(error.value)
 
 
-def test_there_are_at_most_a_hundred_keys():
-    assert len([line for line in describe().splitlines() if re.match(r"  \S", line)]) <= 100
+def test_there_are_hardly_more_than_a_hundred_keys():
+    """A new one must be worth a line here: 100, and the two of `ppo.critic`."""
+    assert len([line for line in describe().splitlines() if re.match(r"  \S", line)]) <= 102
 
 
 def test_an_algorithm_of_ones_own(tmp_path):

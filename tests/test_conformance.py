@@ -201,6 +201,12 @@ class OpenHands(HighCard):
         return view._replace(hand=view.hand | (state.owner == (seat + 1) % 3))
 
 
+@breaks("privileged_view")
+class TellsWhatIsKnown(HighCard):
+    def privileged(self, state, seat):
+        return state.owner == seat
+
+
 @breaks("beliefs")
 class BelievesTheTruth(HighCard):
     def reconcile(self, particle, actual, seat, key):

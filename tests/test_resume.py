@@ -19,10 +19,11 @@ from jaxrl.envs.core import Env
 from jaxrl.runs import checkpoint
 from jaxrl.training.make import make_program
 from tests.dqn_training import dqn_config
-from tests.games import TicTacToe
+from tests.games import HighCard, TicTacToe
 from tests.host_games import HostTicTacToe
 from tests.memory_games import HostRecall
 from tests.sebulba_training import threads_left
+from tests.test_critic import CRITIC
 from tests.test_memory import recurrent_config
 from tests.test_normaliser import Physical, normalising
 from tests.training import assert_identical, run, small_config
@@ -57,8 +58,10 @@ def with_lag(config: Config, lag: int) -> Config:
 
 CASES = {
     "ppo, bots, two seeds": Case(ppo(seats=BOTS, seeds=2), TicTacToe()),
-    "ppo, league, normaliser": Case(normalising(ppo(PAIR)), Physical()),
-    "ppo, league, memory, two seeds": Case(recurrent_config(league=LEAGUE, seeds=2, calls=50, stagger=5), TicTacToe()),
+    "ppo, league, normaliser, critic": Case(normalising(ppo(PAIR, critic=CRITIC)), Physical()),
+    "ppo, league, memory, critic, two seeds": Case(
+        recurrent_config(league=LEAGUE, seeds=2, calls=50, stagger=5, critic=CRITIC), HighCard()
+    ),
     "ppo, host, league, normaliser": Case(normalising(ppo(CROWDED, num_steps=4)), HostTicTacToe(opening=True)),
     "ppo, host, league, memory, lag 1": Case(
         with_lag(recurrent_config(league=PAIR, updates=3, calls=50, stagger=5), 1), HostRecall(delays=(1, 3))
@@ -118,5 +121,7 @@ def assert_that_it_was_used(case: Case, state: Any, found: dict[str, np.ndarray]
         assert np.all(state.learner.params["normaliser"]["decisions"] > 0)
     if config.train.algorithm == "dqn":
         assert np.all(state.learner.steps > 5)
+    elif config.ppo.critic.privileged:
+        assert np.all(state.learner.critic.opt_state.count == updates * config.ppo.epochs * config.ppo.minibatches)
     if case.env.host:
         assert len(state.acting) == found["train/policy_lag"] == config.sebulba.lag

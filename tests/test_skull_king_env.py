@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.envs.skull_king import cards, observe
+from jaxrl.envs.skull_king import cards, history, observe
 from jaxrl.envs.skull_king.env import SkullKing
 from tests.referee import generate
 from tests.referee import skull_king as referee
@@ -31,9 +31,12 @@ def actions(record: dict) -> list[int]:
 
 @cache
 def played(table: tuple[int, int, int]):
-    """Per game and decision: (views of all seats, current player, legal mask) before it; rewards and end after it."""
+    """Per game and decision: (views of all seats, current player, legal mask) before it; rewards and end after it; what
+    all seats remember and cannot see before it."""
     n, expansion, abilities = table
-    env = SkullKing(players=n, expansion=bool(expansion), abilities=bool(abilities), reward="points_dense")
+    env = SkullKing(
+        players=n, expansion=bool(expansion), abilities=bool(abilities), reward="points_dense", history=True
+    )
     records = recorded(table)
     length = max(len(actions(record)) for record in records)
     moves = np.zeros((GAMES, length), np.int32)
@@ -44,12 +47,17 @@ def played(table: tuple[int, int, int]):
 
     def step(state, action):
         seats = jnp.arange(n)
-        views = jax.vmap(lambda seat: observe.unpack(observe.pack(state.game, seat, env.setup), env.setup))(seats)
+        packed = jax.vmap(lambda seat: observe.pack(state.game, seat, env.setup))(seats)
+        views = jax.vmap(lambda words: observe.unpack(words, env.setup))(packed)
         own = jax.tree.map(lambda leaf: leaf[state.current_player], views)
         same = jnp.all(observe.unpack(state.observation, env.setup).hand == own.hand)
         after = env.step(state, action, jax.random.key(0))
         before = (views, state.current_player, state.legal_action_mask, same)
-        return after, (*before, after.rewards, after.terminated, after.illegal_action)
+        remembered = jax.vmap(partial(history.expand, setup=env.setup))(
+            packed[:, observe.NUM_WORDS :], views.seen, views.tricks
+        )
+        hidden = jax.vmap(lambda seat: env.privileged_features(env.privileged(state, seat)))(seats)
+        return after, (*before, after.rewards, after.terminated, after.illegal_action, (*remembered, hidden))
 
     def play(decks, first, moves):
         return jax.lax.scan(step, env.init_from_decks(decks, first), moves)
@@ -141,7 +149,7 @@ def test_every_seat_sees_what_it_may_see(table: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_player_mask_reward_and_end(table: tuple[int, int, int]) -> None:
     _, (_, steps) = played(table)
-    _, players, masks, _, rewards, terminated, illegal = steps
+    _, players, masks, _, rewards, terminated, illegal, _ = steps
     assert not np.any(illegal)
     for g, record in enumerate(recorded(table)):
         game = referee.replay(record)
@@ -156,6 +164,55 @@ def test_player_mask_reward_and_end(table: tuple[int, int, int]) -> None:
             assert terminated[g, i] == (game.phase == referee.END)
         assert np.all(masks[g, len(taken) :])  # a finished game: everything is "legal", nothing is earned
         assert not np.any(rewards[g, len(taken) :])
+
+
+def flags(card_ids) -> np.ndarray:
+    """f32[74], 1 for each of these cards."""
+    return np.isin(np.arange(74), list(card_ids)).astype(np.float32)
+
+
+def memory_of(game: referee.Game, seat: int) -> np.ndarray:
+    """f32[74, P + 2] of `history.expand` from the referee's list of plays."""
+    found = np.zeros((74, game.n + 2), np.float32)
+    for i, play in enumerate(game.played):
+        found[play.card, (play.seat - seat) % game.n] = 1
+        found[play.card, game.n :] = (len(game.tricks) - i // game.n) / 10, i % game.n == 0
+    return found
+
+
+def hidden_from(game: referee.Game, seat: int) -> np.ndarray:
+    """f32[85 * P + 63] of `Env.privileged_features` from the referee's account of everything."""
+    others = [(seat + i) % game.n for i in range(1, game.n)]
+    sets = [*(game.hands[other] for other in others), game.stock, [] if any(game.bendt_drawn) else game.stock[:2]]
+    bids = [np.arange(11) == (-1 if game.bids[other] is None else game.bids[other]) for other in others]
+    return np.concatenate([*map(flags, sets), *bids]).astype(np.float32)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_a_seat_remembers_and_what_a_critic_sees(table: tuple[int, int, int]) -> None:
+    """Every card of the round by who played it, in which trick, and whether it was led; all cards that are hidden."""
+    _, (_, steps) = played(table)
+    remembered, pirate, hidden = steps[-1]
+    for g, record in enumerate(recorded(table)):
+        game = referee.replay(record)
+        for i, action in enumerate(actions(record)):
+            for seat in range(game.n):
+                np.testing.assert_allclose(remembered[g, i, seat], memory_of(game, seat), atol=1e-6)
+                np.testing.assert_array_equal(hidden[g, i, seat], hidden_from(game, seat))
+            assert np.all(pirate[g, i] == any(play.as_pirate for play in game.played))
+            game.step(action)
+
+
+def test_networks_read_the_history() -> None:
+    """It stands behind what was there before, in the features and in the flags of the cards."""
+    plain, full = SkullKing(), SkullKing(history=True)
+    assert plain.num_features == 518 and full.num_features == 518 + 74 * 6 + 1
+    words = np.arange(50, dtype=np.uint32) * 0x9E3779B1
+    tokens, longer = plain.tokens(words[:28]), full.tokens(words)
+    np.testing.assert_array_equal(longer.features[:, :8], tokens.features)
+    np.testing.assert_array_equal(longer.context[:-1], tokens.context)
+    np.testing.assert_array_equal(full.features(words)[518:-1].reshape(74, 6), longer.features[:, 8:])
+    assert full.observation_spec.shape == (28 + history.num_words(full.setup),)
 
 
 def test_returns_at_the_end() -> None:

@@ -98,6 +98,13 @@ class BeastyBar(Env):
     def tokens(self, observation: jax.Array) -> Tokens:
         return observe.tokens(observation)
 
+    def privileged(self, state: State, seat: jax.Array) -> jax.Array:
+        assert isinstance(state, BeastyBarState)
+        return observe.privileged(state.game, seat)
+
+    def privileged_features(self, privileged: jax.Array) -> jax.Array:
+        return observe.privileged_features(privileged)
+
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
         assert isinstance(state, BeastyBarState)
         action = jnp.asarray(action).astype(jnp.int32)

@@ -78,6 +78,27 @@ def tokens(observation: jax.Array) -> Tokens:
     )
 
 
+def privileged(game: Game, seat: jax.Array) -> jax.Array:
+    """u32[3], what `seat` (i32[]) cannot see: the other's hand with the sizes of the own and of the other's deck (12, 4
+    and 4 bits), the own deck, the other's deck (see `Game`)."""
+    other, left = 1 - seat, rules.decks_left(game)
+    sizes = [lax.population_count(c.of_seat(left, whose)) << shift for whose, shift in ((seat, 12), (other, 16))]
+    decks = [jnp.where(whose == 0, game.deck0, game.deck1) for whose in (seat, other)]
+    return jnp.stack([c.of_seat(game.hands, other) | sizes[0] | sizes[1], *decks])
+
+
+def privileged_features(words: jax.Array) -> jax.Array:
+    """f32[204]: the other's hand, then each card of the own deck and of the other's from the top on, one-hot."""
+    place, species = jnp.arange(c.DECK_SIZE, dtype=jnp.uint32), jnp.arange(c.SPECIES, dtype=jnp.uint32)
+
+    def cards(deck: jax.Array, size: jax.Array) -> jax.Array:
+        return ((((deck >> (4 * place)) & 15)[:, None] == species) & (place < size)[:, None]).reshape(-1)
+
+    hand = (words[0] >> species) & 1
+    decks = [cards(words[1 + i], (words[0] >> (c.SPECIES + 4 * i)) & 15) for i in range(2)]
+    return jnp.concatenate([hand, *decks]).astype(jnp.float32)
+
+
 def redraw_hidden(game: Game, seat: jax.Array, key: jax.Array) -> Game:
     """`game` with everything that `seat` cannot see drawn anew, uniformly over all that is possible.
 

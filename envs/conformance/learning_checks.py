@@ -26,7 +26,7 @@ from jaxrl.envs.conformance.probe import (
     take,
 )
 from jaxrl.envs.conformance.rules_checks import FLOAT_TOLERANCE
-from jaxrl.envs.conformance.secrets import beliefs, hidden_information
+from jaxrl.envs.conformance.secrets import beliefs, hidden_information, privileged_view
 from jaxrl.envs.core import Env, State
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.views import MAX_RANKS, MAX_SUITS
@@ -322,6 +322,7 @@ CHECKS = (
     duplicate_deals,
     observation_is_the_movers,
     hidden_information,
+    privileged_view,
     beliefs,
     features_are_finite,
     bots_are_legal,

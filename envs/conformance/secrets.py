@@ -69,6 +69,30 @@ def _nothing_hidden(probe: Probe) -> str:
     return f"nothing is hidden, provided that {unseen} follows from what is seen" if unseen else "nothing is hidden"
 
 
+def privileged_view(probe: Probe) -> str:
+    """`privileged` is finite f32[G] for every seat once expanded, and tells something that the seat cannot see."""
+    env, states = probe.env, probe.running(64)
+    count, one = batch_size(states), item(states, 0)
+    if env.privileged(one, jnp.int32(0)) is None:
+        raise NotApplicable("no privileged: no critic can be trained that sees what is hidden")
+
+    @probe.compiled
+    def expand(state: State) -> jax.Array:
+        return jax.vmap(lambda seat: env.privileged_features(env.privileged(state, seat)))(jnp.arange(env.num_players))
+
+    for group in (states, probe.ended()):
+        found = expand(group)
+        require(
+            found.dtype == jnp.float32 and found.ndim == 3, f"it is {found.dtype}{list(found.shape[2:])}, not f32[G]"
+        )
+        require(np.isfinite(np.asarray(found)).all(), "a feature of it is not finite")
+    if env.permute_hidden(one, jnp.int32(0), jax.random.key(0)) is not None:
+        exchanged = probe.compiled(env.permute_hidden)(states, jnp.zeros(count, jnp.int32), probe.keys(28, count))
+        changed = difference(expand(states)[:, 0], expand(exchanged)[:, 0])
+        require(changed is not None, "exchanging what seat 0 cannot see changes nothing of it")
+    return f"{found.shape[2]} features"
+
+
 def beliefs(probe: Probe) -> str:
     """`reconcile` gives the seat's own view back, reads nothing hidden of the real state, and accepts every world."""
     env, states = probe.env, probe.running(64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxrl.envs.cards import CardSet, small_div
 
@@ -92,6 +93,13 @@ def suit_cards(suit: jax.Array, numbers: jax.Array) -> CardSet:
 def numbers_above(number: jax.Array) -> jax.Array:
     """u32[]: bits of the numbers greater than `number` (i32[], 0..14)."""
     return (jnp.uint32(0x3FFF) << number.astype(jnp.uint32)) & jnp.uint32(0x3FFF)
+
+
+def card_bits(words: jax.Array) -> jax.Array:
+    """u32[..., 3] sets by slot -> u32[..., 74] flags by card id."""
+    bits = (words[..., None] >> np.arange(32, dtype=np.uint32)) & 1  # [..., 3, 32]
+    suits = bits[..., :2, :].reshape(*words.shape[:-1], 4, 16)[..., :14]
+    return jnp.concatenate([suits.reshape(*words.shape[:-1], 56), bits[..., 2, : NUM_CARDS - 56]], axis=-1)
 
 
 def card_name(play: int) -> str:

@@ -28,6 +28,7 @@ class Setup(NamedTuple):
     abilities: bool = True
     single_round: bool = False
     draws: int = 2  # cards dealt ahead in each step, see `draws_needed`
+    history: bool = False  # seats see who played which card in which trick of the round
 
     @property
     def max_hand(self) -> int:

@@ -16,6 +16,7 @@ from jaxrl.envs.core import Bot, Env, Key, State, Tokens, public_fields
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.skull_king import deal as dealing
 from jaxrl.envs.skull_king import observe, rules
+from jaxrl.envs.skull_king import privileged as unseen
 from jaxrl.envs.skull_king.cards import card_name
 from jaxrl.envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
 from jaxrl.envs.skull_king.how_to_play import COLOURS, TEXT
@@ -57,6 +58,7 @@ class SkullKing(Env):
         reward: str = "points_dense",
         episode: str = "game",
         round_weights: Sequence[float] = (1.0,) * NUM_ROUNDS,
+        history: bool = False,
     ):
         """Makes a table.
 
@@ -67,6 +69,7 @@ class SkullKing(Env):
           reward: points | points_dense | margin | rank | win (specification section 9).
           episode: game (ten rounds) | round (a single round, for training).
           round_weights: relative frequency of rounds 1..10 when the episode is a single round.
+          history: seats also see who played which card in which trick of the round, not only which are gone.
         """
         if not 2 <= players <= 8:
             raise UserError(f"skull_king: players must be 2 to 8, not {players}")
@@ -89,6 +92,7 @@ class SkullKing(Env):
             abilities=bool(abilities),
             single_round=episode == "round",
             draws=dealing.draws_needed(players, self.round_weights if episode == "round" else None),
+            history=bool(history),
         )
 
     # ---- the contract -------------------------------------------------------------------------------------------
@@ -122,6 +126,13 @@ class SkullKing(Env):
 
     def tokens(self, observation: jax.Array) -> Tokens:
         return observe.tokens(observation, self.setup)
+
+    def privileged(self, state: State, seat: jax.Array) -> jax.Array:
+        assert isinstance(state, SkullKingState)
+        return unseen.pack(state.game, seat, self.setup)
+
+    def privileged_features(self, privileged: jax.Array) -> jax.Array:
+        return unseen.features(privileged, self.setup)
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
         assert isinstance(state, SkullKingState)

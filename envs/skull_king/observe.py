@@ -1,7 +1,8 @@
 """What a seat of Skull King may see (specification section 11), packed into a few words and expanded late.
 
-`pack` writes one observation as u32[NUM_WORDS]; it is cheap enough to run in every step and small enough to store
-whole rollouts. `features` (for dense networks) and `tokens` (for attention encoders) expand it inside the network call.
+`pack` writes one observation as u32[NUM_WORDS], and the words of `history` behind them where the table asks for it.
+That is cheap enough to run in every step and small enough to store whole rollouts. `features` (for dense networks) and
+`tokens` (for attention encoders) expand it inside the network call.
 Seats are relative: entry 0 is the observing seat, entry 1 the next one, and so on.
 """
 
@@ -16,7 +17,7 @@ import numpy as np
 from jaxrl.envs.cards import CardSet, Hands, get_field, rotate_fields, small_mod
 from jaxrl.envs.core import Tokens
 from jaxrl.envs.skull_king import cards as c
-from jaxrl.envs.skull_king import rules
+from jaxrl.envs.skull_king import history, rules
 from jaxrl.envs.skull_king.deal import Deal, Setup, cards_dealt, deal_cards
 from jaxrl.envs.skull_king.rules import BID, PLAY, Game
 from jaxrl.envs.skull_king.trick import play_of, resolve, winning_plays
@@ -77,7 +78,7 @@ _MISC = (  # (field, bits, offset): small numbers packed into the last words; st
 
 
 def pack(game: Game, seat: jax.Array, setup: Setup) -> jax.Array:
-    """The observation of `seat` (i32[]), u32[NUM_WORDS]."""
+    """The observation of `seat` (i32[]), u32[NUM_WORDS], and more with a history."""
     n, r = setup.players, game.round
     seat = jnp.asarray(seat).astype(jnp.int32)
     winners, tigress_wins = winning_plays(r.trick)
@@ -115,6 +116,7 @@ def pack(game: Game, seat: jax.Array, setup: Setup) -> jax.Array:
         _allies(r.alliances, seat, n),
         *_pack_halves(gaps, n),
         *(_pack_small(small, fields) for fields in _MISC),
+        *(r.history.pack(seat) if r.history is not None else ()),
     ]
     return jnp.stack(words)
 
@@ -220,22 +222,19 @@ def expand_legal(legal: tuple[jax.Array, ...]) -> jax.Array:
     return hit != 0
 
 
-def _card_bits(words: jax.Array) -> jax.Array:
-    """u32[..., 3] sets by slot -> u32[..., 74] flags by card id."""
-    bits = (words[..., None] >> np.arange(32, dtype=np.uint32)) & 1  # [..., 3, 32]
-    suits = bits[..., :2, :].reshape(*words.shape[:-1], 4, 16)[..., :14]
-    return jnp.concatenate([suits.reshape(*words.shape[:-1], 56), bits[..., 2, : c.NUM_CARDS - 56]], axis=-1)
-
-
 def _one_hot(index: jax.Array, size: int) -> jax.Array:
     return (index[..., None] == np.arange(size)).astype(jnp.float32)
 
 
 def features(observation: jax.Array, setup: Setup) -> jax.Array:
-    """One observation as f32[F]; F = 354 + 41 * P."""
+    """One observation as f32[F]; F = 354 + 41 * P, and 149 + 74 * P more with a history."""
     v = unpack(observation, setup)
-    cards = _card_bits(jnp.stack([v.hand, v.winners & v.hand, v.seen, v.out])).astype(jnp.float32).reshape(-1)
-    return jnp.concatenate([cards, _context(v, setup)])
+    cards = c.card_bits(jnp.stack([v.hand, v.winners & v.hand, v.seen, v.out])).astype(jnp.float32).reshape(-1)
+    parts = [cards, _context(v, setup)]
+    if setup.history:
+        played, pirate = history.expand(observation[NUM_WORDS:], v.seen, v.tricks, setup)
+        parts += [played.reshape(-1), pirate[None]]
+    return jnp.concatenate(parts)
 
 
 def _context(v: Unpacked, setup: Setup) -> jax.Array:
@@ -290,7 +289,7 @@ def _context(v: Unpacked, setup: Setup) -> jax.Array:
 def tokens(observation: jax.Array, setup: Setup) -> Tokens:
     """One token per card id, N = 74: suit 0..3 or 4 = special; rank = number - 1, or 14.. for each kind of special."""
     v = unpack(observation, setup)
-    flags = _card_bits(jnp.stack([v.hand, v.winners, v.seen, v.out])).astype(jnp.float32)  # [4, 74]
+    flags = c.card_bits(jnp.stack([v.hand, v.winners, v.seen, v.out])).astype(jnp.float32)  # [4, 74]
     by_seat = (v.plays[:, None] == 1 + np.arange(c.NUM_CARDS)).astype(jnp.float32)  # [P, 74]
     tigress = (v.plays == 1 + c.TIGRESS_PIRATE)[:, None] * (np.arange(c.NUM_CARDS) == c.TIGRESS)
     ids = np.arange(c.NUM_CARDS)
@@ -300,11 +299,15 @@ def tokens(observation: jax.Array, setup: Setup) -> Tokens:
     rank = [i % 14 if i < 56 else kinds[max(k for k in kinds if k <= i)] for i in ids]
     if not setup.expansion:
         flags = flags * (ids < c.KRAKEN)
+    cards, context = [flags.T, (by_seat + tigress).T], _context(v, setup)
+    if setup.history:
+        played, pirate = history.expand(observation[NUM_WORDS:], v.seen, v.tricks, setup)
+        cards, context = [*cards, played], jnp.append(context, pirate)
     return Tokens(
         suit=jnp.asarray(suit, jnp.int32),
         rank=jnp.asarray(np.array(rank), jnp.int32),
-        features=jnp.concatenate([flags, by_seat + tigress]).T,
-        context=_context(v, setup),
+        features=jnp.concatenate(cards, axis=-1),
+        context=context,
     )
 
 

@@ -19,6 +19,7 @@ from jaxrl.envs.cards import CardSet, Hands, add_field, get_field, small_mod
 from jaxrl.envs.core import select
 from jaxrl.envs.skull_king import cards as c
 from jaxrl.envs.skull_king.deal import NUM_ROUNDS, Deal, Setup, cards_dealt, deal_cards, deal_from_deck
+from jaxrl.envs.skull_king.history import History
 from jaxrl.envs.skull_king.trick import Outcome, Trick, resolve
 
 BID, PLAY, ROSIE, BENDT, ROATAN, HARRY, END = range(7)
@@ -49,15 +50,16 @@ class Round:
     bendt_drawn: jax.Array  # how many cards
     bendt_left: jax.Array  # discards still to make
     discards: CardSet  # discarded with Bendt
+    history: History | None  # only of a table that asks for it
 
     @classmethod
-    def begin(cls, deal: Deal, starter: jax.Array) -> Round:
+    def begin(cls, deal: Deal, starter: jax.Array, setup: Setup) -> Round:
         zero, none, word = jnp.int32(0), jnp.int32(-1), jnp.uint32(0)
         return cls(
             leader=starter, tricks=zero, trick=Trick.empty(), hands=deal.hands, top=deal.top, seen=CardSet.empty(),
             bids=word, won=word, captured=(word, word), wagers=word, voids=word, alliances=word, harry=none,
             jade=none, jade_view=CardSet.empty(), bendt=none, bendt_drawn=zero, bendt_left=zero,
-            discards=CardSet.empty(),
+            discards=CardSet.empty(), history=History.empty(setup.players) if setup.history else None,
         )  # fmt: skip
 
 
@@ -97,7 +99,7 @@ def begin_game(number: jax.Array, deal: Deal, first: jax.Array, setup: Setup) ->
         actor=leads,
         scores=jnp.zeros(setup.players, jnp.int32),
         exact=jnp.uint32(0),
-        round=Round.begin(deal, leads),
+        round=Round.begin(deal, leads, setup),
         next_number=jnp.minimum(number + 1, NUM_ROUNDS),
         next=Deal.empty(setup.players),
         fixed=None,
@@ -217,6 +219,10 @@ def _use_card(game: Game, action: jax.Array, setup: Setup) -> Game:
     follow = r.trick.follow
     suit = jnp.where(play < 56, c.suit_of(play), follow)
     shown_void = playing & (follow < c.NO_SUIT) & (suit != follow)
+    history = r.history
+    if history is not None:
+        pirate = playing & (action == PLAY_TIGRESS_PIRATE)
+        history = history.add(single.where(playing), actor, r.tricks, r.trick.size == 0, pirate)
     void_bit = jnp.uint32(1) << ((actor * 4 + jnp.minimum(follow, 3)).astype(jnp.uint32))
     r = r.replace(
         bids=add_field(r.bids, actor, jnp.where(phase == BID, action, 0)),
@@ -226,6 +232,7 @@ def _use_card(game: Game, action: jax.Array, setup: Setup) -> Game:
         discards=r.discards | single.where(discarding),
         voids=r.voids | jnp.where(shown_void, void_bit, jnp.uint32(0)),
         bendt_left=r.bendt_left - discarding,
+        history=history,
     )
     return game.replace(round=r)
 
@@ -363,7 +370,7 @@ def _finish_round(game: Game, done: jax.Array, setup: Setup) -> tuple[Game, Roun
         number=number,
         phase=jnp.int32(BID),
         actor=leads,
-        round=Round.begin(deal, leads),
+        round=Round.begin(deal, leads, setup),
         next_number=jnp.where(number == NUM_ROUNDS, 1, number + 1),
         next=Deal.empty(setup.players) if game.fixed is None else scored.next,
     )

@@ -65,6 +65,8 @@ class Transition(NamedTuple):
     final_observation: Any  # [S, ...], of the state that the step led to, if that was the last; None: never truncated
     final_seat: Array  # i32[S], asked in it
     final_weight: Array  # f32[S], 1 = the learner is asked in it
+    privileged: Any = None  # [S, ...], what the seats asked cannot see, with `Algorithm.privileged`
+    final_privileged: Any = None  # [S, ...], of the final observation; None: never truncated
 
     @property
     def over(self) -> jax.Array:
@@ -80,6 +82,7 @@ class Rollout(NamedTuple):
     last: Asked  # [B, S, ...], asked after the last step
     last_memory: Memory  # [B, P, ...], then
     policy: Any  # that played, see `Algorithm.policy`
+    last_privileged: Any = None  # [B, S, ...], beside `last`, with `Algorithm.privileged`
 
 
 @struct.dataclass
@@ -138,6 +141,7 @@ class Algorithm(abc.ABC):
       discount: of the network's values, for each decision of a seat.
       by_value: the network's "logits" are the values of actions: a player takes the best and never draws.
       headline: what the progress line shows of the figures, label -> tag.
+      privileged: rollouts of a compiled game also hold what the seats asked cannot see (`Env.privileged`).
       grows_with: configuration keys that its learner's memory is proportional to.
       many_devices: whether `learn` may run on more than one.
       forwards: forward passes of the network for each backward pass, for the counters of `sebulba.profile`.
@@ -150,6 +154,7 @@ class Algorithm(abc.ABC):
     network: Network
     discount: float = 1.0
     sequence: int = 1
+    privileged: bool = False
     forwards: int = 1
 
     def __init__(self, config: Config, env: Env):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config
 from jaxrl.envs.errors import UserError
@@ -21,6 +23,22 @@ def group_size(config: Config, sequence: int) -> int:
     """Chunks of `sequence` steps in a group: what is cut into minibatches."""
     train = config.train
     return train.num_envs // shuffle_groups(train.num_envs, config.run.devices or 1) * train.num_steps // sequence
+
+
+def check_critic(config: Config, env: Any) -> None:
+    """Raises UserError if a critic is to see what the game does not tell."""
+    import jax  # here, because reading a configuration does without
+
+    if not config.ppo.critic.privileged:
+        return
+    if not env.host:
+        state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
+        if jax.eval_shape(env.privileged, state, jax.ShapeDtypeStruct((), "int32")) is not None:
+            return
+    raise UserError(
+        "ppo.critic.privileged needs a compiled game that tells what its seats cannot see (Env.privileged), which "
+        f"{config.env.id} does not: set it to false."
+    )
 
 
 def check_ppo(config: Config, sequence: int) -> None:

@@ -10,6 +10,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.exploit_schema import ExploitConfig
 from jaxrl.envs import own, registry
 from jaxrl.envs.values import option
@@ -154,9 +155,7 @@ class PPOConfig:
     sequence: int = option(
         16, "with a memory: steps through which a gradient flows back; chunks of so many are shuffled", minimum=1
     )
-    accumulate: int = option(
-        1, "portions of a minibatch whose gradients are summed; more if it does not fit into memory", minimum=1
-    )
+    accumulate: int = option(1, "portions of a minibatch with gradients summed; more if memory is short", minimum=1)
     learning_rate: Schedule = option(Schedule("linear", 6e-4, 6e-5), f"Adam step size; {FOLLOWS}")
     entropy_coef: Schedule = option(
         Schedule("constant", 0.3, 0.3),
@@ -171,6 +170,7 @@ class PPOConfig:
         0.95, "decay of the advantages; nearer to 1 where values are learnt badly", minimum=0.0, maximum=1.0
     )
     max_grad_norm: float = option(0.5, "gradients are scaled down to this norm; smaller where losses jump", above=0.0)
+    critic: CriticConfig = option(CriticConfig(), "a critic that sees what is hidden (arXiv 2203.16406)")
     target_kl: float = option(0.0, "stop the passes of an update beyond this mean KL; 0: off", minimum=0.0)
 
 

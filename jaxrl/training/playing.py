@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxrl.algorithms.base import Algorithm, Asked, Decision, Rollout, Transition, memory_of, remember
 from jaxrl.envs.core import Env, State, select
-from jaxrl.envs.wrappers import AutoReset, Final, auto_reset
+from jaxrl.envs.wrappers import AutoReset, Final, auto_reset, privileged
 from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER, Seats
 from jaxrl.networks import distributions
@@ -40,8 +40,15 @@ class Actor:
 
     def asked(self, state: State) -> Asked:
         """What the seats of one game are asked, [S, ...]."""
-        asked = Asked(state.observation, state.legal_action_mask, state.current_player)
-        return asked if self.env.simultaneous else jax.tree.map(lambda leaf: leaf[None], asked)
+        return self.spread(Asked(state.observation, state.legal_action_mask, state.current_player))
+
+    def privileged(self, state: State) -> Any:
+        """What they cannot see, [S, ...]; None unless the algorithm reads it."""
+        return self.spread(privileged(self.env, state)) if self.algorithm.privileged else None
+
+    def spread(self, tree: Any) -> Any:
+        """Arrays as they are in a state, with the axis S of the seats asked in a turn-based game too."""
+        return tree if self.env.simultaneous else jax.tree.map(lambda leaf: leaf[None], tree)
 
     def first_pool(self, params: Any) -> PoolState | None:
         """The pool before the first update of a learner with these parameters."""
@@ -187,7 +194,8 @@ def play(
         (lanes, sums), transitions = jax.lax.scan(step, (lanes, sums), steps)
         memory = ()
     last = jax.vmap(actor.asked)(lanes.env_state)
-    return lanes, Rollout(transitions, memory, last, lanes.memory, policy), sums
+    last_privileged = jax.vmap(actor.privileged)(lanes.env_state)
+    return lanes, Rollout(transitions, memory, last, lanes.memory, policy, last_privileged), sums
 
 
 def not_finite(steps: Transition) -> jax.Array:
@@ -288,10 +296,10 @@ def _play(
     action = actor.seats.override(state, controller, decision.action, bot_key)
     next_state, final = actor.auto.step(state, action if actor.env.simultaneous else action[0], env_key)
     final_seat = jnp.reshape(final.current_player, asked.seat.shape)
-    final_observation = None
+    final_observation = final_privileged = None
     if actor.env.may_truncate:
-        simultaneous = actor.env.simultaneous
-        final_observation = jax.tree.map(lambda leaf: leaf if simultaneous else leaf[None], final.observation)
+        final_observation = actor.spread(final.observation)
+        final_privileged = actor.spread(final.privileged) if actor.algorithm.privileged else None
     transition = Transition(
         observation=asked.observation,
         mask=distributions.pack_mask(asked.mask),
@@ -306,6 +314,8 @@ def _play(
         final_observation=final_observation,
         final_seat=final_seat,
         final_weight=(lane.controllers[final_seat] == LEARNER).astype(jnp.float32),
+        privileged=actor.privileged(state),
+        final_privileged=final_privileged,
     )
     memory = remember(lane.memory, asked.seat, decision.memory, final.over)
     lane, ended = _after_step(actor, lane, final, memory, seat_key, odds)

@@ -24,10 +24,11 @@ from jaxrl.algorithms.base import (
     local_numbers,
     with_normaliser,
 )
+from jaxrl.algorithms.ppo.critic import Critic, explained, returns_of
 from jaxrl.algorithms.ppo.loss import Batch, Played
 from jaxrl.algorithms.ppo.update import UpdateSums, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
-from jaxrl.algorithms.trajectory import of_decisions, replay, to_seats, trajectory_of, values_of
+from jaxrl.algorithms.trajectory import Values, of_decisions, replay, to_seats, trajectory_of, values_of
 from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
 from jaxrl.config.ppo_checks import check_ppo
 from jaxrl.envs.core import Env
@@ -41,9 +42,10 @@ RHO_CLIP = 1.0  # V-trace: the largest importance weight, as in its paper; more 
 
 @struct.dataclass
 class PPOLearner(Learner):
-    """Parameters, hyper-parameters (`Hyper`) and the moments of Adam."""
+    """Parameters, hyper-parameters (`Hyper`) and the moments of Adam; with `ppo.critic` the critic."""
 
     opt_state: optax.OptState
+    critic: Any = None  # a `CriticState`
 
 
 @struct.dataclass
@@ -66,12 +68,15 @@ class PPO(Algorithm):
         self.sequence = config.ppo.sequence if self.network.remembers else 1
         if self.sequence > 1:  # of a network of one's own nobody could tell before
             check_ppo(config, self.sequence)
+        self.privileged = config.ppo.critic.privileged
+        self._critic = Critic(config, env) if self.privileged else None
         self._corrects = env.host and config.sebulba.lag > 1
 
     def init(self, key: jax.Array) -> PPOLearner:
         """New parameters from a typed key."""
         params = self.network.init(key)
-        return PPOLearner(params=params, hyper=self.hyper(), opt_state=optimizer.init(params))
+        critic = self._critic.init(jax.random.fold_in(key, 1)) if self._critic else None
+        return PPOLearner(params=params, hyper=self.hyper(), opt_state=optimizer.init(params), critic=critic)
 
     def hyper(self) -> Hyper:
         """The numbers of the section `ppo`."""
@@ -94,14 +99,21 @@ class PPO(Algorithm):
     ) -> tuple[PPOLearner, Figures]:
         """Estimates advantages, then epochs x minibatches of the clipped loss."""
         coefs = learner.hyper.at(self.config.ppo, number)
-        batch = self._batch(rollout, self._estimate(learner.params, rollout, coefs))
+        values = self._critic.values(learner.critic, rollout) if self._critic else None
+        estimate = self._estimate(learner.params, rollout, coefs, values)
+        batch = self._batch(rollout, estimate)
         groups = shuffle_groups(self.config.train.num_envs, jax.lax.axis_size(AXIS))
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(groups))
         params, opt_state, sums = update(
             self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence
         )
         params = with_normaliser(self.network, params, rollout.steps, across_devices)
-        return learner.replace(params=params, opt_state=opt_state), figures_of(sums, batch, coefs)
+        learner, found = learner.replace(params=params, opt_state=opt_state), figures_of(sums, batch, coefs)
+        if self._critic is None or values is None:
+            return learner, found
+        returns = returns_of(rollout, values, estimate.advantage, estimate.known)
+        critic, about = self._critic.learn(learner.critic, rollout, returns, coefs, group_keys)
+        return learner.replace(critic=critic), found | about
 
     def best_response(self, config: Config) -> Config:
         """PPO as in `config`, at temperature 1, with a learning rate and an entropy bonus that fall to 0."""
@@ -117,15 +129,16 @@ class PPO(Algorithm):
 
     # ---- from a rollout to what is learnt from ------------------------------------------------------------------
 
-    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOConfig) -> Estimates:
-        """Advantages and targets of all decisions."""
+    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOConfig, values: Values | None = None) -> Estimates:
+        """Advantages and targets of all decisions, by the values of a critic or by those of the network."""
         steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
         gamma, gae_lambda = jnp.asarray(coefs.gamma), jnp.asarray(coefs.gae_lambda)
         if not self._corrects:
-            values = values_of(self.network, rollout)
+            values = values_of(self.network, rollout) if values is None else values
             per_seat, known = advantage.gae(trajectory_of(rollout, values), gamma, gae_lambda)
             found = of_decisions(per_seat, steps.seat)
-            return Estimates(steps.value, found, found, of_decisions(known, steps.seat))
+            correction = found + (values.value - steps.value)  # the network's own value predicts the same return
+            return Estimates(steps.value, found, correction, of_decisions(known, steps.seat))
         temperature: Any = coefs.temperature
         log_prob, values = replay(self.network, params, rollout, temperature)
         ratio = jnp.exp(jnp.where(steps.weight > 0.0, log_prob - steps.log_prob, 0.0))  # opponents' have ratio 1
@@ -175,7 +188,7 @@ def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
         "train/entropy_loss": figures.mean(-parts.entropy, steps),
         "train/approx_kl": figures.mean(parts.approx_kl, steps),
         "train/clip_fraction": figures.mean(parts.clip_fraction, steps),
-        "train/explained_variance": figures.mean(explained_variance(batch)),
+        "train/explained_variance": figures.mean(explained(batch.value, batch.target, batch.weight)),
         "train/learning_rate": figures.last(coefs.learning_rate),
         "train/entropy_coef": figures.last(coefs.entropy_coef),
         "train/temperature": figures.last(coefs.temperature),
@@ -183,15 +196,3 @@ def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
         "train/grad_norm_clipped": figures.mean(sums.grad_norm_clipped, steps),
         "train/epochs_done": figures.mean(steps, coefs.minibatches),
     }
-
-
-def explained_variance(batch: Batch) -> jax.Array:
-    """f32[]: the share of the variance of the returns that the value function explains; 0 if they do not vary."""
-    weight, target, error = batch.weight, batch.target, batch.target - batch.value
-    moments = (jnp.ones_like(weight), target, jnp.square(target), error, jnp.square(error))
-    sums = across_devices(tuple(jnp.sum(weight * moment) for moment in moments))
-    count, target, target2, error, error2 = sums
-    count = jnp.maximum(count, 1.0)
-    total = target2 / count - jnp.square(target / count)
-    left = error2 / count - jnp.square(error / count)
-    return jnp.where(total > 1e-8, 1.0 - left / jnp.maximum(total, 1e-8), 0.0)

@@ -26,7 +26,8 @@ from jaxrl.training.sebulba.storage import PlayedGames
 from jaxrl.training.state import TrainState, update_keys
 
 STEPS, LANES = Spec(None, AXIS), Spec(AXIS)
-PLACES: Any = Rollout(STEPS, STEPS, LANES, LANES, Spec())  # type: ignore[arg-type]  # lanes are spread, the policy not
+# Lanes are spread, the policy is not.
+PLACES: Any = Rollout(STEPS, STEPS, LANES, LANES, Spec(), LANES)  # type: ignore[arg-type]
 
 
 class HostLearner:
