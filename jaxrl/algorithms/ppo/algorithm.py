@@ -24,10 +24,11 @@ from jaxrl.algorithms.base import (
     local_numbers,
     with_normaliser,
 )
+from jaxrl.algorithms.ppo import copies
 from jaxrl.algorithms.ppo.loss import Batch, Played
 from jaxrl.algorithms.ppo.update import UpdateSums, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
-from jaxrl.algorithms.trajectory import of_decisions, replay, to_seats, trajectory_of, values_of
+from jaxrl.algorithms.trajectory import logits_along, of_decisions, replay, to_seats, trajectory_of, values_of
 from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
 from jaxrl.config.ppo_checks import check_ppo
 from jaxrl.envs.core import Env
@@ -71,7 +72,8 @@ class PPO(Algorithm):
     def init(self, key: jax.Array) -> PPOLearner:
         """New parameters from a typed key."""
         params = self.network.init(key)
-        return PPOLearner(params=params, hyper=self.hyper(), opt_state=optimizer.init(params))
+        kept = copies.first(self.config.ppo, params)
+        return PPOLearner(params=params, hyper=self.hyper(), opt_state=optimizer.init(params), copies=kept)
 
     def hyper(self) -> Hyper:
         """The numbers of the section `ppo`."""
@@ -94,17 +96,20 @@ class PPO(Algorithm):
     ) -> tuple[PPOLearner, Figures]:
         """Estimates advantages, then epochs x minibatches of the clipped loss."""
         coefs = learner.hyper.at(self.config.ppo, number)
-        batch = self._batch(rollout, self._estimate(learner.params, rollout, coefs))
+        kept = copies.with_magnet(learner.copies, learner.params, number, self.config.ppo.magnet_refresh)
+        batch = self._batch(rollout, self._estimate(learner.params, rollout, coefs), kept.get(copies.MAGNET))
         groups = shuffle_groups(self.config.train.num_envs, jax.lax.axis_size(AXIS))
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(groups))
         params, opt_state, sums = update(
             self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence
         )
         params = with_normaliser(self.network, params, rollout.steps, across_devices)
-        return learner.replace(params=params, opt_state=opt_state), figures_of(sums, batch, coefs)
+        kept = copies.with_average(kept, params, number, coefs.ema)
+        return learner.replace(params=params, opt_state=opt_state, copies=kept), figures_of(sums, batch, coefs)
 
     def best_response(self, config: Config) -> Config:
-        """PPO as in `config`, at temperature 1, with a learning rate and an entropy bonus that fall to 0."""
+        """PPO as in `config`, at temperature 1, without magnet and average, with a learning rate and an entropy bonus
+        that fall to 0."""
         ppo = config.ppo
         entropy = max(ppo.entropy_coef.start, ppo.entropy_coef.end)
         ppo = dataclasses.replace(
@@ -112,6 +117,8 @@ class PPO(Algorithm):
             learning_rate=Schedule("linear", config.exploit.learning_rate, 0.0),
             entropy_coef=Schedule("linear", entropy, 0.0),
             temperature=Schedule("constant", 1.0),
+            magnet="none",
+            ema=0.0,
         )
         return dataclasses.replace(config, ppo=ppo)
 
@@ -135,8 +142,8 @@ class PPO(Algorithm):
         found, correction = of_decisions(per_seat, steps.seat), of_decisions(beyond, steps.seat)
         return Estimates(values.value, found, correction, of_decisions(known, steps.seat))
 
-    def _batch(self, rollout: Rollout, estimate: Estimates) -> Batch:
-        """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]."""
+    def _batch(self, rollout: Rollout, estimate: Estimates, magnet: Any = None) -> Batch:
+        """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]. `magnet`: its parameters."""
         steps = rollout.steps
         batch = Batch(
             observation=steps.observation,
@@ -147,6 +154,7 @@ class PPO(Algorithm):
             advantage=estimate.advantage,
             target=estimate.correction + estimate.value,
             weight=steps.weight * estimate.known,
+            magnet=None if magnet is None else logits_along(self.network, magnet, rollout),
         )
         if self.network.remembers:
             return batch._replace(played=Played(rollout.memory, steps.seat, steps.over))
@@ -168,6 +176,10 @@ class Estimates(NamedTuple):
 def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
     """The figures of one update, in TensorBoard's names."""
     steps, parts = sums.steps, sums.parts
+    pulled = {
+        "train/magnet_kl": figures.mean(parts.magnet_kl, steps),
+        "train/magnet_coef": figures.last(coefs.magnet_coef),
+    }
     return {
         "train/loss": figures.mean(sums.loss, steps),
         "train/policy_gradient_loss": figures.mean(parts.policy, steps),
@@ -182,6 +194,7 @@ def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
         "train/grad_norm": figures.mean(sums.grad_norm, steps),
         "train/grad_norm_clipped": figures.mean(sums.grad_norm_clipped, steps),
         "train/epochs_done": figures.mean(steps, coefs.minibatches),
+        **(pulled if coefs.magnet != "none" else {}),
     }
 
 
