@@ -17,6 +17,7 @@ from jaxrl import config as configs
 from jaxrl.algorithms.base import AVERAGE, Learner
 from jaxrl.algorithms.ppo import copies
 from jaxrl.algorithms.ppo.loss import Batch, ppo_loss
+from jaxrl.algorithms.schedule import make_schedule
 from jaxrl.config.schema import NetworkConfig, PPOConfig, Schedule
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
@@ -30,9 +31,9 @@ from jaxrl.training.trainer import Trainer
 from tests import kuhn
 from tests.games import RockPaperScissors, TicTacToe
 from tests.memory_games import HostRecall, Recall
-from tests.test_memory import LEAGUE, first_update, recurrent_config
+from tests.test_memory import first_update, recurrent_config
 from tests.test_update import now
-from tests.training import assert_close, assert_identical, run, small_config
+from tests.training import assert_close, assert_identical, run, small_config, with_hyper
 
 # ---- the divergence -------------------------------------------------------------------------------------------------
 
@@ -117,30 +118,32 @@ def test_the_average_weighs_by_age_and_the_magnet_follows_in_steps() -> None:
     assert learner.copies.keys() == {copies.MAGNET, AVERAGE}
 
 
-@pytest.mark.parametrize(
-    ("env", "league"),
-    [(TicTacToe(), LEAGUE), (RockPaperScissors(), None), (HostRecall(delays=(1, 3)), None)],
-    ids=["league", "simultaneous", "host"],
-)
-def test_a_magnet_that_is_the_policy_itself_does_not_pull(env: Env, league: Any) -> None:
-    """Its memory is carried along the rollout: games end within, seats change hands."""
-    settings = {"magnet": "policy", "magnet_refresh": 2, "epochs": 1, "minibatches": 1, "updates": 1, "calls": 9}
-    config = recurrent_config(league=league, **settings)
-    found = first_update(config, env)
+@pytest.mark.parametrize("env", [RockPaperScissors(), HostRecall(delays=(1, 3))], ids=["simultaneous", "host"])
+def test_a_magnet_that_is_the_policy_itself_does_not_pull(env: Env) -> None:
+    """Its memory is carried along the rollout, within which games end."""
+    settings: dict[str, Any] = {
+        "magnet": "policy",
+        "magnet_refresh": 2,
+        "epochs": 1,
+        "minibatches": 1,
+        "updates": 1,
+        "calls": 9,
+    }
+    found = first_update(recurrent_config(**settings), env)
     assert found["rollout/games"] > 0 and abs(found["train/magnet_kl"]) < 1e-6
 
 
 def test_an_old_magnet_pulls() -> None:
     """With a large weight the policy stays near the magnet, which is as old as it should be."""
-    moved = []
+    config = recurrent_config(magnet="policy", updates=3, learning_rate=Schedule("constant", 0.01))
+    program, moved = make_program(config, Recall(delays=(1, 3))), []
+    first = jax.device_get(program.init(0).learner.params)
     for weight in (0.0, 30.0):
-        pull, rate = Schedule("constant", weight), Schedule("constant", 0.01)
-        config = recurrent_config(magnet="policy", magnet_coef=pull, updates=3, learning_rate=rate)
-        program = make_program(config, Recall(delays=(1, 3)))
-        state, found = run(program, program.init(0), 2)
+        state = with_hyper(program.init(0), magnet_coef=make_schedule("constant", weight, weight))
+        state, found = run(program, state, 2)
         moved.append(float(found["train/magnet_kl"]))
         assert found["train/magnet_coef"] == weight
-        assert_identical(state.learner.copies[copies.MAGNET], program.init(0).learner.params)
+        assert_identical(state.learner.copies[copies.MAGNET], first)
     assert moved[0] > 0.003 and moved[1] < moved[0] / 5
 
 
