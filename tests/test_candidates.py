@@ -12,7 +12,8 @@ import pytest
 
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import trained_player
-from jaxrl.config.schema import CandidatesConfig, DQNConfig, NetworkConfig, Schedule
+from jaxrl.config.network_schema import CandidatesConfig
+from jaxrl.config.schema import DQNConfig, NetworkConfig, Schedule
 from jaxrl.envs.core import Candidates
 from jaxrl.envs.errors import UserError
 from jaxrl.matches.evaluate import evaluate_players

@@ -14,7 +14,8 @@ from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
 from jaxrl.commands.distill import Lessons, collect_games, make_learner
 from jaxrl.commands.search import other_scale, warn_of_scale
-from jaxrl.config.schema import NetworkConfig, RecurrentConfig
+from jaxrl.config.network_schema import RecurrentConfig
+from jaxrl.config.schema import NetworkConfig
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.players import bot_player

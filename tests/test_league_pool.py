@@ -54,7 +54,7 @@ def test_several_seeds_are_trainings_of_their_own() -> None:
 DEVICES_PROGRAM = """
 import json
 import jax, numpy as np
-from jaxrl.config.schema import RecurrentConfig
+from jaxrl.config.network_schema import RecurrentConfig
 from tests.test_league_pool import league_config
 from tests.test_normaliser import Physical, normalising
 from tests.training import train, on_host

@@ -15,7 +15,8 @@ from jaxrl import figures
 from jaxrl.algorithms.base import AXIS, cleared, remember
 from jaxrl.algorithms.ppo.algorithm import PPO
 from jaxrl.algorithms.ppo.loss import ppo_loss
-from jaxrl.config.schema import Config, LeagueConfig, NetworkConfig, RecurrentConfig, Schedule, SebulbaConfig
+from jaxrl.config.network_schema import RecurrentConfig
+from jaxrl.config.schema import Config, LeagueConfig, NetworkConfig, Schedule, SebulbaConfig
 from jaxrl.envs.core import Env
 from jaxrl.networks.factory import make_network
 from jaxrl.training.make import make_program

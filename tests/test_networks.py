@@ -12,7 +12,8 @@ import pytest
 
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config.schema import NetworkConfig, TransformerConfig
+from jaxrl.config.network_schema import TransformerConfig
+from jaxrl.config.schema import NetworkConfig
 from jaxrl.envs import prng
 from jaxrl.envs.core import Tokens
 from jaxrl.envs.errors import UserError

@@ -9,7 +9,8 @@ import pytest
 
 from jaxrl import cli
 from jaxrl.algorithms.registry import trained_player
-from jaxrl.config.schema import NetworkConfig, RecurrentConfig
+from jaxrl.config.network_schema import RecurrentConfig
+from jaxrl.config.schema import NetworkConfig
 from jaxrl.export import load_policy, save_policy
 from jaxrl.matches.evaluate import Matchup, evaluate_players
 from jaxrl.matches.tournament import Tournament

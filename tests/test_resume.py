@@ -33,6 +33,7 @@ LEAGUE = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snap
 # Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt anew.
 CROWDED = dataclasses.replace(LEAGUE, snapshots=2)
 PAIR = dataclasses.replace(CROWDED, opponents=("self", "snapshots"))
+PULLED: dict[str, Any] = {"magnet": "policy", "magnet_refresh": 3, "ema": 0.9}
 
 
 class Case(NamedTuple):
@@ -59,14 +60,16 @@ def with_lag(config: Config, lag: int) -> Config:
 CASES = {
     "ppo, bots, two seeds": Case(ppo(seats=BOTS, seeds=2), TicTacToe()),
     "ppo, league, normaliser, critic": Case(normalising(ppo(PAIR, critic=CRITIC)), Physical()),
-    "ppo, league, memory, critic, two seeds": Case(
-        recurrent_config(league=LEAGUE, seeds=2, calls=50, stagger=5, critic=CRITIC), HighCard()
+    "ppo, league, memory, critic, magnet, average, two seeds": Case(
+        recurrent_config(league=LEAGUE, seeds=2, calls=50, stagger=5, critic=CRITIC, **PULLED), HighCard()
     ),
     "ppo, host, league, normaliser": Case(normalising(ppo(CROWDED, num_steps=4)), HostTicTacToe(opening=True)),
     "ppo, host, league, memory, lag 1": Case(
         with_lag(recurrent_config(league=PAIR, updates=3, calls=50, stagger=5), 1), HostRecall(delays=(1, 3))
     ),
-    "ppo, host, league, lag 2": Case(ppo(CROWDED, lag=2, num_steps=4, updates=5), HostTicTacToe(opening=True)),
+    "ppo, host, league, lag 2, magnet, average": Case(
+        ppo(CROWDED, lag=2, num_steps=4, updates=5, **PULLED), HostTicTacToe(opening=True)
+    ),
     "ppo, host, cut games, lag 2": Case(ppo(lag=2, num_steps=6), HostTicTacToe(opening=True, limit=6)),
     "dqn, bots, normaliser, two seeds": Case(normalising(dqn(seats=BOTS, seeds=2)), Physical()),
     "dqn, host, cut games": Case(dqn(), HostTicTacToe(limit=7)),
@@ -117,6 +120,11 @@ def assert_that_it_was_used(case: Case, state: Any, found: dict[str, np.ndarray]
         assert np.all(state.pool.elo[..., 0] != 1000.0)
         if case.env.host and "bots" in config.league.opponents:
             assert found["league/redealt"] > 0
+    if config.ppo.ema:
+        assert found["train/magnet_kl"].min() > 0 and state.learner.copies.keys() == {"magnet", "average"}
+        for copy in state.learner.copies.values():
+            pairs = zip(*(jax.tree.leaves(tree) for tree in (copy, state.learner.params)), strict=True)
+            assert any(np.any(left != right) for left, right in pairs)
     if config.network.normalize:
         assert np.all(state.learner.params["normaliser"]["decisions"] > 0)
     if config.train.algorithm == "dqn":

@@ -13,7 +13,8 @@ from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.ppo import update
 from jaxrl.algorithms.ppo.loss import Batch, ppo_loss
 from jaxrl.algorithms.schedule import KINDS, make_hyper, make_schedule, value_at
-from jaxrl.config.schema import NetworkConfig, PPOConfig, Schedule, TransformerConfig
+from jaxrl.config.network_schema import TransformerConfig
+from jaxrl.config.schema import NetworkConfig, PPOConfig, Schedule
 from jaxrl.envs import prng
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import make_network

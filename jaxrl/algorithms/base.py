@@ -85,12 +85,26 @@ class Rollout(NamedTuple):
     last_privileged: Any = None  # [B, S, ...], beside `last`, with `Algorithm.privileged`
 
 
+AVERAGE = "average"  # among `Learner.copies`: of the parameters over time
+
+
 @struct.dataclass
 class Learner:
-    """What learns. An algorithm adds leaves of its own; loops read these two and carry the rest."""
+    """What learns. An algorithm adds leaves of its own; loops read these and carry the rest."""
 
     params: Any  # of the network: all that a player needs
     hyper: Any  # traced hyper-parameters; a resumed run takes them from its configuration
+    copies: dict[str, Any] = struct.field(default_factory=dict, kw_only=True)
+    """Other parameters of the same network, by what they are. They begin as `params`; `AVERAGE`, if it is kept, is
+    what evaluations, matches and exports play with."""
+
+    def begin_with(self, params: Any) -> Any:
+        """The learner as it begins with these parameters."""
+        return self.replace(params=params, copies=dict.fromkeys(self.copies, params))
+
+    def played(self, *, average: bool) -> Any:
+        """The parameters that matches are played with: the average if it is wanted and kept, else those that learn."""
+        return self.copies.get(AVERAGE, self.params) if average else self.params
 
 
 @struct.dataclass

@@ -63,6 +63,18 @@ def replay(
     return log_prob, Values(value, final, _last(network, params, rollout, memory))
 
 
+def logits_along(network: Network, params: Params, rollout: Rollout) -> jax.Array:
+    """f32[T, B, S, A]: the masked logits of other parameters along a rollout. A network with a memory begins with what
+    was remembered at the beginning of the rollout and goes on from there with its own."""
+
+    def step(memory: Memory, now: Transition) -> tuple[Memory, jax.Array]:
+        mask = distributions.unpack_mask(now.mask, network.num_actions)
+        new, logits, _ = _each(network)(params, jax.vmap(memory_of)(memory, now.seat), now.observation, mask)
+        return cleared(jax.vmap(remember)(memory, now.seat, new), now.over), logits
+
+    return jax.lax.scan(step, jax.tree.map(lambda leaf: leaf[0], rollout.memory), rollout.steps)[1]
+
+
 def _each(network: Network) -> Any:
     """`Network.evaluate` over lanes and the seats asked in each, [B, S, ...]."""
     return jax.vmap(jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0)), in_axes=(None, 0, 0, 0))

@@ -59,6 +59,7 @@ from jaxrl.runs.directory import (
 from jaxrl.runs.games import make_games
 from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams
+from jaxrl.training.continuation import copies_in
 from jaxrl.training.state import HostState
 from jaxrl.training.supervised import Lessons, Losses, make_step
 
@@ -283,7 +284,8 @@ def _save(target: RunDirectory, config: Config, snapshot: checkpoint.Snapshot, p
 
     What the host remembers of the source (its best evaluation, its time) stays there: it is not of these parameters.
     """
-    arrays, leaves = checkpoint.pack({"learner": {"params": params}})
+    copies = dict.fromkeys(copies_in(snapshot), params)
+    arrays, leaves = checkpoint.pack({"learner": {"params": params, "copies": copies}})
     meta = snapshot.meta | {
         "params_hash": checkpoint.params_hash(params),
         "leaves": snapshot.meta["leaves"] | leaves,

@@ -254,7 +254,7 @@ def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyT
       params: of the network.
     """
     state = {
-        "learner": make_algorithm(config, env).init(jax.random.key(config.run.seed)).replace(params=params),
+        "learner": make_algorithm(config, env).init(jax.random.key(config.run.seed)).begin_with(params),
         "key": jax.random.key(config.run.seed),
         "update": jnp.int32(0),
         "env_steps": Counter.zero(),

@@ -19,10 +19,10 @@ from typing import Any
 from jaxrl.config import curriculum, presets, trust
 from jaxrl.config.checks import check_game, check_name, check_numbers, device_count
 from jaxrl.config.curriculum import Stage, check_stages
+from jaxrl.config.network_schema import CandidatesConfig, TransformerConfig
 from jaxrl.config.ppo_checks import shuffle_groups
 from jaxrl.config.schema import (
     EVALUATION_SEED,
-    CandidatesConfig,
     Config,
     DQNConfig,
     EnvConfig,
@@ -37,7 +37,6 @@ from jaxrl.config.schema import (
     SeatMix,
     SebulbaConfig,
     TrainConfig,
-    TransformerConfig,
 )
 from jaxrl.config.sizes import with_sizes
 from jaxrl.envs import registry

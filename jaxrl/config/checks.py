@@ -7,7 +7,7 @@ from typing import Any
 from jaxrl.config.dqn_checks import check_dqn, check_dqn_game
 from jaxrl.config.numbers import divides
 from jaxrl.config.ppo_checks import check_critic, check_ppo, shuffle_groups
-from jaxrl.config.schema import Config
+from jaxrl.config.schema import Config, NetworkConfig
 from jaxrl.config.seats_checks import check_bots, check_league, check_seats
 from jaxrl.envs.errors import UserError
 
@@ -46,6 +46,7 @@ def check_numbers(config: Config) -> None:
         slots = max(1, config.league.snapshots)
         name = "run.devices * league.snapshots" if slots > 1 else "run.devices"
         divides(config.train.num_envs, config.run.devices * slots, "train.num_envs", name)
+    _check_layer_norm(config.network)
     size = config.network.transformer
     divides(size.dim, size.heads, "network.transformer.dim", "network.transformer.heads")
     if config.run.seed + config.run.seeds > 2**32:
@@ -56,6 +57,13 @@ def check_name(config: Config) -> None:
     """Raises UserError if the run continues itself."""
     if config.train.from_run and config.train.from_name == config.run.name:
         raise UserError(f"train.from_run is the run {config.run.name!r} itself: continue it with `jaxrl resume`.")
+
+
+def _check_layer_norm(network: NetworkConfig) -> None:
+    """Raises UserError if no dense layers are there to be normalised."""
+    reader = network.recurrent.torso if network.kind == "recurrent" else network.kind
+    if network.layer_norm and reader in ("transformer", "candidates"):
+        raise UserError(f"network.layer_norm is for the dense layers of mlp, not for {reader}: set it to false.")
 
 
 def _check_train(config: Config) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.exploit_schema import ExploitConfig
+from jaxrl.config.network_schema import NetworkConfig
 from jaxrl.envs import own, registry
 from jaxrl.envs.values import option
 
@@ -67,71 +68,6 @@ class SeatMix:
 
 
 @dataclasses.dataclass(frozen=True)
-class TransformerConfig:
-    """The transformer over cards (`network.kind: transformer`)."""
-
-    dim: int = option(64, "width of a card token", minimum=1)
-    heads: int = option(4, "attention heads; must divide dim", minimum=1)
-    layers: int = option(2, "transformer layers", minimum=1)
-    embedding: int = option(0, "width of the suit and rank embeddings, projected to dim; 0: dim itself", minimum=0)
-    feed_forward: int = option(0, "width of each layer's feed-forward part; 0: 2 * dim", minimum=0)
-    dropout: float = option(
-        0.0, "share set to 0 while learning; first ratios of an update are then not exactly 1", minimum=0.0, maximum=0.9
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class CandidatesConfig:
-    """The network that scores options one by one (`network.kind: candidates`)."""
-
-    dim: int = option(64, "width of an entity and of an option; the context is twice as wide", minimum=1)
-    layers: int = option(2, "dense layers that read an entity, an option and the context", minimum=1)
-    embedding: int = option(
-        16, "numbers learnt about every kind of thing, e.g. a card's name, beyond its features; 0: none", minimum=0
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class RecurrentConfig:
-    """The network with a memory (`network.kind: recurrent`): a torso, recurrent layers, heads."""
-
-    torso: str = option(
-        "mlp", "what reads an observation; configured as the network of that kind", choices=("mlp", "transformer")
-    )
-    cell: str = option("lstm", "kind of the recurrent layers", choices=("lstm", "gru"))
-    width: int = option(256, "numbers that each layer remembers for each seat (an LSTM: twice as many)", minimum=1)
-    layers: int = option(1, "recurrent layers", minimum=1)
-
-
-@dataclasses.dataclass(frozen=True)
-class NetworkConfig:
-    """The policy and value network."""
-
-    kind: str = option(
-        "mlp",
-        "encoder of the observation: mlp, transformer, candidates, recurrent, or package.module:Class, your own",
-        pattern=rf"mlp|transformer|candidates|recurrent|{own.NAME}",
-        words="mlp, transformer, candidates, recurrent or package.module:Class",
-        runs=own.permissions,
-    )
-    hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
-    activation: str = option(
-        "relu",
-        "mlp: non-linearity of the dense layers; tanh to compare with other libraries",
-        choices=("relu", "tanh", "gelu", "silu"),
-    )
-    compute_dtype: str = option(
-        "float32", "precision of the torso; heads and loss are float32", choices=("float32", "bfloat16")
-    )
-    normalize: bool = option(
-        False, "mean and variance of every feature are learnt while playing and taken out, e.g. for physical quantities"
-    )
-    transformer: TransformerConfig = option(TransformerConfig(), "the transformer over cards")
-    candidates: CandidatesConfig = option(CandidatesConfig(), "the network that scores options one by one")
-    recurrent: RecurrentConfig = option(RecurrentConfig(), "the network with a memory")
-
-
-@dataclasses.dataclass(frozen=True)
 class Schedule:
     """A value that may change over the run: from `start` at the first update to `end`."""
 
@@ -160,6 +96,21 @@ class PPOConfig:
     entropy_coef: Schedule = option(
         Schedule("constant", 0.3, 0.3),
         "weight of the entropy bonus beside advantages of unit variance; smaller where much is left to chance",
+    )
+    magnet: str = option(
+        "none",
+        "what the policy is pulled to by the KL divergence from it: uniform, all legal actions alike; policy, a copy "
+        "of itself; self-play then circles less (https://arxiv.org/abs/2206.05825)",
+        choices=("none", "uniform", "policy"),
+    )
+    magnet_coef: Schedule = option(Schedule("constant", 0.05, 0.05), "weight of that divergence")
+    magnet_refresh: int = option(50, "policy: updates between copies", minimum=1)
+    ema: float = option(
+        0.0,
+        "decay per update of the average over time of the parameters, which is evaluated, exported and played instead "
+        "of them, e.g. 0.99; 0: none is kept",
+        minimum=0.0,
+        maximum=0.9999,
     )
     temperature: Schedule = option(Schedule("constant", 1.0, 1.0), "actions are drawn from pi^(1 / temperature)")
     clip: float = option(0.05, "clip range of the probability ratio; smaller where policies collapse", above=0.0)
@@ -282,6 +233,7 @@ class EvaluateConfig:
         choices=("return", "mean_win_rate", "min_win_rate"),
     )
     greedy: bool = option(True, "play the most probable action; false samples, where only a mixed policy is good")
+    average: bool = option(True, "play the average of the parameters where ppo.ema keeps one; false: those that learn")
     options: dict[str, Any] = option({}, "options of the game that differ from env.options, e.g. {episode: game}")
 
 

@@ -67,6 +67,13 @@ def log_prob(logits: jax.Array, action: jax.Array) -> jax.Array:
     return log_prob_and_entropy(logits, action)[0]
 
 
+def kl_divergence(logits: jax.Array, other: jax.Array) -> jax.Array:
+    """KL(pi || other) over the legal actions, exactly: f32[...] of masked logits f32[..., A] with the same mask."""
+    policy, others = jax.nn.log_softmax(logits), jax.nn.log_softmax(other)
+    weights = jnp.exp(policy)  # exactly 0 at illegal actions, where the difference is finite
+    return jnp.sum(weights * (policy - others), axis=-1)
+
+
 def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
     """Draws actions by the inverse of the cumulative distribution: one uniform number each instead of A Gumbel draws.
 

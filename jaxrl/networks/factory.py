@@ -93,7 +93,8 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
     """The flax module of a kind, and what it reads and remembers."""
     actions, dtype = env.num_actions, config.compute_dtype
     if kind == "mlp":
-        mlp = MLP(actions, tuple(config.hidden), config.activation, compute_dtype=dtype, make_heads=heads)
+        widths, norm = tuple(config.hidden), config.layer_norm
+        mlp = MLP(actions, widths, config.activation, layer_norm=norm, compute_dtype=dtype, make_heads=heads)
         return _Module(mlp, env.features)
     if kind == "transformer":
         size = config.transformer

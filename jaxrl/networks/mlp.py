@@ -37,6 +37,7 @@ class MLP(nn.Module):
     num_actions: int
     hidden: tuple[int, ...] = (256, 256)
     activation: str = "relu"
+    layer_norm: bool = False
     compute_dtype: str = "float32"
     make_heads: Callable[..., nn.Module] = Heads
 
@@ -48,5 +49,7 @@ class MLP(nn.Module):
         for index, width in enumerate(self.hidden):
             init = nn.initializers.orthogonal(2.0**0.5)
             x = nn.Dense(width, dtype=dtype, kernel_init=init, name=f"dense_{index}")(x)
+            if self.layer_norm:
+                x = nn.LayerNorm(dtype=dtype, name=f"norm_{index}")(x)
             x = ACTIVATIONS[self.activation](x)
         return self.make_heads(self.num_actions, name="heads")(x)

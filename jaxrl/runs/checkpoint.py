@@ -41,6 +41,7 @@ PyTree = Any
 
 LEARNER = "learner."
 PARAMS = f"{LEARNER}params."  # where a training state has its parameters
+COPIES = f"{LEARNER}copies."  # and others of the same network, each under its name
 _PART = ".part"  # ends the name of what is being written or removed
 _log = logging.getLogger("jaxrl")
 
@@ -147,17 +148,17 @@ def unpack_parts(snapshot: Snapshot, template: dict[str, PyTree]) -> dict[str, P
     return unpack({name: snapshot.arrays[name] for name in names}, {name: leaves[name] for name in names}, template)
 
 
-def params_of(arrays: Arrays) -> PyTree:
-    """The parameters in a training state as a nested dict, for readers that do not need the rest of it."""
+def params_of(arrays: Arrays, *, average: bool = False) -> PyTree:
+    """The parameters in a training state as a nested dict, or their average over time if that is wanted and kept."""
+    averages = f"{COPIES}average."
+    place = averages if average and any(name.startswith(averages) for name in arrays) else PARAMS
     tree: dict[str, Any] = {}
-    for name, array in arrays.items():
-        if not name.startswith(PARAMS):
-            continue
-        *parts, leaf = name.removeprefix(PARAMS).split(".")
+    for name in (name for name in arrays if name.startswith(place)):
+        *parts, leaf = name.removeprefix(place).split(".")
         node = tree
         for part in parts:
             node = node.setdefault(part, {})
-        node[leaf] = array
+        node[leaf] = arrays[name]
     return tree
 
 

@@ -31,7 +31,7 @@ from jaxrl.config import Config, Stage, presets
 from jaxrl.envs import files
 from jaxrl.envs.core import Env, PyTree
 from jaxrl.envs.errors import UserError, nearest
-from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_of
+from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_hash, params_of
 from jaxrl.runs.command import next_command
 from jaxrl.runs.games import make_env as make_env
 from jaxrl.runs.games import make_evaluation_env
@@ -287,8 +287,8 @@ class TrainedRun:
       name, config: what it is; with a curriculum the configuration of the stage that the checkpoint is in.
       env: the game as it is evaluated and played.
       update: the checkpoint, in updates.
-      params: the parameters of each seed.
-      params_hash: as logged in training.
+      params: the parameters of each seed; their average over time where `evaluate.average` wants it and it is kept.
+      params_hash: of them; as logged in training.
       stage: the name of the stage; empty without a curriculum.
     """
 
@@ -334,9 +334,9 @@ def load_run(
     stage = stages[stage_number(stages, snapshot.meta["host"])]
     config, env = stage.config, make_evaluation_env(stage.config)
     check_stamp(snapshot.meta, make_stamp(config, env))
-    stacked = params_of(snapshot.arrays)
+    stacked = params_of(snapshot.arrays, average=config.evaluate.average)
     params = each_seed(stacked, config.run.seeds)
-    return TrainedRun(run.name, config, env, snapshot.step, params, snapshot.meta["params_hash"], stage.name)
+    return TrainedRun(run.name, config, env, snapshot.step, params, params_hash(stacked), stage.name)
 
 
 def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:

@@ -1,8 +1,9 @@
 """`train.from_run`: a new run that goes on where a checkpoint of another one stands.
 
-Taken over are the learner (parameters, optimizer state), the key and the counters (updates, environment steps, games).
-Games in progress are always dealt anew, because opponents and number of games may differ between the two runs; the pool
-begins with the other checkpoints of the earlier run. Hyper-parameters are those of the new configuration.
+Taken over are the learner (parameters, copies of them, optimizer state), the key and the counters (updates, environment
+steps, games). Games in progress are always dealt anew, because opponents and number of games may differ between the
+two runs; the pool begins with the other checkpoints of the earlier run. Hyper-parameters are those of the new
+configuration.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.config import Config, Stage
@@ -100,13 +103,33 @@ def first_state(program: Program, origin: Origin) -> TrainState:
     fresh = program.init(seed)  # the games, the pool and the hyper-parameters are new
     wanted = {name: getattr(program.abstract_state, name) for name in TAKEN_OVER}
     try:
-        taken = checkpoint.unpack_parts(origin.snapshot, wanted)
+        taken = _taken(origin.snapshot, wanted)
     except UserError as error:
         raise UserError(f"train.from_run: {origin.run.name!r} after {origin.update} updates: {error}") from error
     state = program.restored(program.with_hyper(dataclasses.replace(fresh, **taken)))
     for step, params in _earlier(origin, program.config.league.snapshots):
         state = insert_snapshot(program, state, params, step)
     return program.begin(state)
+
+
+def _taken(snapshot: checkpoint.Snapshot, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Parts of a checkpoint. Copies of the parameters that the earlier run kept none of begin as the parameters are
+    now, those that the new one keeps none of are left behind. Raises UserError: another network, or number of seeds."""
+    copies = wanted["learner"].copies
+    known = {name: copies[name] for name in copies_in(snapshot) & copies.keys()}
+    behind = tuple(f"{checkpoint.COPIES}{name}." for name in copies_in(snapshot) - known.keys())
+    arrays = {name: array for name, array in snapshot.arrays.items() if not name.startswith(behind)}
+    parts = wanted | {"learner": wanted["learner"].replace(copies=known)}
+    taken = checkpoint.unpack_parts(dataclasses.replace(snapshot, arrays=arrays), parts)
+    learner = taken["learner"]
+    new = {name: jax.tree.map(jnp.copy, learner.params) for name in copies.keys() - known.keys()}
+    return taken | {"learner": learner.replace(copies=learner.copies | new)}
+
+
+def copies_in(snapshot: checkpoint.Snapshot) -> set[str]:
+    """The names of the copies of the parameters (`Learner.copies`) that a checkpoint holds."""
+    place = checkpoint.COPIES
+    return {name.removeprefix(place).partition(".")[0] for name in snapshot.arrays if name.startswith(place)}
 
 
 def _earlier(origin: Origin, count: int) -> list[tuple[int, Any]]:

@@ -102,8 +102,8 @@ class Trainer:
 
     @property
     def params(self) -> Any:
-        """Of the current policies, with a leading axis [S] if there are several seeds."""
-        return self.state.learner.params
+        """Of the current policies as they are evaluated, with a leading axis [S] if there are several seeds."""
+        return self.state.learner.played(average=self.config.evaluate.average)
 
     @property
     def steps(self) -> int:
@@ -260,7 +260,7 @@ class Trainer:
         bad = [tag for tag in watched if not np.isfinite(found[tag].amount).all()]
         if bad:
             raise self._diverged(f"{bad[0]} is {np.mean(found[bad[0]].amount)}")
-        if not is_sound(self.params):
+        if not is_sound(self.state.learner.params):
             raise self._diverged("its parameters are beyond what can be computed with")
 
     def _diverged(self, what: str, version: int | None = None) -> UserError:

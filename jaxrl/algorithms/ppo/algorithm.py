@@ -24,11 +24,20 @@ from jaxrl.algorithms.base import (
     local_numbers,
     with_normaliser,
 )
+from jaxrl.algorithms.ppo import copies
 from jaxrl.algorithms.ppo.critic import Critic, explained, returns_of
 from jaxrl.algorithms.ppo.loss import Batch, Played
 from jaxrl.algorithms.ppo.update import UpdateSums, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
-from jaxrl.algorithms.trajectory import Values, of_decisions, replay, to_seats, trajectory_of, values_of
+from jaxrl.algorithms.trajectory import (
+    Values,
+    logits_along,
+    of_decisions,
+    replay,
+    to_seats,
+    trajectory_of,
+    values_of,
+)
 from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
 from jaxrl.config.ppo_checks import check_ppo
 from jaxrl.envs.core import Env
@@ -76,7 +85,13 @@ class PPO(Algorithm):
         """New parameters from a typed key."""
         params = self.network.init(key)
         critic = self._critic.init(jax.random.fold_in(key, 1)) if self._critic else None
-        return PPOLearner(params=params, hyper=self.hyper(), opt_state=optimizer.init(params), critic=critic)
+        return PPOLearner(
+            params=params,
+            hyper=self.hyper(),
+            opt_state=optimizer.init(params),
+            critic=critic,
+            copies=copies.first(self.config.ppo, params),
+        )
 
     def hyper(self) -> Hyper:
         """The numbers of the section `ppo`."""
@@ -101,14 +116,17 @@ class PPO(Algorithm):
         coefs = learner.hyper.at(self.config.ppo, number)
         values = self._critic.values(learner.critic, rollout) if self._critic else None
         estimate = self._estimate(learner.params, rollout, coefs, values)
-        batch = self._batch(rollout, estimate)
+        kept = copies.with_magnet(learner.copies, learner.params, number, self.config.ppo.magnet_refresh)
+        batch = self._batch(rollout, estimate, kept.get(copies.MAGNET))
         groups = shuffle_groups(self.config.train.num_envs, jax.lax.axis_size(AXIS))
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(groups))
         params, opt_state, sums = update(
             self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence
         )
         params = with_normaliser(self.network, params, rollout.steps, across_devices)
-        learner, found = learner.replace(params=params, opt_state=opt_state), figures_of(sums, batch, coefs)
+        kept = copies.with_average(kept, params, number, coefs.ema)
+        learner = learner.replace(params=params, opt_state=opt_state, copies=kept)
+        found = figures_of(sums, batch, coefs)
         if self._critic is None or values is None:
             return learner, found
         returns = returns_of(rollout, values, estimate.advantage, estimate.known)
@@ -116,7 +134,8 @@ class PPO(Algorithm):
         return learner.replace(critic=critic), found | about
 
     def best_response(self, config: Config) -> Config:
-        """PPO as in `config`, at temperature 1, with a learning rate and an entropy bonus that fall to 0."""
+        """PPO as in `config`, at temperature 1, without magnet and average, with a learning rate and an entropy bonus
+        that fall to 0."""
         ppo = config.ppo
         entropy = max(ppo.entropy_coef.start, ppo.entropy_coef.end)
         ppo = dataclasses.replace(
@@ -124,6 +143,8 @@ class PPO(Algorithm):
             learning_rate=Schedule("linear", config.exploit.learning_rate, 0.0),
             entropy_coef=Schedule("linear", entropy, 0.0),
             temperature=Schedule("constant", 1.0),
+            magnet="none",
+            ema=0.0,
         )
         return dataclasses.replace(config, ppo=ppo)
 
@@ -148,8 +169,8 @@ class PPO(Algorithm):
         found, correction = of_decisions(per_seat, steps.seat), of_decisions(beyond, steps.seat)
         return Estimates(values.value, found, correction, of_decisions(known, steps.seat))
 
-    def _batch(self, rollout: Rollout, estimate: Estimates) -> Batch:
-        """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]."""
+    def _batch(self, rollout: Rollout, estimate: Estimates, magnet: Any = None) -> Batch:
+        """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]. `magnet`: its parameters."""
         steps = rollout.steps
         batch = Batch(
             observation=steps.observation,
@@ -160,6 +181,7 @@ class PPO(Algorithm):
             advantage=estimate.advantage,
             target=estimate.correction + estimate.value,
             weight=steps.weight * estimate.known,
+            magnet=None if magnet is None else logits_along(self.network, magnet, rollout),
         )
         if self.network.remembers:
             return batch._replace(played=Played(rollout.memory, steps.seat, steps.over))
@@ -181,6 +203,10 @@ class Estimates(NamedTuple):
 def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
     """The figures of one update, in TensorBoard's names."""
     steps, parts = sums.steps, sums.parts
+    pulled = {
+        "train/magnet_kl": figures.mean(parts.magnet_kl, steps),
+        "train/magnet_coef": figures.last(coefs.magnet_coef),
+    }
     return {
         "train/loss": figures.mean(sums.loss, steps),
         "train/policy_gradient_loss": figures.mean(parts.policy, steps),
@@ -195,4 +221,5 @@ def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
         "train/grad_norm": figures.mean(sums.grad_norm, steps),
         "train/grad_norm_clipped": figures.mean(sums.grad_norm_clipped, steps),
         "train/epochs_done": figures.mean(steps, coefs.minibatches),
+        **(pulled if coefs.magnet != "none" else {}),
     }

@@ -33,6 +33,7 @@ class Batch(NamedTuple):
     target: jax.Array  # f32[N], the return that the value should predict
     weight: jax.Array  # f32[N], 1 = the learner's decision with a known return, 0 = not to be learnt from
     played: Played | None = None  # of chunks
+    magnet: jax.Array | None = None  # f32[N, A], masked logits of a magnet that is a policy
 
 
 class LossSums(NamedTuple):
@@ -43,6 +44,7 @@ class LossSums(NamedTuple):
     entropy: jax.Array
     approx_kl: jax.Array
     clip_fraction: jax.Array
+    magnet_kl: jax.Array  # 0 without a magnet
     weight: jax.Array
 
 
@@ -71,6 +73,11 @@ def ppo_loss(
     # The ratio is between the distributions that actions are drawn from, and the bonus is for the entropy of that one.
     logits = distributions.temper(logits, coefs.temperature)  # type: ignore[arg-type]  # a number by now
     log_prob, entropy = distributions.log_prob_and_entropy(logits, batch.action)
+    magnet_kl = jnp.zeros_like(entropy)
+    if coefs.magnet != "none":
+        magnet = distributions.mask_logits(jnp.zeros_like(logits), mask) if batch.magnet is None else batch.magnet
+        tempered = distributions.temper(magnet, coefs.temperature)  # type: ignore[arg-type]
+        magnet_kl = distributions.kl_divergence(logits, tempered)
 
     # A bot's action may be all but impossible for the network; with weight 0 its ratio must not become 0 * inf.
     log_ratio = jnp.where(batch.weight > 0.0, log_prob - batch.log_prob, 0.0)
@@ -92,6 +99,7 @@ def ppo_loss(
         # The low-variance estimator of http://joschu.net/blog/kl-approx.html.
         approx_kl=total(jax.lax.stop_gradient(ratio - 1.0 - log_ratio)),
         clip_fraction=total((jnp.abs(ratio - 1.0) > coefs.clip).astype(jnp.float32)),
+        magnet_kl=total(magnet_kl),
         weight=jnp.sum(batch.weight),
     )
     return combine(sums, coefs), sums
@@ -99,7 +107,8 @@ def ppo_loss(
 
 def combine(sums: LossSums, coefs: PPOConfig) -> jax.Array:
     """The loss from its parts (sums or means alike)."""
-    return sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy  # type: ignore[operator]
+    loss = sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy  # type: ignore[operator]
+    return loss if coefs.magnet == "none" else loss + coefs.magnet_coef * sums.magnet_kl  # type: ignore[operator]
 
 
 def _again(

@@ -1,0 +1,76 @@
+"""The section `network` of a configuration, as `jaxrl.config.schema` declares the others."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jaxrl.envs import own
+from jaxrl.envs.values import option
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerConfig:
+    """The transformer over cards (`network.kind: transformer`)."""
+
+    dim: int = option(64, "width of a card token", minimum=1)
+    heads: int = option(4, "attention heads; must divide dim", minimum=1)
+    layers: int = option(2, "transformer layers", minimum=1)
+    embedding: int = option(0, "width of the suit and rank embeddings, projected to dim; 0: dim itself", minimum=0)
+    feed_forward: int = option(0, "width of each layer's feed-forward part; 0: 2 * dim", minimum=0)
+    dropout: float = option(
+        0.0, "share set to 0 while learning; first ratios of an update are then not exactly 1", minimum=0.0, maximum=0.9
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class CandidatesConfig:
+    """The network that scores options one by one (`network.kind: candidates`)."""
+
+    dim: int = option(64, "width of an entity and of an option; the context is twice as wide", minimum=1)
+    layers: int = option(2, "dense layers that read an entity, an option and the context", minimum=1)
+    embedding: int = option(
+        16, "numbers learnt about every kind of thing, e.g. a card's name, beyond its features; 0: none", minimum=0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class RecurrentConfig:
+    """The network with a memory (`network.kind: recurrent`): a torso, recurrent layers, heads."""
+
+    torso: str = option(
+        "mlp", "what reads an observation; configured as the network of that kind", choices=("mlp", "transformer")
+    )
+    cell: str = option("lstm", "kind of the recurrent layers", choices=("lstm", "gru"))
+    width: int = option(256, "numbers that each layer remembers for each seat (an LSTM: twice as many)", minimum=1)
+    layers: int = option(1, "recurrent layers", minimum=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkConfig:
+    """The policy and value network."""
+
+    kind: str = option(
+        "mlp",
+        "encoder of the observation: mlp, transformer, candidates, recurrent, or package.module:Class, your own",
+        pattern=rf"mlp|transformer|candidates|recurrent|{own.NAME}",
+        words="mlp, transformer, candidates, recurrent or package.module:Class",
+        runs=own.permissions,
+    )
+    hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
+    activation: str = option(
+        "relu",
+        "mlp: non-linearity of the dense layers; tanh to compare with other libraries",
+        choices=("relu", "tanh", "gelu", "silu"),
+    )
+    layer_norm: bool = option(
+        False, "mlp: every dense layer is normalised before its non-linearity (https://arxiv.org/abs/1607.06450)"
+    )
+    compute_dtype: str = option(
+        "float32", "precision of the torso; heads and loss are float32", choices=("float32", "bfloat16")
+    )
+    normalize: bool = option(
+        False, "mean and variance of every feature are learnt while playing and taken out, e.g. for physical quantities"
+    )
+    transformer: TransformerConfig = option(TransformerConfig(), "the transformer over cards")
+    candidates: CandidatesConfig = option(CandidatesConfig(), "the network that scores options one by one")
+    recurrent: RecurrentConfig = option(RecurrentConfig(), "the network with a memory")
