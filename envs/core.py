@@ -20,6 +20,7 @@ import numpy as np
 from flax import struct
 
 from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.judged import Judged
 from jaxrl.envs.views import Candidates, Tokens
 
 PyTree = Any
@@ -56,7 +57,7 @@ Bot = Callable[[State, Key], jax.Array]
 """A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``, from what that seat sees."""
 
 
-class Env(abc.ABC):
+class Env(Judged, abc.ABC):
     """A game. Subclasses supply `_init`, `_step` and `observe`; this class does the bookkeeping once.
 
     Attributes:
@@ -77,7 +78,6 @@ class Env(abc.ABC):
       colours: regular expressions of what renderings and events say, with their colours on a terminal (names of rich).
       delegated: actions A .. A + delegated - 1, in no mask: with one of them a bot leaves its seat to the engine.
       vocabulary: numbers of kinds of things in `candidates`, 0 among them; 0 for games without it.
-      reference_bot: the best bot: for whom a reference searcher (`jaxrl.search.reference`) takes everybody.
     """
 
     id: ClassVar[str]
@@ -95,7 +95,6 @@ class Env(abc.ABC):
     colours: Mapping[str, str] = {}
     delegated: int = 0
     vocabulary: int = 0
-    reference_bot: str = "random"
 
     @property
     def sides(self) -> tuple[int, ...]:
@@ -279,25 +278,6 @@ class Env(abc.ABC):
           state may be anything. The conformance suite checks that the seat's observation is that of `actual`, and that
           exchanging what the seat cannot see of `actual` changes nothing.
         """
-        return None
-
-    def with_secret_choices(self, state: State, seat: jax.Array, choose: Bot, key: Key) -> State:
-        """A world of `permute_hidden` in which others have chosen as `choose` would what `seat` has not been told.
-
-        Cards of others are drawn at random, but what they have sealed, such as a bid, they chose for reasons. A game
-        with secret actions overrides this: it asks `choose` again in each place where another seat has made such a
-        choice, with its cards in this world. By default the world itself.
-        """
-        return state
-
-    def part(self, state: State) -> jax.Array:
-        """i32[], the number of the part of the game, such as a round, that `state` belongs to; the game's last state
-        belongs to any. By default all is one part. A reference searcher looks ahead to the end of the part."""
-        return jnp.int32(0)
-
-    def standing(self, state: State) -> jax.Array | None:
-        """f32[P], how well every seat stands where a part of the game begins or the game is over; None if the game does
-        not say. A reference searcher maximises it, rather than what it earns; e.g. the probability of winning."""
         return None
 
     def features(self, observation: PyTree) -> jax.Array:

@@ -49,10 +49,10 @@ def permute_hidden(game: Game, seat: jax.Array, key: jax.Array, setup: Setup) ->
 def with_bids(game: Game, seat: jax.Array, bids: jax.Array, setup: Setup) -> Game:
     """While bidding: the bids that other seats than `seat` have made are replaced by theirs of i32[P]."""
     n, r = setup.players, game.round
-    seats = np.arange(n)
+    seats = jnp.arange(n)
     made = small_mod(seats - r.leader + n, n) < small_mod(game.actor - r.leader + n, n)
     change = (game.phase == BID) & made & (seats != seat)
-    each = jnp.where(change, bids, get_field(r.bids, seats)).astype(jnp.uint32) << (4 * seats).astype(np.uint32)
+    each = jnp.where(change, bids, get_field(r.bids, seats)).astype(jnp.uint32) << (4 * seats).astype(jnp.uint32)
     return game.replace(round=r.replace(bids=jnp.sum(each, dtype=jnp.uint32)))
 
 

@@ -139,6 +139,7 @@ def _run(
     turns, in_part = settings.depth or TO_THE_END, settings.objective == "standing"
     end = play_on(lineup, params, start, memories, action, seats, luck, turns=turns, in_part=in_part)
     worth = jax.vmap(lineup.env.standing)(end.state) if in_part else end.returns
+    assert worth is not None  # `judges` was asked before
     result = jnp.take_along_axis(worth, seats[:, None], axis=1)[:, 0]
     if settings.objective == "wins":  # on the scale of a network that predicts +1 for a win
         result = jnp.where(won(end.returns + memory.returns[row], seats), 1.0, -1.0)
