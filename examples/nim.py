@@ -23,6 +23,7 @@ class Nim(Env):
     id, version = "nim", "1"
     num_players, num_actions = 2, 3
     perfect_information = True  # nothing is hidden, so it can be searched
+    reference_bot = "perfect"
     how_to_play = "Take one to three stones in turn. Whoever takes the last one wins."
 
     def __init__(self, *, largest: int = 20):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 
+from jaxrl.config.searchers import refuse_searcher
 from jaxrl.envs.core import Env, Key, PyTree, State
 from jaxrl.envs.errors import UserError, nearest
 from jaxrl.networks import distributions
@@ -85,6 +86,7 @@ def bot_player(env: Env, name: str) -> Player:
     Raises:
       UserError: there is none, with the nearest name.
     """
+    refuse_searcher(name, "here")
     if name not in env.bots:
         raise UserError(f"there is no bot {name!r} in this game: {nearest(name, env.bots)}")
     bot = env.bots[name]

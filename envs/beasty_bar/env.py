@@ -41,6 +41,7 @@ class BeastyBar(Env):
     version = "1"
     public_actions = True
     multi_output_fusion = True
+    reference_bot = "distilled"
     how_to_play = TEXT
 
     def __init__(self, *, reward: str = "outcome", start: int = -1, lookahead: bool = False):

@@ -38,26 +38,30 @@ def hidden_information(probe: Probe) -> str:
     if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
         raise NotApplicable("no permute_hidden; if nothing is hidden, perfect_information = True makes it searchable")
 
+    permute = probe.compiled(env.permute_hidden)
+
     @probe.compiled
-    def both(state: State, seat: jax.Array, key: jax.Array) -> tuple[Any, Any, State, jax.Array]:
-        permuted = env.permute_hidden(state, seat, key)
-        assert permuted is not None  # asked above
+    def views(state: State, permuted: State, seat: jax.Array) -> tuple[Any, Any, jax.Array]:
         differs = jnp.any(state.legal_action_mask != permuted.legal_action_mask, axis=-1) & (
             state.current_player == seat
         )
-        return env.observe(state, seat), env.observe(permuted, seat), permuted, jnp.any(differs)
+        return env.observe(state, seat), env.observe(permuted, seat), jnp.any(differs)
 
     exchanged = 0
     for seat in range(env.num_players):
-        for stream in range(4):
-            seats = jnp.full(count, seat, jnp.int32)
-            before, after, permuted, differs = both(states, seats, probe.keys(14 + stream, count))
+        seats = jnp.full(count, seat, jnp.int32)
+        worlds = [permute(states, seats, probe.keys(14 + stream, count)) for stream in range(4)]
+        for permuted in worlds:
+            before, after, differs = views(states, permuted, seats)
             exchanged += difference(states, permuted) is not None
             changed = difference(before, after)
             require(
                 changed is None, f"the observation of seat {seat} shows something that it must not see{at(changed)}"
             )
             require(not differs.any(), f"permute_hidden changes the legal actions of seat {seat}, whose turn it is")
+        again = permute(worlds[1], seats, probe.keys(14, count))
+        changed = difference(*(world.replace(observation=None) for world in (worlds[0], again)))
+        require(changed is None, f"what permute_hidden draws depends on what seat {seat} cannot see{at(changed)}")
     return f"{count} states, every seat" if exchanged else "nothing is hidden"
 
 

@@ -15,7 +15,7 @@ from jaxrl.envs.cards import get_field, nth_set_bit, scale
 from jaxrl.envs.core import Bot, Env, Key, State, Tokens, public_fields
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.skull_king import deal as dealing
-from jaxrl.envs.skull_king import observe, rules
+from jaxrl.envs.skull_king import observe, rules, worlds
 from jaxrl.envs.skull_king import privileged as unseen
 from jaxrl.envs.skull_king.cards import card_name
 from jaxrl.envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
@@ -47,6 +47,7 @@ class SkullKing(Env):
     id = "skull_king"
     version = "1"
     multi_output_fusion = True
+    reference_bot = "hard"
     how_to_play, colours = TEXT, COLOURS
 
     def __init__(
@@ -158,7 +159,26 @@ class SkullKing(Env):
 
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> SkullKingState:
         assert isinstance(state, SkullKingState)
-        return self._wrap(state, observe.permute_hidden(state.game, seat, key, self.setup))
+        return self._wrap(state, worlds.permute_hidden(state.game, seat, key, self.setup))
+
+    def with_secret_choices(self, state: State, seat: jax.Array, choose: Bot, key: Key) -> SkullKingState:
+        """The bids that others have made face down."""
+        assert isinstance(state, SkullKingState)
+
+        def bid(other: jax.Array) -> jax.Array:
+            asked = self._wrap(state, state.game.replace(actor=other, phase=jnp.int32(rules.BID)))
+            return choose(self._with_observation(asked), jax.random.fold_in(key, other))
+
+        bids = jax.vmap(bid)(jnp.arange(self.num_players, dtype=jnp.int32))
+        return self._wrap(state, worlds.with_bids(state.game, seat, bids, self.setup))
+
+    def part(self, state: State) -> jax.Array:
+        assert isinstance(state, SkullKingState)
+        return state.game.number
+
+    def standing(self, state: State) -> jax.Array:
+        assert isinstance(state, SkullKingState)
+        return worlds.standing(state.game, self.setup)
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         """points: points of the episode; win_share: 1/k for k tied winners; exact_bids: share of exact bids."""

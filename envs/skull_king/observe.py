@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.envs.cards import CardSet, Hands, get_field, rotate_fields, small_mod
+from jaxrl.envs.cards import get_field, rotate_fields, small_mod
 from jaxrl.envs.core import Tokens
 from jaxrl.envs.skull_king import cards as c
 from jaxrl.envs.skull_king import history, rules
-from jaxrl.envs.skull_king.deal import Deal, Setup, cards_dealt, deal_cards
+from jaxrl.envs.skull_king.deal import Setup, cards_dealt
 from jaxrl.envs.skull_king.rules import BID, PLAY, Game
 from jaxrl.envs.skull_king.trick import play_of, resolve, winning_plays
 
@@ -309,60 +309,3 @@ def tokens(observation: jax.Array, setup: Setup) -> Tokens:
         features=jnp.concatenate(cards, axis=-1),
         context=context,
     )
-
-
-# ---- hidden information ---------------------------------------------------------------------------------------------
-
-
-def permute_hidden(game: Game, seat: jax.Array, key: jax.Array, setup: Setup) -> Game:
-    """Exchanges at random everything `seat` cannot see: other hands, the stock, hidden bids, Bendt's discards, and the
-    deals to come (specification section 11). The numbers of cards in hands stay as they are."""
-    r, n = game.round, setup.players
-    card_key, bid_key, deal_key = jax.random.split(key, 3)
-    own = r.hands.of(seat)
-    jade = r.jade_view.where(r.jade == seat) & rules.stock(game, setup)  # cards this seat knows to be in the stock
-    discards = r.discards.where(r.bendt != seat)
-    pool = (r.hands.held - own) | (rules.stock(game, setup) - jade) | discards
-    hands, top, thrown = Hands.empty(n).give(seat, own), CardSet.empty(), r.discards - discards
-    keys = jax.random.split(card_key, c.NUM_CARDS)
-    counts = jnp.stack([r.hands.of(jnp.int32(s)).count() for s in range(n)]) * (np.arange(n) != seat)
-
-    def place(carry, key):
-        pool, hands, thrown, given, thrown_left = carry
-        size = pool.count()
-        card = CardSet.single(pool.nth(jax.random.randint(key, (), 0, jnp.maximum(size, 1)))).where(size > 0)
-        open_seat = jnp.argmax(given < counts)
-        to_hand = jnp.any(given < counts)
-        to_thrown = ~to_hand & (thrown_left > 0)
-        hands = hands.give(open_seat, card.where(to_hand))
-        given = given + (np.arange(n) == open_seat) * to_hand
-        return (pool - card, hands, thrown | card.where(to_thrown), given, thrown_left - to_thrown), None
-
-    start = (pool, hands, thrown, jnp.zeros(n, jnp.int32), discards.count())
-    (_, hands, thrown, _, _), _ = jax.lax.scan(place, start, keys)
-    moved = r.replace(hands=hands, discards=thrown)
-    free = rules.stock(game.replace(round=moved), setup)
-    top = CardSet.empty()
-    for _ in range(2):
-        key, sub = jax.random.split(key)
-        rest = free - top
-        size = rest.count()
-        card = CardSet.single(rest.nth(jax.random.randint(sub, (), 0, jnp.maximum(size, 1))))
-        top = top | card.where((size > 0) & (top.count() < r.top.count()))
-    moved = moved.replace(top=top, bids=_shuffle_bids(game, seat, bid_key, setup))
-    bits = jax.random.bits(deal_key, (n * setup.max_hand + 2,))
-    following = deal_cards(Deal.empty(n), game.next_number, bits, setup)
-    return game.replace(round=moved, next=following)
-
-
-def _shuffle_bids(game: Game, seat: jax.Array, key: jax.Array, setup: Setup) -> jax.Array:
-    """While bidding, the bids already made by other seats are replaced by random ones."""
-    n, r = setup.players, game.round
-    bids = r.bids
-    guesses = jax.random.randint(key, (n,), 0, cards_dealt(game.number, setup) + 1)
-    for other in range(n):
-        made = (other - r.leader) % n < (game.actor - r.leader) % n
-        change = (game.phase == BID) & made & (other != seat)
-        old = get_field(bids, jnp.int32(other))
-        bids = bids + ((jnp.where(change, guesses[other] - old, 0)).astype(jnp.uint32) << (4 * other))
-    return bids

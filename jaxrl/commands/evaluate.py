@@ -21,9 +21,10 @@ from jaxrl.envs.errors import UserError
 from jaxrl.matches.entrants import Entrant, find_entrant
 from jaxrl.matches.evaluate import evaluate_players, evaluation_record, in_simulator, opponent_names
 from jaxrl.matches.tables import Row, format_differences, format_side_by_side, format_table
-from jaxrl.players import Player, bot_player
+from jaxrl.players import Player
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
+from jaxrl.search.reference import scripted_player
 
 SIMULATED = 256  # games side by side, on all devices, in another simulator, which may keep an arena for each
 
@@ -43,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"--deals must be at least 2, got {deals}.")
     seed = args.seed if args.seed is not None else configs.EVALUATION_SEED
     names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
-    bots = [bot_player(env, name) for name in names]
+    bots = [scripted_player(env, name) for name in names]
     rivals = find_entrant(args.against, args, like=candidate).players if args.against else []
     settings = {"deals": deals, "seed": seed}
     if args.search is not None and candidate.run is not None:
@@ -89,6 +90,8 @@ def evaluate_candidate(
     """Rows of a candidate against each opponent, with the search that the options ask for, and that search."""
     if args.search is None:
         return evaluate_players(candidate.env, candidate.players, opponents, **settings), None
+    if not (candidate.trained or candidate.players[0].bot):
+        raise UserError(f"{candidate.name} looks ahead by itself: leave --search out.")
     bot = candidate.players[0].bot or None
     searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), model_of(args), bot)
     return evaluate_search(candidate.env, searcher, candidate.players, opponents, **settings), searcher

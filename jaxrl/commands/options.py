@@ -86,7 +86,7 @@ def _devices(parser: ArgumentParser) -> None:
     parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
 
 
-def _entrant(parser: ArgumentParser, who: str = "a run, a policy file, or a bot as bot:NAME") -> None:
+def _entrant(parser: ArgumentParser, who: str = "a run, a policy file, or a bot as bot:NAME, bot:searcher-200") -> None:
     """Who plays, and the game of a bot; see `jaxrl.matches.entrants.find_entrant`."""
     _run(parser, who, dest="candidate")
     parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
@@ -190,7 +190,9 @@ def evaluate(parser: ArgumentParser) -> None:
     """`jaxrl evaluate`."""
     _entrant(parser)
     parser.add_argument("--against", metavar="RUN2", help="another run, file or bot:NAME: paired on the same deals")
-    parser.add_argument("--opponents", metavar="A,B", help="bots at the other seats (default: evaluate.opponents)")
+    parser.add_argument(
+        "--opponents", metavar="A,B", help="bots, or searcher-200, at the other seats (default: evaluate.opponents)"
+    )
     parser.add_argument("--deals", type=_int, help="deals per opponent (default: evaluate.deals)")
     parser.add_argument("--seed", type=_seed, help=f"seed of the deals (default: {EVALUATION_SEED})")
     parser.add_argument(
@@ -207,8 +209,8 @@ def tournament(parser: ArgumentParser) -> None:
         "players",
         nargs="+",
         metavar="PLAYER",
-        help="RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, bot:NAME, bots (all of the game); "
-        "a.b=v changes a configuration key, of the game too if only bots play",
+        help="RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, bot:NAME, bot:searcher-200, bots (all "
+        "of the game); a.b=v changes a configuration key, of the game too if only bots play",
     )
     _config(parser, "if only bots play: the configuration that names the game")
     allow(parser)

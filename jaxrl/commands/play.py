@@ -26,6 +26,7 @@ from jaxrl.players import Player, bot_player, no_memory
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
+from jaxrl.search.reference import scripted_player
 from jaxrl.search.settings import SearchSettings
 
 WIDTH = 100  # columns at most
@@ -281,7 +282,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"{candidate.config.env.id} asks all seats at once: it cannot be played in a terminal.")
     if not 0 <= args.seat < env.num_players:
         raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")
-    bots = [bot_player(env, name) for name in args.opponents.split(",")] if args.opponents else []
+    bots = [scripted_player(env, name) for name in args.opponents.split(",")] if args.opponents else []
     pool = bots or candidate.players
     others = [pool[i % len(pool)] for i in range(env.num_players)]
     seed = args.seed if args.seed is not None else secrets.randbelow(2**31)

@@ -117,7 +117,7 @@ def check_game(config: Config, env: Any, table: Any) -> None:
     if config.train.algorithm == "ppo":
         check_critic(config, env)
     check_seats(config, env)
-    check_bots(config.evaluate.opponents, env, "evaluate.opponents")
+    check_bots(config.evaluate.opponents, env, "evaluate.opponents", searchers=True)
     if env.num_sides < 2 and (config.evaluate.best_by != "return" or config.exploit.every):
         raise UserError(
             f"{config.env.id} has one {env.side_name} only, so nobody wins or exploits: "

@@ -196,6 +196,6 @@ def check_stages(stages: Sequence[Stage], games: Sequence[Any]) -> None:
         if game.num_sides < 2:
             raise UserError(f"{stage}: its game has one {game.side_name} only, so nobody wins: give until.steps alone.")
         against, evaluated = stage.until.against, stage.config.evaluate.opponents
-        check_bots(against, game, f"{stage}: until.against")
+        check_bots(against, game, f"{stage}: until.against", searchers=bool(evaluated))
         if evaluated and (strange := [name for name in against if name not in evaluated]):
             raise UserError(f"{stage}: until.against: {strange[0]!r} is not among evaluate.opponents: add it there.")

@@ -225,7 +225,7 @@ class EvaluateConfig:
     """Evaluation on fixed deals; every deal is played once from every seat."""
 
     deals: int = option(400, "deals per opponent; and of a best response, as many others that choose it", minimum=2)
-    opponents: tuple[str, ...] = option((), "bots to play against; empty: all bots of the game")
+    opponents: tuple[str, ...] = option((), "bots to play against, or searcher-200; empty: all bots of the game")
     training_deals: int = option(64, "deals per opponent in the evaluations during training", minimum=2)
     best_by: str = option(
         "return",

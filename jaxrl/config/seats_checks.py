@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config, LeagueConfig, SeatMix
+from jaxrl.config.searchers import refuse_searcher, worlds_of
 from jaxrl.envs.errors import UserError, nearest
 
 SELF, SNAPSHOTS, BOTS = "self", "snapshots", "bots"  # what `league.opponents` may list beside names of bots
@@ -69,9 +70,12 @@ def check_seats(config: Config, env: Any) -> None:
         check_bots(mix.bots, env, f"{path}.bots")
 
 
-def check_bots(names: Iterable[str], env: Any, path: str) -> None:
-    """Raises UserError if the game has not all of these bots."""
+def check_bots(names: Iterable[str], env: Any, path: str, *, searchers: bool = False) -> None:
+    """Raises UserError if the game has not all of these bots; names of searchers pass where they are allowed."""
     for name in names:
+        if searchers and worlds_of(name) is not None:
+            continue
+        refuse_searcher(name, path)
         if name not in env.bots:
             raise UserError(f"{path}: there is no bot {name!r}; {nearest(name, env.bots)}")
 
@@ -107,6 +111,7 @@ def league_bots(league: LeagueConfig, env: Any) -> tuple[str, ...]:
         elif name in env.bots:
             names[name] = None
         elif name not in (SELF, SNAPSHOTS):
+            refuse_searcher(name, "league.opponents")
             known = [SELF, SNAPSHOTS, BOTS, *env.bots]
             raise UserError(f"league.opponents: there is no bot {name!r}; {nearest(name, known)}")
     return tuple(names)

@@ -15,11 +15,12 @@ from jaxrl.config import Config, presets
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.export import load_policy
-from jaxrl.players import Player, bot_player
+from jaxrl.players import Player
 from jaxrl.runs.directory import TrainedRun, find_run, load_run, seed_names
 from jaxrl.runs.games import make_games
+from jaxrl.search.reference import scripted_player
 
-BOT_PREFIX = "bot:"  # "bot:NAME" is a scripted player
+BOT_PREFIX = "bot:"  # "bot:NAME" is a scripted player, "bot:searcher-N" a reference searcher
 ALL_BOTS = "bots"
 
 
@@ -67,7 +68,7 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
     if name.startswith(BOT_PREFIX):
         config = like.config if like else configs.load(args.config, args.overrides, args.allow)
         env = like.env if like else make_games(config).evaluation
-        return Entrant([bot_player(env, name.removeprefix(BOT_PREFIX))], config, env)
+        return Entrant([scripted_player(env, name.removeprefix(BOT_PREFIX))], config, env)
     changes = () if like and not like.trained else args.overrides  # those of a bot name its game
     found = _trained(name, args.checkpoint, args.allow, changes, sampled=args.sampled)
     if like and like.game != found.game:
@@ -129,7 +130,7 @@ def find_field(
     for name in names:
         if _is_bot(name):
             bots = list(env.bots) if name == ALL_BOTS else [name.removeprefix(BOT_PREFIX)]
-            players += [bot_player(env, bot) for bot in bots]
+            players += [scripted_player(env, bot) for bot in bots]
     programs: dict[Any, Player] = {}
     for each in trained:
         tree = configs.to_dict(each.config)  # what differs in settings of an algorithm may differ in its network

@@ -90,10 +90,10 @@ class Belief:
         move = where_needed(lambda _, lanes: jax.vmap(self._move)(*lanes), chunk)
         return move(~is_over(after), memory, (), (memory, gained, action, after, move_key))
 
-    def worlds(self, state: State, memory: BeliefMemory, key: Key, count: int) -> State:
+    def worlds(self, params: SearchParams, state: State, memory: BeliefMemory, key: Key, count: int) -> State:
         """`count` worlds as `memory.seat` may believe them, in random order, each of the same weight."""
         if memory.particles is None:
-            return jax.vmap(lambda k: self.permuted(state, memory.seat, k))(jax.random.split(key, count))
+            return jax.vmap(lambda k: self._drawn(params, state, memory.seat, k))(jax.random.split(key, count))
         draw_key, order_key, luck_key = jax.random.split(key, 3)
         index = jax.random.permutation(order_key, resample(memory.log_weights, draw_key, count))
         chosen = jax.tree.map(lambda leaf: leaf[index], memory.particles)
@@ -108,6 +108,17 @@ class Belief:
                 "perfect_information = True in the game; else write permute_hidden."
             )
         return self._seen(world)
+
+    def _drawn(self, params: SearchParams, state: State, seat: jax.Array, key: Key) -> State:
+        """A world drawn anew, in which the others have chosen in secret as the model of them would with their cards."""
+        draw_key, choice_key = jax.random.split(key)
+        model, its_params = self.lineup.others(params)
+
+        def choose(world: State, key: Key) -> jax.Array:
+            return model.act(its_params, model.memory(its_params, world, world.current_player, key), world, key)[0]
+
+        world = self.permuted(state, seat, draw_key)
+        return self._seen(self.env.with_secret_choices(world, seat, choose, choice_key))
 
     def _seen(self, world: State) -> State:
         """A world with the observation of the seat asked there, which may be another one than in the real state."""

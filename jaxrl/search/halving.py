@@ -77,7 +77,7 @@ def halving_plan(
     order = _rank(jnp.where(legal, prior + dither, OUT))
     race = Race(jnp.zeros(legal.shape), jnp.zeros(legal.shape))
     worlds_count = settings.worlds or max(1, (rounds * slots) // 2)
-    worlds = jax.vmap(lambda s, m, k: belief.worlds(s, m, k, worlds_count))(state, memory, keys[:, 0])
+    worlds = jax.vmap(lambda s, m, k: belief.worlds(params, s, m, k, worlds_count))(state, memory, keys[:, 0])
     memory = memory.replace(own=remembered)
 
     def play_round(number: jax.Array, carry: tuple[Race, jax.Array, jax.Array]) -> tuple[Race, jax.Array, jax.Array]:
@@ -136,8 +136,11 @@ def _run(
     seats = memory.seat[row]
     own = jax.tree.map(lambda leaf: leaf[row], memory.own)
     memories = lineup.memories(params, own, start, seats, luck)
-    end = play_on(lineup, params, start, memories, action, seats, luck, turns=settings.depth or TO_THE_END)
-    result = jnp.take_along_axis(end.returns, seats[:, None], axis=1)[:, 0]
+    turns, in_part = settings.depth or TO_THE_END, settings.objective == "standing"
+    end = play_on(lineup, params, start, memories, action, seats, luck, turns=turns, in_part=in_part)
+    worth = jax.vmap(lineup.env.standing)(end.state) if in_part else end.returns
+    assert worth is not None  # `judges` was asked before
+    result = jnp.take_along_axis(worth, seats[:, None], axis=1)[:, 0]
     if settings.objective == "wins":  # on the scale of a network that predicts +1 for a win
         result = jnp.where(won(end.returns + memory.returns[row], seats), 1.0, -1.0)
     if settings.depth:

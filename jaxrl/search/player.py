@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxrl.envs.core import Env, Key, PyTree, State, is_over
 from jaxrl.envs.errors import UserError
-from jaxrl.players import Player
+from jaxrl.players import Player, no_memory
 from jaxrl.search.belief import Belief, BeliefMemory, can_believe
 from jaxrl.search.halving import SearchPlan, halving_plan, rounds_and_slots
 from jaxrl.search.playout import Lineup
@@ -29,8 +29,10 @@ class Search:
     guide: Guide
 
     def player(self, name: str = "search", params: PyTree = None) -> Player:
-        """The search as a player, with `SearchParams`; it remembers what it believes after every step."""
-        return Player(name, self.act, params, init=self.belief.init, observe=self.belief.update)
+        """The search as a player, with `SearchParams`; it remembers what it believes after every step, if it does."""
+        remembers = self.belief.particles > 0 or self.lineup.own.memory is not no_memory
+        follows = remembers or self.settings.objective == "wins"
+        return Player(name, self.act, params, init=self.belief.init, observe=self.belief.update if follows else None)
 
     def act(self, params: SearchParams, memory: BeliefMemory, state: State, key: Key) -> tuple[jax.Array, BeliefMemory]:
         """The searched action, i32[]; the lowest legal one where another seat is asked."""
@@ -72,8 +74,8 @@ def make_search(
       model: how all other seats play; None: like the searching seat.
 
     Raises:
-      UserError: the game is simultaneous, has sides of several seats or does not say what is hidden, or wins are
-        wanted in a one-seat game.
+      UserError: the game is simultaneous, has sides of several seats or does not say what is hidden, wins are wanted in
+        a one-seat game, or a standing that it does not know.
     """
     if env.simultaneous:
         raise UserError(f"{env.id} asks all seats at once: search is for games that ask one seat at a time.")
@@ -81,9 +83,17 @@ def make_search(
         raise UserError(f"{env.id} has sides of several seats: search is for games in which each plays alone.")
     if settings.objective == "wins" and env.num_players < 2:
         raise UserError(f"{env.id} has one seat: search for the objective 'return', nobody can be beaten.")
+    if settings.objective == "standing" and not judges(env):
+        raise UserError(f"{env.id} does not say how its seats stand (Env.standing): search for 'return' or 'wins'.")
     lineup = Lineup(env, own, model)
     belief = Belief(lineup, settings.particles, settings.doubt, settings.batch)
     jax.eval_shape(lambda key: belief.permuted(env.init(key), jnp.int32(0), key), jax.random.key(0))
     if not can_believe(env):
         belief = dataclasses.replace(belief, particles=0)
     return Search(settings, lineup, belief, guide)
+
+
+def judges(env: Env) -> bool:
+    """Whether a game says how its seats stand (`Env.standing`)."""
+    state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
+    return jax.eval_shape(env.standing, state) is not None

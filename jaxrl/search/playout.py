@@ -110,6 +110,7 @@ def play_on(
     keys: Key,
     *,
     turns: int,
+    in_part: bool = False,
 ) -> Playout:
     """Carries out `action` in N games and plays them on.
 
@@ -119,32 +120,41 @@ def play_on(
       keys: key[N], all the randomness; games with equal keys and equal worlds have equal luck.
       turns: how many more times the searching seat moves; then the game stops where it is asked again. `TO_THE_END`
         does not stop.
+      in_part: whether the game also stops where another part of it begins (`Env.part`).
     """
     step = jax.vmap(lineup.env.step)
+    part = jax.vmap(lineup.env.part)(state)
 
     def moves_on(games: State, left: jax.Array) -> jax.Array:
         running = ~is_over(games)
+        if in_part:
+            running &= jax.vmap(lineup.env.part)(games) == part
         return running if turns == TO_THE_END else running & ((games.current_player != seat) | (left > 0))
 
     def more(carry: tuple[Playout, jax.Array]) -> jax.Array:
         played, left = carry
-        return jnp.any(moves_on(played.state, left)) & (played.time < MAX_STEPS)
+        return (played.time == 0) | (jnp.any(moves_on(played.state, left)) & (played.time < MAX_STEPS))
 
     def one(carry: tuple[Playout, jax.Array]) -> tuple[Playout, jax.Array]:
         played, left = carry
         now = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, played.time)))(keys)
-        chosen, memories = choose(lineup, params, played.state, played.memories, seat, now[:, 0])
+
+        def answer() -> tuple[jax.Array, list[PyTree]]:
+            return choose(lineup, params, played.state, played.memories, seat, now[:, 0])
+
+        # The first action is carried out in here too, so that the rules are compiled once.
+        first = played.time == 0
+        chosen, memories = jax.lax.cond(first, lambda: (action.astype(jnp.int32), played.memories), answer)
         after = step(played.state, chosen, now[:, 1])
         rewards = after.rewards
-        if turns != TO_THE_END:  # a finished game stays as it is by itself, one that waits for the seat does not
-            moves = moves_on(played.state, left)
+        if turns != TO_THE_END or in_part:  # a finished game stays as it is by itself, one that waits does not
+            moves = moves_on(played.state, left) | first
             rewards = jnp.where(moves[:, None], rewards, 0.0)
-            left = left - (moves & (played.state.current_player == seat))
+            left = left - (moves & (played.state.current_player == seat) & ~first)
             after, memories = jax.vmap(select)(moves, (after, memories), (played.state, played.memories))
         return Playout(after, played.returns + rewards, memories, played.time + 1), left
 
-    first = step(state, action, jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys))
-    begin = Playout(first, first.rewards, memories, jnp.int32(1)), jnp.full_like(seat, turns)
+    begin = Playout(state, jnp.zeros_like(state.rewards), memories, jnp.int32(0)), jnp.full_like(seat, turns)
     return jax.lax.while_loop(more, one, begin)[0]
 
 

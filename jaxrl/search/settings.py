@@ -7,7 +7,7 @@ import dataclasses
 from jaxrl.envs.errors import UserError
 
 PLANNERS = ("halving", "tree")
-OBJECTIVES = ("return", "wins")
+OBJECTIVES = ("return", "wins", "standing")
 FEWEST_SIMULATIONS = 4
 
 
@@ -20,7 +20,8 @@ class SearchSettings:
         over all worlds).
       planner: "halving" plays games to the end and halves the actions in the race; "tree" grows a tree in each world,
         judged by the network.
-      objective: "return" maximises the expected return, "wins" the share of games won (a draw is not a win).
+      objective: "return" maximises the expected return, "wins" the share of games won (a draw is not a win), "standing"
+        what the game makes of the position where this part of it ends, such as a round (`Env.standing`, halving).
       worlds: worlds drawn per move; 0 leaves it to the planner.
       particles: worlds kept during the game and weighed by what the others did; 0 draws them anew at every move.
       candidates: the most actions tried, the likeliest ones by the prior.
@@ -56,6 +57,11 @@ class SearchSettings:
             raise UserError(f"the planner must be one of {', '.join(PLANNERS)}, got {self.planner!r}.")
         if self.objective not in OBJECTIVES:
             raise UserError(f"the objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}.")
+        if self.objective == "standing" and (self.planner != "halving" or self.depth):
+            raise UserError(
+                "the objective 'standing' judges a position where a part of the game ends: search for it with the "
+                "planner 'halving' and depth 0."
+            )
         for name in ("worlds", "particles", "depth"):
             if getattr(self, name) < 0:
                 raise UserError(f"the {name} of a search must be at least 0, got {getattr(self, name)}.")

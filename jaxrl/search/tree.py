@@ -42,7 +42,7 @@ def tree_plan(
     games, actions = state.legal_action_mask.shape
     count = min(settings.worlds or DEFAULT_WORLDS, settings.simulations)
     keys = jax.vmap(lambda k: jax.random.split(k, 2))(key)
-    worlds = jax.vmap(lambda s, m, k: belief.worlds(s, m, k, count))(state, memory, keys[:, 0])
+    worlds = jax.vmap(lambda s, m, k: belief.worlds(params, s, m, k, count))(state, memory, keys[:, 0])
     worlds = jax.tree.map(lambda leaf: leaf.reshape(games * count, *leaf.shape[2:]), worlds)
     luck = jax.vmap(lambda k: jax.random.split(k, count))(keys[:, 1]).reshape(games * count)
     seats, earned = jnp.repeat(memory.seat, count), jnp.repeat(memory.returns, count, axis=0)

@@ -16,9 +16,10 @@ from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.league.pool import PoolState, controller_names
 from jaxrl.matches.evaluate import opponent_names
-from jaxrl.players import Player, bot_player
+from jaxrl.players import Player
 from jaxrl.runs.directory import each_seed
 from jaxrl.runs.games import GameForms
+from jaxrl.search.reference import scripted_player
 from jaxrl.training import memory
 from jaxrl.training.continuation import derived_seed
 from jaxrl.training.evaluation import TrainingEvaluation
@@ -55,7 +56,7 @@ def make_parts(stage: Stage, games: GameForms) -> StageParts:
     program = make_program(config, env)
     memory.check_state(config, program)
     player = trained_player(config, table, config.run.name, None, greedy=config.evaluate.greedy)
-    opponents = [bot_player(table, name) for name in opponent_names(config, table)]
+    opponents = [scripted_player(table, name) for name in opponent_names(config, table)]
     return StageParts(
         config=config,
         env=env,
