@@ -14,6 +14,7 @@ from jaxrl.commands.search import (
     make_searcher,
     model_of,
     refuse_without_search,
+    rollouts_of,
     settings_of,
     warn_of_scale,
 )
@@ -90,5 +91,6 @@ def evaluate_candidate(
     if args.search is None:
         return evaluate_players(candidate.env, candidate.players, opponents, **settings), None
     bot = candidate.players[0].bot or None
-    searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), model_of(args), bot)
+    who = model_of(args), bot, rollouts_of(args)
+    searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), *who)
     return evaluate_search(candidate.env, searcher, candidate.players, opponents, **settings), searcher

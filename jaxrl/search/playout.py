@@ -32,6 +32,15 @@ class Lineup:
         """Who moves for the other seats, and with which parameters."""
         return (self.own, params.own) if self.model is None else (self.model, params.model)
 
+    def bots(self, params: SearchParams, seat: jax.Array) -> jax.Array | None:
+        """i32[N, P], who holds the seats by their places in `Env.bots`, seat[i] being the searching one; None if they
+        are not all bots."""
+        policy, its_params = self.others(params)
+        if self.own.bot is None or policy.bot is None:
+            return None
+        mine = jnp.arange(self.env.num_players) == seat[:, None]
+        return jnp.where(mine, self.own.bot(params.own), policy.bot(its_params)).astype(jnp.int32)
+
     def memories(self, params: SearchParams, own: PyTree, state: State, seat: jax.Array, keys: Key) -> list[PyTree]:
         """The memories of each policy (`own`, and the model if there is one) for all seats, [N, P, ...], where
         simulated games begin; `own` [N, ...] is that of the searching seat, the others' are empty."""
@@ -61,7 +70,7 @@ class Playout(NamedTuple):
     state: State
     returns: jax.Array  # f32[N, P], what every seat earned on the way
     memories: list[PyTree]  # see `Lineup.memories`
-    time: jax.Array  # i32[], steps
+    time: jax.Array  # i32[], steps; 0 if the game did not count them
 
 
 def choose(
@@ -120,6 +129,12 @@ def play_on(
       turns: how many more times the searching seat moves; then the game stops where it is asked again. `TO_THE_END`
         does not stop.
     """
+    bots = lineup.bots(params, seat)
+    if bots is not None:
+        one_call = jax.vmap(lambda *each: lineup.env.play_on(*each[:-1], jnp.int32(turns), each[-1]))
+        end = one_call(state, action, bots, seat, keys)
+        if end is not None:
+            return Playout(*end, memories, jnp.int32(0))
     step = jax.vmap(lineup.env.step)
 
     def moves_on(games: State, left: jax.Array) -> jax.Array:
