@@ -279,24 +279,6 @@ class Env(abc.ABC):
         """
         return None
 
-    def play_on(
-        self, state: State, action: jax.Array, bots: jax.Array, seat: jax.Array, turns: jax.Array, key: Key
-    ) -> tuple[State, jax.Array] | None:
-        """A whole simulated game in one call, or None if the game has no faster way than its own steps.
-
-        Args:
-          state: a running game that asks `seat`; of any other the results mean nothing.
-          action: i32[], what `seat` does first.
-          bots: i32[P], who holds the seats afterwards, by their places in `bots`.
-          seat: i32[].
-          turns: i32[], how many more times `seat` moves before it is left to be asked; negative: to the end.
-          key: all the randomness.
-
-        Returns:
-          The state then, and what every seat earned on the way, f32[P].
-        """
-        return None
-
     def features(self, observation: PyTree) -> jax.Array:
         """One observation as f32[F] for a dense network. Observations are stored packed and expanded here, late."""
         leaves = [jnp.ravel(jnp.asarray(leaf)).astype(jnp.float32) for leaf in jax.tree.leaves(observation)]

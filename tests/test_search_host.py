@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.cli import main
 from jaxrl.envs import registry
 from jaxrl.envs.core import Env, State
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host import env as host_env
 from jaxrl.envs.host.env import HostEnv
-from jaxrl.players import bot_player
 from jaxrl.matches.evaluate import Matchup
+from jaxrl.players import bot_player
 from jaxrl.search.player import Search, make_search
 from jaxrl.search.playout import TO_THE_END, Lineup, play_on
 from jaxrl.search.policies import SearchParams, bot_guide, bot_policy, named_policy
@@ -141,7 +142,7 @@ def test_dice_and_the_secrets_of_bots_are_not_foreseen(battle):
 
 
 def test_a_forced_win_and_a_forced_answer_are_found():
-    """X to move with and without two in a row of its own; O has two in a row and takes the lowest cell, which ends it."""
+    """X to move with and without two in a row of its own; O has two in a row, and takes the lowest cell."""
     env = HostTicTacToe()
     rows = {4: [1, 1, -1, 0, -1, 0, -1, -1, -1], 2: [1, 1, -1, -1, 0, -1, -1, -1, -1]}
     blobs = [struct.pack(LAYOUT, *cells, 0, 0, 0, 7, 0, 0, 0) for cells in rows.values()]
@@ -162,6 +163,20 @@ def test_a_game_of_another_process_is_not_searched():
     for env in (HostEnv(game), registry.make("forge")):
         with pytest.raises(UserError, match="cannot be searched: another process plays it"):
             search_of(env, env.game.bots[-1], env.game.bots[-1])
+
+
+def test_evaluate_searches_battles_and_says_how(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["evaluate", "bot:balanced", "--config", "battle_balance", "env.options.rounds=1", "--deals", "2"]
+    search = ["--search", "8", "--search-model", "bot:gunline", "--search-rollouts"]
+    assert main([*words, "--opponents", "turtle", *search, "bot:objective"]) == 0
+    printed = capsys.readouterr().out
+    assert "search with 8 simulations a move (halving, model bot:gunline, rollouts bot:objective" in printed
+    assert "balanced+search" in printed
+    assert main([*words, *search, "objective"]) == 2
+    assert "--search-rollouts must be self or bot:NAME, got 'objective'" in capsys.readouterr().err
+    assert main([*words, *search, "bot:objektive"]) == 2
+    assert "--search-rollouts: there is no bot 'objektive' in this game" in capsys.readouterr().err
 
 
 @pytest.mark.slow  # python -m pytest tests/test_search_host.py -m slow; a minute

@@ -124,8 +124,20 @@ class HostEnv(Env):
 
     def play_on(
         self, state: State, action: jax.Array, bots: jax.Array, seat: jax.Array, turns: jax.Array, key: Key
-    ) -> tuple[State, jax.Array] | None:
-        """Bots play inside the engine, games of a batch side by side in a thread for every core."""
+    ) -> tuple[State, jax.Array]:
+        """A simulated game in one call: bots play it inside the engine, games of a batch in a thread for every core.
+
+        Args:
+          state: a running game that asks `seat`; of any other the results mean nothing.
+          action: i32[], what `seat` does first.
+          bots: i32[P], who holds the seats afterwards, by their places in `bots`.
+          seat: i32[].
+          turns: i32[], how many more times `seat` moves before it is left to be asked; negative: to the end.
+          key: all the randomness.
+
+        Returns:
+          The state then, and what every seat earned on the way, f32[P].
+        """
         assert isinstance(state, SavedState)
         forms = (*self._outputs(), jax.ShapeDtypeStruct((self.num_players,), jnp.float32))
         numbers = [jnp.asarray(each, jnp.int32) for each in (action, bots, seat, turns)]

@@ -261,7 +261,7 @@ def play_on_states(
     Engine engine, Py_ssize_t game, Py_ssize_t first, Py_ssize_t last, blobs, actions, bots, seats, turns, seeds,
     outputs, returned, most
 ):
-    """Scripted players play states `first` .. `last` - 1 on; see `jaxrl.envs.core.Env.play_on`.
+    """Scripted players play states `first` .. `last` - 1 on; see `jaxrl.envs.host.env.HostEnv.play_on`.
 
     Args:
       engine, game: the game of a turn-based engine to play in; threads need one each.

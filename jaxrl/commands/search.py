@@ -141,7 +141,8 @@ class Searcher:
         settings, belief = self.search.settings, self.search.belief.particles
         return (
             f"search with {settings.simulations} simulations a move ({settings.planner}, model {self.model}, "
-            f"rollouts {self.rollouts}, objective {settings.objective}, {f'{belief} particles' if belief else 'no belief'})"
+            f"rollouts {self.rollouts}, objective {settings.objective}, "
+            f"{f'{belief} particles' if belief else 'no belief'})"
         )
 
 

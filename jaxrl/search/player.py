@@ -77,8 +77,8 @@ def make_search(
     """
     if env.host and env.game.remote:  # type: ignore[attr-defined]  # a HostEnv
         raise UserError(
-            f"{env.id} cannot be searched: another process plays it, which cannot go back to an earlier position at the "
-            "speed of a search. Play without --search."
+            f"{env.id} cannot be searched: another process plays it, which cannot go back to an earlier position fast "
+            "enough. Leave the search out."
         )
     if env.simultaneous:
         raise UserError(f"{env.id} asks all seats at once: search is for games that ask one seat at a time.")

@@ -33,10 +33,10 @@ class Lineup:
         return (self.own, params.own) if self.model is None else (self.model, params.model)
 
     def bots(self, params: SearchParams, seat: jax.Array) -> jax.Array | None:
-        """i32[N, P], who holds the seats by their places in `Env.bots`, seat[i] being the searching one; None if they
-        are not all bots."""
+        """i32[N, P], who holds the seats by their places in `Env.bots`, if a host game can play them all inside its
+        engine, else None; seat[i] is the searching one."""
         policy, its_params = self.others(params)
-        if self.own.bot is None or policy.bot is None:
+        if not self.env.host or self.own.bot is None or policy.bot is None:
             return None
         mine = jnp.arange(self.env.num_players) == seat[:, None]
         return jnp.where(mine, self.own.bot(params.own), policy.bot(its_params)).astype(jnp.int32)
@@ -70,7 +70,7 @@ class Playout(NamedTuple):
     state: State
     returns: jax.Array  # f32[N, P], what every seat earned on the way
     memories: list[PyTree]  # see `Lineup.memories`
-    time: jax.Array  # i32[], steps; 0 if the game did not count them
+    time: jax.Array  # i32[], steps; 0 of games played inside an engine
 
 
 def choose(
@@ -131,10 +131,8 @@ def play_on(
     """
     bots = lineup.bots(params, seat)
     if bots is not None:
-        one_call = jax.vmap(lambda *each: lineup.env.play_on(*each[:-1], jnp.int32(turns), each[-1]))
-        end = one_call(state, action, bots, seat, keys)
-        if end is not None:
-            return Playout(*end, memories, jnp.int32(0))
+        inside = jax.vmap(lineup.env.play_on, in_axes=(0, 0, 0, 0, None, 0))  # type: ignore[attr-defined]  # a HostEnv
+        return Playout(*inside(state, action, bots, seat, jnp.int32(turns), keys), memories, jnp.int32(0))
     step = jax.vmap(lineup.env.step)
 
     def moves_on(games: State, left: jax.Array) -> jax.Array:
