@@ -172,7 +172,6 @@ def test_evaluate_searches_battles_and_says_how(capsys, tmp_path, monkeypatch):
     assert main([*words, "--opponents", "turtle", *search, "bot:objective"]) == 0
     printed = capsys.readouterr().out
     assert "search with 8 simulations a move (halving, model bot:gunline, rollouts bot:objective" in printed
-    assert "balanced+search" in printed
     assert main([*words, *search, "objective"]) == 2
     assert "--search-rollouts must be self or bot:NAME, got 'objective'" in capsys.readouterr().err
     assert main([*words, *search, "bot:objektive"]) == 2

@@ -41,9 +41,8 @@ LANES = 1024  # games side by side on one device; each carries its particles
 
 def refuse_without_search(args: argparse.Namespace) -> None:
     """Raises UserError for options of a search where none is asked for."""
-    options = ("model", "rollouts", "planner", "objective", "depth")
-    options = (*(f"search_{name}" for name in options), "worlds", "particles")
-    for name in options:
+    described = ("model", "rollouts", "planner", "objective", "depth")
+    for name in (*(f"search_{each}" for each in described), "worlds", "particles"):
         if args.search is None and getattr(args, name) is not None:
             raise UserError(f"--{name.replace('_', '-')} describes a search: ask for one with --search SIMS.")
 

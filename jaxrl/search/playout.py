@@ -132,7 +132,8 @@ def play_on(
     bots = lineup.bots(params, seat)
     if bots is not None:
         inside = jax.vmap(lineup.env.play_on, in_axes=(0, 0, 0, 0, None, 0))  # type: ignore[attr-defined]  # a HostEnv
-        return Playout(*inside(state, action, bots, seat, jnp.int32(turns), keys), memories, jnp.int32(0))
+        end, returns = inside(state, action, bots, seat, jnp.int32(turns), keys)
+        return Playout(end, returns, memories, jnp.int32(0))
     step = jax.vmap(lineup.env.step)
 
     def moves_on(games: State, left: jax.Array) -> jax.Array:
