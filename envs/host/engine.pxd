@@ -65,6 +65,9 @@ cdef class Engine:
     # All that is drawn later, by the next `start` too, comes from new streams of this seed. The present position and
     # the episode counter stay, and so does what was drawn for the whole episode (a style of play, the order of a deck).
     cdef void reseed(self, Py_ssize_t game, u64 seed) noexcept nogil
+    # Draws anew what `seat` cannot see of a position, for a search that plays it on: what bots keep to themselves. The
+    # default does nothing; asked of games of perfect information alone.
+    cdef void permute(self, Py_ssize_t game, int seat, u64 seed) noexcept nogil
     # The error code > 0 of a call above that returns nothing, 0 if there was none; asked once after each game's turn.
     cdef int fault(self, Py_ssize_t game) noexcept nogil
 

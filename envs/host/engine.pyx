@@ -67,6 +67,9 @@ cdef class Engine:
     cdef void reseed(self, Py_ssize_t game, u64 seed) noexcept nogil:
         pass
 
+    cdef void permute(self, Py_ssize_t game, int seat, u64 seed) noexcept nogil:
+        pass
+
     cdef int fault(self, Py_ssize_t game) noexcept nogil:
         return 0
 

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import jax
@@ -23,9 +24,21 @@ from jaxrl.envs.core import Bot, Env, Key, State, is_over
 from jaxrl.envs.host.callbacks import Outputs, call_host
 from jaxrl.envs.host.core import HostGame
 from jaxrl.envs.host.engine import Engine
-from jaxrl.envs.host.pure import ask_bots, blank_states, init_states, observe_states, reset_states, step_states
+from jaxrl.envs.host.pure import (
+    ask_bots,
+    blank_states,
+    init_states,
+    observe_states,
+    permute_states,
+    play_on_states,
+    reset_states,
+    step_states,
+)
+from jaxrl.envs.machine import cores
 
 _OPEN_SEED = 0  # of engines that are reseeded before they draw anything
+_PORTION = 8  # simulated games that a thread takes at a time
+_MOST = 20_000  # steps of a simulated game
 
 
 @struct.dataclass
@@ -59,6 +72,7 @@ class HostEnv(Env):
         self.perfect_information = game.perfect_information
         self.how_to_play, self.colours = game.how_to_play, game.colours
         self._play, self._deal = _Engines(game, 1), _Engines(game, game.varieties)
+        self._crew = _Engines(game, cores())  # a game for every thread
 
     @property
     def sides(self) -> tuple[int, ...]:
@@ -98,6 +112,37 @@ class HostEnv(Env):
         assert isinstance(state, SavedState)
         form = jax.ShapeDtypeStruct((self.game.num_features,), jnp.float32)
         return call_host(self._host_observe, (form,), state.blob, jnp.asarray(seat, jnp.int32))[0]
+
+    def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> State | None:
+        """What bots keep to themselves is all that a game of perfect information hides; the engine draws it anew."""
+        if not self.perfect_information:
+            return None
+        assert isinstance(state, SavedState)
+        form = jax.ShapeDtypeStruct((self.game.state_bytes,), jnp.uint8)
+        seat = jnp.asarray(seat, jnp.int32)
+        return state.replace(blob=call_host(self._host_permute, (form,), state.blob, seat, _seeds(key))[0])
+
+    def play_on(
+        self, state: State, action: jax.Array, bots: jax.Array, seat: jax.Array, turns: jax.Array, key: Key
+    ) -> tuple[State, jax.Array]:
+        """A simulated game in one call: bots play it inside the engine, games of a batch in a thread for every core.
+
+        Args:
+          state: a running game that asks `seat`; of any other the results mean nothing.
+          action: i32[], what `seat` does first.
+          bots: i32[P], who holds the seats afterwards, by their places in `bots`.
+          seat: i32[].
+          turns: i32[], how many more times `seat` moves before it is left to be asked; negative: to the end.
+          key: all the randomness.
+
+        Returns:
+          The state then, and what every seat earned on the way, f32[P].
+        """
+        assert isinstance(state, SavedState)
+        forms = (*self._outputs(), jax.ShapeDtypeStruct((self.num_players,), jnp.float32))
+        numbers = [jnp.asarray(each, jnp.int32) for each in (action, bots, seat, turns)]
+        *fields, returns = call_host(self._host_play_on, forms, state.blob, *numbers, _seeds(key))
+        return self._dealt(fields).replace(owed=jnp.zeros_like(state.owed)), returns + state.owed
 
     def deploy(self, **options: Any) -> None:
         """Tells the game where its engine runs; before the first state is made."""
@@ -171,6 +216,23 @@ class HostEnv(Env):
     def _host_step(self, outputs: Outputs, blobs: np.ndarray, actions: np.ndarray, seeds: np.ndarray) -> None:
         with self._play.lend() as (engine, _):
             step_states(engine, blobs, actions, seeds, outputs)
+
+    def _host_permute(self, outputs: Outputs, blobs: np.ndarray, seats: np.ndarray, seeds: np.ndarray) -> None:
+        with self._play.lend() as (engine, _):
+            permute_states(engine, blobs, seats, seeds, outputs[0])
+
+    def _host_play_on(self, outputs: Outputs, blobs: np.ndarray, *arrays: np.ndarray) -> None:
+        *fields, returns = outputs
+        count = len(blobs)
+        portions = iter([(first, min(first + _PORTION, count)) for first in range(0, count, _PORTION)])
+
+        def work(game: int) -> None:
+            for first, last in portions:
+                play_on_states(engine, game, first, last, blobs, *arrays, fields, returns, _MOST)
+
+        with self._crew.lend() as (engine, _), ThreadPoolExecutor(engine.num_games) as threads:
+            for done in [threads.submit(work, game) for game in range(engine.num_games)]:
+                done.result()
 
     def _host_reset(self, outputs: Outputs, blobs: np.ndarray, over: np.ndarray, seeds: np.ndarray) -> None:
         with self._play.lend() as (engine, _):

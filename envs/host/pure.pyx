@@ -1,12 +1,14 @@
 """Whole states in, whole states out: an engine as a function without a memory, for batches of any size.
 
-Every function plays all B states of a batch one after the other in game 0 of an engine, without the GIL.
+Every function plays all B states of a batch one after the other in one game of an engine, without the GIL.
 Shape letters as in `jaxrl.envs.host.core`; B states, S bytes of one.
 """
 
 from libc.string cimport memcpy, memset
 
 from jaxrl.envs.host.engine cimport Engine, all_finite, mask_asked, num_asked, observe_asked, offers, u64
+
+import numpy as np
 
 from jaxrl.envs.host.core import NO_ANSWER, EngineError
 
@@ -26,6 +28,7 @@ cdef enum:
     ENDLESS = -1  # an error code of this module; those of engines are positive
     NOT_FINITE = -2
     NO_LEGAL_ACTION = -3
+    NO_SUCH_SEAT = -4
     SKIPPED_LIMIT = 1000  # so many games in a row that end before anybody is asked are an error
 
 
@@ -111,6 +114,8 @@ cdef fail(Engine engine, Py_ssize_t game, int code, Py_ssize_t state):
         raise EngineError(state, "an observation or a reward is not finite: an engine must give finite numbers")
     if code == NO_LEGAL_ACTION:
         raise EngineError(state, NO_ANSWER)
+    if code == NO_SUCH_SEAT:
+        raise EngineError(state, f"asks seat {engine.player(game)}, which does not exist")
     raise EngineError(state, engine.error(game, code)) from engine.cause(game)
 
 
@@ -217,6 +222,107 @@ def step_states(Engine engine, blobs, actions, seeds, outputs):
                 code = engine.fault(0)
             else:
                 code = step(engine, action + i * asked, seed_of(seed, i), &out, i)
+            if code != 0:
+                break
+    if code != 0:
+        fail(engine, 0, code, i)
+
+
+cdef int go_on(
+    Engine engine, Py_ssize_t game, int action, const int* bots, int turns, int most, float* paid, float* returns
+) noexcept nogil:
+    """An action of the seat asked, after which bots (i32[P]) play on until it has moved `turns` more times and is asked
+    again, or for `most` steps. What every seat earns goes into `returns`, f32[P]. 0 or an error code."""
+    cdef int code, number, asked = engine.player(game), seat = asked
+    cdef Py_ssize_t each
+    for number in range(most):
+        if number > 0:
+            if engine.ended(game) != 0:
+                return 0
+            asked = engine.player(game)
+            if not 0 <= asked < engine.num_players:
+                return NO_SUCH_SEAT
+            if asked == seat and turns == 0:
+                return 0
+            turns -= asked == seat
+            action = engine.bot(game, bots[asked])
+            if action < 0:
+                return -1 - action
+        code = engine.step(game, action)
+        if code != 0:
+            return code
+        engine.rewards(game, paid)
+        for each in range(engine.num_players):
+            returns[each] += paid[each]
+    return 0
+
+
+def play_on_states(
+    Engine engine, Py_ssize_t game, Py_ssize_t first, Py_ssize_t last, blobs, actions, bots, seats, turns, seeds,
+    outputs, returned, most
+):
+    """Scripted players play states `first` .. `last` - 1 on; see `jaxrl.envs.host.env.HostEnv.play_on`.
+
+    Args:
+      engine, game: the game of a turn-based engine to play in; threads need one each.
+      blobs: u8[B, S].
+      actions: i32[B], the first ones; where one is illegal, or another seat is asked, the outputs mean nothing.
+      bots: i32[B, P], who holds the seats afterwards.
+      seats: i32[B], who must be asked.
+      turns: i32[B], how many more times that seat moves before it is left to be asked; negative: to the end.
+      seeds: u32[B, 2], all the randomness.
+      outputs: of each state; see `Rows`.
+      returned: f32[B, P], what every seat earns.
+      most: steps at which a game is left as it is.
+    """
+    cdef Rows out = rows_of(outputs)
+    cdef const unsigned char* blob = <const unsigned char*>at(blobs)
+    cdef const int* action = <const int*>at(actions)
+    cdef const int* held = <const int*>at(bots)
+    cdef const int* seat = <const int*>at(seats)
+    cdef const int* left = <const int*>at(turns)
+    cdef const unsigned int* seed = <const unsigned int*>at(seeds)
+    cdef float* returns = <float*>at(returned)
+    paid = np.empty(engine.num_players, np.float32)
+    cdef float* scratch = <float*>at(paid)
+    cdef Py_ssize_t i, seats_of = engine.num_players
+    cdef int code = 0, limit = most
+    with nogil:
+        for i in range(first, last):
+            memset(returns + i * seats_of, 0, seats_of * sizeof(float))
+            code = engine.load(game, blob + i * engine.state_bytes)
+            if code != 0:
+                break
+            if engine.ended(game) != 0 or engine.player(game) != seat[i] or not engine.legal(game, action[i]):
+                skip(engine, blob + i * engine.state_bytes, &out, i)
+                code = engine.fault(game)
+            else:
+                engine.reseed(game, seed_of(seed, i))
+                code = go_on(engine, game, action[i], held + i * seats_of, left[i], limit, scratch, returns + i * seats_of)
+                code = write(engine, game, &out, i, seat[i]) if code == 0 else code
+                if code == 0 and not all_finite(returns + i * seats_of, seats_of):
+                    code = NOT_FINITE
+            if code != 0:
+                break
+    if code != 0:
+        fail(engine, game, code, i)
+
+
+def permute_states(Engine engine, blobs, seats, seeds, output):
+    """u8[B, S]: states (u8[B, S]) with what seats (i32[B]) cannot see drawn anew from u32[B, 2]."""
+    cdef const unsigned char* blob = <const unsigned char*>at(blobs)
+    cdef const int* seat = <const int*>at(seats)
+    cdef const unsigned int* seed = <const unsigned int*>at(seeds)
+    cdef unsigned char* out = <unsigned char*>at(output)
+    cdef Py_ssize_t i, count = seats.shape[0]
+    cdef int code = 0
+    with nogil:
+        for i in range(count):
+            code = engine.load(0, blob + i * engine.state_bytes)
+            if code == 0:
+                engine.permute(0, seat[i], seed_of(seed, i))
+                engine.save(0, out + i * engine.state_bytes)
+                code = engine.fault(0)
             if code != 0:
                 break
     if code != 0:

@@ -31,6 +31,7 @@ from jaxrl.commands.search import (
     make_searcher,
     model_of,
     other_scale,
+    rollouts_of,
     settings_of,
 )
 from jaxrl.config import Config
@@ -245,7 +246,7 @@ def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
     itself = trained_player(config, env, SELF, None, greedy=False)
     players = [itself] if by_itself else [bot_player(env, name) for name in names]
     model = SELF if by_itself else model_of(args)
-    searcher = make_searcher(env, config, players, settings_of(args), model)
+    searcher = make_searcher(env, config, players, settings_of(args), model, rollouts=rollouts_of(args))
     opponent = itself if by_itself else any_bot(env, names)
     return Teaching(names, searcher, opponent, by_itself)
 

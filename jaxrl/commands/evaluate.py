@@ -14,6 +14,7 @@ from jaxrl.commands.search import (
     make_searcher,
     model_of,
     refuse_without_search,
+    rollouts_of,
     settings_of,
     warn_of_scale,
 )
@@ -93,5 +94,6 @@ def evaluate_candidate(
     if not (candidate.trained or candidate.players[0].bot):
         raise UserError(f"{candidate.name} looks ahead by itself: leave --search out.")
     bot = candidate.players[0].bot or None
-    searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), model_of(args), bot)
+    who = model_of(args), bot, rollouts_of(args)
+    searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), *who)
     return evaluate_search(candidate.env, searcher, candidate.players, opponents, **settings), searcher

@@ -135,6 +135,12 @@ def _search(parser: ArgumentParser, *, required: bool = False) -> None:
         help="who the others are taken for: self (the policy itself), opponent (who it is), bot:NAME (default: self)",
     )
     parser.add_argument(
+        "--search-rollouts",
+        metavar="WHO",
+        help="who moves for the searching seat in simulated games: self, bot:NAME (default: self); with bots on all "
+        "seats a game on the host plays them inside its engine, much faster",
+    )
+    parser.add_argument(
         "--search-planner",
         choices=PLANNERS,
         help=f"tree wants a network trained on the reward and episode evaluated (default: {known.planner})",

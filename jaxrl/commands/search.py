@@ -24,10 +24,10 @@ from jaxrl.search.policies import (
     Guide,
     PlayoutPolicy,
     SearchParams,
-    bot_policy,
+    bot_guide,
+    named_policy,
     network_guide,
     network_policy,
-    no_guide,
     player_policy,
     switch_policy,
 )
@@ -41,8 +41,8 @@ LANES = 1024  # games side by side on one device; each carries its particles
 
 def refuse_without_search(args: argparse.Namespace) -> None:
     """Raises UserError for options of a search where none is asked for."""
-    options = ("search_model", "search_planner", "search_objective", "worlds", "search_depth", "particles")
-    for name in options:
+    described = ("model", "rollouts", "planner", "objective", "depth")
+    for name in (*(f"search_{each}" for each in described), "worlds", "particles"):
         if args.search is None and getattr(args, name) is not None:
             raise UserError(f"--{name.replace('_', '-')} describes a search: ask for one with --search SIMS.")
 
@@ -67,6 +67,11 @@ def model_of(args: argparse.Namespace) -> str:
     return args.search_model or SELF
 
 
+def rollouts_of(args: argparse.Namespace) -> str:
+    """Who moves for the searching seat in simulated games: self or bot:NAME."""
+    return args.search_rollouts or SELF
+
+
 def other_scale(config: Config) -> list[str]:
     """The options that make returns in training other numbers than in evaluation: reward, episode."""
     train, table = make_env(config), make_evaluation_env(config)
@@ -88,19 +93,34 @@ def warn_of_scale(config: Config, settings: SearchSettings) -> None:
 
 
 def own_policy(
-    config: Config, env: Env, settings: SearchSettings, bot: str | None = None
+    config: Config, env: Env, settings: SearchSettings, bot: str | None = None, rollouts: str = SELF
 ) -> tuple[PlayoutPolicy, Guide]:
     """How the searching seat plays on in simulated games, and what guides it: a network, or a bot by name.
 
     Raises:
-      UserError: a tree is to be grown without a network.
+      UserError: a tree is to be grown without a network, or bots are to play on for one that remembers.
     """
+    played = None if rollouts == SELF else _bot_of("--search-rollouts", rollouts, env)
     if bot is None:
         network = make_algorithm(config, env).network
-        return network_policy(network, greedy=settings.greedy), network_guide(network)
+        if played is None:
+            return network_policy(network, greedy=settings.greedy), network_guide(network)
+        if network.remembers:
+            raise UserError("--search-rollouts: a bot cannot play on for a network that remembers; leave it out.")
+        return named_policy(env, played), network_guide(network)
     if settings.planner == "tree" or settings.depth:
         raise UserError("a tree and a limited depth need a network's values: search with a run, or play to the end.")
-    return bot_policy(env.bots[bot]), no_guide
+    return named_policy(env, played or bot), bot_guide(env.bots[bot])
+
+
+def _bot_of(option: str, text: str, env: Env) -> str:
+    """The bot that an option names as bot:NAME."""
+    name = text.removeprefix(BOT_PREFIX)
+    if not text.startswith(BOT_PREFIX):
+        raise UserError(f"{option} must be self or bot:NAME, got {text!r}.")
+    if name not in env.bots:
+        raise UserError(f"{option}: there is no bot {name!r} in this game: {nearest(name, env.bots)}")
+    return name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,21 +130,29 @@ class Searcher:
     search: Search
     models: list[PyTree]
     model: str  # for records
+    rollouts: str = SELF
 
     def record(self) -> dict[str, Any]:
         """For evaluation.json."""
-        return {"model": self.model} | dataclasses.asdict(self.search.settings)
+        return {"model": self.model, "rollouts": self.rollouts} | dataclasses.asdict(self.search.settings)
 
     def __str__(self) -> str:
         settings, belief = self.search.settings, self.search.belief.particles
         return (
             f"search with {settings.simulations} simulations a move ({settings.planner}, model {self.model}, "
-            f"objective {settings.objective}, {f'{belief} particles' if belief else 'no belief'})"
+            f"rollouts {self.rollouts}, objective {settings.objective}, "
+            f"{f'{belief} particles' if belief else 'no belief'})"
         )
 
 
 def make_searcher(
-    env: Env, config: Config, opponents: Sequence[Player], settings: SearchSettings, model: str, bot: str | None = None
+    env: Env,
+    config: Config,
+    opponents: Sequence[Player],
+    settings: SearchSettings,
+    model: str,
+    bot: str | None = None,
+    rollouts: str = SELF,
 ) -> Searcher:
     """A search by the network of `config` (or by a bot) against each of some opponents.
 
@@ -135,11 +163,12 @@ def make_searcher(
       settings: of the search.
       model: self, opponent or bot:NAME.
       bot: the candidate, if it is a bot.
+      rollouts: self or bot:NAME, see `rollouts_of`.
 
     Raises:
-      UserError: an unknown model, or a game that cannot be searched.
+      UserError: an unknown model or bot, or a game that cannot be searched.
     """
-    own, guide = own_policy(config, env, settings, bot)
+    own, guide = own_policy(config, env, settings, bot, rollouts)
     other: PlayoutPolicy | None = None
     models: list[PyTree] = [None] * len(opponents)
     if model == OPPONENT:
@@ -151,13 +180,10 @@ def make_searcher(
         else:
             raise UserError("--search-model opponent wants bots, or one run, at the other seats.")
     elif model.startswith(BOT_PREFIX):
-        name = model.removeprefix(BOT_PREFIX)
-        if name not in env.bots:
-            raise UserError(f"--search-model: there is no bot {name!r} in this game: {nearest(name, env.bots)}")
-        other = bot_policy(env.bots[name])
+        other = named_policy(env, _bot_of("--search-model", model, env))
     elif model != SELF:
         raise UserError(f"--search-model must be self, opponent or bot:NAME, got {model!r}.")
-    return Searcher(make_search(env, settings, own=own, guide=guide, model=other), models, model)
+    return Searcher(make_search(env, settings, own=own, guide=guide, model=other), models, model, rollouts)
 
 
 def evaluate_search(

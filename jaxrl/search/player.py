@@ -74,9 +74,14 @@ def make_search(
       model: how all other seats play; None: like the searching seat.
 
     Raises:
-      UserError: the game is simultaneous, has sides of several seats or does not say what is hidden, wins are wanted in
-        a one-seat game, or a standing that it does not know.
+      UserError: the game is simultaneous, played by another process, has sides of several seats or does not say what
+        is hidden, wins are wanted in a one-seat game, or a standing that it does not know.
     """
+    if env.host and env.game.remote:  # type: ignore[attr-defined]  # a HostEnv
+        raise UserError(
+            f"{env.id} cannot be searched: another process plays it, which cannot go back to an earlier position fast "
+            "enough. Leave the search out."
+        )
     if env.simultaneous:
         raise UserError(f"{env.id} asks all seats at once: search is for games that ask one seat at a time.")
     if env.num_sides < env.num_players:

@@ -32,6 +32,15 @@ class Lineup:
         """Who moves for the other seats, and with which parameters."""
         return (self.own, params.own) if self.model is None else (self.model, params.model)
 
+    def bots(self, params: SearchParams, seat: jax.Array) -> jax.Array | None:
+        """i32[N, P], who holds the seats by their places in `Env.bots`, if a host game can play them all inside its
+        engine, else None; seat[i] is the searching one."""
+        policy, its_params = self.others(params)
+        if not self.env.host or self.own.bot is None or policy.bot is None:
+            return None
+        mine = jnp.arange(self.env.num_players) == seat[:, None]
+        return jnp.where(mine, self.own.bot(params.own), policy.bot(its_params)).astype(jnp.int32)
+
     def memories(self, params: SearchParams, own: PyTree, state: State, seat: jax.Array, keys: Key) -> list[PyTree]:
         """The memories of each policy (`own`, and the model if there is one) for all seats, [N, P, ...], where
         simulated games begin; `own` [N, ...] is that of the searching seat, the others' are empty."""
@@ -61,7 +70,7 @@ class Playout(NamedTuple):
     state: State
     returns: jax.Array  # f32[N, P], what every seat earned on the way
     memories: list[PyTree]  # see `Lineup.memories`
-    time: jax.Array  # i32[], steps
+    time: jax.Array  # i32[], steps; 0 of games played inside an engine
 
 
 def choose(
@@ -122,6 +131,11 @@ def play_on(
         does not stop.
       in_part: whether the game also stops where another part of it begins (`Env.part`).
     """
+    bots = lineup.bots(params, seat)
+    if bots is not None:
+        inside = jax.vmap(lineup.env.play_on, in_axes=(0, 0, 0, 0, None, 0))  # type: ignore[attr-defined]  # a HostEnv
+        end, returns = inside(state, action, bots, seat, jnp.int32(turns), keys)
+        return Playout(end, returns, memories, jnp.int32(0))
     step = jax.vmap(lineup.env.step)
     part = jax.vmap(lineup.env.part)(state)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxrl.envs.core import Bot, Env, Key, PyTree, State
 from jaxrl.envs.errors import UserError
@@ -34,6 +35,9 @@ class PlayoutPolicy(NamedTuple):
     memory: Init = no_memory
     """The memory of a seat that begins to play in this state."""
 
+    bot: Callable[[PyTree], jax.Array] | None = None
+    """(params) -> i32[], its place in `Env.bots`; None for others than bots."""
+
 
 class SearchParams(NamedTuple):
     """What a search player is parametrised by."""
@@ -54,8 +58,14 @@ def bot_policy(bot: Bot, draws: int = 2) -> PlayoutPolicy:
 
 def switch_policy(env: Env, names: Sequence[str], draws: int = 2) -> PlayoutPolicy:
     """The bot `names[index]`; its parameter is the index i32[], so that one program serves for all of them."""
-    play = env.bot_switch(tuple(names))
-    return act_policy(lambda index, memory, state, key: (play(state, index, key), memory), draws)
+    play, places = env.bot_switch(tuple(names)), np.array([list(env.bots).index(name) for name in names], np.int32)
+    policy = act_policy(lambda index, memory, state, key: (play(state, index, key), memory), draws)
+    return policy._replace(bot=lambda index: jnp.asarray(places)[index])
+
+
+def named_policy(env: Env, name: str, draws: int = 2) -> PlayoutPolicy:
+    """The bot `name`, which takes no parameters; a game that plays its bots itself is told its place."""
+    return bot_policy(env.bots[name], draws)._replace(bot=lambda params: jnp.int32(list(env.bots).index(name)))
 
 
 def act_policy(act: Act, draws: int = 2, memory: Init = no_memory) -> PlayoutPolicy:
@@ -99,6 +109,19 @@ def network_policy(network: Network, *, greedy: bool = False) -> PlayoutPolicy:
 def network_guide(network: Network) -> Guide:
     """The network's own policy and value."""
     return lambda params, memory, state: network.evaluate(params, memory, state.observation, state.legal_action_mask)
+
+
+def bot_guide(bot: Bot) -> Guide:
+    """The prior of a search by a bot: its own choice half of the time, else any other. A bot that draws is asked with
+    one fixed key; its value is 0."""
+
+    def guide(params: PyTree, memory: PyTree, state: State) -> tuple[PyTree, jax.Array, jax.Array]:
+        mask = state.legal_action_mask
+        chosen = jnp.arange(mask.shape[-1]) == bot(state, jax.random.key(0))
+        others = jnp.maximum(jnp.sum(mask) - 1, 1)
+        return memory, distributions.mask_logits(jnp.where(chosen, jnp.log(others), 0.0), mask), jnp.float32(0.0)
+
+    return guide
 
 
 def no_guide(params: PyTree, memory: PyTree, state: State) -> tuple[PyTree, jax.Array, jax.Array]:

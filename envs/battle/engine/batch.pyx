@@ -11,7 +11,7 @@ from jaxrl.envs.battle.engine.observation cimport observe
 from jaxrl.envs.battle.engine.players cimport scripted
 from jaxrl.envs.battle.engine.rules cimport Rules
 from jaxrl.envs.battle.engine.scoring cimport pay_out
-from jaxrl.envs.battle.engine.setup cimport begin, bind, load_state, no_room, save_state
+from jaxrl.envs.battle.engine.setup cimport begin, bind, draw_styles, load_state, no_room, save_state
 from jaxrl.envs.battle.engine.state cimport (
     ACTIONS, BAD_STATE, FEATURES, NOTHING_ASKED, NO_DEPLOYMENT, NO_MEMORY, OK, STATS, TAPE_ENDED, TAPE_MISFIT, Game,
     State, side_hp,
@@ -141,6 +141,10 @@ cdef class BattleEngine(Engine):
         cdef State* b = &self.games[game].b
         b.seed = seed
         set_streams(b, game_key(seed, 0, b.dice))
+
+    cdef void permute(self, Py_ssize_t game, int seat, u64 seed) noexcept nogil:
+        # Nothing on the board is hidden, but a `mixed` player does not tell its style.
+        draw_styles(&self.games[game].b, game_key(seed, 0, 0))
 
     def error(self, Py_ssize_t game, int code) -> str:
         """The sentence for an error code."""

@@ -3,9 +3,10 @@
 from libc.stdint cimport uint64_t
 
 from jaxrl.envs.battle.engine.rules cimport Rules
-from jaxrl.envs.battle.engine.state cimport Game
+from jaxrl.envs.battle.engine.state cimport Game, State
 
 cdef void begin(Game* g, uint64_t key, int episode) noexcept nogil
+cdef void draw_styles(State* b, uint64_t key) noexcept nogil
 cdef void bind(Game* g) noexcept nogil
 cdef str no_room(Rules rules, const Game* g)
 

@@ -20,13 +20,11 @@ cdef void begin(Game* g, uint64_t key, int episode) noexcept nogil:
     """Sets up a battle with a battle key; `run` plays it to its first question."""
     cdef State* b = &g.b
     cdef uint64_t seed = b.seed, slot = b.slot
-    cdef int side
     memset(b, 0, sizeof(State))
     b.seed, b.slot, b.key, b.episode = seed, slot, key, episode
     b.pair = (slot + episode) % g.rules.pairs
     set_streams(b, key)
-    for side in range(2):
-        b.style[side] = below(stream_word(mix(key ^ <uint64_t>(4 + side)), 0), STYLES)
+    draw_styles(b, key)
     b.kind, b.unit, b.subject = NOTHING_ASKED, -1, -1
     b.winner = 3
     g.error = OK
@@ -43,6 +41,13 @@ cdef void begin(Game* g, uint64_t key, int episode) noexcept nogil:
     b.cp[0] = b.cp[1] = g.rules.cp_start
     b.round, b.active, b.stage = 1, b.first, BEGIN_HALF
     g.half_turn_done = 0
+
+
+cdef void draw_styles(State* b, uint64_t key) noexcept nogil:
+    """The styles that `mixed` players have in a battle of this key."""
+    cdef int side
+    for side in range(2):
+        b.style[side] = below(stream_word(mix(key ^ <uint64_t>(4 + side)), 0), STYLES)
 
 
 cdef void bind(Game* g) noexcept nogil:
