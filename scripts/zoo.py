@@ -30,13 +30,14 @@ from jaxrl.players import bot_player
 from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_cache, find_run, load_run
 
 RECIPES = {  # what `jaxrl train` is told
-    "skull_king": "--config skull_king_cpu",
+    "skull_king": "--config skull_king_cpu train.total_steps=2_000_000 train.num_envs=512 train.evaluate_every=400 "
+    "evaluate.deals=200",
     "beasty_bar": "--config beasty_bar evaluate.deals=1000",
     "battle": "--config battle_balance",
     "car_soccer": "--config car_soccer_duel",
 }
 MOST = 2_000_000  # bytes of a policy file
-RATED = 200  # deals of each pair in the tournament that rates a policy
+RATED = 50  # deals of each pair in the tournament that rates a policy
 ANCHOR = "random"  # has the rating 0
 
 
@@ -129,8 +130,11 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
     field = [player, *(bot_player(env, bot) for bot in env.bots)]
     results = Tournament(env, field, deals=RATED).run()
     ratings = results.ratings(ANCHOR)
-    tallies = [(row.opponent, row.samples.outcomes.tally()) for row in rows]
-    counted = [{"opponent": opponent, "games": tally.games, **tally._asdict()} for opponent, tally in tallies]
+    counted = []
+    for row in rows:
+        assert row.samples.outcomes is not None  # there is nobody to play against in a game of one side
+        tally = row.samples.outcomes.tally()
+        counted.append({"opponent": row.opponent, "games": tally.games, **tally._asdict()})
     half = {"decisions": alike.decisions, "equal": alike.equal}
     rating = {"value": float(ratings.rating[0]), "half_width_95": float(ratings.half[0]), "anchor": ANCHOR}
     figures = {
@@ -153,7 +157,7 @@ it again. Its weights are float16; with float32 it chooses the same in {share:.2
 
 {evaluation}
 
-`jaxrl tournament {entry} bots --deals {RATED} --anchor bot:{ANCHOR}`:
+`jaxrl tournament {entry} bots --deals {RATED}`:
 
 {rating}
 """

@@ -58,8 +58,8 @@ def compare_choices(config: Config, env: Env, first: PyTree, second: PyTree, *, 
         actions, after = jax.vmap(greedy.act, in_axes=(0, 0, None, None))(params, before, state, key)
         memory = jax.tree.map(lambda leaf, new: leaf.at[:, asked].set(new), memory, after)
         counts = jnp.stack([jnp.int32(asked.size), jnp.sum(actions[0] == actions[1], dtype=jnp.int32)])
-        own = jax.tree.map(lambda leaf: leaf[0], (params, before))
-        action = sampled.act(*own, state, key)[0]
+        own, remembered = jax.tree.map(lambda leaf: leaf[0], (params, before))
+        action, _ = sampled.act(own, remembered, state, key)
         return env.step(state, action, key), memory, jnp.where(is_over(state), 0, counts)
 
     def play(params: PyTree, keys: jax.Array) -> jax.Array:
