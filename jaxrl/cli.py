@@ -74,6 +74,7 @@ COMMANDS = {
     "ablate": Command("train without each part of a reward: what it is worth", options.ablate, OWN),
     "compare": Command("quality gate: is run B faster than run A, and as strong?", options.compare),
     "diagnose": Command("report where the time goes on this machine", options.diagnose, OWN),
+    "zoo": Command("list and get the trained policies that come with jaxrl", options.zoo),
     "games": Command("list the games, and say how others are named", options.games),
     "runs": Command("list the runs: how far they are, how well they play", options.runs),
     "config": Command("explain every configuration key, or print a resolved configuration", options.config),

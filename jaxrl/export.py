@@ -32,6 +32,7 @@ from jaxrl.players import Player
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
 
 _MAGIC = b"jaxrl policy 1\n"
+_TOO_LARGE = 65_504.0  # what float16 ends at
 _FIELDS = {"name": str, "update": int, "env_version": str, "config": dict, "params": dict}
 
 
@@ -137,23 +138,40 @@ class ExportedPolicy:
         return mask
 
 
-def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0) -> None:
-    """Writes one seed of a run as a policy file, whole or not at all."""
+def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0, *, half: bool = False) -> None:
+    """Writes one seed of a run as a policy file, whole or not at all.
+
+    Args:
+      path: of the file.
+      run: the run.
+      seed_index: which of its seeds.
+      half: write parameters in half precision (float16), in half the space; they are float32 again when loaded.
+
+    Raises:
+      UserError: there is no such seed, or the file cannot be written.
+    """
     if not 0 <= seed_index < len(run.params):
         raise UserError(f"run {run.name!r} has {len(run.params)} seeds, there is no number {seed_index}.")
-    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe would be replaced
-        raise UserError(f"cannot write {os.fspath(path)}: it is no ordinary file; give another name.")
+    params = jax.tree.map(np.asarray, run.params[seed_index])
     content = {
         "jaxrl": jaxrl.__version__,
         "name": run.name,
         "update": run.update,
         "env_version": run.env.version,
         "config": _without_places(configs.to_dict(run.config)),
-        "params": jax.tree.map(np.asarray, run.params[seed_index]),
+        "half": half,
+        "params": jax.tree.map(_halved, params) if half else params,
     }
     body = serialization.msgpack_serialize(content)
+    put(path, _MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
+
+
+def put(path: str | os.PathLike, data: bytes) -> None:
+    """Writes a file where the user wants it, whole or not at all; raises UserError if that cannot be."""
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe would be replaced
+        raise UserError(f"cannot write {os.fspath(path)}: it is no ordinary file; give another name.")
     try:
-        files.write(path, _MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
+        files.write(path, data)
     except OSError as error:
         raise UserError(f"cannot write {os.fspath(path)}: {error.strerror}.") from error
 
@@ -187,7 +205,8 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = (), overrides:
             f"{os.fspath(path)} is for version {content['env_version']} of {config.env.id}, "
             f"this is version {env.version}: train again or install the older one."
         )
-    return ExportedPolicy(content["name"], config, env, content["update"], content["params"])
+    params = jax.tree.map(_whole, content["params"]) if content.get("half") is True else content["params"]
+    return ExportedPolicy(content["name"], config, env, content["update"], params)
 
 
 def _without_places(tree: dict[str, Any]) -> dict[str, Any]:
@@ -214,6 +233,16 @@ def _content(body: bytes, label: str) -> dict[str, Any]:
     if wrong:
         raise UserError(f"{label} is malformed ({', '.join(wrong)}): export it again.")
     return content
+
+
+def _halved(leaf: np.ndarray) -> np.ndarray:
+    """float32 as float16, unless some of its numbers, as of a normaliser that counts, are too large for that."""
+    return leaf.astype(np.float16) if leaf.dtype == np.float32 and np.abs(leaf).max(initial=0) < _TOO_LARGE else leaf
+
+
+def _whole(leaf: Any) -> Any:
+    """float16 as float32; everything else as it is."""
+    return leaf.astype(np.float32) if getattr(leaf, "dtype", None) == np.float16 else leaf
 
 
 def _forms(tree: PyTree) -> dict[str, tuple[Any, Any]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
 import zlib
 
 import jax
@@ -59,6 +61,31 @@ def test_an_exported_policy_acts_like_the_run(tmp_path, dtype):
         assert state.legal_action_mask[sampled] and sampled == policy.act_on(state, greedy=False, seed=turn)
         assert np.isfinite(policy.value(state.observation))
         state = step(state, action, jax.random.key(turn))
+
+
+def test_half_precision_is_half_the_size_and_plays_alike(tmp_path, capsys):
+    from jaxrl import cli
+
+    run = a_run(tmp_path, seeds=2)
+    whole, half = tmp_path / "whole.jaxrl", tmp_path / "half.jaxrl"
+    assert cli.main(["export", str(run.path), str(whole)]) == 0
+    assert cli.main(["export", str(run.path), str(half), "--half", "--seed-index", "1"]) == 0
+    assert re.search(r"the same choice in \d+\.\d\d% of [\d,]+ decisions", capsys.readouterr().out)
+    [params, second] = load_run(run.path).params
+    assert load_policy(whole).player().params.keys() == params.keys()
+    for loaded, exact in zip(jax.tree.leaves(load_policy(half).player().params), jax.tree.leaves(second), strict=True):
+        assert loaded.dtype == np.float32 and np.array_equal(loaded, np.float32(np.float16(exact)))
+    saved = sum(leaf.nbytes for leaf in jax.tree.leaves(params)) // 2
+    assert half.stat().st_size == pytest.approx(whole.stat().st_size - saved, abs=100)
+
+
+def test_numbers_that_are_too_large_for_half_precision_stay_whole(tmp_path):
+    """As of a normaliser, which counts its observations."""
+    run = load_run(a_run(tmp_path).path)
+    large = jax.tree.map(lambda leaf: np.full_like(leaf, 123_457.0), run.params[0])
+    save_policy(tmp_path / "agent.jaxrl", dataclasses.replace(run, params=[large]), half=True)
+    loaded = load_policy(tmp_path / "agent.jaxrl").player().params
+    assert all(np.array_equal(*pair) for pair in zip(*map(jax.tree.leaves, (loaded, large)), strict=True))
 
 
 def test_plain_lists_are_observations_too(tmp_path):
@@ -133,6 +160,8 @@ MALFORMED = {
     "no network": lambda good: good | {"params": {}},
     "another network": lambda good: good | {"params": jax.tree.map(lambda leaf: leaf[:2], good["params"])},
     "another precision": lambda good: good | {"params": jax.tree.map(np.float16, good["params"])},
+    "half of what is no number": lambda good: good | {"half": True, "params": jax.tree.map(str, good["params"])},
+    "half in words": lambda good: good | {"half": "yes", "params": jax.tree.map(np.float16, good["params"])},
     "texts": lambda good: good | {"params": jax.tree.map(str, good["params"])},
     "a folder for a leaf": lambda good: good | {"params": jax.tree.map(lambda leaf: {"x": leaf}, good["params"])},
 }

@@ -19,13 +19,12 @@ from jaxrl.commands.search import (
     warn_of_scale,
 )
 from jaxrl.envs.errors import UserError
-from jaxrl.matches.entrants import Entrant, find_entrant
+from jaxrl.matches.entrants import Entrant, find_entrant, find_opponents
 from jaxrl.matches.evaluate import evaluate_players, evaluation_record, in_simulator, opponent_names
 from jaxrl.matches.tables import Row, format_differences, format_side_by_side, format_table
 from jaxrl.players import Player
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
-from jaxrl.search.reference import scripted_player
 
 SIMULATED = 256  # games side by side, on all devices, in another simulator, which may keep an arena for each
 
@@ -45,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"--deals must be at least 2, got {deals}.")
     seed = args.seed if args.seed is not None else configs.EVALUATION_SEED
     names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
-    bots = [scripted_player(env, name) for name in names]
+    others = find_opponents(names, args, candidate)
     rivals = find_entrant(args.against, args, like=candidate).players if args.against else []
     settings = {"deals": deals, "seed": seed}
     if args.search is not None and candidate.run is not None:
@@ -53,14 +52,14 @@ def main(args: argparse.Namespace) -> int:
 
     simulated = in_simulator(env, args.simulator) if args.simulator else None
     with waiting(f"playing {deals} deals x {env.num_sides} {env.side_name}s against {', '.join(names)} ..."):
-        rows, searcher = evaluate_candidate(candidate, bots, args, settings)
-        paired = evaluate_players(env, rivals[:1], bots, **settings) if rivals else []
+        rows, searcher = evaluate_candidate(candidate, others, args, settings)
+        paired = evaluate_players(env, rivals[:1], others, **settings) if rivals else []
         direct = evaluate_candidate(candidate, rivals[:1], args, settings)[0] if rivals and env.num_sides > 1 else []
     there: list[Row] = []
     if simulated is not None:
         lanes = max(1, SIMULATED // len(jax.local_devices()))
         with waiting(f"the same in {args.simulator} ..."):
-            for opponents in (bots, rivals[:1]) if direct else (bots,):
+            for opponents in (others, rivals[:1]) if direct else (others,):
                 there += evaluate_players(simulated, candidate.players, opponents, lanes=lanes, **settings)
     policy = "search" if searcher else "greedy" if config.evaluate.greedy and not args.sampled else "sampled"
     player = str(searcher) if searcher else f"{policy} policy"

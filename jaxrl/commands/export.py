@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from jaxrl.export import save_policy
+from jaxrl.export import load_policy, save_policy
+from jaxrl.matches.alike import compare_choices
+from jaxrl.matches.live import is_remote
 from jaxrl.runs.directory import load_run
 
 
@@ -13,7 +15,14 @@ def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl export`."""
     run = load_run(args.run, args.checkpoint, args.allow)
     path = args.file or f"{run.name}.jaxrl"
-    save_policy(path, run, args.seed_index)
+    save_policy(path, run, args.seed_index, half=args.half)
     size = Path(path).stat().st_size
     print(f"{path}: {run.name} after {run.update} updates, parameters {run.params_hash}, {size / 1e6:.1f} MB")
+    if args.half and is_remote(run.env):
+        print(f"what half precision costs: jaxrl evaluate {args.run} --against {path}")
+    elif args.half:
+        halved = load_policy(path, args.allow)
+        alike = compare_choices(run.config, run.env, run.params[args.seed_index], halved.player().params)
+        share = alike.equal / alike.decisions
+        print(f"half precision: the same choice in {share:.2%} of {alike.decisions:,} decisions of sampled games")
     return 0

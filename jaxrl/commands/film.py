@@ -15,11 +15,10 @@ from jaxrl.envs import curves
 from jaxrl.envs.core import Env, State, is_over
 from jaxrl.envs.errors import UserError, printable
 from jaxrl.matches import replays
-from jaxrl.matches.entrants import find_entrant
+from jaxrl.matches.entrants import find_entrant, find_opponents
 from jaxrl.matches.single import SingleGame
 from jaxrl.players import Player
 from jaxrl.runs.directory import enable_compilation_cache
-from jaxrl.search.reference import scripted_player
 
 
 def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[State], list[int | np.ndarray]]:
@@ -77,7 +76,7 @@ def _played(args: argparse.Namespace) -> Game:
     enable_compilation_cache(candidate.config.run.cache_dir)
     _check_drawn(env, candidate.config.env.id, jax.jit(env.init)(jax.random.key(args.seed)))
     own = candidate.players[0]
-    others = [scripted_player(env, name) for name in args.opponents.split(",")] if args.opponents else [own]
+    others = find_opponents(args.opponents.split(","), args, candidate) if args.opponents else [own]
     players = [own if side == env.sides[args.seat] else others[side % len(others)] for side in env.sides]
     states, actions = record(env, players, jax.random.key(args.seed))
     return env, states, actions, [player.name for player in players]

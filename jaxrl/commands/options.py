@@ -18,6 +18,8 @@ from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.values import all_paths
 from jaxrl.search.settings import OBJECTIVES, PLANNERS, SearchSettings
+from jaxrl.zoo import PREFIX as OF_THE_ZOO
+from jaxrl.zoo import names as zoo_names
 
 MIN_GAIN, MAX_DROP = 10.0, 3.0  # of `compare`: per cent of throughput, points of win rate
 SLOWEST, FASTEST = 0.1, 20.0  # of `film`: pace
@@ -53,7 +55,16 @@ def _completed(action: Action, names: Callable[[], Iterable[str]]) -> None:
 
 def _run(parser: ArgumentParser, help: str = "a run directory, or the name of a run in runs/", **more: Any) -> None:
     action = parser.add_argument(more.pop("dest", "run"), metavar=more.pop("metavar", "RUN"), help=help, **more)
-    _completed(action, lambda: (path.parent.name for path in Path("runs").glob("*/config.yaml")))
+    _completed(action, _run_names)
+
+
+def _run_names() -> list[str]:
+    return [path.parent.name for path in Path("runs").glob("*/config.yaml")]
+
+
+def _trained_names() -> list[str]:
+    """Of runs, and of the policies that come with us."""
+    return [*_run_names(), *(f"{OF_THE_ZOO}{name}" for name in zoo_names())]
 
 
 def _config(parser: ArgumentParser, help: str, name: str = "--config", **more: Any) -> None:
@@ -86,9 +97,11 @@ def _devices(parser: ArgumentParser) -> None:
     parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
 
 
-def _entrant(parser: ArgumentParser, who: str = "a run, a policy file, or a bot as bot:NAME, bot:searcher-200") -> None:
+def _entrant(
+    parser: ArgumentParser, who: str = "a run, a policy file, zoo:NAME, or a bot as bot:NAME, bot:searcher-200"
+) -> None:
     """Who plays, and the game of a bot; see `jaxrl.matches.entrants.find_entrant`."""
-    _run(parser, who, dest="candidate")
+    _completed(parser.add_argument("candidate", metavar="RUN", help=who), _trained_names)
     parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
     _checkpoint(parser)
     allow(parser)
@@ -100,7 +113,8 @@ def _at_the_table(parser: ArgumentParser, whose: str, *who: str) -> None:
     """One game between RUN and others."""
     _entrant(parser, *who)
     parser.add_argument("--seat", type=_int, default=0, help=f"{whose} (default: 0)")
-    parser.add_argument("--opponents", metavar="A,B", help="bots for the other seats, in turn (default: RUN itself)")
+    help = "bots, zoo:NAME or policy files for the other seats, in turn (default: RUN itself)"
+    parser.add_argument("--opponents", metavar="A,B", help=help)
 
 
 def _learning(parser: ArgumentParser, epochs: int, of: str, minibatch: int, unit: str, rate: float, more: str) -> None:
@@ -195,10 +209,10 @@ def resume(parser: ArgumentParser) -> None:
 def evaluate(parser: ArgumentParser) -> None:
     """`jaxrl evaluate`."""
     _entrant(parser)
-    parser.add_argument("--against", metavar="RUN2", help="another run, file or bot:NAME: paired on the same deals")
-    parser.add_argument(
-        "--opponents", metavar="A,B", help="bots, or searcher-200, at the other seats (default: evaluate.opponents)"
-    )
+    help = "another run, file, zoo:NAME or bot:NAME: paired on the same deals"
+    _completed(parser.add_argument("--against", metavar="RUN2", help=help), _trained_names)
+    help = "bots, searcher-200, zoo:NAME or policy files at the other seats (default: evaluate.opponents)"
+    parser.add_argument("--opponents", metavar="A,B", help=help)
     parser.add_argument("--deals", type=_int, help="deals per opponent (default: evaluate.deals)")
     parser.add_argument("--seed", type=_seed, help=f"seed of the deals (default: {EVALUATION_SEED})")
     parser.add_argument(
@@ -211,13 +225,14 @@ def evaluate(parser: ArgumentParser) -> None:
 
 def tournament(parser: ArgumentParser) -> None:
     """`jaxrl tournament`."""
-    parser.add_argument(
+    action = parser.add_argument(
         "players",
         nargs="+",
         metavar="PLAYER",
-        help="RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, bot:NAME, bot:searcher-200, bots (all "
-        "of the game); a.b=v changes a configuration key, of the game too if only bots play",
+        help="RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, zoo:NAME, bot:NAME, bot:searcher-200, "
+        "bots (all of the game); a.b=v changes a configuration key, of the game too if only bots play",
     )
+    _completed(action, _trained_names)
     _config(parser, "if only bots play: the configuration that names the game")
     allow(parser)
     parser.add_argument("--deals", type=_int, default=1000, help="deals per pair, each from every side (default: 1000)")
@@ -302,13 +317,14 @@ def imitate(parser: ArgumentParser) -> None:
 
 def play(parser: ArgumentParser) -> None:
     """`jaxrl play`."""
-    _at_the_table(parser, "your seat")
+    who = "a run, a policy file, zoo:NAME (or NAME alone, if no run is called so), or a bot as bot:NAME"
+    _at_the_table(parser, "your seat", who)
     parser.add_argument("--seed", type=_seed, help="seed of the deal (default: a new one, printed)")
 
 
 def film(parser: ArgumentParser) -> None:
     """`jaxrl film`."""
-    _at_the_table(parser, "the seat of RUN", "a run, a policy file, a bot as bot:NAME, or a file of RUN/replays")
+    _at_the_table(parser, "the seat of RUN", "a run, a policy file, zoo:NAME, bot:NAME, or a file of RUN/replays")
     parser.add_argument("--seed", type=_seed, default=0, help="seed of the game (default: 0)")
     parser.add_argument("--file", default="film.svg", help="where to write it (default: film.svg)")
     parser.add_argument("--rewards", metavar="FILE", help="also draw what each component of the rewards brought, there")
@@ -322,6 +338,15 @@ def export(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="the policy file (default: RUN.jaxrl)")
     _checkpoint(parser)
     parser.add_argument("--seed-index", type=_int, default=0, help="which seed of a run with several")
+    parser.add_argument("--half", action="store_true", help="weights in half precision; says what that costs")
+
+
+def zoo(parser: ArgumentParser) -> None:
+    """`jaxrl zoo`."""
+    help = "list the policies, show the card of one, or get its file and its card (default: list)"
+    parser.add_argument("what", choices=("list", "show", "get"), nargs="?", default="list", help=help)
+    _completed(parser.add_argument("name", nargs="?", metavar="NAME", help="of the policy"), zoo_names)
+    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="where to put them (default: here)")
 
 
 def check(parser: ArgumentParser) -> None:

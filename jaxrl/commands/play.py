@@ -1,4 +1,4 @@
-"""A person at the table: `jaxrl play RUN`, or `jaxrl play bot:NAME`."""
+"""A person at the table: `jaxrl play RUN`, `jaxrl play zoo:NAME` or `jaxrl play bot:NAME`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from rich.text import Text
 
 from jaxrl.envs.core import Env, State, is_over
 from jaxrl.envs.errors import UserError
-from jaxrl.matches.entrants import BOT_PREFIX, find_entrant
+from jaxrl.matches.entrants import BOT_PREFIX, find_entrant, find_opponents, or_of_the_zoo
 from jaxrl.matches.single import Saved, SingleGame
 from jaxrl.players import Player, bot_player, no_memory
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
-from jaxrl.search.reference import scripted_player
 from jaxrl.search.settings import SearchSettings
 
 WIDTH = 100  # columns at most
@@ -275,6 +274,7 @@ def adviser_of(env: Env, candidate: Player, others: Sequence[Player]) -> Player 
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl play`."""
+    args.candidate = or_of_the_zoo(args.candidate)
     candidate = find_entrant(args.candidate, args)
     env = candidate.env
     enable_compilation_cache(candidate.config.run.cache_dir)
@@ -282,8 +282,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"{candidate.config.env.id} asks all seats at once: it cannot be played in a terminal.")
     if not 0 <= args.seat < env.num_players:
         raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")
-    bots = [scripted_player(env, name) for name in args.opponents.split(",")] if args.opponents else []
-    pool = bots or candidate.players
+    pool = find_opponents(args.opponents.split(","), args, candidate) if args.opponents else candidate.players
     others = [pool[i % len(pool)] for i in range(env.num_players)]
     seed = args.seed if args.seed is not None else secrets.randbelow(2**31)
     name = args.candidate.removeprefix(BOT_PREFIX)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxrl import config as configs
+from jaxrl import zoo
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config, presets
 from jaxrl.envs.core import Env
@@ -57,7 +58,7 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
     """The bot, run or policy file called `name`.
 
     Args:
-      name: "bot:NAME", a run, or the path of a policy file.
+      name: "bot:NAME", "zoo:NAME", a run, or the path of a policy file.
       args: config, which names the game of a bot; overrides, of that or of what a trained player was trained with;
         checkpoint, of a run; sampled; allow, what files may name.
       like: whose game it must play; a bot then plays that.
@@ -76,6 +77,36 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
     return found
 
 
+def find_opponents(names: Sequence[str], args: argparse.Namespace, like: Entrant) -> list[Player]:
+    """The bots, searchers, policies of the zoo ("zoo:NAME") and policy files with these names; arguments and errors as for
+    `find_entrant`."""
+    known, env = like.env.bots, like.env
+    return [
+        find_entrant(name, args, like).players[0]
+        if name not in known and _policy_file(name)
+        else scripted_player(env, name)
+        for name in names
+    ]
+
+
+def or_of_the_zoo(name: str) -> str:
+    """`name`; "zoo:NAME" if it is no run and no file of the user but a policy that comes with us."""
+    if name not in zoo.names() or _policy_file(name):
+        return name
+    try:
+        find_run(name)
+    except UserError:
+        return zoo.PREFIX + name
+    return name
+
+
+def _policy_file(name: str) -> Path | None:
+    """The policy file that a name means; None if it means something else."""
+    if name.startswith(zoo.PREFIX):
+        return zoo.policy_file(name.removeprefix(zoo.PREFIX))
+    return Path(name) if Path(name).is_file() else None
+
+
 def _trained(
     name: str,
     checkpoint: str,
@@ -90,10 +121,12 @@ def _trained(
     if not isinstance(said, dict) or "options" in said:
         raise UserError("runs play the game that they were trained on: evaluate.options are for bots alone.")
     suffix = "@{}" if update else ""
-    if Path(name).is_file():
-        policy = load_policy(name, allow, overrides)
+    file = _policy_file(name)
+    if file is not None:
+        policy = load_policy(file, allow, overrides)
         greedy = policy.config.evaluate.greedy and not sampled
-        return Entrant([policy.player(Path(name).stem, greedy=greedy)], policy.config, policy.env, trained=True)
+        called = name if name.startswith(zoo.PREFIX) else file.stem
+        return Entrant([policy.player(called, greedy=greedy)], policy.config, policy.env, trained=True)
     run = load_run(name, checkpoint, allow, overrides)
     player = trained_player(run.config, run.env, run.name, None, greedy=run.config.evaluate.greedy and not sampled)
     names = seed_names(run.name + suffix.format(run.update), len(run.params))
@@ -107,8 +140,8 @@ def find_field(
     """All players of a tournament as one; players of equal networks are one program.
 
     Args:
-      texts: each "bots" (all of the game), "bot:NAME", "RUN", "RUN@UPDATE", "RUN@best", "RUN@all", the path of a policy
-        file, or a configuration key "a.b=v", of the game too if only bots play.
+      texts: each "bots" (all of the game), "bot:NAME", "RUN", "RUN@UPDATE", "RUN@best", "RUN@all", "zoo:NAME", the
+        path of a policy file, or a configuration key "a.b=v", of the game too if only bots play.
       config: the configuration that names the game if only bots play.
       sampled: sample from the policies even where evaluate.greedy is true.
       allow: what the files may name, see `jaxrl.config.trust`.
@@ -152,7 +185,7 @@ def _is_bot(name: str) -> bool:
 
 def _all_trained(text: str, sampled: bool, allow: Collection[str], overrides: Sequence[str]) -> list[Entrant]:
     """What "RUN", "RUN@UPDATE", "RUN@best", "RUN@all" or a policy file stands for."""
-    name, _, checkpoint = (text, "", "") if Path(text).is_file() else text.partition("@")
+    name, _, checkpoint = (text, "", "") if _policy_file(text) else text.partition("@")
     if checkpoint != "all":
         return [_trained(name, checkpoint or "newest", allow, overrides, sampled=sampled, update=True)]
     steps = find_run(name).checkpoints().steps()

@@ -132,7 +132,7 @@ def play_on(
       in_part: whether the game also stops where another part of it begins (`Env.part`).
     """
     bots = lineup.bots(params, seat)
-    if bots is not None:
+    if bots is not None and not in_part:
         inside = jax.vmap(lineup.env.play_on, in_axes=(0, 0, 0, 0, None, 0))  # type: ignore[attr-defined]  # a HostEnv
         end, returns = inside(state, action, bots, seat, jnp.int32(turns), keys)
         return Playout(end, returns, memories, jnp.int32(0))

@@ -1,0 +1,47 @@
+"""The zoo: trained policies that come with jaxrl, `zoo:NAME` wherever a policy file is named on the command line.
+
+NAME.jaxrl   the policy file, its weights in half precision
+NAME.md      its card: above, between two lines of dashes, the figures as YAML; below, the tables
+
+One that is called as a game is who `jaxrl play GAME` plays against. `python -m scripts.zoo NAME` makes an entry.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError, nearest
+
+PREFIX = "zoo:"  # "zoo:NAME" is a policy of the zoo
+FOLDER = Path(__file__).resolve().parent
+DASHES = "---\n"  # above and below the figures of a card
+
+
+def names() -> list[str]:
+    """Of all policies."""
+    return sorted(path.stem for path in FOLDER.glob("*.jaxrl"))
+
+
+def policy_file(name: str) -> Path:
+    """The policy file called `name`.
+
+    Raises:
+      UserError: there is none, with the nearest name.
+    """
+    if name not in names():
+        raise UserError(f"there is no policy {name!r} in the zoo: {nearest(name, names())}")
+    return FOLDER / f"{name}.jaxrl"
+
+
+def card_file(name: str) -> Path:
+    """The card of the policy called `name`. Errors as of `policy_file`."""
+    return policy_file(name).with_suffix(".md")
+
+
+def figures(name: str) -> dict[str, Any]:
+    """What the head of a card says, see `scripts.zoo`. Errors as of `policy_file`."""
+    _, head, _ = card_file(name).read_text(encoding="utf-8").split(DASHES, 2)
+    found: dict[str, Any] = files.parse(head, f"the card of {PREFIX}{name}")
+    return found

@@ -1,0 +1,167 @@
+"""Makes an entry of the zoo: `python -m scripts.zoo NAME` trains the policy, exports it, measures it, writes its card.
+
+What is trained already (runs/zoo_NAME) is not trained again, and what was stopped is resumed. When the version of a
+game has changed, remove runs/zoo_NAME and run it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import json
+import shlex
+import sys
+from typing import Any
+
+import jax
+import yaml
+
+from jaxrl import cli, zoo
+from jaxrl import config as configs
+from jaxrl.envs.errors import UserError
+from jaxrl.export import load_policy, save_policy
+from jaxrl.matches.alike import compare_choices
+from jaxrl.matches.evaluate import evaluate_players, opponent_names
+from jaxrl.matches.tables import format_table
+from jaxrl.matches.tournament import Tournament
+from jaxrl.measure import hardware
+from jaxrl.players import bot_player
+from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_cache, find_run, load_run
+
+RECIPES = {  # what `jaxrl train` is told
+    "skull_king": "--config skull_king_cpu train.total_steps=2_000_000 train.num_envs=512 train.evaluate_every=400 "
+    "evaluate.deals=200",
+    "beasty_bar": "--config beasty_bar evaluate.deals=1000",
+    "battle": "--config battle_balance",
+    "car_soccer": "--config car_soccer_duel",
+}
+MOST = 2_000_000  # bytes of a policy file
+RATED = 50  # deals of each pair in the tournament that rates a policy
+ANCHOR = "random"  # has the rating 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Makes one entry."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.zoo", description=__doc__)
+    parser.add_argument("name", choices=sorted(RECIPES))
+    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates (default: newest)")
+    parser.add_argument("--note", default="", help="what else the card should say, e.g. that the machine was shared")
+    args = parser.parse_args(argv)
+    return cli.guarded(lambda: make(args.name, args.checkpoint, args.note))
+
+
+def make(name: str, checkpoint: str, note: str) -> int:
+    """Trains, exports, measures; writes the policy file and its card."""
+    command = f"train {RECIPES[name]} --name zoo_{name}"
+    code = train(f"zoo_{name}", command)
+    if code:
+        return code
+    found = find_run(f"zoo_{name}")
+    enable_compilation_cache(found.config().run.cache_dir)
+    run = load_run(found.path, checkpoint)
+    file = zoo.FOLDER / f"{name}.jaxrl"
+    save_policy(file, run, half=True)
+    if file.stat().st_size > MOST:
+        raise UserError(f"{file} has {file.stat().st_size:,} bytes, an entry of the zoo at most {MOST:,}: train less.")
+    figures, text = measure(name, run)
+    told = {
+        "name": name,
+        "game": run.config.env.id,
+        "game_version": run.env.version,
+        "made": datetime.date.today().isoformat(),
+        "command": f"jaxrl {command}",
+        **training(found, run),
+        "note": note,
+        "bytes": file.stat().st_size,
+        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        **figures,
+    }
+    head = yaml.safe_dump(told, sort_keys=False, width=120)
+    card = file.with_suffix(".md")
+    card.write_text(f"{zoo.DASHES}{head}{zoo.DASHES}\n{text}", encoding="utf-8")
+    print(f"{text}\nwritten: {file}, {card}")
+    return 0
+
+
+def train(name: str, command: str) -> int:
+    """The run of that name, trained to its end by `command`; returns an exit code.
+
+    Raises:
+      UserError: there is one that was trained otherwise.
+    """
+    try:
+        run = find_run(name)
+    except UserError:
+        return cli.main(shlex.split(command))
+    words = shlex.split(command)
+    wanted = configs.named(configs.load(words[2], [word for word in words if "=" in word]), name)
+    if configs.to_dict(wanted) != configs.to_dict(run.config()):
+        raise UserError(f"run {name!r} was trained otherwise than by `jaxrl {command}`: remove it.")
+    return cli.main(["resume", str(run.path)])
+
+
+def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
+    """How a run was trained, as its log and this machine say it."""
+    rows = [json.loads(line) for line in found.metrics_file.read_text(encoding="utf-8").splitlines()]
+    timed = [row for row in rows if "time/time_elapsed" in row and row["update"] <= run.update]
+    facts = hardware.describe()
+    network = run.config.network
+    return {
+        "data": "games that it played itself in training; none of people, none recorded",
+        "decisions": int(timed[-1]["steps"]),
+        "updates": run.update,
+        "seconds": round(timed[-1]["time/time_elapsed"]),
+        "hardware": f"{facts['cpu']}, {facts['cores']} cores, {facts['backend']}, jax {facts['jax']}",
+        "algorithm": run.config.train.algorithm,
+        "network": network.kind,
+        "parameters": sum(leaf.size for leaf in jax.tree.leaves(run.params[0])),
+    }
+
+
+def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
+    """How strong the exported policy is, for the head of its card, and the tables below it."""
+    policy = load_policy(zoo.policy_file(name))
+    config, env = policy.config, policy.env
+    player = policy.player(f"{zoo.PREFIX}{name}", greedy=config.evaluate.greedy)
+    alike = compare_choices(config, env, run.params[0], player.params)
+    settings = {"deals": config.evaluate.deals, "seed": configs.EVALUATION_SEED}
+    rows = evaluate_players(env, [player], [bot_player(env, bot) for bot in opponent_names(config, env)], **settings)
+    field = [player, *(bot_player(env, bot) for bot in env.bots)]
+    results = Tournament(env, field, deals=RATED).run()
+    ratings = results.ratings(ANCHOR)
+    counted = []
+    for row in rows:
+        assert row.samples.outcomes is not None  # there is nobody to play against in a game of one side
+        tally = row.samples.outcomes.tally()
+        counted.append({"opponent": row.opponent, "games": tally.games, **tally._asdict()})
+    half = {"decisions": alike.decisions, "equal": alike.equal}
+    rating = {"value": float(ratings.rating[0]), "half_width_95": float(ratings.half[0]), "anchor": ANCHOR}
+    figures = {
+        "half_precision": half,
+        "evaluation": settings | {"greedy": config.evaluate.greedy, "rows": counted},
+        "rating": rating | {"deals": RATED},
+    }
+    return figures, tables(name, run, format_table(rows, env.num_sides), results.rating_table(ratings), half)
+
+
+def tables(name: str, run: TrainedRun, evaluation: str, rating: str, half: dict[str, int]) -> str:
+    """What people read in a card."""
+    entry, share = f"{zoo.PREFIX}{name}", half["equal"] / half["decisions"]
+    return f"""# {entry}
+
+Plays {run.config.env.id}: `jaxrl play {entry}`. How it was trained stands above; `python -m scripts.zoo {name}` makes
+it again. Its weights are float16; with float32 it chooses the same in {share:.2%} of {half["decisions"]:,} decisions.
+
+`jaxrl evaluate {entry}`:
+
+{evaluation}
+
+`jaxrl tournament {entry} bots --deals {RATED}`:
+
+{rating}
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
