@@ -78,8 +78,8 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
 
 
 def find_opponents(names: Sequence[str], args: argparse.Namespace, like: Entrant) -> list[Player]:
-    """The bots, searchers, policies of the zoo ("zoo:NAME") and policy files with these names; arguments and errors as for
-    `find_entrant`."""
+    """The bots, searchers, policies of the zoo ("zoo:NAME") and policy files with these names; arguments and errors as
+    for `find_entrant`."""
     known, env = like.env.bots, like.env
     return [
         find_entrant(name, args, like).players[0]
