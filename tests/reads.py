@@ -12,6 +12,7 @@ SECTIONS = {  # what a parameter or variable with this annotation holds
     "CompleteDQN": "dqn",
     "Config": "",
     "DQNConfig": "dqn",
+    "ExploitConfig": "exploit",
     "LeagueConfig": "league",
     "NetworkConfig": "network",
     "PPOConfig": "ppo",

@@ -24,7 +24,7 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.registry import find_algorithm, trained_player
-from jaxrl.commands.options import check_learning
+from jaxrl.commands.common import check_learning
 from jaxrl.commands.search import (
     SELF,
     Searcher,

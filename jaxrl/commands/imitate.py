@@ -23,7 +23,7 @@ import numpy as np
 from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.registry import find_algorithm, make_algorithm
-from jaxrl.commands.options import check_learning
+from jaxrl.commands.common import check_learning
 from jaxrl.config import Config
 from jaxrl.envs.core import Env, PyTree
 from jaxrl.envs.errors import UserError

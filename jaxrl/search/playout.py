@@ -131,11 +131,9 @@ def play_on(
         does not stop.
       in_part: whether the game also stops where another part of it begins (`Env.part`).
     """
-    bots = lineup.bots(params, seat)
-    if bots is not None and not in_part:
-        inside = jax.vmap(lineup.env.play_on, in_axes=(0, 0, 0, 0, None, 0))  # type: ignore[attr-defined]  # a HostEnv
-        end, returns = inside(state, action, bots, seat, jnp.int32(turns), keys)
-        return Playout(end, returns, memories, jnp.int32(0))
+    bots = None if in_part else lineup.bots(params, seat)
+    if bots is not None:
+        return _inside_engine(lineup.env, state, memories, action, bots, seat, turns, keys)
     step = jax.vmap(lineup.env.step)
     part = jax.vmap(lineup.env.part)(state)
 
@@ -170,6 +168,14 @@ def play_on(
 
     begin = Playout(state, jnp.zeros_like(state.rewards), memories, jnp.int32(0)), jnp.full_like(seat, turns)
     return jax.lax.while_loop(more, one, begin)[0]
+
+
+def _inside_engine(env, state, memories, action, bots, seat, turns: int, keys) -> Playout:
+    """As `play_on`, by the engine of a game on the host with its own bots i32[N, P]."""
+    end, returns = jax.vmap(env.play_on, in_axes=(0, 0, 0, 0, None, 0))(
+        state, action, bots, seat, jnp.int32(turns), keys
+    )
+    return Playout(end, returns, memories, jnp.int32(0))
 
 
 def won(returns: jax.Array, seat: jax.Array) -> jax.Array:

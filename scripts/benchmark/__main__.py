@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jaxrl import cli, xla
 from jaxrl import config as configs
-from jaxrl.commands import options
+from jaxrl.commands import common
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.games import make_games
 from scripts.benchmark import compiled, forge, host
@@ -33,7 +33,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--devices", type=int, metavar="N", help="devices to use (on a CPU: virtual ones, as threads)")
     parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
-    options.allow(parser)
+    common.allow(parser)
     parser.add_argument("--peer", action="store_true", help="run the installed peers too, in turn with ours")
     every = dict.fromkeys((*compiled.PARTS, *host.PARTS, *forge.PARTS))
     parser.add_argument("--only", choices=tuple(every), action="append", help="leave out the other parts")

@@ -111,7 +111,7 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
         "data": "games that it played itself in training; none of people, none recorded",
         "decisions": int(timed[-1]["steps"]),
         "updates": run.update,
-        "seconds": round(timed[-1]["time/time_elapsed"]),
+        "seconds": round(timed[-1]["time/time_elapsed"], 1),
         "hardware": f"{facts['cpu']}, {facts['cores']} cores, {facts['backend']}, jax {facts['jax']}",
         "algorithm": run.config.train.algorithm,
         "network": network.kind,
