@@ -1,1 +1,0 @@
-"""What makes the policies that come with jaxrl: `python -m scripts.zoo NAME`."""
