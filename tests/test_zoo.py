@@ -25,7 +25,7 @@ from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.networks.factory import make_network
 from jaxrl.players import bot_player
 from jaxrl.runs.directory import make_evaluation_env
-from scripts import zoo as maker
+from scripts.zoo import __main__ as maker
 
 SHIPPED = zoo.names()
 SIZE = 2_000_000
