@@ -36,7 +36,9 @@ REWARDS = """\
 and `reward_mode: listed` pays those alone. Weights of what lasts are per second, those of events are paid once, and
 `factors` multiply all in overtime, close matches and for who is behind. What a car earns by itself in a decision is cut
 to `reward_clip`, then `team_spirit` and `zero_sum` exchange it. Each component's share in the return is a figure
-`reward_NAME` in logs and evaluations.
+`reward_NAME` in logs and evaluations, and `reward_clipped` is how much the cut has taken off in an episode, whatever
+its sign: where that is not near 0, components that are large, alone or together, count for less than their weights say,
+and `jaxrl ablate` finds them worth less. Raise `reward_clip` then, or lower the weights.
 
 **Annealing.** Weights may change while a policy learns, and nothing is compiled anew: two values go from the first to
 the second in a straight line, over the share `annealed_by` of the training; so do two modes. Evaluations pay as at the

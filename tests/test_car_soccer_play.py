@@ -496,9 +496,15 @@ def test_rewards_are_weighted_shared_and_logged():
 def test_what_a_car_earns_in_a_decision_is_cut_before_teams_share_it():
     game = moved(first(DUEL), ball=(0, 0, 93), speed=(0, 0, 0))
     step = one_step(DUEL, game, moved(game, tick=8, touches=[1, 0], last_touch=[6, -1]))
-    earned, shares = compose.Reward({"touch": -30.0}, clip=10.0, zero_sum=1.0)(step)
-    assert earned.tolist() == [-10, 10] and shares.tolist() == [[-30, 0]]
-    assert CarSoccer().reward.clip == 10 and CarSoccer(reward_clip=0).reward.clip == 0
+    reward = compose.Reward({"touch": -30.0}, clip=10.0, zero_sum=1.0)
+    earned, shares = reward(step)
+    assert earned.tolist() == [-10, 10] and shares.tolist() == [[-30, 0], [20, 0]]
+    assert reward.names == ("touch", "clipped") and CarSoccer(reward_clip=0).reward.clip == 0
+    env = CarSoccer(reward_mode="listed", rewards={"touch": -30.0})
+    of_game = jax.eval_shape(
+        lambda: [(env.episode_stats(s), env.reward_parts(s)) for s in [env.init(jax.random.key(0))]]
+    )
+    assert "reward_clipped" in of_game[0][0] and list(of_game[0][1]) == ["touch"]
 
 
 def test_weights_are_annealed():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 
 import jax
 import jax.numpy as jnp
@@ -66,6 +67,17 @@ def test_a_missing_package_is_named(monkeypatch):
         simulators["rocketsim"]()
     with pytest.raises(UserError, match=r"pip install --no-deps rlgym-rocket-league"):
         simulators["rlgym"]()
+
+
+def test_an_arena_that_something_else_has_read_is_told(monkeypatch):
+    def init(folder):
+        raise RuntimeError("Already inited")
+
+    monkeypatch.setitem(sys.modules, "RocketSim", types.SimpleNamespace(init=init))
+    monkeypatch.setattr(rocketsim, "_READ", [])
+    with pytest.raises(UserError, match=r"something else has let it read one \(Already inited\): let jaxrl begin it"):
+        CarSoccer().simulators["rocketsim"]()
+    assert not rocketsim._READ
 
 
 # ---- with RocketSim -------------------------------------------------------------------------------------------------

@@ -167,6 +167,7 @@ def told(**wrong: Any) -> str:
         ({"env.options.word": 2}, "stage 'easy' of the curriculum: env: "),
         ({"evaluate.opponents": ["nobody"]}, "stage 'easy' of the curriculum: evaluate.opponents: there is no bot"),
         ({"env": 3}, "env is set as a whole, and env.options.words within it: leave one of them out"),
+        ({"env": {"options": {"words": [2]}}}, "env.options.words is given twice, as a dotted key and in a section"),
         ({"env.options.narrow": True}, "that of stage 'easy' 3 and 4: one network plays all stages, so pad them"),
     ],
 )

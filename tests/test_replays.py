@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import shutil
 import xml.etree.ElementTree as ElementTree
@@ -180,6 +181,20 @@ def test_a_resumed_run_writes_the_same_again_and_drops_a_future_that_will_not_be
     assert before == after and not (again / "replays" / "00000099").exists()
 
 
+def test_where_no_replay_can_be_kept_a_run_goes_on(run, tmp_path):
+    """Neither on its way nor in its final evaluation, whose table is kept."""
+    again = tmp_path / run.name
+    shutil.copytree(run, again)
+    for folder in ("checkpoints/6", "replays"):
+        shutil.rmtree(again / folder)
+    for file in ("evaluation.json", "log.txt"):
+        (again / file).unlink()
+    (again / "replays").write_text("in the way")
+    assert cli.main(["resume", str(again)]) == 0
+    assert (again / "log.txt").read_text().count(f"cannot keep replays in {again / 'replays'}: ") == 2
+    assert len(json.loads((again / "evaluation.json").read_text())) == 1
+
+
 def test_a_replay_is_filmed_with_its_rewards(run, tmp_path, capsys):
     file = run / "replays" / "final" / "highest_return.replay"
     film, rewards = tmp_path / "film.svg", tmp_path / "rewards.svg"
@@ -207,8 +222,14 @@ def refused(file: Path, *arguments: str) -> str:
 
 
 def changed(**values):
-    """A way to change what a file holds."""
-    return lambda record: json.dumps(record | values).encode()
+    """A way to change what a file holds, and its sum, too."""
+
+    def change(record):
+        body = {key: value for key, value in (record | values).items() if key != "sha256"}
+        text = json.dumps(body, separators=(",", ":"))
+        return json.dumps(body | {"sha256": hashlib.sha256(text.encode()).hexdigest()}, separators=(",", ":")).encode()
+
+    return change
 
 
 @pytest.mark.parametrize(
@@ -216,8 +237,8 @@ def changed(**values):
     [
         (lambda record: json.dumps(record).encode()[:-9], "is not valid JSON"),
         (lambda record: b"[]", "is no replay"),
-        (lambda record: b'{"replay": 1}', "is no replay ('game' is missing)"),
-        (changed(replay=2), "is no replay (replay must be one of 1"),
+        (lambda record: b'{"replay": 2}', "is no replay ('game' is missing)"),
+        (changed(replay=1), "is no replay (replay must be one of 2"),
         (changed(game="unheard_of"), "unknown game 'unheard_of'"),
         (changed(game="os:system"), "names code or folders of its own, os:system"),
         (changed(options={"sides": 3}), "no option 'sides'"),
@@ -239,6 +260,25 @@ def test_what_is_no_replay_is_refused_in_one_sentence(run, tmp_path, damage, sai
     file.write_bytes(gzip.compress(damage(record)))
     sentence = refused(file)
     assert said in sentence and "\n" not in sentence
+
+
+def test_all_that_a_replay_holds_is_covered(run, tmp_path):
+    """Also what does not follow from the game: the figures for viewers, names, titles; and how it is written."""
+    packed = (run / "replays" / "final" / "lowest_return.replay").read_bytes()
+    text = gzip.decompress(packed).decode()
+    record, file = json.loads(text), tmp_path / "bad.replay"
+    file.write_bytes(changed()(record))  # it may be unpacked
+    assert replays.read(str(file)).replay.text() == text
+    other = {"returns": [9.0, 9.0], "title": "", "kind": "", "players": ["", ""], "lane": (record["lane"] + 1) % 4}
+    thinned = [record["thinned"][0] | {"step": 7}, *record["thinned"][1:]]
+    more = {"thinned": thinned, "made": record["made"] | {"jax": "0"}, "sha256": "0" * 64, "unknown": 1}
+    texts = [json.dumps(record | {key: value}, separators=(",", ":")) for key, value in (other | more).items()]
+    for bad in [*texts, json.dumps(record), text + " "]:
+        file.write_text(bad)
+        assert (
+            refused(file)
+            == f"{file} is damaged, its sha256 is not that of what it holds: take another replay of the run."
+        )
 
 
 def test_every_damaged_byte_is_noticed_or_harmless(run, tmp_path):

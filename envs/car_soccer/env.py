@@ -65,7 +65,8 @@ class CarSoccer(Env):
         [dense, sparse], are annealed: the weights of the first turn into those of the second while training.
       rewards: weights by component, in place of those of the mode; 0 leaves a component out; two are annealed.
       annealed_by: share of the training after which annealed weights are at their second.
-      reward_clip: what a car earns by itself in a decision is cut to -reward_clip..reward_clip; 0: it is not.
+      reward_clip: what a car earns by itself in a decision is cut to -reward_clip..reward_clip; 0: it is not. How much
+        that takes off in an episode is the figure reward_clipped.
       team_spirit: 0 to 1, how much of its reward a car exchanges for the mean of its team.
       zero_sum: 0 to 1, how much of the other team's mean reward is taken off.
       factors: of all rewards in overtime, in a close match, for the losing team (overtime, close, losing).
@@ -239,14 +240,15 @@ class CarSoccer(Env):
         return self._views(state)[seat]
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
-        """Figures of `behaviour`, and `reward_NAME`, the share of every component in the return."""
+        """Figures of `behaviour`, and `reward_NAME`: the share of a component in the return, and what was cut off."""
         assert isinstance(state, CarSoccerState)
         found = behaviour.figures(state.figures, mates=bool(self.teams.mates.any()))
-        return found | {f"reward_{name}": share for name, share in self.reward_parts(state).items()}
+        shares = zip(self.reward.names, state.shares, strict=True)
+        return found | {f"reward_{name}": share for name, share in shares}
 
     def reward_parts(self, state: State) -> dict[str, jax.Array]:
         assert isinstance(state, CarSoccerState)
-        return dict(zip(self.reward.names, state.shares, strict=True))
+        return dict(zip(self.reward.weights, state.shares, strict=False))  # what was cut off is none
 
     @property
     def bots(self) -> Mapping[str, Bot]:

@@ -300,11 +300,23 @@ def started(meshes: str = "") -> ModuleType:
     if not _READ:
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder) / "soccar", mesh.read_folder(meshes) if meshes else [mesh.own()])
-            module.init(folder)
+            _begin(module, folder)
         _READ.append(meshes)
     if _READ != [meshes]:
         raise UserError(f"RocketSim reads an arena once in a process, here {_READ[0] or 'our own'}: start another one.")
     return module
+
+
+def _begin(module: ModuleType, folder: str) -> None:
+    try:
+        module.init(folder)
+    except RuntimeError as error:
+        if "inited" not in str(error):
+            raise
+        raise UserError(
+            f"RocketSim reads an arena once in a process, and something else has let it read one ({error}): let jaxrl "
+            "begin it (RLGym then takes the arena that is there), or use a process for each."
+        ) from None
 
 
 def write(folder: Path, meshes: Sequence[mesh.Mesh]) -> None:

@@ -104,7 +104,9 @@ def _tree(changes: dict[str, Any]) -> dict[str, Any]:
     """Sections from dotted keys and sections."""
     tree: dict[str, Any] = {}
     paths = [path for key, value in changes.items() for path in _paths(value, key)]
-    for path in paths:
+    for number, path in enumerate(paths):
+        if path in paths[:number]:
+            raise UserError(f"{path} is given twice, as a dotted key and in a section: leave one of them out.")
         for other in paths:
             if other.startswith(f"{path}."):
                 raise UserError(f"{path} is set as a whole, and {other} within it: leave one of them out.")

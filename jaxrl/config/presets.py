@@ -170,7 +170,10 @@ def changed(tree: dict[str, Any], keys: Sequence[str], value: Any) -> dict[str, 
 def _assign(tree: Any, keys: list[str], value: Any, path: str) -> None:
     node = tree
     for depth, key in enumerate(keys):
-        last = depth == len(keys) - 1
+        last, rest = depth == len(keys) - 1, ".".join(keys[depth:])
+        if isinstance(node, dict) and rest in node:  # stages of a curriculum have dotted keys
+            node[rest] = value
+            return
         if isinstance(node, list):
             if not key.isdigit() or int(key) >= len(node):
                 parent = ".".join(keys[:depth])

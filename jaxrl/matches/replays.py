@@ -1,10 +1,10 @@
 """Replays: one game as a small file that plays it again exactly.
 
-A file is one JSON object, gzip: the game with its options, the keys of chance, the actions of all seats and a digest of
-all states, which follow from them. Rounding differs from program to program, and a game of floats would drift away: so
-replays are always played by one form of program, `LANES` games wide and nobody at the table, and each in the lane that
-it was recorded in. Some of the states stand in the file as plain numbers too (`Env.sketch`), for viewers that cannot
-play it.
+A file is one JSON object, gzip: the game with its options, the keys of chance, the actions of all seats, a digest of
+all states, which follow from them, and at last the SHA-256 of what stands before it. Rounding differs from program to
+program, and a game of floats would drift away: so replays are always played by one form of program, `LANES` games wide
+and nobody at the table, and each in the lane that it was recorded in. Some of the states stand in the file as plain
+numbers too (`Env.sketch`), for viewers that cannot play it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from jaxrl.envs.errors import UserError
 from jaxrl.runs.games import make_env
 from jaxrl.runs.logs import LOG
 
-FORMAT = 1
+FORMAT = 2
 SUFFIX = ".replay"
 LANES = 4
 LONGEST = 10_000  # steps of a game that is recorded
@@ -92,10 +92,18 @@ class Replay:
     made: dict[str, str]
     thinned: list[dict[str, Any]]
 
+    def text(self) -> str:
+        """All of the file, unpacked."""
+        record = {"replay": FORMAT} | vars(self)
+        return _dumped(record | {"sha256": hashlib.sha256(_dumped(record).encode()).hexdigest()})
+
     def write(self, path: Path) -> None:
         """Writes the file, whole or not at all."""
-        text = json.dumps({"replay": FORMAT} | vars(self), separators=(",", ":"))
-        files.write(path, gzip.compress(text.encode(), mtime=0))
+        files.write(path, gzip.compress(self.text().encode(), mtime=0))
+
+
+def _dumped(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, separators=(",", ":"))
 
 
 # ---- playing --------------------------------------------------------------------------------------------------------
@@ -312,10 +320,13 @@ def read(path: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) 
     Raises:
       UserError: it is none, damaged, of another version of its game, or names code that is not allowed.
     """
-    record = files.parse(files.unpacked(path, LIMIT), path, json_text=True)
+    text = files.unpacked(path, LIMIT)
+    record = files.parse(text, path, json_text=True)
     with _no_replay(path):
         golden.fit(record, _SHAPE)
         replay = Replay(**{field.name: record[field.name] for field in dataclasses.fields(Replay)})
+    if replay.text() != text:
+        raise UserError(f"{path} is damaged, its sha256 is not that of what it holds: take another replay of the run.")
     tree = {"env": {"id": replay.game, "options": replay.options}}
     config = configs.trained(tree, path, overrides, allow)
     env = make_env(config)

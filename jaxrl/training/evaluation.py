@@ -3,8 +3,9 @@ and the curriculum; and the last one."""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from jaxrl.matches.tables import Row, format_table, overall, scalars
 from jaxrl.players import Player
 from jaxrl.runs import metrics
 from jaxrl.runs.directory import RunDirectory, TrainedRun, append_json
+from jaxrl.runs.logs import LOG
 
 
 class Evaluated(NamedTuple):
@@ -85,12 +87,13 @@ class TrainingEvaluation:
         """
         if self._recorder is None:
             return
-        title = f"the evaluation after {update} updates"
-        write_replays(folder / f"{update:08d}", self._recorder(highlights(found.tables), players, title))
-        numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
-        past = [number for number in numbers if number <= update]  # later ones are of a future that will not be
-        for number in set(numbers) - {*past[-self._config.train.keep :], best}:
-            shutil.rmtree(folder / f"{number:08d}", ignore_errors=True)
+        replays = self._recorder(highlights(found.tables), players, f"the evaluation after {update} updates")
+        with _if_possible(folder):
+            write_replays(folder / f"{update:08d}", replays)
+            numbers = sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+            past = [number for number in numbers if number <= update]  # later ones are of a future that will not be
+            for number in set(numbers) - {*past[-self._config.train.keep :], best}:
+                shutil.rmtree(folder / f"{number:08d}", ignore_errors=True)
 
 
 def final_evaluation(
@@ -119,8 +122,18 @@ def final_evaluation(
     append_json(directory.evaluation_file, evaluation_record(run, rows, policy=policy, seed=EVALUATION_SEED))
     if not env.host:
         found = Recorder(run.config, matchup, before.lanes)(highlights(tables), players, "the final evaluation")
-        write_replays(directory.replays / "final", found)
+        with _if_possible(directory.replays):
+            write_replays(directory.replays / "final", found)
     return rows
+
+
+@contextlib.contextmanager
+def _if_possible(folder: Path) -> Iterator[None]:
+    """Replays that cannot be written are told of: nothing that is learnt depends on them."""
+    try:
+        yield
+    except OSError as error:
+        LOG.warning("cannot keep replays in %s: %s", folder, error.strerror or error)
 
 
 def score(rows: Sequence[Row], best_by: str) -> float:

@@ -341,10 +341,7 @@ class Trainer:
             self.best.save(self._snapshot())
             best = {"update": self.update, "score": verdict.score, "best_by": self.host.best_by, "row": verdict.row}
             write_json(self.run.best_file, best)
-        try:
-            self._parts.evaluation.keep_replays(self.run.replays, verdict, players, self.update, self.host.best_update)
-        except OSError as error:  # nothing that is learnt depends on them
-            LOG.warning("cannot keep replays in %s: %s", self.run.replays, error.strerror or error)
+        self._parts.evaluation.keep_replays(self.run.replays, verdict, players, self.update, self.host.best_update)
 
     def _exploit(self, exploiter: Exploiter) -> None:
         """Best responses to the current policy: what they win goes into the logs, and they into the pool."""

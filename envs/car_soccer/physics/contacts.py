@@ -20,7 +20,7 @@ from jaxrl.envs.car_soccer.physics.boxes import box_contacts
 from jaxrl.envs.car_soccer.physics.gather import gathered
 from jaxrl.envs.car_soccer.physics.manifold import PER_PAIR, Points
 from jaxrl.envs.car_soccer.physics.settings import Hitbox
-from jaxrl.envs.car_soccer.physics.solver import Body, Step, contact
+from jaxrl.envs.car_soccer.physics.solver import Body, Constraint, contact
 from jaxrl.envs.car_soccer.physics.state import Ball, Cars
 from jaxrl.envs.car_soccer.physics.vector import Vec, where
 
@@ -96,7 +96,7 @@ def touch_cars(body: Hitbox, cars: Cars, present: jax.Array) -> Points:
     return new.replace(live=new.live > 0)
 
 
-def steps(
+def constraints(
     ball: Body,
     cars: Body,
     on_arena: BallContacts,
@@ -104,7 +104,7 @@ def steps(
     positions: Vec,
     points: Points,
     meetings: Points | None,
-) -> list[Step]:
+) -> list[Constraint]:
     """All contacts in order.
 
     Args:
@@ -122,8 +122,8 @@ def steps(
     stands = contact(cars, None, points.normal, arm, None, points.gap, points.live, c.CAR_ARENA)
     result = []
     for car in range(count):
-        result.append(Step(hits.at(car), BALL, car + 1))
-        result += [Step(stands.at((k, car)), car + 1, -1) for k in range(points.gap.shape[0])]
+        result.append(Constraint(hits.at(car), BALL, car + 1))
+        result += [Constraint(stands.at((k, car)), car + 1, -1) for k in range(points.gap.shape[0])]
     if meetings is not None:
         one, two = (picked(cars, side) for side in pairs(count))
         arms = (
@@ -132,5 +132,5 @@ def steps(
         )
         meets = contact(one, two, meetings.normal, *arms, meetings.gap, meetings.live, c.CAR_CAR)
         for k, (a, b) in enumerate(zip(*pairs(count), strict=True)):
-            result += [Step(meets.at((point, k)), a + 1, b + 1) for point in range(PER_PAIR)]
-    return [*result, Step(rolls, BALL, -1)]
+            result += [Constraint(meets.at((point, k)), a + 1, b + 1) for point in range(PER_PAIR)]
+    return [*result, Constraint(rolls, BALL, -1)]

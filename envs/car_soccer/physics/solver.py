@@ -162,7 +162,7 @@ def _row(
 
 
 @struct.dataclass
-class Step:
+class Constraint:
     """One contact (leaves [B]) and the two bodies that it holds apart; -1 is the arena."""
 
     contact: Contact
@@ -171,42 +171,42 @@ class Step:
 
 
 def solve(
-    bodies: list[Body], steps: list[Step], walls: tuple[Vec, jax.Array], iterations: int
+    bodies: list[Body], constraints: list[Constraint], walls: tuple[Vec, jax.Array], iterations: int
 ) -> tuple[list[Motion], list[Motion]]:
-    """Solves the contacts in the order of `steps`.
+    """Solves the contacts in the order of `constraints`.
 
-    Of most arenas only the ball touches something, and that is the arena: theirs is the last step alone. The others are
-    gathered and solved whole.
+    Of most arenas only the ball touches something, and that is the arena: theirs is the last constraint alone. The
+    others are gathered and solved whole.
 
     Args:
-      bodies: what the numbers of steps mean, the ball first.
-      steps: the last one holds the ball off the arena.
+      bodies: what the numbers of constraints mean, the ball first.
+      constraints: the last one holds the ball off the arena.
       walls: the surfaces that push the ball out, before all else: normals [N, B], and f32[N, B] as `Contact.push`.
 
     Returns:
       of each body the change of its velocity beyond that of the forces, and a velocity that moves it in this tick only.
     """
-    ball = _solved(bodies[:1], steps[-1:], walls, iterations)
+    ball = _solved(bodies[:1], constraints[-1:], walls, iterations)
     zero = jnp.zeros_like(bodies[0].velocity.x)
     still = [Motion(Vec(zero, zero, zero), Vec(zero, zero, zero))] * (len(bodies) - 1)
     alone = (ball[0] + still, ball[1] + still)
-    if len(steps) == 1:
+    if len(constraints) == 1:
         return alone
-    touched = functools.reduce(jnp.logical_or, [step.contact.normal.inverse > 0 for step in steps[:-1]])
+    touched = functools.reduce(jnp.logical_or, [each.contact.normal.inverse > 0 for each in constraints[:-1]])
 
-    def whole(few: tuple[list[Body], list[Step], tuple[Vec, jax.Array]]) -> tuple[list[Motion], list[Motion]]:
-        bodies, steps, walls = few
-        return _solved(bodies, steps, walls, iterations)
+    def whole(few: tuple[list[Body], list[Constraint], tuple[Vec, jax.Array]]) -> tuple[list[Motion], list[Motion]]:
+        bodies, constraints, walls = few
+        return _solved(bodies, constraints, walls, iterations)
 
-    return gathered(touched[None], (bodies, steps, walls), whole, alone, TOGETHER)
+    return gathered(touched[None], (bodies, constraints, walls), whole, alone, TOGETHER)
 
 
 def _solved(
-    bodies: list[Body], steps: list[Step], walls: tuple[Vec, jax.Array], iterations: int
+    bodies: list[Body], constraints: list[Constraint], walls: tuple[Vec, jax.Array], iterations: int
 ) -> tuple[list[Motion], list[Motion]]:
     zero = jnp.zeros_like(bodies[0].velocity.x)
     still = [Motion(Vec(zero, zero, zero), Vec(zero, zero, zero))] * len(bodies)
-    impulses, rubbed, lifted = [zero] * len(steps), [zero] * len(steps), [zero] * len(steps)
+    impulses, rubbed, lifted = [zero] * len(constraints), [zero] * len(constraints), [zero] * len(constraints)
     leaned = [zero] * walls[1].shape[0]
 
     def iterate(_, carry):
@@ -215,17 +215,17 @@ def _solved(
             normal, out = walls[0].at(index), pushed[0].linear
             leaned[index] = jnp.where(walls[1][index] > 0, jnp.maximum(old + walls[1][index] - normal.dot(out), 0), 0)
             pushed[0] = pushed[0].replace(linear=out + normal * (leaned[index] - old))
-        for index, step in enumerate(steps):
-            row = step.contact.normal
-            wanted = (step.contact.push - _speed(step, row, pushed)) * row.inverse
-            wanted = jnp.where(step.contact.push > 0, wanted, 0)
-            lifted[index] = _settle(bodies, step, row, pushed, lifted[index], wanted, 0, jnp.inf)
-            wanted = (row.target - _speed(step, row, change)) * row.inverse
-            impulses[index] = _settle(bodies, step, row, change, impulses[index], wanted, 0, jnp.inf)
-        for index, step in enumerate(steps):
-            row, limit = step.contact.tangent, step.contact.friction * impulses[index]
-            wanted = (row.target - _speed(step, row, change)) * row.inverse
-            rubbed[index] = _settle(bodies, step, row, change, rubbed[index], wanted, -limit, limit, limit > 0)
+        for index, held in enumerate(constraints):
+            row = held.contact.normal
+            wanted = (held.contact.push - _speed(held, row, pushed)) * row.inverse
+            wanted = jnp.where(held.contact.push > 0, wanted, 0)
+            lifted[index] = _settle(bodies, held, row, pushed, lifted[index], wanted, 0, jnp.inf)
+            wanted = (row.target - _speed(held, row, change)) * row.inverse
+            impulses[index] = _settle(bodies, held, row, change, impulses[index], wanted, 0, jnp.inf)
+        for index, held in enumerate(constraints):
+            row, limit = held.contact.tangent, held.contact.friction * impulses[index]
+            wanted = (row.target - _speed(held, row, change)) * row.inverse
+            rubbed[index] = _settle(bodies, held, row, change, rubbed[index], wanted, -limit, limit, limit > 0)
         return change, pushed, impulses, rubbed, lifted, leaned
 
     carry = (still, still, impulses, rubbed, lifted, leaned)
@@ -233,29 +233,29 @@ def _solved(
     return change, pushed
 
 
-def _speed(step: Step, row: ConstraintRow, motions: list[Motion]) -> jax.Array:
+def _speed(held: Constraint, row: ConstraintRow, motions: list[Motion]) -> jax.Array:
     """Relative speed of the two points along the row."""
-    first = motions[step.first]
+    first = motions[held.first]
     speed = row.direction.dot(first.linear) + row.first.dot(first.angular)
-    if step.second < 0 or row.second is None:
+    if held.second < 0 or row.second is None:
         return speed
-    second = motions[step.second]
+    second = motions[held.second]
     return speed - row.direction.dot(second.linear) - row.second.dot(second.angular)
 
 
-def _settle(bodies, step, row, motions, impulse, wanted, low, high, active=True) -> jax.Array:
+def _settle(bodies, held, row, motions, impulse, wanted, low, high, active=True) -> jax.Array:
     """Adds `wanted` to a row's impulse within its limits and moves the bodies; the impulse."""
     new = jnp.clip(impulse + wanted, low, high)
     new = new if active is True else jnp.where(active, new, impulse)
-    _apply(bodies, step, row, motions, new - impulse)
+    _apply(bodies, held, row, motions, new - impulse)
     return new
 
 
-def _apply(bodies: list[Body], step: Step, row: ConstraintRow, motions: list[Motion], impulse: jax.Array) -> None:
+def _apply(bodies: list[Body], held: Constraint, row: ConstraintRow, motions: list[Motion], impulse: jax.Array) -> None:
     """Changes `motions` by an impulse along a row."""
-    motions[step.first] = _moved(bodies[step.first], motions[step.first], row.direction, row.first, impulse)
+    motions[held.first] = _moved(bodies[held.first], motions[held.first], row.direction, row.first, impulse)
     if row.second is not None:
-        motions[step.second] = _moved(bodies[step.second], motions[step.second], row.direction, row.second, -impulse)
+        motions[held.second] = _moved(bodies[held.second], motions[held.second], row.direction, row.second, -impulse)
 
 
 def _moved(body: Body, motion: Motion, direction: Vec, turn: Vec, impulse: jax.Array) -> Motion:

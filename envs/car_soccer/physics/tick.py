@@ -98,10 +98,10 @@ def tick(geometry: Geometry | None, settings: Settings, arena: Arena, controls: 
     on_arena = world.ball_contacts(geometry, ball.position, c.BALL_RADIUS, c.BALL_REACH)
     on_arena = on_arena.replace(count=jnp.where(asleep, 0, on_arena.count), row_live=on_arena.row_live & ~asleep)
     bodies = contacts.ball_body(ball, asleep), contacts.car_bodies(body, cars, push)
-    steps = contacts.steps(*bodies, on_arena, touch, cars.position, points, meetings)
+    constraints = contacts.constraints(*bodies, on_arena, touch, cars.position, points, meetings)
     walls = on_arena.row_normals, jnp.where(on_arena.row_live, jnp.maximum(on_arena.row_gaps * (-c.PUSH / c.DT), 0), 0)
     single = [bodies[0], *(bodies[1].at(p) for p in range(settings.cars))]
-    changes = solve(single, steps, walls, settings.iterations)
+    changes = solve(single, constraints, walls, settings.iterations)
     change, pushed = (jax.tree.map(lambda *x: jnp.stack(x), *each[1:]) for each in changes)
     cars = kept(~present | cars.is_demoed, cars, limited(moved_cars(bodies[1], cars, change, pushed), bumped.push))
     gone, cars, counts = pads.taken(body, pads.cooled(arena.pads), cars, counted(arena, touch.live, bumped))

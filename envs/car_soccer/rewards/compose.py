@@ -180,11 +180,11 @@ class Reward:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the components, in order."""
-        return tuple(self.weights)
+        """Of the shares, in order: the components, and how much the cut has taken off them, whatever its sign."""
+        return (*self.weights, *([CLIPPED] if self.clip else []))
 
     def __call__(self, step: Step) -> tuple[jax.Array, jax.Array]:
-        """f32[P], what the seats earn, and f32[R, P], the share of every component before it is cut and shared."""
+        """f32[P], what the seats earn, and f32[R, P], the shares of `names`, before they are cut and shared."""
         shares = []
         for name, weight in self.weights.items():
             part = self.known[name]
@@ -194,7 +194,9 @@ class Reward:
             shares.append(jnp.where(step.alive, earned, 0.0) if part.rate and not part.of_ball else earned)
         each = jnp.stack(shares).astype(jnp.float32) * self._factor(step)
         earned = jnp.sum(each, axis=0)
-        earned = jnp.clip(earned, -self.clip, self.clip) if self.clip else earned
+        if self.clip:
+            cut = jnp.clip(earned, -self.clip, self.clip)
+            each, earned = jnp.concatenate([each, jnp.abs(earned - cut)[None]]), cut
         return shared(earned, step.teams, self.team_spirit, self.zero_sum), each
 
     def _factor(self, step: Step) -> jax.Array:
@@ -210,6 +212,7 @@ class Reward:
 
 
 FACTORS = ("overtime", "close", "losing")
+CLIPPED = "clipped"
 
 
 def shared(earned: jax.Array, teams: Teams, spirit: float, zero_sum: float) -> jax.Array:
