@@ -106,4 +106,4 @@ def test_bumps_and_demolitions(teams, simulator) -> None:
     mine, right = ours(found, teams), theirs(simulator, found, teams)
     assert (right.sum((1, 2)) > 0).mean() > 0.3
     assert (right[..., 1].sum() > 20) == (teams == (0, 1))
-    assert (mine == right).all((1, 2)).mean() >= 0.97
+    assert (mine == right).all((1, 2)).mean() >= 0.985
