@@ -257,7 +257,8 @@ class Env(Views, Judged, abc.ABC):
         is never searched by mistake. A search draws its worlds with it, uniformly over all that is possible for the
         seat, so the result must be a function of the key and of what the seat sees. The legal actions must be those of
         the returned state, also if another seat is to move. `observation` may be left as it is. The conformance suite
-        checks that the seat's observation and its own legal actions do not change.
+        checks that the seat's observation and its own legal actions do not change, and that nothing hidden changes what
+        is drawn.
         """
         return state if self.perfect_information else None
 

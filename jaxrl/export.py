@@ -28,6 +28,7 @@ from jaxrl.config import Config
 from jaxrl.envs import files, registry
 from jaxrl.envs.core import Env, PyTree, State
 from jaxrl.envs.errors import UserError
+from jaxrl.networks.factory import STATISTICS
 from jaxrl.players import Player
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
 
@@ -160,7 +161,7 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0, *
         "env_version": run.env.version,
         "config": _without_places(configs.to_dict(run.config)),
         "half": half,
-        "params": jax.tree.map(_halved, params) if half else params,
+        "params": _in_half(params) if half else params,
     }
     body = serialization.msgpack_serialize(content)
     put(path, _MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
@@ -235,8 +236,13 @@ def _content(body: bytes, label: str) -> dict[str, Any]:
     return content
 
 
+def _in_half(params: dict[str, PyTree]) -> dict[str, PyTree]:
+    """Parameters in half precision, but for what a normaliser knows: that is of quantities of any size."""
+    return {name: part if name == STATISTICS else jax.tree.map(_halved, part) for name, part in params.items()}
+
+
 def _halved(leaf: np.ndarray) -> np.ndarray:
-    """float32 as float16, unless some of its numbers, as of a normaliser that counts, are too large for that."""
+    """float32 as float16, unless some of its numbers are too large for that."""
     return leaf.astype(np.float16) if leaf.dtype == np.float32 and np.abs(leaf).max(initial=0) < _TOO_LARGE else leaf
 
 

@@ -167,6 +167,13 @@ def test_load_silently_ignored(change, message):
         unpack(arrays, leaves, a_state() | change)
 
 
+def test_an_older_checkpoint_has_other_hyper_parameters():
+    """They come from the configuration; those that are in both stay as they were stored."""
+    with_hyper = lambda *names: {"learner": {"hyper": dict.fromkeys(names, jnp.float32(0.5)), "params": jnp.ones(2)}}  # noqa: E731
+    found = unpack(*pack(with_hyper("clip", "gone")), with_hyper("clip", "ema"))
+    assert found["learner"]["hyper"] == {"clip": 0.5, "ema": 0.0} and found["learner"]["params"].tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("change", [{"env_id": "chess"}, {"env_version": "2"}, {"env_options": {"players": 4}}])
 def test_wrong_game_for_a_checkpoint(change):
     meta = take(1, a_state(), STAMP).meta

@@ -16,8 +16,8 @@ from flax import serialization
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import from_dict, save
 from jaxrl.envs.errors import UserError
-from jaxrl.export import load_policy, save_policy
-from jaxrl.networks.factory import make_network
+from jaxrl.export import _MAGIC, load_policy, save_policy
+from jaxrl.networks.factory import STATISTICS, make_network
 from jaxrl.runs.checkpoint import take
 from jaxrl.runs.directory import TrainedRun, load_run, make_env, make_stamp, new_run
 
@@ -86,6 +86,20 @@ def test_numbers_that_are_too_large_for_half_precision_stay_whole(tmp_path):
     save_policy(tmp_path / "agent.jaxrl", dataclasses.replace(run, params=[large]), half=True)
     loaded = load_policy(tmp_path / "agent.jaxrl").player().params
     assert all(np.array_equal(*pair) for pair in zip(*map(jax.tree.leaves, (loaded, large)), strict=True))
+
+
+def test_what_a_normaliser_knows_stays_whole(tmp_path):
+    """93.15 with a variance of 1e-4 would become 93.125, two and a half deviations away."""
+    run = load_run(a_run(tmp_path).path)
+    known = {"mean": np.float32([93.15]), "variance": np.float32([1e-9])}
+    save_policy(
+        tmp_path / "a.jaxrl", dataclasses.replace(run, params=[{STATISTICS: known, "w": known["mean"]}]), half=True
+    )
+    params = serialization.msgpack_restore((tmp_path / "a.jaxrl").read_bytes()[len(_MAGIC) + 4 :])["params"]
+    assert params["w"].dtype == np.float16
+    assert {name: leaf.tolist() for name, leaf in params[STATISTICS].items()} == {
+        k: v.tolist() for k, v in known.items()
+    }
 
 
 def test_plain_lists_are_observations_too(tmp_path):

@@ -23,7 +23,7 @@ import numpy as np
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.algorithms import optimizer
-from jaxrl.algorithms.registry import find_algorithm, trained_player
+from jaxrl.algorithms.registry import find_algorithm, make_algorithm, trained_player
 from jaxrl.commands.common import check_learning
 from jaxrl.commands.search import (
     SELF,
@@ -60,7 +60,6 @@ from jaxrl.runs.directory import (
 from jaxrl.runs.games import make_games
 from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams
-from jaxrl.training.continuation import copies_in
 from jaxrl.training.state import HostState
 from jaxrl.training.supervised import Lessons, Losses, make_step
 
@@ -285,14 +284,18 @@ def _save(target: RunDirectory, config: Config, snapshot: checkpoint.Snapshot, p
 
     What the host remembers of the source (its best evaluation, its time) stays there: it is not of these parameters.
     """
-    copies = dict.fromkeys(copies_in(snapshot), params)
-    arrays, leaves = checkpoint.pack({"learner": {"params": params, "copies": copies}})
+    copies = jax.eval_shape(make_algorithm(config, make_env(config)).init, jax.random.key(0)).copies
+    arrays, leaves = checkpoint.pack({"learner": {"params": params, "copies": dict.fromkeys(copies, params)}})
+    theirs, kept = (
+        {name: leaf for name, leaf in each.items() if not name.startswith(checkpoint.COPIES)}
+        for each in (snapshot.arrays, snapshot.meta["leaves"])
+    )
     meta = snapshot.meta | {
         "params_hash": checkpoint.params_hash(params),
-        "leaves": snapshot.meta["leaves"] | leaves,
+        "leaves": kept | leaves,
         "config_digest": make_stamp(config, make_env(config)).config_digest,
         "host": dataclasses.asdict(HostState(best_by=config.evaluate.best_by)),
     }
     configs.save(config, target.config_file)
     with checkpoint.no_space_is_user_error(target.path), contextlib.closing(target.checkpoints()) as store:
-        store.save(checkpoint.Snapshot(snapshot.step, snapshot.arrays | arrays, meta))
+        store.save(checkpoint.Snapshot(snapshot.step, theirs | arrays, meta))

@@ -41,6 +41,7 @@ PyTree = Any
 
 LEARNER = "learner."
 PARAMS = f"{LEARNER}params."  # where a training state has its parameters
+HYPER = f"{LEARNER}hyper."  # its hyper-parameters
 COPIES = f"{LEARNER}copies."  # and others of the same network, each under its name
 _PART = ".part"  # ends the name of what is being written or removed
 _log = logging.getLogger("jaxrl")
@@ -119,20 +120,20 @@ def unpack(arrays: Arrays, leaves: dict[str, dict[str, Any]], template: PyTree) 
       template: a tree of arrays, or of their shapes (`jax.ShapeDtypeStruct` with shardings).
 
     Raises:
-      UserError: structure, shape, dtype or key type differ; nothing is ever silently dropped or kept random.
+      UserError: structure, shape, dtype or key type differ; nothing is ever silently dropped or kept random, but of
+        hyper-parameters, which the configuration gives, an older checkpoint may have others.
     """
     flat, treedef = jax.tree_util.tree_flatten_with_path(template)
     wanted = {_name(path): leaf for path, leaf in flat}
-    for name in sorted(set(wanted) ^ set(leaves)):
+    for name in sorted(name for name in set(wanted) ^ set(leaves) if not name.startswith(HYPER)):
         where = "in the checkpoint but not in this training" if name in leaves else "not in the checkpoint"
         raise UserError(f"the checkpoint does not fit: {name} is {where}; use the config it was trained with.")
     for name, leaf in wanted.items():
-        have, want = _signature(leaves[name]), _signature(_describe(leaf))
+        have, want = _signature(leaves.get(name) or _describe(leaf)), _signature(_describe(leaf))
         if have != want:
-            raise UserError(
-                f"the checkpoint does not fit: {name} is {have} there but {want} here; "
-                "use the config it was trained with."
-            )
+            differs = f"{name} is {have} there but {want} here"
+            raise UserError(f"the checkpoint does not fit: {differs}; use the config it was trained with.")
+    arrays = arrays | {n: np.zeros(leaf.shape, leaf.dtype) for n, leaf in wanted.items() if n not in arrays}
     return jax.tree_util.tree_unflatten(treedef, [_place(arrays[name], leaf) for name, leaf in wanted.items()])
 
 

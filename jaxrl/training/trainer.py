@@ -256,7 +256,7 @@ class Trainer:
                 f"({np.sum(found[NOT_FINITE].amount):.0f} numbers up to update {self.update}): mend the game "
                 f"(`jaxrl check` tries it), then {self._back()}"
             )
-        watched = (tag for tag in ("train/loss", "train/grad_norm") if tag in found)
+        watched = (tag for tag in ("train/loss", "train/grad_norm", "train/critic_loss") if tag in found)
         bad = [tag for tag in watched if not np.isfinite(found[tag].amount).all()]
         if bad:
             raise self._diverged(f"{bad[0]} is {np.mean(found[bad[0]].amount)}")

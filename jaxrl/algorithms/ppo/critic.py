@@ -28,7 +28,7 @@ from jaxrl.algorithms.ppo.update import ADAM_EPS, Shuffle, shuffled_indices
 from jaxrl.algorithms.trajectory import Values
 from jaxrl.config.ppo_checks import check_critic
 from jaxrl.config.schema import Config, PPOConfig
-from jaxrl.envs.core import Env, PyTree
+from jaxrl.envs.core import Env, PyTree, select
 from jaxrl.figures import Figures
 from jaxrl.networks import normaliser
 from jaxrl.networks.mlp import MLP
@@ -173,10 +173,9 @@ class Critic:
         total, _ = jax.lax.scan(add, nothing, index)
         weight = jnp.maximum(across_devices(jnp.sum(rows.weight[index])), 1.0)
         found, gradient = jax.tree.map(lambda leaf: leaf / weight, across_devices(total))
-        gradient, _ = optimizer.clip_by_global_norm(gradient, coefs.max_grad_norm)
-        params, opt_state = optimizer.apply(
-            critic.params, critic.opt_state, gradient, coefs.learning_rate, jnp.float32(ADAM_EPS)
-        )
+        gradient, norms = optimizer.clip_by_global_norm(gradient, coefs.max_grad_norm)
+        learnt = optimizer.apply(critic.params, critic.opt_state, gradient, coefs.learning_rate, jnp.float32(ADAM_EPS))
+        params, opt_state = select(jnp.isfinite(norms.raw), learnt, (critic.params, critic.opt_state))
         return critic.replace(params=params, opt_state=opt_state), found
 
     def _absorbed(self, statistics: Statistics | None, rollout: Rollout) -> Statistics | None:
