@@ -229,6 +229,7 @@ def _content(body: bytes, label: str) -> dict[str, Any]:
     try:
         content = serialization.msgpack_restore(body)
         wrong = [field for field, kind in _FIELDS.items() if not isinstance(content[field], kind)]
+        jax.tree.structure(content["params"])  # of keys that can be sorted
     except Exception as error:  # msgpack and NumPy raise many types, of which some are no ValueError
         raise UserError(f"{label} is malformed ({type(error).__name__} while reading it): export it again.") from error
     if wrong:

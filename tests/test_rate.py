@@ -174,6 +174,7 @@ def test_broken_files_are_one_sentence(text, capsys):
         (["bot:nobody", GAME], "there is no bot 'nobody'"),
         (["bots", GAME, "--file", "new.yaml", "--anchors", "random", "--deals", "4"], "needs two players"),
         (["bots", GAME, "--file", "new.yaml", "--anchors", "random,wek"], "did you mean 'weak'"),
+        (["bots", GAME, "--file", "new.yaml", "--anchors", "random,random"], "names a bot twice"),
     ],
 )
 def test_mistakes(run, capsys, arguments, message):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import yaml
 from rich.console import Console
 
 from examples.nim import Nim
@@ -157,6 +158,20 @@ def test_trainings_meet_it_in_evaluations_alone(override):
         configs.check_game(configs.load(None, [*game, override]), Tricks(), Tricks())
     with pytest.raises(UserError, match="name it in evaluate.opponents"):
         bot_player(Tricks(), "searcher-8")
+
+
+def test_a_training_ends_with_replays_of_games_against_a_searcher_and_a_bot(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tree = {
+        "env": {"id": "tests.games:TicTacToe"},
+        "run": {"name": "mine", "cache_dir": ""},
+        "network": {"hidden": [4]},
+        "train": {"num_envs": 16, "num_steps": 4, "total_steps": 64, "updates_per_call": 1},
+        "evaluate": {"opponents": ["random", "searcher-2"], "deals": 4, "training_deals": 2},
+    }
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(tree))
+    assert cli.main(["train", "--config", "mine.yaml", "--allow", "tests"]) == 0
+    assert len(list((tmp_path / "runs" / "mine" / "replays" / "final").iterdir())) == 4
 
 
 def test_a_game_that_does_not_judge_positions_has_no_standing():

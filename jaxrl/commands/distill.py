@@ -35,6 +35,7 @@ from jaxrl.commands.search import (
     settings_of,
 )
 from jaxrl.config import Config
+from jaxrl.config.searchers import worlds_of
 from jaxrl.envs import prng
 from jaxrl.envs.core import Env, Key, PyTree, State, is_over
 from jaxrl.envs.errors import UserError
@@ -241,6 +242,8 @@ def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
     names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
     if SELF in names and len(names) > 1:
         raise UserError("--opponents is either self alone or names of bots.")
+    if searchers := [name for name in names if worlds_of(name) is not None]:
+        raise UserError(f"a search cannot be taught against {searchers[0]}: name bots, or self, with --opponents.")
     by_itself = names == [SELF]
     itself = trained_player(config, env, SELF, None, greedy=False)
     players = [itself] if by_itself else [bot_player(env, name) for name in names]

@@ -93,14 +93,15 @@ def tournament(parser: ArgumentParser) -> None:
 
 def rate(parser: ArgumentParser) -> None:
     """`jaxrl rate`."""
-    common.run(
-        parser,
-        "RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, bot:NAME, or bots, who are the scale itself; "
-        "nobody: print it; a.b=v changes a configuration key, of the game too if only bots play",
-        dest="players",
-        metavar="PLAYER",
+    action = parser.add_argument(
+        "players",
         nargs="*",
+        metavar="PLAYER",
+        help="RUN, RUN@UPDATE, RUN@best, RUN@all (checkpoints), a policy file, zoo:NAME, bot:NAME, bot:searcher-200, "
+        "or bots, who are the scale itself; nobody: print it; a.b=v changes a configuration key, of the game too if "
+        "only bots play",
     )
+    common.completed(action, common.trained_names)
     common.config(parser, "if only bots play: the configuration that names the game")
     common.allow(parser)
     parser.add_argument("--file", metavar="FILE", help="the scale (default: ratings/GAME.yaml)")

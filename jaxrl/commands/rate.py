@@ -9,9 +9,11 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import jax
+
 import jaxrl
 from jaxrl.commands.tournament import play_all
-from jaxrl.envs.errors import UserError, printable
+from jaxrl.envs.errors import UserError, nearest, printable
 from jaxrl.matches import scale as scales
 from jaxrl.matches.entrants import Entrant, find_field
 from jaxrl.matches.round_robin import RoundRobin
@@ -41,7 +43,7 @@ def main(args: argparse.Namespace) -> int:
     if taken := [player.name for player in new if player.name in anchors]:
         raise UserError(f"{taken[0]!r} is an anchor of {path}: give the run another name.")
     for group in scales.by_program(new):
-        hashes = ["" if player.bot else params_hash(player.params) for player in group]
+        hashes = ["" if _scripted(player) else params_hash(player.params) for player in group]
         _add(path, scales.rate(played, field.env, group, hashes, _played, stamp))
     _show(path, scales.read(path))
     return 0
@@ -64,7 +66,12 @@ def _scale(args: argparse.Namespace, field: Entrant, path: Path, stamp: dict[str
     if not args.anchors and shipped.is_file() and not scales.misfit(scale := scales.read(shipped), field):
         scales.write(path, scale)
         return scale
-    names = args.anchors.split(",") if args.anchors else list(field.env.bots)
+    bots = list(field.env.bots)
+    names = args.anchors.split(",") if args.anchors else bots
+    if unknown := [name for name in names if name not in bots]:
+        raise UserError(f"--anchors: there is no bot {unknown[0]!r} in this game: {nearest(unknown[0], bots)}")
+    if len(set(names)) < len(names):
+        raise UserError(f"--anchors names a bot twice, {','.join(names)}: name each once.")
     scale = scales.begin(field, names, args.deals if args.deals is not None else DEALS, _played, stamp)
     scales.write(path, scale)
     return scale
@@ -77,7 +84,12 @@ def _add(path: Path, found: Sequence[Rated]) -> None:
 
 def _called(player: Player, sampled: bool) -> Player:
     """A player as it is called on a scale: one that draws its actions is another player."""
-    return player.named(f"{player.name} (sampled)", player.params) if sampled and not player.bot else player
+    return player.named(f"{player.name} (sampled)", player.params) if sampled and not _scripted(player) else player
+
+
+def _scripted(player: Player) -> bool:
+    """Whether it is a bot or a searcher, which have no parameters."""
+    return not jax.tree.leaves(player.params)
 
 
 def _played(tournament: Tournament) -> RoundRobin:

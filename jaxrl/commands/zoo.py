@@ -26,6 +26,8 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(f"{args.folder} is no folder: make it, or leave it out for the current one.")
     for file in (zoo.policy_file(args.name), zoo.card_file(args.name)):
         target = Path(args.folder) / file.name
+        if target.exists() and target.read_bytes() != file.read_bytes():
+            raise UserError(f"{target} exists and is another file: remove it, or name another folder.")
         put(target, file.read_bytes())
         print(f"written: {target}")
     return 0

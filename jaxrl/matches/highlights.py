@@ -7,6 +7,7 @@ a replay may go another way than the game did.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -68,7 +69,7 @@ class Recorder:
         self._config, self._matchup, self._lanes, self._env = config, matchup, lanes, matchup.env
         self._table = jax.jit(lambda *each: table(self._env, *each))
         self._begin = jax.jit(jax.vmap(lambda args, *each: begin(matchup.chairs(args), *each)))
-        self._choose = jax.jit(jax.vmap(self._chosen, in_axes=(0, 0, 0, 0, 0, None)))
+        self._choose = jax.jit(self._chosen_in_turn)
         self._see = jax.jit(jax.vmap(self._seen, in_axes=(0, 0, None, 0, 0, 0, 0, 0)))
         self._sees = any(each.observe is not None for each in (matchup.candidate, *matchup.opponents))
 
@@ -76,6 +77,13 @@ class Recorder:
         self, args: PyTree, state: State, memory: list[PyTree], holder: jax.Array, key: Key, time: jax.Array
     ) -> tuple[jax.Array, list[PyTree]]:
         return choose(self._matchup.chairs(args), state, holder, memory, jax.random.fold_in(key, time))
+
+    def _chosen_in_turn(
+        self, args: PyTree, state: State, memory: list[PyTree], holder: jax.Array, key: Key, time: jax.Array
+    ) -> tuple[jax.Array, list[PyTree]]:
+        """Lane by lane: a `cond` that differs between the lanes of a batch cannot hold a search."""
+        one = functools.partial(self._chosen, time=time)
+        return jax.lax.map(lambda lane: one(*lane), (args, state, memory, holder, key))
 
     def _seen(self, args: PyTree, key: Key, time: jax.Array, *step: Any) -> list[PyTree]:
         memory, before, action, after, holder = step

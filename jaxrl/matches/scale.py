@@ -46,7 +46,7 @@ class Rated:
     """Somebody on a scale."""
 
     name: str = required("as in a tournament: RUN@UPDATE, or that of a bot")
-    rating: float = required("on the Elo scale")
+    rating: float = required("on the Elo scale", minimum=-20_000, maximum=20_000)
     half_width_95: float = required("of its 95 % interval; 0: fixed", minimum=0)
     games: int = required("that it was fitted to", minimum=1)
     params_hash: str = option("", "of the policy; empty for a bot")
