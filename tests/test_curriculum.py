@@ -403,7 +403,7 @@ def test_all_checkpoints_are_exploited_on_as_many_deals(home, monkeypatch):
 # ---- what goes with it ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["ppo, league, memory, two seeds", "dqn, host, cut games"])
+@pytest.mark.parametrize("case", ["ppo, league, memory, two seeds, magnet, average", "dqn, host, cut games"])
 def test_what_was_learnt_goes_on_in_new_games(case):
     """Also opponents of the past; but no replay memory, which is of other games."""
     config, env = CASES[case]

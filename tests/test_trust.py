@@ -361,7 +361,7 @@ def test_a_mistake_that_is_met_later_is_one_sentence_too(capsys, monkeypatch):
     command = ["play", "bot:perfect", "env.id=late_game:Nim", "run.cache_dir=", "--seed", "1", "--seat", "1"]
     assert cli.main(command) == 2
     told = capsys.readouterr().err
-    assert "late_game.py, line 72, in perfect: AttributeError" in told and "python -X dev -m jaxrl" in told
+    assert "late_game.py, line 73, in perfect: AttributeError" in told and "python -X dev -m jaxrl" in told
     monkeypatch.setattr(cli.sys, "flags", types.SimpleNamespace(dev_mode=True))
     with pytest.raises(AttributeError):
         cli.main(command)

@@ -143,8 +143,11 @@ cdef class BattleEngine(Engine):
         set_streams(b, game_key(seed, 0, b.dice))
 
     cdef void permute(self, Py_ssize_t game, int seat, u64 seed) noexcept nogil:
-        # Nothing on the board is hidden, but a `mixed` player does not tell its style.
-        draw_styles(&self.games[game].b, game_key(seed, 0, 0))
+        # Nothing on the board is hidden, but a `mixed` player does not tell the other one its style.
+        cdef State* b = &self.games[game].b
+        cdef int own = b.style[seat]
+        draw_styles(b, game_key(seed, 0, 0))
+        b.style[seat] = own
 
     def error(self, Py_ssize_t game, int code) -> str:
         """The sentence for an error code."""
