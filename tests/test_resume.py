@@ -59,9 +59,7 @@ def with_lag(config: Config, lag: int) -> Config:
 
 CASES = {
     "ppo, bots, two seeds": Case(ppo(seats=BOTS, seeds=2), TicTacToe()),
-    "ppo, league, normaliser, critic, magnet": Case(
-        normalising(ppo(PAIR, critic=CRITIC, **PULLED)), Physical()
-    ),
+    "ppo, league, normaliser, critic, magnet": Case(normalising(ppo(PAIR, critic=CRITIC, **PULLED)), Physical()),
     "ppo, league, memory, two seeds, magnet, average": Case(
         recurrent_config(league=LEAGUE, seeds=2, calls=50, stagger=5, **PULLED), TicTacToe()
     ),
