@@ -133,8 +133,10 @@ def test_dice_and_the_secrets_of_bots_are_not_foreseen(battle):
     one, other = (jax.tree.map(lambda leaf: leaf[same], state) for state in (one, other))
     other = jax.vmap(battle.permute_hidden)(other, other.current_player, keys_of(9, len(other.terminated)))
     assert same.sum() > 5 and (one.blob != other.blob).any(axis=1).all()
-    ends = [jax.vmap(battle.bots["mixed"])(state, keys_of(0, len(state.terminated))) for state in (one, other)]
-    assert (ends[0] != ends[1]).any(), "no style has changed"
+    theirs = jax.vmap(battle.permute_hidden)(one, 1 - one.current_player, keys_of(9, len(one.terminated)))
+    ends = [jax.vmap(battle.bots["mixed"])(state, keys_of(0, len(state.terminated))) for state in (one, other, theirs)]
+    assert (ends[0] == ends[1]).all(), "it has forgotten its own style"
+    assert (ends[0] != ends[2]).any(), "the other one knows its style"
     keys, search = keys_of(10, len(one.terminated)), search_of(battle, "balanced", "mixed")
     plan = plans_of(search, one, keys)
     jax.tree.map(np.testing.assert_array_equal, plan, plans_of(search, other, keys))
