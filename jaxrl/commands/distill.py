@@ -287,7 +287,8 @@ def _save(target: RunDirectory, config: Config, snapshot: checkpoint.Snapshot, p
 
     What the host remembers of the source (its best evaluation, its time) stays there: it is not of these parameters.
     """
-    copies = jax.eval_shape(make_algorithm(config, make_env(config)).init, jax.random.key(0)).copies
+    env = make_env(config)
+    copies = jax.eval_shape(make_algorithm(config, env).init, jax.random.key(0)).copies
     arrays, leaves = checkpoint.pack({"learner": {"params": params, "copies": dict.fromkeys(copies, params)}})
     theirs, kept = (
         {name: leaf for name, leaf in each.items() if not name.startswith(checkpoint.COPIES)}
@@ -296,7 +297,7 @@ def _save(target: RunDirectory, config: Config, snapshot: checkpoint.Snapshot, p
     meta = snapshot.meta | {
         "params_hash": checkpoint.params_hash(params),
         "leaves": kept | leaves,
-        "config_digest": make_stamp(config, make_env(config)).config_digest,
+        "config_digest": make_stamp(config, env).config_digest,
         "host": dataclasses.asdict(HostState(best_by=config.evaluate.best_by)),
     }
     configs.save(config, target.config_file)

@@ -13,7 +13,7 @@ import jax
 
 import jaxrl
 from jaxrl.commands.tournament import play_all
-from jaxrl.envs.errors import UserError, nearest, printable
+from jaxrl.envs.errors import UserError, printable
 from jaxrl.matches import scale as scales
 from jaxrl.matches.entrants import Entrant, find_field
 from jaxrl.matches.round_robin import RoundRobin
@@ -66,10 +66,7 @@ def _scale(args: argparse.Namespace, field: Entrant, path: Path, stamp: dict[str
     if not args.anchors and shipped.is_file() and not scales.misfit(scale := scales.read(shipped), field):
         scales.write(path, scale)
         return scale
-    bots = list(field.env.bots)
-    names = args.anchors.split(",") if args.anchors else bots
-    if unknown := [name for name in names if name not in bots]:
-        raise UserError(f"--anchors: there is no bot {unknown[0]!r} in this game: {nearest(unknown[0], bots)}")
+    names = args.anchors.split(",") if args.anchors else list(field.env.bots)
     if len(set(names)) < len(names):
         raise UserError(f"--anchors names a bot twice, {','.join(names)}: name each once.")
     scale = scales.begin(field, names, args.deals if args.deals is not None else DEALS, _played, stamp)

@@ -28,6 +28,6 @@ def refuse_searcher(name: str, where: str) -> None:
     """Raises UserError for the name of a searcher where only bots can be named."""
     if worlds_of(name) is not None:
         raise UserError(
-            f"{where}: {name} plays whole games ahead at every move, which would cost a training most of its time: "
+            f"{where}: {name} plays whole games ahead at every move, which would cost most of the time: name a bot, or "
             "name it in evaluate.opponents, evaluate, tournament, film or play."
         )
