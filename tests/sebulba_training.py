@@ -45,7 +45,7 @@ def threads_left(names: tuple[str, ...] = ("actor", "engine")) -> list[str]:
     def left() -> list[str]:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith(names)]
 
-    wait_until(lambda: not left(), 5.0)
+    wait_until(lambda: not left(), 20.0)
     return left()
 
 

@@ -159,7 +159,7 @@ def test_a_fault_in_the_middle_of_a_game(forge, fault, reason, hung):
         stop(pid)
     lease.link.send_line("7")
     with pytest.raises(LinkError) as error:
-        lease.link.receive_line(0.3)
+        lease.link.receive_line(20.0 if reason == "closed" else 0.3)  # a busy machine may tell of a death late
     assert error.value.kind == ("closed" if reason == "closed" else "timeout")
     fleet.failed(lease, reason)
     whole_game(fleet)
