@@ -30,9 +30,8 @@ from jaxrl.players import bot_player
 from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_cache, find_run, load_run
 
 RECIPES = {  # what `jaxrl train` is told
-    "skull_king": "--config skull_king_cpu train.total_steps=2_000_000 train.num_envs=512 train.evaluate_every=400 "
-    "evaluate.deals=200",
-    "beasty_bar": "--config beasty_bar evaluate.deals=1000",
+    "skull_king": "--config skull_king_cpu evaluate.deals=200",
+    "beasty_bar": "--config beasty_bar train.total_steps=40_000_000 evaluate.deals=1000",
     "battle": "--config battle_balance",
     "car_soccer": "--config car_soccer_duel",
 }
