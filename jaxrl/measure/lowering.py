@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.algorithms.registry import make_algorithm, trained_player
@@ -137,6 +138,6 @@ def _host_programs(config: Config, env: Env, training: Sebulba) -> Iterator[Prog
     learner, key = training.algorithm.init(jax.random.key(0)), jax.random.key(0)
     if training.algorithm.host_learning(training.timers) is not None:
         return  # it learns by small programs of its own
-    policy = training.algorithm.policy(learner, np.int32(0))
+    policy = training.algorithm.policy(learner, jnp.int32(0))
     rollout = training.storages[0].rollout(policy, may_truncate=env.may_truncate)
     yield Program("learning", training.learner.compiled, (*parted(learner), rollout, key, np.int32(0)))

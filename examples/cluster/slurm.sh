@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# One learner, and games on all machines of a Slurm job:  sbatch --nodes 4 --cpus-per-task 16 examples/cluster/slurm.sh --config battle_balance
+#SBATCH --job-name=jaxrl
+#SBATCH --ntasks-per-node=1
+set -euo pipefail
+
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun --nodes 1 --ntasks 1 -w "$head" ray start --head --node-ip-address="$head" --port=6379 --block &
+sleep 20
+others=$((SLURM_JOB_NUM_NODES - 1))
+[ "$others" = 0 ] || srun --nodes "$others" --ntasks "$others" --exclude "$head" ray start --address="$head:6379" --block &
+sleep 20
+srun --overlap --nodes 1 --ntasks 1 -w "$head" jaxrl train "$@" fleet.address="$head:6379" fleet.workers="$SLURM_JOB_NUM_NODES"
