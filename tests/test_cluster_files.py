@@ -46,7 +46,8 @@ def test_trainings_in_them_are_told_keys_that_there_are():
     found = 0
     for path in CLUSTER.iterdir():
         for command in re.findall(r"jaxrl train [^\n`]*", path.read_text()):
-            overrides = re.findall(r"[\w.]+=\S+", re.sub(r'"[^"]*"', "1", command))
+            command = command.replace("$SLURM_JOB_NUM_NODES", "4").replace("$head", "head").replace('"', "")
+            overrides = re.findall(r"[\w.]+=\S+", command)
             found += len(overrides)
             configs.load(None, ["env.id=battle", *overrides])
     assert found >= 4
