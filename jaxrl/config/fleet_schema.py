@@ -22,4 +22,3 @@ class FleetConfig:
     patience: float = option(
         120.0, "seconds after which a worker that says nothing, or has not found a place, is started again", above=0.0
     )
-    tries: int = option(5, "how often in a row a worker may be lost before the run stops", minimum=0)

@@ -22,6 +22,8 @@ from jaxrl.envs.host.core import HostGame
 from jaxrl.training.sebulba.workers.pool import Lost, WorkerPool
 from jaxrl.training.sebulba.workers.worker import Answer, Block, EngineWorker, Failure, Order, Strange
 
+TRIES = 5  # how often in a row a worker may be lost before the run stops
+
 
 def worker_pool(config: Config, game: HostGame, actor: int, share: int, *, seed: int, groups: int) -> WorkerPool:
     """Lanes ``actor * share .. (actor + 1) * share - 1`` on this actor's share of the workers.
@@ -46,7 +48,7 @@ def worker_pool(config: Config, game: HostGame, actor: int, share: int, *, seed:
         return [Block(first + g * size, part, seed, threads, config.sebulba.timeout) for g in range(groups)]
 
     workers = [RayWorker(config, blocks(number)) for number in range(count)]
-    return WorkerPool(game, workers, share, groups, threads=threads * groups * count, tries=fleet.tries)
+    return WorkerPool(game, workers, share, groups, threads=threads * groups * count, tries=TRIES)
 
 
 def connect(config: Config) -> None:
@@ -96,6 +98,7 @@ class RayWorker:
         make = ray.remote(EngineWorker).options(
             num_cpus=fleet.cpus,
             max_restarts=-1,
+            max_task_retries=-1,  # Ray waits for the new one, which then says that it knows nothing of its games
             max_concurrency=len(blocks),
             scheduling_strategy="SPREAD",
             **room,
