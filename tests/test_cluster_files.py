@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from jaxrl import config as configs
+from jaxrl.config.checks import check_host
 
 ROOT = Path(__file__).resolve().parent.parent
 CLUSTER = ROOT / "examples" / "cluster"
@@ -41,13 +42,15 @@ def test_the_clusters_start_a_head_and_join_it():
     assert games["minReplicas"] <= games["replicas"] <= games["maxReplicas"]
 
 
-def test_trainings_in_them_are_told_keys_that_there_are():
+def test_trainings_in_them_and_in_the_docs_fit_their_presets():
     subprocess.run(["bash", "-n", str(CLUSTER / "slurm.sh")], check=True)
     found = 0
-    for path in CLUSTER.iterdir():
-        for command in re.findall(r"jaxrl train [^\n`]*", path.read_text()):
-            command = command.replace("$SLURM_JOB_NUM_NODES", "4").replace("$head", "head").replace('"', "")
-            overrides = re.findall(r"[\w.]+=\S+", command)
-            found += len(overrides)
-            configs.load(None, ["env.id=battle", *overrides])
+    for path in (*CLUSTER.iterdir(), ROOT / "docs" / "workers.md"):
+        text = path.read_text().replace("\\\n", " ").replace('"', "")
+        text = text.replace("$SLURM_JOB_NUM_NODES", "4").replace("$SLURM_CPUS_PER_TASK", "16").replace("$head", "head")
+        for command in re.findall(r"jaxrl train [^#\n`]*fleet.workers=[^#\n`]*", text):
+            preset = re.search(r"--config (\w+)", command)
+            config = configs.load(preset[1] if preset else "battle_balance", re.findall(r"[\w.]+=\S+", command))
+            check_host(config)
+            found += 1
     assert found >= 4

@@ -5,6 +5,7 @@ The workers here are threads that lose all they know when they are lost; `slow` 
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -47,7 +48,7 @@ class Elsewhere:
 
         return self.worker, self.threads.submit(obey, self.worker)
 
-    def answer(self, asked: tuple[EngineWorker, Future]):
+    def answer(self, asked: tuple[EngineWorker, Future], orders: int):
         worker, future = asked
         if worker is not self.worker:
             raise Lost("the test took the worker away")
@@ -196,9 +197,13 @@ def test_a_run_of_killed_workers_is_that_of_a_quiet_life(tmp_path):
         time.sleep(drawn.uniform(0.1, 2.0))
         done = len(rows.read_text().splitlines()) if rows.exists() else 0
         if done > killed:  # it has come further since the last one
-            found = subprocess.run(["pgrep", "-f", "ray::EngineWorker"], capture_output=True, check=False)
-            os.kill(int(drawn.choice(found.stdout.split())), signal.SIGKILL)
-            killed += 1
+            found = subprocess.run(
+                ["pgrep", "-f", "ray::EngineWorker"], capture_output=True, check=False
+            ).stdout.split()
+            if found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(drawn.choice(found)), signal.SIGKILL)
+                    killed += 1
     assert away.returncode == 0 and killed >= 3
     home, found = (load_run(tmp_path / name) for name in ("home", "away"))
     assert home.params_hash == found.params_hash

@@ -113,7 +113,7 @@ def check_game(config: Config, env: Any, table: Any) -> None:
     if config.train.algorithm == "dqn":
         check_dqn_game(config, env)
     if getattr(env, "host", False):
-        _check_host(config)
+        check_host(config)
     elif config.fleet.workers:
         raise UserError(f"fleet.workers plays games on the host, which {config.env.id} is not: set it to 0.")
     if config.train.algorithm == "ppo":
@@ -149,7 +149,7 @@ def _check_network(config: Config, env: Any) -> None:
         )
 
 
-def _check_host(config: Config) -> None:
+def check_host(config: Config) -> None:
     """Raises UserError for several seeds, or games that the actors cannot share evenly."""
     if config.run.seeds > 1:
         raise UserError(

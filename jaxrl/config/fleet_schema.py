@@ -17,8 +17,11 @@ class FleetConfig:
     cpus: float = option(1.0, "processor cores that each of them asks for, and whose threads play", above=0.0)
     memory: float = option(0.0, "GiB that each of them asks for; 0: it does not say", minimum=0.0)
     address: str = option(
-        "", "of the cluster: auto, or HOST:PORT of its head node; empty: one on this machine that nobody else can reach"
+        "", "of the cluster: auto, or HOST:PORT of its head node; empty: one on this machine, for it alone"
     )
     patience: float = option(
-        120.0, "seconds after which a worker that says nothing, or has not found a place, is started again", above=0.0
+        120.0,
+        "seconds beyond sebulba.timeout after which a worker that says nothing is started again; if it never has found a "
+        "place, the run ends",
+        above=0.0,
     )

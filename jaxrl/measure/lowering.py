@@ -55,7 +55,7 @@ class Lowered(NamedTuple):
 
 
 def lowered(config: Config, games: GameForms, platform: str = PLATFORM) -> Iterator[Lowered]:
-    """Everything that training with `config`, evaluation, search and best responses compile, lowered for `platform`.
+    """Training with `config`, its evaluation, a search and a best response, as far as there are any, for `platform`.
 
     Games on the host: the network's answers and the learning; the rest of them calls the engine, wherever it runs.
     """
@@ -80,7 +80,7 @@ def lower(program: Program, platform: str = PLATFORM) -> Lowered:
 
 
 def programs(config: Config, games: GameForms) -> Iterator[Program]:
-    """The programs of a configuration, made when they are asked for; nothing is compiled or computed."""
+    """The programs of a configuration, made when they are asked for; none is compiled."""
     training = make_program(config, games.training)
     if isinstance(training, Sebulba):
         yield from _host_programs(config, games.training, training)

@@ -1,8 +1,8 @@
 """Workers as actors of a Ray cluster (https://docs.ray.io): it places, watches and restarts them.
 
 Ray moves orders and answers, and starts a worker anew, wherever there is room, when it or its machine is gone. Nothing
-else is used of it. Whoever can reach a Ray cluster can run programs on it, so one that is started here asks for a token
-that nobody else is told; one that is joined is as open as whoever started it left it (`RAY_AUTH_MODE=token`).
+else is used of it. Whoever can reach a Ray cluster can run programs on it, so one that is started here listens on this
+machine alone and asks for a token; one that is joined is as open as it was left by whoever started it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import functools
 import math
 import os
 import secrets
+import signal
+import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +24,10 @@ from jaxrl.envs.host.core import HostGame
 from jaxrl.training.sebulba.workers.pool import Lost, WorkerPool
 from jaxrl.training.sebulba.workers.worker import Answer, Block, EngineWorker, Failure, Order, Strange
 
+_ALONE = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # it would report to its makers
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # its name for: listen on 127.0.0.1 alone, on any system
+}
 TRIES = 5  # how often in a row a worker may be lost before the run stops
 
 
@@ -48,41 +54,47 @@ def worker_pool(config: Config, game: HostGame, actor: int, share: int, *, seed:
         return [Block(first + g * size, part, seed, threads, config.sebulba.timeout) for g in range(groups)]
 
     workers = [RayWorker(config, blocks(number)) for number in range(count)]
-    return WorkerPool(game, workers, share, groups, threads=threads * groups * count, tries=TRIES)
+    threads = share if game.remote else threads * groups * count
+    return WorkerPool(game, workers, share, groups, threads=threads, tries=TRIES)
 
 
 def connect(config: Config) -> None:
-    """Joins the cluster that `fleet.address` names, once, or starts one on this machine that nobody else can reach.
+    """Joins the cluster that `fleet.address` names, or starts one on this machine that no other machine can reach.
 
     Raises:
       UserError: Ray is not installed, or the cluster cannot be reached.
     """
     fleet = config.fleet
-    if not fleet.address:  # Ray reads these when it is imported
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
-        if "RAY_AUTH_MODE" not in os.environ:  # its servers listen to everybody: nobody else knows the token
+    if not fleet.address:
+        os.environ.update(_ALONE)  # Ray reads these when it is imported
+        if "RAY_AUTH_MODE" not in os.environ:  # other users of this machine know no token
             os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     try:
         import ray
     except ImportError as error:
         raise UserError("fleet.workers needs ray: pip install 'jaxrl[fleet]', or set fleet.workers=0.") from error
+    room = max(1, math.ceil(fleet.workers * fleet.cpus))
     if ray.is_initialized():
-        return
-    quiet = {"log_to_driver": False, "logging_level": "error"}
-    if not fleet.address:
-        room = max(1, math.ceil(fleet.workers * fleet.cpus))
+        if fleet.address or ray.cluster_resources().get("CPU", 0) >= room:
+            return
+        ray.shutdown()  # a stage before had fewer workers
+    where = {"address": fleet.address} if fleet.address else {"address": "local", "num_cpus": room}
+    terminated = signal.getsignal(signal.SIGTERM)
+    try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)  # what it forks is another program at once
-            ray.init("local", num_cpus=room, include_dashboard=False, **quiet)
-        return
-    try:
-        ray.init(fleet.address, **quiet)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+            ray.init(
+                **where, include_dashboard=None if fleet.address else False, log_to_driver=False, logging_level="error"
+            )
+    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise UserError(
-            f"fleet.address {fleet.address!r} cannot be joined ({reason}): start it with `ray start --head`, or "
+            f"fleet.address {fleet.address!r}: no cluster of workers ({reason}); start it with `ray start --head`, or "
             "leave this empty for workers on this machine."
         ) from error
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, terminated)  # Ray would end the process without saving
 
 
 class RayWorker:
@@ -93,7 +105,8 @@ class RayWorker:
         import ray
 
         fleet = config.fleet
-        self._ray, self._patience = ray, fleet.patience
+        self._ray, self._patience, self._timeout = ray, fleet.patience, config.sebulba.timeout
+        self._cpus, self._heard = fleet.cpus, False
         room = {"memory": int(fleet.memory * 2**30)} if fleet.memory else {}
         make = ray.remote(EngineWorker).options(
             num_cpus=fleet.cpus,
@@ -109,19 +122,35 @@ class RayWorker:
         """See `Worker.ask`."""
         return self._actor.obey.remote(block, number, list(orders))
 
-    def answer(self, asked: Any) -> Answer | Strange | Failure:
-        """See `Worker.answer`; a worker that says nothing for `fleet.patience` seconds is ended and counts as lost."""
-        errors = self._ray.exceptions
+    def answer(self, asked: Any, orders: int) -> Answer | Strange | Failure:
+        """See `Worker.answer`; one that says nothing for `fleet.patience` seconds more than its engine may take is
+        ended and counts as lost.
+
+        Raises:
+          UserError: there is no room for it in the cluster, or it cannot start.
+        """
+        errors, patience = self._ray.exceptions, self._patience + orders * self._timeout
         try:
-            found: Answer | Strange | Failure = self._ray.get(asked, timeout=self._patience)
+            found: Answer | Strange | Failure = self._ray.get(asked, timeout=patience)
+            self._heard = True
             return found
         except errors.GetTimeoutError as error:
+            if not self._heard:
+                cores = self._ray.cluster_resources().get("CPU", 0.0)
+                raise UserError(
+                    f"a worker of {self._cpus:g} cores has found no place within {patience:g} s in a cluster of "
+                    f"{cores:g}: lower fleet.workers or fleet.cpus, or let more machines join."
+                ) from error
             self._ray.kill(self._actor, no_restart=False)
-            raise Lost(f"a worker has said nothing for {self._patience:g} s") from error
-        except errors.ActorUnschedulableError as error:
-            raise UserError(f"no machine of the cluster has room for a worker: {error}") from error
-        except (errors.RayActorError, errors.ObjectLostError) as error:
-            raise Lost(str(error).splitlines()[0]) from error
+            raise Lost(f"a worker has said nothing for {patience:g} s") from error
+        except errors.RayTaskError as error:
+            raise UserError(f"a worker failed: {_last_line(error)}") from error
+        except errors.RayActorError as error:
+            if getattr(error, "actor_init_failed", False):
+                raise UserError(f"a worker cannot start: {_last_line(error)}") from error
+            raise Lost(str(error).partition("\n")[0]) from error
+        except errors.ObjectLostError as error:
+            raise Lost("its answer was lost with its machine") from error
 
     def close(self) -> None:
         """See `Worker.close`."""
@@ -130,8 +159,14 @@ class RayWorker:
 
 def game_of(tree: dict[str, Any]) -> HostGame:
     """The game of a configuration, on a machine that only plays: whatever accelerators it has are left alone."""
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ["JAX_PLATFORMS"] = "cpu"
     from jaxrl.runs.games import make_env
 
     game: HostGame = make_env(configs.from_dict(tree)).game  # type: ignore[attr-defined]  # of a HostEnv
     return game
+
+
+def _last_line(error: Exception) -> str:
+    """Of a report with a traceback, what happened."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

@@ -38,8 +38,8 @@ class Worker(Protocol):
     def ask(self, block: int, number: int, orders: Sequence[Order]) -> Any:
         """Begins to carry out orders (`EngineWorker.obey`) and returns at once, with something to wait for."""
 
-    def answer(self, asked: Any) -> Answer | Strange | Failure:
-        """Waits for the answer.
+    def answer(self, asked: Any, orders: int) -> Answer | Strange | Failure:
+        """Waits for the answer to so many orders.
 
         Raises:
           Lost: there will be none; ask again, from the last saved states on.
@@ -221,18 +221,21 @@ class WorkerPool:
     def _answer(self, part: _Part) -> Answer:
         """Waits for the last order of a part, which another worker gets with all before it if the first is lost."""
         answer: Any = Strange()
-        lost = 0
+        lost, orders = 0, 1
         while isinstance(answer, Strange):
             try:
-                answer = part.worker.answer(part.asked)
+                answer = part.worker.answer(part.asked, orders)
                 if isinstance(answer, Strange):
                     raise Lost("the worker was started again")
             except Lost as error:
                 lost += 1
+                if self._closed:
+                    raise HungEngine(part.lanes.start, "its workers have been ended") from error
                 if lost > self._tries:
                     raise HungEngine(part.lanes.start, f"its worker was lost {lost} times in a row: {error}") from error
                 LOG.warning("games %d to %d are played again: %s", part.lanes.start, part.lanes.stop - 1, error)
-                part.asked = part.worker.ask(part.block, part.number - len(part.orders), part.orders)
+                orders = len(part.orders)
+                part.asked = part.worker.ask(part.block, part.number - orders, part.orders)
         if isinstance(answer, Failure):
             kind = HungEngine if answer.hung else EngineError
             raise kind(part.lanes.start + answer.game, answer.message)

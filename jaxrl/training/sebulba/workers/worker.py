@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.core import Buffers, EngineError, HostGame, HungEngine, make_buffers
 
 
@@ -93,7 +94,9 @@ class EngineWorker:
         """Makes the game and its engines; `make_game` is called where they run."""
         from jaxrl.envs.host.bridge import HostPool
 
-        game = make_game()
+        game, games = make_game(), sum(block.games for block in blocks)
+        if game.remote and games > game.capacity():
+            raise UserError(f"{games} games for a worker with room for {game.capacity()}: raise fleet.workers.")
         self._pools = [
             HostPool(
                 game.engine(block.games, block.seed, first_slot=block.slot),
