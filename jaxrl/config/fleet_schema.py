@@ -21,7 +21,7 @@ class FleetConfig:
     )
     patience: float = option(
         120.0,
-        "seconds beyond sebulba.timeout after which a worker that says nothing is started again; if it never has found a "
+        "seconds beyond sebulba.timeout after which a worker that says nothing is started again; if none found a "
         "place, the run ends",
         above=0.0,
     )
