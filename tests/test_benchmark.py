@@ -12,12 +12,12 @@ import pytest
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.envs.errors import UserError
-from jaxrl.measure import hardware, play, timing
+from jaxrl.measure import hardware, jaxprs, play, timing
 from jaxrl.measure.tables import count, table
 from jaxrl.measure.timing import Contestant, Speed
 from jaxrl.measure.training import comparable
 from scripts.benchmark import __main__ as command
-from scripts.benchmark import breakdown, compiled, jaxprs, jobs, report, soccer, tables, training, worker
+from scripts.benchmark import breakdown, compiled, jobs, report, soccer, tables, training, worker
 from scripts.benchmark.peers import published
 from tests import games
 

@@ -13,8 +13,8 @@ import pytest
 
 from jaxrl import config as configs
 from jaxrl.envs import registry
+from jaxrl.measure.jaxprs import count_equations, program_size
 from scripts.benchmark import compiled
-from scripts.benchmark.jaxprs import count_equations, program_size
 from scripts.benchmark.report import Effort, measure
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.config import Stage
+from jaxrl.config import Config, Stage
 from jaxrl.envs import files, registry
 from jaxrl.envs.errors import UserError
 from jaxrl.measure import hardware
@@ -21,7 +22,7 @@ from jaxrl.measure.diagnosis import FORMAT, PERCENTILES, diagnose
 from jaxrl.measure.tables import flat, machine, table
 from jaxrl.measure.timing import safe_ratio
 from jaxrl.runs.directory import find_run, stage_number
-from jaxrl.runs.games import deployment
+from jaxrl.runs.games import deployment, make_games
 
 
 def main(args: argparse.Namespace) -> int:
@@ -39,6 +40,8 @@ def main(args: argparse.Namespace) -> int:
     xla.prepare_training(stage.config)
     if stage.name:
         print(str(stage))
+    if args.gpu:
+        return lower_for_gpu(stage.config)
     report = diagnose(stage.config, seconds=args.seconds)
     print(describe(report))
     if args.save:
@@ -51,6 +54,23 @@ def diagnose_engine(args: argparse.Namespace) -> int:
     config = configs.load(args.config, [f"env.id={args.run}", *args.overrides], args.allow)
     print(machine(hardware.describe()))
     return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
+
+
+def lower_for_gpu(config: Config) -> int:
+    """Whether everything that a configuration compiles can be lowered for a GPU; 1 if not, which is ours to mend."""
+    from jaxrl.measure.lowering import lowered  # here, because it knows every part that compiles
+
+    print(machine(hardware.describe()))
+    print(
+        "GPUs: " + ("; ".join(gpu["name"] for gpu in hardware.gpus()) or "none here; lowering needs none"), flush=True
+    )
+    found = []
+    for each in lowered(config, make_games(config)):
+        found.append(each)
+        print(f"{each.name}: {', '.join(each.wrong) or 'fine'}", file=sys.stderr, flush=True)
+    rows = [[one.name, f"{one.operations:,}", f"{one.flops:.3g}", ", ".join(one.wrong) or "nothing"] for one in found]
+    print(table(["program", "operations", "FLOPs of a call (matrix products)", "wrong for a GPU"], rows))
+    return int(any(one.wrong for one in found))
 
 
 def _stage(args: argparse.Namespace) -> Stage:

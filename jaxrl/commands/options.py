@@ -244,6 +244,11 @@ def diagnose(parser: ArgumentParser) -> None:
     common.overrides(parser, "changes to the configuration", "a.b=value")
     common.config(parser, "diagnose this configuration (default: the defaults)", metavar="FILE")
     common.allow(parser)
+    parser.add_argument(
+        "--gpu",
+        action="store_true",
+        help="lower everything that it would compile for a GPU, also on a machine without one",
+    )
     parser.add_argument("--save", metavar="FILE", help="write the report there, for --compare")
     parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two saved reports")
     parser.add_argument("--seconds", type=common.real, default=2.0, help="how long each measurement takes (default: 2)")

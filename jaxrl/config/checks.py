@@ -113,7 +113,9 @@ def check_game(config: Config, env: Any, table: Any) -> None:
     if config.train.algorithm == "dqn":
         check_dqn_game(config, env)
     if getattr(env, "host", False):
-        _check_host(config)
+        check_host(config)
+    elif config.fleet.workers:
+        raise UserError(f"fleet.workers plays games on the host, which {config.env.id} is not: set it to 0.")
     if config.train.algorithm == "ppo":
         check_critic(config, env)
     check_seats(config, env)
@@ -147,7 +149,7 @@ def _check_network(config: Config, env: Any) -> None:
         )
 
 
-def _check_host(config: Config) -> None:
+def check_host(config: Config) -> None:
     """Raises UserError for several seeds, or games that the actors cannot share evenly."""
     if config.run.seeds > 1:
         raise UserError(
@@ -157,3 +159,7 @@ def _check_host(config: Config) -> None:
     sebulba, slots = config.sebulba, max(1, config.league.snapshots)
     name = "sebulba.actors * sebulba.groups" + (" * league.snapshots" if slots > 1 else "")
     divides(config.train.num_envs, sebulba.actors * sebulba.groups * slots, "train.num_envs", name)
+    if config.fleet.workers:
+        divides(config.fleet.workers, sebulba.actors, "fleet.workers", "sebulba.actors")
+        parts = sebulba.groups * config.fleet.workers
+        divides(config.train.num_envs, parts, "train.num_envs", "sebulba.groups * fleet.workers")

@@ -12,6 +12,7 @@ from typing import Any
 
 from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.exploit_schema import ExploitConfig
+from jaxrl.config.fleet_schema import FleetConfig
 from jaxrl.config.network_schema import NetworkConfig
 from jaxrl.envs import own, registry
 from jaxrl.envs.values import option
@@ -313,6 +314,7 @@ class Config:
     ppo: PPOConfig = option(PPOConfig(), "the learner with train.algorithm ppo")
     dqn: DQNConfig = option(DQNConfig(), "the learner with train.algorithm dqn")
     sebulba: SebulbaConfig = option(SebulbaConfig(), "actors for games on the host")
+    fleet: FleetConfig = option(FleetConfig(), "games on the host played by other machines")
     train: TrainConfig = option(TrainConfig(), "length of the run")
     evaluate: EvaluateConfig = option(EvaluateConfig(), "evaluation")
     exploit: ExploitConfig = option(ExploitConfig(), "approximate exploitability")

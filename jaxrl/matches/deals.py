@@ -67,6 +67,10 @@ class DuplicateDeals:
           max_steps: where to give up on a game without an end.
           search: whether somebody follows every step to search: XLA cannot always compile that with every optimisation.
           surprise: see `play_match`.
+
+        Attributes:
+          compiled: (arguments, deal numbers u32[D'], base) -> Games with leading axes [D', rotation], on the devices.
+          portion: D', the deals of one call.
         """
         self._env, self._deals, self._chairs, self._max_steps = env, deals, chairs, max_steps
         self._surprise = surprise
@@ -75,8 +79,8 @@ class DuplicateDeals:
         self._mesh = Mesh(np.array(devices), ("env",))
         most = max(1, lanes // env.num_sides) * len(devices)
         portions = -(-deals // most)
-        self._portion = -(-deals // (portions * len(devices))) * len(devices)
-        self._program = jax.jit(self._sharded(), compiler_options=xla.plain_options() if search else None)
+        self.portion = -(-deals // (portions * len(devices))) * len(devices)
+        self.compiled = jax.jit(self._sharded(), compiler_options=xla.plain_options() if search else None)
 
     def placed(self, tree: PyTree) -> PyTree:
         """A copy on every device: parameters may come from a training on fewer (or more) devices."""
@@ -93,10 +97,10 @@ class DuplicateDeals:
           UserError: a player chose an illegal action, a game did not end, or the engine of a game on the host failed.
         """
         arguments, parts = self.placed(arguments), []
-        for first in range(0, self._deals, self._portion):
-            deals = np.arange(first, first + self._portion, dtype=np.uint32)
+        for first in range(0, self._deals, self.portion):
+            deals = np.arange(first, first + self.portion, dtype=np.uint32)
             try:
-                parts.append(jax.device_get(self._program(arguments, deals, base)))
+                parts.append(jax.device_get(self.compiled(arguments, deals, base)))
             except jax.errors.JaxRuntimeError as error:
                 raise explained_callback(error, self._env.id) or error from error
         games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)

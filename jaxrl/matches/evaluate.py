@@ -104,6 +104,11 @@ class Matchup:
             return samples_of(games, self.env)
         return samples_of(self._games(self.arguments(candidate, opponent, player.params), self.base), self.env)
 
+    def program(self, candidate: PyTree) -> tuple[Any, tuple[Any, ...]]:
+        """The compiled program of all games, and what its first call is given; parameters may be forms of such."""
+        deals = np.arange(self._games.portion, dtype=np.uint32)
+        return self._games.compiled, (self.arguments(candidate, 0, self.opponents[0].params), deals, self.base)
+
     def arguments(self, candidate: PyTree, opponent: int, params: PyTree = None) -> PyTree:
         """What `chairs` makes the table of, from parameters of the candidate and of one of the opponents."""
         others: list[PyTree] = [program.params for program in self._programs]

@@ -16,13 +16,13 @@ from jaxrl import config as configs
 from jaxrl.envs import registry
 from jaxrl.envs.car_soccer.env import CarSoccer
 from jaxrl.envs.host.env import HostEnv
-from jaxrl.measure import hardware, play
+from jaxrl.measure import hardware, jaxprs, play
 from jaxrl.measure.timing import Contestant
 from jaxrl.measure.training import Training
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl.runs.games import make_env
 from jaxrl.training.make import make_program
-from scripts.benchmark import arenas, engines, jaxprs, peers, sum_trees, training
+from scripts.benchmark import arenas, engines, peers, sum_trees, training
 
 Tree = dict[str, Any]  # a configuration, or the options of a game
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 
 from jaxrl import config as configs
 from jaxrl.config import presets
-from jaxrl.config.schema import SebulbaConfig
+from jaxrl.config.schema import Config, FleetConfig, SebulbaConfig
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge.game import ForgeGame
 from jaxrl.envs.forge.settings import Deployment
@@ -64,16 +65,17 @@ class Small(TicTacToeGame):
 
 
 def test_more_games_than_daemons_are_refused():
-    sebulba = SebulbaConfig(timeout=100.0)
-    check_room(sebulba, Small(), 3, "train.num_envs")
-    check_room(sebulba, TicTacToeGame(), 1000, "train.num_envs")  # it plays in this process
+    patient = Config(sebulba=SebulbaConfig(timeout=100.0))
+    check_room(patient, Small(), 3, "train.num_envs")
+    check_room(patient, TicTacToeGame(), 1000, "train.num_envs")  # it plays in this process
     with pytest.raises(UserError, match="train.num_envs is 4, but .* has room for 3 games at a time here: lower it"):
-        check_room(sebulba, Small(), 4, "train.num_envs")
+        check_room(patient, Small(), 4, "train.num_envs")
+    check_room(dataclasses.replace(patient, fleet=FleetConfig(workers=2)), Small(), 4, "train.num_envs")  # elsewhere
 
 
 def test_a_run_that_would_stop_before_a_game_can_go_on_is_refused():
     with pytest.raises(UserError, match=r"sebulba.timeout is 99 s, but .* may need 100 s .*: raise it"):
-        check_room(SebulbaConfig(timeout=99.0), Small(), 3, "train.num_envs")
+        check_room(Config(sebulba=SebulbaConfig(timeout=99.0)), Small(), 3, "train.num_envs")
     forge = ForgeGame(game_limit=30.0)
     forge.deployment = Deployment(decision_timeout=10.0, start_timeout=20.0)
     assert forge.patience() == 60.0

@@ -19,6 +19,7 @@ from jaxrl.training.sebulba.counters import Timers
 from jaxrl.training.sebulba.pipeline import Closed, Pipeline
 from jaxrl.training.sebulba.policy import ActorPrograms, BlockAnswer, Seating
 from jaxrl.training.sebulba.storage import Storage
+from jaxrl.training.sebulba.workers.pool import WorkerPool
 from jaxrl.training.state import Acting, HostLanes, is_sound
 
 Place = Callable[[Any], Any]
@@ -33,7 +34,7 @@ class ActorThread(threading.Thread):
     def __init__(
         self,
         number: int,
-        pool: HostPool,
+        pool: HostPool | WorkerPool,
         programs: ActorPrograms,
         pipeline: Pipeline,
         *,

@@ -15,6 +15,7 @@ from jaxrl.training.state import HostLanes, TrainState
 if TYPE_CHECKING:
     from jaxrl.envs.host.bridge import HostPool
     from jaxrl.training.sebulba.program import Sebulba
+    from jaxrl.training.sebulba.workers.pool import WorkerPool
 
 
 def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
@@ -51,7 +52,7 @@ def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
 class _Beginning:
     """The games of one actor until the first rollout."""
 
-    def __init__(self, program: Sebulba, pool: HostPool, seating: Seating):
+    def __init__(self, program: Sebulba, pool: HostPool | WorkerPool, seating: Seating):
         self._program, self._pool, self._seating = program, pool, seating
         self._varied, self._numbers = program.programs.varied, program.numbers
         count = program.share

@@ -42,12 +42,15 @@ class HostLearner:
           stat_names: K figures of the game.
           mesh: over which the lanes are spread.
           timers: counters of the run.
+
+        Attributes:
+          compiled: (parameters, the rest of the learner, rollout, key, number) -> learner, figures.
         """
         self._config, self._actor, self._mesh, self._names = config, actor, mesh, tuple(stat_names)
         self._timers = timers
         self._host = actor.algorithm.host_learning(timers)
         self._holds: Any = None  # the lanes of the state whose learner's host part is held here
-        self._learn = jax.jit(self._compiled, donate_argnums=1)
+        self.compiled = jax.jit(self._compiled, donate_argnums=1)
         self._account = jax.jit(self._accounted, out_shardings=NamedSharding(mesh, Spec()))
         self._keys = jax.jit(update_keys)
         self._figures = jax.jit(actor.seats.figures)
@@ -100,7 +103,7 @@ class HostLearner:
             jax.device_put(part, NamedSharding(self._mesh, place)) for part, place in zip(rollout, PLACES, strict=True)
         ]
         placed = Rollout(*parts)
-        found = self._learn(learner.params, learner.replace(params=None), placed, key, number)
+        found = self.compiled(*parted(learner), placed, key, number)
         if self._timers.enabled:  # else the games are accounted for meanwhile
             jax.block_until_ready(found)
             self._timers.add_ns("backward", time.perf_counter_ns() - start)
@@ -207,3 +210,8 @@ def _of_same_snapshots(results: Any, pool: Any, born: Any) -> Any:
     others = results.games.shape[0] - born.shape[0]
     same = jnp.concatenate([jnp.ones(others, bool), born == pool.born]).astype(jnp.float32)
     return results._replace(games=results.games * same, score=results.score * same)
+
+
+def parted(learner: Any) -> tuple[Any, Any]:
+    """The parameters of a learner and the rest of it, which an update is given apart."""
+    return learner.params, learner.replace(params=None)

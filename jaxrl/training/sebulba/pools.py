@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 from jaxrl import xla
-from jaxrl.config.schema import SebulbaConfig
+from jaxrl.config.schema import Config
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.bridge import HostPool
 from jaxrl.envs.host.core import HostGame
+from jaxrl.training.sebulba.workers.cluster import worker_pool
+from jaxrl.training.sebulba.workers.pool import WorkerPool
 
 
-def actor_pool(config: SebulbaConfig, game: HostGame, actor: int, share: int, *, seed: int, groups: int) -> HostPool:
-    """Lanes ``actor * share .. (actor + 1) * share - 1``.
+def actor_pool(
+    config: Config, game: HostGame, actor: int, share: int, *, seed: int, groups: int
+) -> HostPool | WorkerPool:
+    """Lanes ``actor * share .. (actor + 1) * share - 1``, on the workers of `fleet` if there are any.
 
     Args:
-      config: threads, timeout, profile.
+      config: of the training.
       game: that is played.
       actor, share: number of the actor, and games of each.
       seed: of the games; games that are loaded bring theirs.
       groups: parts that are stepped apart.
+
+    Raises:
+      UserError: workers are wanted, but cannot be had.
     """
+    if config.fleet.workers:
+        return worker_pool(config, game, actor, share, seed=seed, groups=groups)
+    sebulba = config.sebulba
     return HostPool(
         game.engine(share, seed, first_slot=actor * share),
-        threads=share if game.remote else max(1, (config.threads or xla.cores()) // config.actors),
+        threads=share if game.remote else max(1, (sebulba.threads or xla.cores()) // sebulba.actors),
         groups=groups,
-        timeout=config.timeout,
-        timed=config.profile,
+        timeout=sebulba.timeout,
+        timed=sebulba.profile,
     )
 
 
-def check_room(config: SebulbaConfig, game: HostGame, games: int, key: str) -> None:
+def check_room(config: Config, game: HostGame, games: int, key: str) -> None:
     """Compares the games of a training with the processes that play them.
 
     Args:
-      config: timeout.
+      config: of the training.
       game: that is played.
       games: side by side.
       key: of the configuration that says so, e.g. train.num_envs.
@@ -41,14 +51,15 @@ def check_room(config: SebulbaConfig, game: HostGame, games: int, key: str) -> N
       UserError: games would have to take each other's process away at every decision, and be played again; or
         the run would stop before a game that has lost its process can go on in another one.
     """
-    room = game.capacity() if game.remote else games
+    room = game.capacity() if game.remote and not config.fleet.workers else games
     if games > room:
         raise UserError(
             f"{key} is {games}, but {game.id} has room for {room} games at a time here: lower it (and sebulba.actors "
             "with it), or let more engine processes run."
         )
-    if config.timeout < game.patience():
+    timeout = config.sebulba.timeout
+    if timeout < game.patience():
         raise UserError(
-            f"sebulba.timeout is {config.timeout:g} s, but {game.id} may need {game.patience():g} s to find out that "
+            f"sebulba.timeout is {timeout:g} s, but {game.id} may need {game.patience():g} s to find out that "
             "an engine process hangs and to go on in another one: raise it."
         )

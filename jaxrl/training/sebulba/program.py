@@ -35,6 +35,7 @@ from jaxrl.training.sebulba.pools import actor_pool, check_room
 from jaxrl.training.sebulba.session import Session
 from jaxrl.training.sebulba.shares import forward_share
 from jaxrl.training.sebulba.storage import Storage, make_storage
+from jaxrl.training.sebulba.workers.pool import WorkerPool
 from jaxrl.training.state import Acting, Counter, HostLanes, TrainState, first_keys
 
 LOG = logging.getLogger("jaxrl")
@@ -57,7 +58,7 @@ class Sebulba(Program):
         """
         self.config, self.actor, self.mesh = config, actor, mesh
         self.game: HostGame = actor.env.game  # type: ignore[attr-defined]  # an jaxrl.envs.host.env.HostEnv
-        check_room(config.sebulba, self.game, config.train.num_envs, "train.num_envs")
+        check_room(config, self.game, config.train.num_envs, "train.num_envs")
         share = functools.partial(forward_share, actor.algorithm, actor.env, config.batch_size)
         self.timers = Timers(config.sebulba.profile, share)
         self.learner = HostLearner(config, actor, self.game.stat_names, mesh, self.timers)
@@ -230,9 +231,9 @@ class Sebulba(Program):
         """Games of each actor."""
         return self.config.train.num_envs // self.config.sebulba.actors
 
-    def make_pool(self, actor: int, seed: int, groups: int) -> HostPool:
-        """The games of one actor and the threads that step them."""
-        return actor_pool(self.config.sebulba, self.game, actor, self.share, seed=seed, groups=groups)
+    def make_pool(self, actor: int, seed: int, groups: int) -> HostPool | WorkerPool:
+        """The games of one actor, and what steps them."""
+        return actor_pool(self.config, self.game, actor, self.share, seed=seed, groups=groups)
 
     # ---- arrays -------------------------------------------------------------------------------------------------
 

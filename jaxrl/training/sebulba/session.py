@@ -15,6 +15,7 @@ from jaxrl.figures import Figures, measured
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.pipeline import Pipeline
 from jaxrl.training.sebulba.storage import Storage
+from jaxrl.training.sebulba.workers.pool import WorkerPool
 from jaxrl.training.state import TrainState
 
 if TYPE_CHECKING:
@@ -115,6 +116,9 @@ class Session:
     def close(self) -> None:
         """Ends all threads; one that does not end, because its engine hangs, is left behind with a warning."""
         self.pipeline.close()
+        for thread in self._threads:
+            if isinstance(thread.pool, WorkerPool):
+                thread.pool.close()  # an actor may wait for a worker that is being replaced
         end = time.monotonic() + PATIENCE
         for thread in self._threads:
             if thread.ident is None:  # never started
