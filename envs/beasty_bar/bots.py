@@ -126,7 +126,7 @@ def make_switch(names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.A
 
 
 def make_odds(names: Sequence[str]) -> Callable[[State, jax.Array], jax.Array]:
-    """(state, action i32[]) -> f32[N]: the probability that each of N bots chooses it, exact; that of `noisy`, a product
+    """(state, action i32[]) -> f32[N]: the exact probability that each of N bots chooses it; that of `noisy`, a product
     of normal distribution functions averaged over its own noise, by Gauss-Hermite quadrature."""
     table = np.stack([weights_of(name) for name in names])
     noise, weight = np.polynomial.hermite_e.hermegauss(16)
