@@ -134,7 +134,7 @@ def make_odds(names: Sequence[str]) -> Callable[[State, jax.Array], jax.Array]:
     def odds(state: State, action: jax.Array) -> jax.Array:
         actions = legal_slots(state.legal)  # type: ignore[attr-defined]
         real = jnp.arange(SLOTS) < lax.population_count(state.legal).astype(jnp.int32)  # type: ignore[attr-defined]
-        score = jax.vmap(scores, in_axes=(None, None, 0))(state, actions, table)
+        score = jax.vmap(scores, in_axes=(None, None, 0))(state, actions, jnp.asarray(table))
         chosen = real & (actions == action)
         best = real & (score >= jnp.max(score, axis=1, keepdims=True) - TIE)
         result = jnp.sum(best & chosen, axis=1) / jnp.sum(best, axis=1)
