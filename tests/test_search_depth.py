@@ -105,7 +105,7 @@ def test_search_by_a_network_does_not_depend_on_what_its_seat_cannot_see(setting
     @jitted
     def think(world: State, seat: jax.Array, action: jax.Array, keys: jax.Array) -> tuple[PyTree, PyTree]:
         memory = jax.vmap(search.belief.init, in_axes=(None, 0, 0, 0))(params, world, seat, keys)
-        plan = jax.vmap(search.plan, in_axes=(None, 0, 0, 0))(params, world, keys, memory)
+        plan = jax.vmap(search.plan, in_axes=(None, 0, 0, 0))(params, memory, world, keys)
         after = jax.vmap(env.step)(world, action, keys)
         update = jax.vmap(search.belief.update, in_axes=(None, 0, 0, 0, 0, 0, 0))
         kept = update(params, memory, world, action, after, seat, keys)
