@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -28,6 +28,11 @@ class Judged:
         such a choice, with its cards in this world. By default the world itself.
         """
         return state
+
+    def bot_odds(self, names: Sequence[str]) -> Callable[[Any, jax.Array], jax.Array] | None:
+        """(state, action i32[]) -> f32[N], the probability that each of N bots chooses `action` in the seat asked; None
+        if the game does not say: then a search that hears who somebody is asks them again and again."""
+        return None
 
     def part(self, state: Any) -> jax.Array:
         """i32[], the number of the part of the game, such as a round, that `state` belongs to; the game's last state

@@ -186,6 +186,14 @@ def _ask(states, index, keys):
 
 
 @cache
+def odds() -> np.ndarray:
+    """f[GAMES, actions, bots]: how likely each opponent is to choose each action in every position."""
+    play, env = BeastyBar().bot_odds(bots.NAMES), BeastyBar()
+    each = jax.vmap(jax.vmap(play, in_axes=(None, 0)), in_axes=(0, None))
+    return np.asarray(jax.jit(each)(positions()[1], jnp.arange(env.num_actions)))
+
+
+@cache
 def referee_positions() -> list[referee.Game]:
     turns, _ = positions()
     return [referee_games(record)[t] for record, t in zip(recorded(), turns, strict=True)]
@@ -193,9 +201,10 @@ def referee_positions() -> list[referee.Game]:
 
 @pytest.mark.parametrize("name", [name for name in bots.NAMES if name != "noisy"])
 def test_opponents_draw_uniformly_from_their_best_ids(name: str) -> None:
-    count = 1_000
-    for game, chosen in zip(referee_positions(), choices(name, count), strict=True):
+    count, told = 1_000, odds()[:, :, bots.NAMES.index(name)]
+    for game, chosen, likely in zip(referee_positions(), choices(name, count), told, strict=True):
         best = referee_bots.best(name, game)
+        np.testing.assert_allclose(likely, np.isin(np.arange(31), best) / len(best), atol=1e-6)
         shares = np.bincount(chosen, minlength=31) / count
         assert set(np.flatnonzero(shares)) == set(best)
         np.testing.assert_allclose(shares[best], 1 / len(best), atol=0.08)
@@ -203,12 +212,15 @@ def test_opponents_draw_uniformly_from_their_best_ids(name: str) -> None:
 
 def test_noisy_is_heuristic_with_one_normal_noise_per_legal_id() -> None:
     count, rng, undecided = 1_000, np.random.default_rng(0), 0
-    for game, chosen in zip(referee_positions(), choices("noisy", count), strict=True):
+    told = odds()[:, :, bots.NAMES.index("noisy")]
+    for game, chosen, likely in zip(referee_positions(), choices("noisy", count), told, strict=True):
         legal, scores = game.legal(), np.asarray(referee_bots.scores("heuristic", game))
         drawn = np.argmax(scores + rng.normal(0, 0.15, (4 * count, len(legal))), axis=1)
         expected = np.bincount(drawn, minlength=len(legal)) / len(drawn)
         shares = np.asarray([np.mean(chosen == number) for number in legal])
         np.testing.assert_allclose(shares, expected, atol=0.08)
+        np.testing.assert_allclose(likely[legal], expected, atol=0.04)  # five standard errors of 4,000 draws
+        np.testing.assert_allclose(likely.sum(), 1.0, atol=1e-3)
         undecided += expected.max() < 0.9
     assert undecided >= 5
 

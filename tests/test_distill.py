@@ -162,7 +162,7 @@ def test_evaluate_searches_and_says_how(run, capsys):
     ("arguments", "sentence"),
     [
         (["--search", "2"], "at least 4 simulations"),
-        (["--search", "8", "--search-model", "nobody"], "self, opponent or bot:NAME"),
+        (["--search", "8", "--search-model", "nobody"], "self, opponent, types or bot:NAME"),
         (["--search", "8", "--search-model", "bot:hihgest"], "no bot 'hihgest'"),
         (["--search", "8", "--sampled"], "--sampled is of a policy that does not search"),
         (["--search-model", "self"], "--search-model describes a search: ask for one with --search"),
@@ -186,7 +186,7 @@ def test_mistakes_are_explained(run, arguments, sentence, capsys):
         (["--learning-rate", "0"], "--learning-rate must be above 0"),
         (["--learning-rate", "nan"], "--learning-rate: must be a number"),
         (["--value-coef", "-1"], "--value-coef must be at least 0"),
-        (["--search-model", "nobody"], "self, opponent or bot:NAME"),
+        (["--search-model", "nobody"], "self, opponent, types or bot:NAME"),
         (["network.hidden=[3]"], "network cannot be changed here"),
     ],
 )

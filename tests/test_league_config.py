@@ -33,6 +33,7 @@ from tests.training import run
             "weights.random must be a number above 0",
         ),
         ({"opponents": ["bots"], "margin": 100}, "needs league.snapshots"),
+        ({"opponents": ["self", "snapshots"], "snapshots": 4, "cross_play": True}, "set run.seeds to 2 or more"),
         ({"opponents": ["bots"], "update_from": "evaluation"}, "train.evaluate_every"),
         ({"opponents": ["self", "snapshots"], "snapshots": 3}, "512.*league.snapshots.*513"),
     ],

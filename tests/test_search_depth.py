@@ -19,7 +19,7 @@ from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.search.player import make_search
 from jaxrl.search.playout import TO_THE_END, Lineup, play_on
-from jaxrl.search.policies import SearchParams, bot_policy, network_guide, network_policy
+from jaxrl.search.policies import SearchParams, bot_policy, network_guide, network_policy, types_policy
 from jaxrl.search.settings import SearchSettings
 
 NOTHING = SearchParams(own=None, model=None)
@@ -85,26 +85,31 @@ def test_a_limited_depth_is_judged_by_the_guide():
         pytest.param({"planner": "halving"}, id="halving"),
         pytest.param({"planner": "halving", "depth": 1}, id="depth"),
         pytest.param({"planner": "tree", "worlds": 2}, id="tree"),
+        pytest.param({"planner": "halving", "types": True}, id="types"),
     ],
 )
 def test_search_by_a_network_does_not_depend_on_what_its_seat_cannot_see(settings):
-    """Beasty Bar, everybody taken for the network itself: plans and beliefs are equal in worlds that look alike."""
+    """Beasty Bar, everybody taken for the network itself, or for that or any bot: plans and beliefs are equal in worlds
+    that look alike."""
     if settings["planner"] == "tree":
         pytest.importorskip("mctx")
     env, count = BeastyBar(), 8
     network = make_network(NetworkConfig(hidden=(8,)), env)
     params = SearchParams(own=network.init(jax.random.key(0)))
+    settings, model = dict(settings), None
+    if settings.pop("types", False):
+        model = types_policy(env, list(env.bots))
     known = SearchSettings(**({"simulations": 16, "particles": 8} | settings))
-    search = make_search(env, known, own=network_policy(network), guide=network_guide(network))
+    search = make_search(env, known, own=network_policy(network), guide=network_guide(network), model=model)
 
     @jitted
     def think(world: State, seat: jax.Array, action: jax.Array, keys: jax.Array) -> tuple[PyTree, PyTree]:
         memory = jax.vmap(search.belief.init, in_axes=(None, 0, 0, 0))(params, world, seat, keys)
-        plan = jax.vmap(search.plan, in_axes=(None, 0, 0, 0))(params, world, keys, memory)
+        plan = jax.vmap(search.plan, in_axes=(None, 0, 0, 0))(params, memory, world, keys)
         after = jax.vmap(env.step)(world, action, keys)
         update = jax.vmap(search.belief.update, in_axes=(None, 0, 0, 0, 0, 0, 0))
         kept = update(params, memory, world, action, after, seat, keys)
-        return plan, (kept.particles.game, kept.log_weights)
+        return plan, (kept.particles.game, kept.log_weights, kept.types)
 
     @jax.jit
     def dealt() -> tuple[State, jax.Array, State, jax.Array]:

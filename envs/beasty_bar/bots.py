@@ -125,6 +125,29 @@ def make_switch(names: Sequence[str]) -> Callable[[State, jax.Array, Key], jax.A
     return choose
 
 
+def make_odds(names: Sequence[str]) -> Callable[[State, jax.Array], jax.Array]:
+    """(state, action i32[]) -> f32[N]: the exact probability that each of N bots chooses it; that of `noisy`, a product
+    of normal distribution functions averaged over its own noise, by Gauss-Hermite quadrature."""
+    table = np.stack([weights_of(name) for name in names])
+    noise, weight = np.polynomial.hermite_e.hermegauss(16)
+
+    def odds(state: State, action: jax.Array) -> jax.Array:
+        actions = legal_slots(state.legal)  # type: ignore[attr-defined]
+        real = jnp.arange(SLOTS) < lax.population_count(state.legal).astype(jnp.int32)  # type: ignore[attr-defined]
+        score = jax.vmap(scores, in_axes=(None, None, 0))(state, actions, jnp.asarray(table))
+        chosen = real & (actions == action)
+        best = real & (score >= jnp.max(score, axis=1, keepdims=True) - TIE)
+        result = jnp.sum(best & chosen, axis=1) / jnp.sum(best, axis=1)
+        for i in (i for i, name in enumerate(names) if name == "noisy"):
+            ahead = (jnp.sum(jnp.where(chosen, score[i], 0.0)) - score[i]) / NOISE
+            below = jnp.where(real & ~chosen, jax.scipy.stats.norm.cdf(noise[:, None] + ahead), 1.0)
+            likely = jnp.sum(weight / weight.sum() * jnp.prod(below, axis=1))
+            result = result.at[i].set(jnp.where(jnp.any(chosen), likely, 0.0))
+        return result
+
+    return odds
+
+
 def scores(state: State, actions: jax.Array, weights: jax.Array) -> jax.Array:
     """f32[SLOTS]: the scores of actions (i32[SLOTS]) for the seat to move, with one bot's weights f32[F]."""
     game = state.game  # type: ignore[attr-defined]

@@ -129,6 +129,12 @@ class BeastyBar(Env):
         self._require_bots(names)
         return make_switch(names)
 
+    def bot_odds(self, names: Sequence[str]) -> Callable[[State, jax.Array], jax.Array]:
+        from jaxrl.envs.beasty_bar.bots import make_odds
+
+        self._require_bots(names)
+        return make_odds(names)
+
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> BeastyBarState:
         assert isinstance(state, BeastyBarState)
         return self._wrap(state, observe.redraw_hidden(state.game, seat, key))

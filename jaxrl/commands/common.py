@@ -141,7 +141,8 @@ def search(parser: ArgumentParser, *, required: bool = False) -> None:
     parser.add_argument(
         "--search-model",
         metavar="MODEL",
-        help="who the others are taken for: self (the policy itself), opponent (who it is), bot:NAME (default: self)",
+        help="who the others are taken for: self (the policy itself), opponent (who it is), bot:NAME, types (the "
+        "policy or any bot, as their moves tell) (default: self)",
     )
     parser.add_argument(
         "--search-rollouts",

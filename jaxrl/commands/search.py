@@ -30,10 +30,11 @@ from jaxrl.search.policies import (
     network_policy,
     player_policy,
     switch_policy,
+    types_policy,
 )
 from jaxrl.search.settings import SearchSettings
 
-SELF, OPPONENT = "self", "opponent"  # who the others may be taken for, beside bot:NAME
+SELF, OPPONENT, TYPES = "self", "opponent", "types"  # who the others may be taken for, beside bot:NAME
 SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
 SCALES = ("reward", "episode")  # options of games that decide what a return is
 LANES = 1024  # games side by side on one device; each carries its particles
@@ -63,7 +64,7 @@ def settings_of(args: argparse.Namespace) -> SearchSettings:
 
 
 def model_of(args: argparse.Namespace) -> str:
-    """Who the others are taken for: self, opponent or bot:NAME."""
+    """Who the others are taken for: self, opponent, types or bot:NAME."""
     return args.search_model or SELF
 
 
@@ -161,7 +162,7 @@ def make_searcher(
       config: names the network.
       opponents: who sits at the other seats of each table; bots, or one trained run.
       settings: of the search.
-      model: self, opponent or bot:NAME.
+      model: self, opponent, types or bot:NAME.
       bot: the candidate, if it is a bot.
       rollouts: self or bot:NAME, see `rollouts_of`.
 
@@ -179,10 +180,12 @@ def make_searcher(
             other, models = player_policy(opponents[0]), [opponents[0].params]
         else:
             raise UserError("--search-model opponent wants bots, or one run, at the other seats.")
+    elif model == TYPES:
+        other = types_policy(env, list(env.bots))
     elif model.startswith(BOT_PREFIX):
         other = named_policy(env, _bot_of("--search-model", model, env))
     elif model != SELF:
-        raise UserError(f"--search-model must be self, opponent or bot:NAME, got {model!r}.")
+        raise UserError(f"--search-model must be self, opponent, types or bot:NAME, got {model!r}.")
     return Searcher(make_search(env, settings, own=own, guide=guide, model=other), models, model, rollouts)
 
 

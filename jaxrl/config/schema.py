@@ -260,6 +260,11 @@ class LeagueConfig:
         0, "places for frozen policies and best responses; the oldest is overwritten, not met while it waits", minimum=0
     )
     snapshot_every: int = option(50, "updates between snapshots; 0: none are taken in training", minimum=0)
+    cross_play: bool = option(
+        False,
+        "the seeds of a run (run.seeds) are a population that meets itself: the first snapshot of each is of the next "
+        "seed, the second of the one after that, and so on in turn, its own among them",
+    )
     margin: float = option(
         0.0,
         "rating points that the policy must gain for the next snapshot, and a best response be above it, to join; who "

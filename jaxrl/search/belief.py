@@ -5,6 +5,10 @@ is weighed by how likely the model of the others was to choose the seen action t
 taken over from the real state (`Env.reconcile`). A model with a memory is asked with an empty one: what it would
 remember is kept in no particle. Nothing else of the real state is read, so a belief knows no more than its seat. See
 Doucet & Johansen 2009, "A tutorial on particle filtering and smoothing".
+
+Where each of the others may be one of T types of players (`Lineup.types`), every particle also says how likely each
+type is, given all that was chosen if that particle is the real world. This is Bayes' rule, exact for the particles that
+there are: only worlds are sampled, types are summed over (Rao-Blackwellised; section 4.6 there).
 """
 
 from __future__ import annotations
@@ -27,13 +31,19 @@ MIN_EFFECTIVE_SHARE = 0.5  # particles are drawn anew when their effective numbe
 
 @struct.dataclass
 class BeliefMemory:
-    """What a searching seat keeps during one game. K particles, P seats."""
+    """What a searching seat keeps during one game. K particles, P seats, T types of players."""
 
     seat: jax.Array  # i32[]
     returns: jax.Array  # f32[P], earned so far
     own: PyTree  # of its policy, after its decision before
     particles: State | None  # K states, None without a belief
     log_weights: jax.Array  # f32[K], normalised
+    types: jax.Array  # f32[K, P, T], log-probabilities of the type that holds a seat, in the world of each particle
+
+    @property
+    def posterior(self) -> jax.Array:
+        """f32[P, T]: how likely each seat is held by each type."""
+        return jnp.einsum("k,kpt->pt", jnp.exp(self.log_weights), jnp.exp(self.types))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +72,9 @@ class Belief:
         own = self.lineup.own.memory(params.own, state, seat, key)
         particles = self._fresh(state, seat, key) if self.particles else None
         weights = jnp.full(self.particles, -jnp.log(max(self.particles, 1)), jnp.float32)
-        return BeliefMemory(seat, jnp.zeros_like(state.rewards), own, particles, weights)
+        shape = (self.particles, self.env.num_players, self.lineup.types)
+        types = jnp.full(shape, -jnp.log(self.lineup.types), jnp.float32)
+        return BeliefMemory(seat, jnp.zeros_like(state.rewards), own, particles, weights, types)
 
     def update(
         self,
@@ -86,18 +98,24 @@ class Belief:
         chunk = max(1, self.batch // self.particles)
         others = (before.current_player != seat) & ~is_over(before)
         weigh = where_needed(self._weigh, chunk)
-        gained = weigh(others, jnp.zeros(self.particles), params, (memory.particles, action, weigh_key))
+        nothing = jnp.zeros((self.particles, self.lineup.types))
+        gained = weigh(others, nothing, params, (memory.particles, action, weigh_key))
         move = where_needed(lambda _, lanes: jax.vmap(self._move)(*lanes), chunk)
-        return move(~is_over(after), memory, (), (memory, gained, action, after, move_key))
+        return move(~is_over(after), memory, (), (memory, gained, before.current_player, action, after, move_key))
 
-    def worlds(self, params: SearchParams, state: State, memory: BeliefMemory, key: Key, count: int) -> State:
-        """`count` worlds as `memory.seat` may believe them, in random order, each of the same weight."""
+    def worlds(
+        self, params: SearchParams, state: State, memory: BeliefMemory, key: Key, count: int
+    ) -> tuple[State, jax.Array]:
+        """`count` worlds as `memory.seat` may believe them, in random order, each of the same weight, and who holds the
+        seats there, by number of type: i32[count, P]."""
         if memory.particles is None:
-            return jax.vmap(lambda k: self._drawn(params, state, memory.seat, k))(jax.random.split(key, count))
+            worlds = jax.vmap(lambda k: self._drawn(params, state, memory.seat, k))(jax.random.split(key, count))
+            return worlds, jnp.zeros((count, self.env.num_players), jnp.int32)
         draw_key, order_key, luck_key = jax.random.split(key, 3)
         index = jax.random.permutation(order_key, resample(memory.log_weights, draw_key, count))
         chosen = jax.tree.map(lambda leaf: leaf[index], memory.particles)
-        return self._reconciled(chosen, state, memory.seat, luck_key)[0]
+        types = jax.random.categorical(jax.random.fold_in(key, 3), memory.types[index]).astype(jnp.int32)
+        return self._reconciled(chosen, state, memory.seat, luck_key)[0], types
 
     def permuted(self, state: State, seat: jax.Array, key: Key) -> State:
         """One uniformly drawn world. Raises UserError if the game cannot draw it."""
@@ -141,11 +159,10 @@ class Belief:
         return jax.vmap(one)(particles, jax.random.split(key, count))
 
     def _weigh(self, params: SearchParams, lanes: tuple[State, jax.Array, Key]) -> jax.Array:
-        """Log-likelihoods f32[C, K] of the seen actions in the particles of C games."""
-        model, its_params = self.lineup.others(params)
+        """Log-likelihoods f32[C, K, T] of the seen actions in the particles of C games."""
 
         def one(particle: State, action: jax.Array, key: Key) -> jax.Array:
-            likelihood = model.likelihood(its_params, particle, action, key)
+            likelihood = self.lineup.likelihoods(params, particle, action, key)
             uniform = 1.0 / jnp.maximum(jnp.sum(particle.legal_action_mask), 1)
             return jnp.log((1.0 - self.doubt) * likelihood + self.doubt * uniform + 1e-12)
 
@@ -153,8 +170,11 @@ class Belief:
         keys = jax.vmap(lambda k: jax.random.split(k, self.particles))(key)
         return jax.vmap(jax.vmap(one, in_axes=(0, None, 0)))(particles, action, keys)
 
-    def _move(self, memory: BeliefMemory, gained: jax.Array, action: jax.Array, after: State, key: Key) -> BeliefMemory:
-        """The particles of one game after a step, weighed by f32[K] log-likelihoods and drawn anew if need be."""
+    def _move(
+        self, memory: BeliefMemory, gained: jax.Array, actor: jax.Array, action: jax.Array, after: State, key: Key
+    ) -> BeliefMemory:
+        """The particles of one game after a step of `actor` (i32[]), weighed by f32[K, T] log-likelihoods and drawn
+        anew if need be."""
         step_key, reconcile_key, draw_key, fresh_key = jax.random.split(key, 4)
         assert memory.particles is not None
         legal = jax.vmap(self.env.is_legal, in_axes=(0, None))(memory.particles, action)
@@ -162,17 +182,21 @@ class Belief:
         stepped = jax.vmap(self.env.step, in_axes=(0, None, 0))(memory.particles, action, keys)
         particles, possible = self._reconciled(stepped, after, memory.seat, reconcile_key)
         alive = legal & possible & (memory.log_weights > 0.5 * DEAD)
-        weights = jnp.where(alive, memory.log_weights + gained, DEAD)
+        joint = memory.types[:, actor] + gained
+        likelihood = jax.nn.logsumexp(joint, axis=1)
+        types = memory.types.at[:, actor].set(joint - likelihood[:, None])
+        weights = jnp.where(alive, memory.log_weights + likelihood, DEAD)
         weights = jnp.where(alive, weights - jax.nn.logsumexp(weights), DEAD)
         effective = 1.0 / jnp.sum(jnp.exp(2.0 * weights))
         index = resample(weights, draw_key, self.particles)
-        redrawn = jax.tree.map(lambda leaf: leaf[index], particles)
+        redrawn = jax.tree.map(lambda leaf: leaf[index], (particles, types))
         uniform = jnp.full_like(weights, -jnp.log(self.particles))
         degenerate = effective < MIN_EFFECTIVE_SHARE * self.particles
-        particles, weights = select(degenerate, (redrawn, uniform), (particles, weights))
-        fresh = self._fresh(after, memory.seat, fresh_key)
-        particles, weights = select(jnp.any(alive), (particles, weights), (fresh, uniform))
-        return memory.replace(particles=particles, log_weights=weights)
+        kept, weights = select(degenerate, (redrawn, uniform), ((particles, types), weights))
+        known = jnp.broadcast_to(jnp.log(memory.posterior), types.shape)
+        fresh = self._fresh(after, memory.seat, fresh_key), known
+        (particles, types), weights = select(jnp.any(alive), (kept, weights), (fresh, uniform))
+        return memory.replace(particles=particles, log_weights=weights, types=types)
 
 
 def can_believe(env: Env) -> bool:

@@ -112,7 +112,7 @@ def _run(
     params: SearchParams,
     race: Race,
     memory: BeliefMemory,
-    worlds: State,
+    worlds: tuple[State, jax.Array],
     key: Key,
     ranking: jax.Array,
     field: jax.Array,
@@ -123,7 +123,7 @@ def _run(
 
     `used` (i32[C]) counts the worlds of earlier rounds. Returns the race and that count.
     """
-    games, pool = field.shape[0], worlds.terminated.shape[1]
+    games, pool = field.shape[0], worlds[1].shape[1]
     # Game i's slots are i * slots .. i * slots + slots - 1 of flat arrays: one gather, no reshapes inside the program.
     row, slot = jnp.repeat(jnp.arange(games), slots), jnp.tile(jnp.arange(slots), games)
     runners = jnp.maximum(field, 1)
@@ -131,11 +131,11 @@ def _run(
     action = ranking.reshape(-1)[row * ranking.shape[1] + slot % runners[row]]
     number = used[row] + slot // runners[row]
     counted = slot < (each * field)[row]
-    start = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[row * pool + number % pool], worlds)
+    start, types = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[row * pool + number % pool], worlds)
     luck = jax.vmap(jax.random.fold_in)(key[row], number)
     seats = memory.seat[row]
     own = jax.tree.map(lambda leaf: leaf[row], memory.own)
-    memories = lineup.memories(params, own, start, seats, luck)
+    memories = lineup.memories(params, own, start, seats, luck, types)
     turns, in_part = settings.depth or TO_THE_END, settings.objective == "standing"
     end = play_on(lineup, params, start, memories, action, seats, luck, turns=turns, in_part=in_part)
     worth = jax.vmap(lineup.env.standing)(end.state) if in_part else end.returns

@@ -71,7 +71,7 @@ def make_search(
       settings: see `SearchSettings`; without `Env.reconcile` the worlds are drawn anew at every move.
       own: how the searching seat goes on in simulated games.
       guide: priors of actions, and values for the planner "tree"; it shares the memory of `own`.
-      model: how all other seats play; None: like the searching seat.
+      model: how all other seats play; None: like the searching seat. A model of several types is told by what it does.
 
     Raises:
       UserError: the game is simultaneous, played by another process, has sides of several seats or does not say what
@@ -93,6 +93,11 @@ def make_search(
     lineup = Lineup(env, own, model)
     belief = Belief(lineup, settings.particles, settings.doubt, settings.batch)
     jax.eval_shape(lambda key: belief.permuted(env.init(key), jnp.int32(0), key), jax.random.key(0))
+    if lineup.types > 1 and not (settings.particles and can_believe(env)):
+        raise UserError(
+            f"{env.id}: which bot somebody is can be heard only in worlds that are carried over from move to move "
+            "(Env.reconcile and at least one particle): name the model of the others instead."
+        )
     if not can_believe(env):
         belief = dataclasses.replace(belief, particles=0)
     return Search(settings, lineup, belief, guide)

@@ -22,7 +22,10 @@ TO_THE_END = -1
 
 @dataclasses.dataclass(frozen=True)
 class Lineup:
-    """A game and who plays it: one seat's own policy, and the model of all other seats (None: that policy too)."""
+    """A game and who plays it: one seat's own policy, and the model of all other seats (None: that policy too).
+
+    A model of several types (`PlayoutPolicy.types`) leaves one more to the own policy: the last.
+    """
 
     env: Env
     own: PlayoutPolicy
@@ -31,6 +34,19 @@ class Lineup:
     def others(self, params: SearchParams) -> tuple[PlayoutPolicy, PyTree]:
         """Who moves for the other seats, and with which parameters."""
         return (self.own, params.own) if self.model is None else (self.model, params.model)
+
+    @property
+    def types(self) -> int:
+        """T, the number of players that each of the others may be."""
+        return 1 + self.model.types if self.model is not None else 1
+
+    def likelihoods(self, params: SearchParams, state: State, action: jax.Array, key: Key) -> jax.Array:
+        """f32[T]: how likely each of them is to choose `action` (i32[]) in a state; see `PlayoutPolicy`."""
+        policy, its_params = self.others(params)
+        likely = jnp.atleast_1d(policy.likelihood(its_params, state, action, key))
+        if self.types == 1:
+            return likely
+        return jnp.append(likely, self.own.likelihood(params.own, state, action, key))
 
     def bots(self, params: SearchParams, seat: jax.Array) -> jax.Array | None:
         """i32[N, P], who holds the seats by their places in `Env.bots`, if a host game can play them all inside its
@@ -41,9 +57,18 @@ class Lineup:
         mine = jnp.arange(self.env.num_players) == seat[:, None]
         return jnp.where(mine, self.own.bot(params.own), policy.bot(its_params)).astype(jnp.int32)
 
-    def memories(self, params: SearchParams, own: PyTree, state: State, seat: jax.Array, keys: Key) -> list[PyTree]:
+    def memories(
+        self,
+        params: SearchParams,
+        own: PyTree,
+        state: State,
+        seat: jax.Array,
+        keys: Key,
+        types: jax.Array | None = None,
+    ) -> list[PyTree]:
         """The memories of each policy (`own`, and the model if there is one) for all seats, [N, P, ...], where
-        simulated games begin; `own` [N, ...] is that of the searching seat, the others' are empty."""
+        simulated games begin; `own` [N, ...] is that of the searching seat, the others' are empty, or say of which
+        type they are: i32[N, P]."""
         seats = jnp.arange(self.env.num_players)
 
         def empty(policy: PlayoutPolicy, its_params: PyTree) -> PyTree:
@@ -51,7 +76,9 @@ class Lineup:
             return jax.vmap(by_seat, in_axes=(None, 0, None, 0))(its_params, state, seats, keys)
 
         mine = put(empty(self.own, params.own), seat, own)
-        return [mine] if self.model is None else [mine, empty(self.model, params.model)]
+        if self.model is None:
+            return [mine]
+        return [mine, types if self.types > 1 else empty(self.model, params.model)]
 
 
 def of_seat(memory: PyTree, seat: jax.Array) -> PyTree:
@@ -104,6 +131,8 @@ def choose(
     if lineup.model is None:
         action, memory = ask(lineup.own, params.own, memories[0], running)
         return action, [memory]
+    if lineup.types > 1:
+        mine |= of_seat(memories[1], state.current_player) == lineup.types - 1
     own, memory = ask(lineup.own, params.own, memories[0], mine & running)
     other, others = ask(*lineup.others(params), memories[1], ~mine & running)
     return jnp.where(mine, own, other), [memory, others]

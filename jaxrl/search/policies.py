@@ -38,6 +38,10 @@ class PlayoutPolicy(NamedTuple):
     bot: Callable[[PyTree], jax.Array] | None = None
     """(params) -> i32[], its place in `Env.bots`; None for others than bots."""
 
+    types: int = 0
+    """More than 0: it is one of so many players. Which one, i32[], is its memory, and its likelihood is that of each,
+    f32[types]."""
+
 
 class SearchParams(NamedTuple):
     """What a search player is parametrised by."""
@@ -61,6 +65,22 @@ def switch_policy(env: Env, names: Sequence[str], draws: int = 2) -> PlayoutPoli
     play, places = env.bot_switch(tuple(names)), np.array([list(env.bots).index(name) for name in names], np.int32)
     policy = act_policy(lambda index, memory, state, key: (play(state, index, key), memory), draws)
     return policy._replace(bot=lambda index: jnp.asarray(places)[index])
+
+
+def types_policy(env: Env, names: Sequence[str], draws: int = 16) -> PlayoutPolicy:
+    """One of the bots `names`, of which only the moves tell which one it is; it takes no parameters."""
+    one, odds = switch_policy(env, names, draws), env.bot_odds(names)
+
+    def act(params: PyTree, which: jax.Array, state: State, key: Key) -> tuple[jax.Array, jax.Array]:
+        return one.act(which, (), state, key)[0], which
+
+    def likelihood(params: PyTree, state: State, action: jax.Array, key: Key) -> jax.Array:
+        if odds is not None:
+            return odds(state, action)
+        # With the same luck for all of them, what bots share is worked out once (`Env.bot_switch`).
+        return jax.vmap(one.likelihood, in_axes=(0, None, None, None))(jnp.arange(len(names)), state, action, key)
+
+    return PlayoutPolicy(act, likelihood, lambda params, state, seat, key: jnp.int32(0), types=len(names))
 
 
 def named_policy(env: Env, name: str, draws: int = 2) -> PlayoutPolicy:

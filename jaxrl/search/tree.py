@@ -43,12 +43,12 @@ def tree_plan(
     count = min(settings.worlds or DEFAULT_WORLDS, settings.simulations)
     keys = jax.vmap(lambda k: jax.random.split(k, 2))(key)
     worlds = jax.vmap(lambda s, m, k: belief.worlds(params, s, m, k, count))(state, memory, keys[:, 0])
-    worlds = jax.tree.map(lambda leaf: leaf.reshape(games * count, *leaf.shape[2:]), worlds)
+    worlds, types = jax.tree.map(lambda leaf: leaf.reshape(games * count, *leaf.shape[2:]), worlds)
     luck = jax.vmap(lambda k: jax.random.split(k, count))(keys[:, 1]).reshape(games * count)
     seats, earned = jnp.repeat(memory.seat, count), jnp.repeat(memory.returns, count, axis=0)
     own = jax.tree.map(lambda leaf: jnp.repeat(leaf, count, axis=0), memory.own)
     own, logits, value = jax.vmap(guide, in_axes=(None, 0, 0))(params.own, own, worlds)
-    memories = lineup.memories(params, own, worlds, seats, luck)
+    memories = lineup.memories(params, own, worlds, seats, luck, types)
 
     def recurrent(params: SearchParams, _: Key, action: jax.Array, embedding: tuple[State, jax.Array, list, Key]):
         before, returns, memories, key = embedding

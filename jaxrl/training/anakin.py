@@ -25,6 +25,8 @@ from jaxrl.training.playing import Actor, first_lanes, not_finite, play
 from jaxrl.training.program import NOT_FINITE, Program
 from jaxrl.training.state import Counter, TrainState, first_keys, update_keys
 
+SEEDS = "seeds"  # the axis of several learners in one program
+
 
 class Anakin(Program):
     """A training program for one configuration and one compiled game; see `training.make.make_program`."""
@@ -92,7 +94,7 @@ class Anakin(Program):
 
     def _each(self, function: Any) -> Any:
         """A function of one seed, or vmapped over several."""
-        return jax.vmap(function) if self._several else function
+        return jax.vmap(function, axis_name=SEEDS) if self._several else function
 
     def _seed_spec(self, seeds: int) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct((seeds,) if seeds > 1 else (), jnp.uint32)
@@ -157,9 +159,27 @@ class Anakin(Program):
         state = state.replace(
             learner=learner,
             lanes=lanes,
-            pool=seats.renew(seats.learn(state.pool, played.results), learner.params, state.update + 1),
+            pool=seats.renew(
+                seats.learn(state.pool, played.results),
+                self._newcomer(learner.params, state.update + 1),
+                state.update + 1,
+            ),
             update=state.update + 1,
             env_steps=state.env_steps.add(self.config.batch_size),
             games=state.games.add(played.games),
         )
         return state, played, found | {NOT_FINITE: figures.total(wrong)}
+
+    def _newcomer(self, params: Any, number: jax.Array) -> Any:
+        """The parameters for a snapshot after update `number` - 1: this learner's, or in a population another's."""
+        league, seeds = self.config.league, self.config.run.seeds
+        if not league.cross_play:
+            return params
+        whose = (jax.lax.axis_index(SEEDS) + number // league.snapshot_every) % seeds
+
+        def of(leaf: jax.Array) -> jax.Array:
+            every = jax.lax.all_gather(leaf, SEEDS)
+            # Selects, not a gather: see `league.pool.add_snapshot`.
+            return functools.reduce(lambda taken, s: jnp.where(whose == s, every[s], taken), range(1, seeds), every[0])
+
+        return jax.tree.map(of, params)
