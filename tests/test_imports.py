@@ -151,7 +151,7 @@ ORDER = [
     {"algorithms", "league"},
     {"players", "search"},
     {"networks", "runs"},
-    {"config", "figures", "intervals", "xla", "zoo"},
+    {"config", "figures", "intervals", "processes", "xla", "zoo"},
     {"envs"},
 ]
 
