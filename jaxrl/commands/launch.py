@@ -22,6 +22,7 @@ from jaxrl.envs.errors import UserError
 from jaxrl.envs.machine import cores
 from jaxrl.processes import LOST, USER_ERROR
 
+PROGRAM = (sys.executable, "-m", "jaxrl")
 LOOK = 0.2  # seconds between two looks at the processes
 GRACE = 30.0  # seconds that the others have to end by themselves after one has ended with a sentence
 WELL = (0, 128 + signal.SIGINT, 128 + signal.SIGTERM)  # exit codes: at its end, or stopped and saved
@@ -60,7 +61,7 @@ class Processes:
         more = ["--distributed", "--coordinator", address, "--processes", str(count)]
         self._each = [
             subprocess.Popen(
-                [sys.executable, "-m", "jaxrl", *words, *more, "--rank", str(rank)],
+                [*PROGRAM, *words, *more, "--rank", str(rank)],
                 env=os.environ | devices_of(rank, count),
                 start_new_session=True,  # Ctrl-C comes to this process, which tells them
             )
