@@ -81,11 +81,13 @@ def join(coordinator: str | None, processes: int | None, rank: int | None) -> No
             "--processes N and --rank R, or start under Slurm, Open MPI or Kubernetes."
         ) from error
     state = distributed.global_state
+    if state.num_processes == 1:
+        return
     watch = Watch(state.client, state.process_id, state.num_processes)
     _groups.append(Group(state.process_id, state.num_processes, state.client, itertools.count(), watch))
     watch.start()
     if not leads():
-        sys.stdout = open(os.devnull, "w")  # for the rest of this process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # standard output, of libraries too
 
 
 def count() -> int:
@@ -273,8 +275,9 @@ def ended(run: Callable[[], int]) -> int:
 def _leave(code: int) -> None:
     """Waits for the others, who come here too unless something is wrong."""
     group, well = _groups[0], code == 0 or code > 128  # at its end, or stopped by a signal
+    name, seconds = ("well", 20 if code else 600) if well else ("wrong", 5)  # replays are still written at the end
     with contextlib.suppress(jax.errors.JaxRuntimeError):  # whoever has gone before has said why
-        group.client.wait_at_barrier("jaxrl/well" if well else "jaxrl/wrong", 600_000 if well else 5_000)
+        group.client.wait_at_barrier(f"jaxrl/{name}", seconds * 1000)
         group.watch.done.set()
         if well:
             jax.distributed.shutdown()

@@ -57,6 +57,7 @@ class Processes:
           words: of the command line, after `jaxrl`.
           count: how many.
         """
+        self._stopped = False  # by a signal to this process
         address = f"127.0.0.1:{free_port()}"
         more = ["--distributed", "--coordinator", address, "--processes", str(count)]
         self._each = [
@@ -97,10 +98,10 @@ class Processes:
 
     def _dead(self, codes: Sequence[int | None]) -> tuple[int, str] | None:
         """The exit code of a process that has died, as a shell has it, and a sentence; None as long as all is well. Of
-        several it is the one that the others did not die of."""
+        several it is the one that the others did not die of. Who stops them need not be told."""
         dead = [(rank, code) for rank, code in enumerate(codes) if code not in (None, *WELL, USER_ERROR)]
         others = (-signal.SIGABRT, LOST)  # how they end for want of another one
-        if not dead or USER_ERROR in codes and all(code in others for _, code in dead):
+        if self._stopped or not dead or USER_ERROR in codes and all(code in others for _, code in dead):
             return None
         rank, code = min(dead, key=lambda each: each[1] in others)
         assert code is not None
@@ -108,6 +109,7 @@ class Processes:
         return 128 - code if code < 0 else code, f"process {rank} of {len(codes)} {ended}"
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        self._stopped = True
         for process in self._each:
             process.send_signal(number)
 
