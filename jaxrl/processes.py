@@ -45,7 +45,7 @@ class Group(NamedTuple):
     """The processes, as one of them sees them."""
 
     rank: int
-    count: int
+    size: int
     client: Any  # of jax's coordination service, which all of them share
     numbers: Any  # of what was agreed on, 0, 1, ...
     watch: Watch
@@ -90,9 +90,17 @@ def join(coordinator: str | None, processes: int | None, rank: int | None) -> No
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # standard output, of libraries too
 
 
+def meet() -> None:
+    """Connects the devices of all processes, all at once: gloo gives up on who is 30 seconds late for the first
+    collective, and for that alone. Starts jax's backend."""
+    if _groups:
+        _groups[0].client.wait_at_barrier("jaxrl/met", LONG)
+        largest(0)
+
+
 def count() -> int:
     """How many processes there are."""
-    return _groups[0].count if _groups else 1
+    return _groups[0].size if _groups else 1
 
 
 def rank() -> int:
@@ -126,7 +134,8 @@ def agreed(find: Callable[[], T]) -> T:
     told = json.loads(wait_for(name))
     if "error" in told:
         raise Told(USER_ERROR)
-    return told["value"]  # type: ignore[no-any-return]
+    value: T = told["value"]
+    return value
 
 
 @contextlib.contextmanager
@@ -229,6 +238,7 @@ def spread_axis(leaf: Any) -> int | None:
     """Which axis of an array is spread over processes; None: it is whole in each."""
     if not _groups or not isinstance(leaf, jax.Array) or leaf.is_fully_addressable or leaf.is_fully_replicated:
         return None
+    assert isinstance(leaf.sharding, NamedSharding)
     return next(axis for axis, name in enumerate(leaf.sharding.spec) if name is not None)
 
 
@@ -266,7 +276,7 @@ def ended(run: Callable[[], int]) -> int:
             time.sleep(SILENT + 4 * BEAT)  # another one has gone: the watch says which, and ends this process
         if not isinstance(error, Told):
             traceback.print_exception(error)
-        code = error.code if isinstance(error, Told) else 1
+        code = USER_ERROR if isinstance(error, Told) else 1
     if _groups:
         _leave(code)
     return code

@@ -33,7 +33,7 @@ TREE: dict[str, Any] = {
     "train": {
         "num_envs": 16,
         "num_steps": 8,
-        "total_steps": 8 * 16 * 8,
+        "total_steps": 8 * 16 * 8,  # 8 updates
         "updates_per_call": 2,
         "checkpoint_every": 4,
         "evaluate_every": 4,
@@ -56,6 +56,7 @@ def home(tmp_path, monkeypatch) -> Path:
     flags = (flag for flag in os.environ.get("XLA_FLAGS", "").split() if "device_count" not in flag)
     monkeypatch.setenv("XLA_FLAGS", " ".join(flags))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     configure(tmp_path)
     return tmp_path
 
@@ -155,7 +156,7 @@ def test_what_cannot_be_divided_or_trained_together_is_refused():
 # ---- what the processes know together -------------------------------------------------------------------------------
 
 COMMON = """
-import json, sys
+import json, sys, time
 import numpy as np
 import jax, jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as Spec
@@ -165,6 +166,8 @@ from jaxrl.envs.errors import UserError
 def work():
     *_, address, _, count, _, rank = sys.argv
     processes.join(address, int(count), int(rank))
+    time.sleep(40.0 * LATE * int(rank))
+    processes.meet()
     mesh = Mesh(np.array(processes.devices()), ("lanes",))
     everywhere, spread = NamedSharding(mesh, Spec()), NamedSharding(mesh, Spec(None, "lanes"))
     whole = jnp.arange(12.0).reshape(3, 4)
@@ -197,8 +200,10 @@ sys.exit(processes.ended(run))
 """
 
 
-def test_what_processes_know_together(home):
-    found = together(2, program=("-c", COMMON))
+@pytest.mark.parametrize("late", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_processes_know_together(home, late):
+    """Also where one of them is later than gloo waits for."""
+    found = together(2, program=("-c", f"LATE = {late}\n{COMMON}"))
     assert [code for code, *_ in found] == [2, 2], found
     told = [[line for line in errors.splitlines() if not line.startswith("[Gloo]")] for *_, errors in found]
     assert told == [["fine", "no"], ["fine"]]

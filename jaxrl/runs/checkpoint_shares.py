@@ -31,8 +31,9 @@ def write_share(place: Path, arrays: Arrays, leaves: Leaves) -> dict[str, Any]:
     """
     own = {name: arrays[name] for name, record in leaves.items() if "axis" in record}
     file = place / f"share-{processes.rank()}.npz"
+    of_bytes: dict[str, Any] = {name: array.reshape(-1).view(np.uint8) for name, array in own.items()}
     with file.open("wb") as stream:
-        np.savez(stream, **{name: array.reshape(-1).view(np.uint8) for name, array in own.items()})
+        np.savez(stream, **of_bytes)
         stream.flush()
         os.fsync(stream.fileno())
     share = {"file": file.name, "sha256": _digest(file), "crc32": {name: checksum(own[name]) for name in own}}

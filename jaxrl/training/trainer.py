@@ -71,6 +71,7 @@ class Trainer:
         self.run, self._callbacks = run, Callbacks(config.callbacks)
         stages = stages or make_stages(config)
         check_learners(stages)
+        processes.meet()
         self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
         again = resume and processes.agreed(self.store.saved)
         snapshot = self.store.newest(quarantine=True) if again else None
