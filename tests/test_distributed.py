@@ -20,6 +20,7 @@ from jaxrl import config as configs
 from jaxrl.commands import launch
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint_shares as shares
+from jaxrl.runs.checkpoint import CheckpointStore
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.leaves import Damaged
 from tests.killing import ROOT, assert_same, newest, rows
@@ -161,7 +162,9 @@ import numpy as np
 import jax, jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as Spec
 from jaxrl import processes
+from pathlib import Path
 from jaxrl.envs.errors import UserError
+from jaxrl.runs import checkpoint
 
 def work():
     *_, address, _, count, _, rank = sys.argv
@@ -169,13 +172,14 @@ def work():
     time.sleep(40.0 * LATE * int(rank))
     processes.meet()
     mesh = Mesh(np.array(processes.devices()), ("lanes",))
-    everywhere, spread = NamedSharding(mesh, Spec()), NamedSharding(mesh, Spec(None, "lanes"))
+    everywhere, spread, each = (NamedSharding(mesh, Spec(*axes)) for axes in ((), (None, "lanes"), ("lanes",)))
     whole = jnp.arange(12.0).reshape(3, 4)
     lanes, key = processes.place((whole, jax.random.key(7)), (spread, everywhere))
     again = processes.place(lanes, everywhere)
     own = np.asarray(processes.own_share(lanes))
-    half = np.s_[:, 2 * int(rank) : 2 * int(rank) + 2]
-    assert own.tolist() == np.asarray(whole[half]).tolist() and processes.spread_axis(lanes) == 1
+    share = 4 // int(count)
+    mine = np.s_[:, share * int(rank) : share * (int(rank) + 1)]
+    assert own.tolist() == np.asarray(whole[mine]).tolist() and processes.spread_axis(lanes) == 1
     assert processes.fetch(lanes).tolist() == np.asarray(again).tolist() == np.asarray(whole).tolist()
     assert jax.random.key_data(key).tolist() == jax.random.key_data(jax.random.key(7)).tolist()
     try:
@@ -183,7 +187,21 @@ def work():
         raise AssertionError("lanes of other processes can be read")
     except RuntimeError:
         pass
-    assert processes.agreed(lambda: [int(rank), "x"]) == [0, "x"] and processes.largest(int(rank)) == 1
+    store = checkpoint.CheckpointStore(Path("checkpoints"))
+    lane_keys = jax.jit(lambda n: jax.vmap(jax.random.key)(n), out_shardings=each)(np.arange(4))
+    state = {"learner": {"params": {"w": again}}, "lanes": {"x": lanes, "key": lane_keys}}
+    if count == "2":
+        store.save(checkpoint.take(3, state, checkpoint.Stamp("game", "1", {})))
+        store.close()
+    saved = store.newest(quarantine=True)
+    form = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), state)
+    found = checkpoint.unpack(saved.arrays, saved.meta["leaves"], form)
+    assert np.asarray(processes.own_share(found["lanes"]["x"])).tolist() == own.tolist()
+    assert np.asarray(found["learner"]["params"]["w"]).tolist() == whole.tolist()
+    words = [jax.random.key_data(keys) for keys in (found["lanes"]["key"], lane_keys)]
+    assert np.asarray(processes.own_share(words[0])).tolist() == np.asarray(processes.own_share(words[1])).tolist()
+    assert processes.agreed(lambda: [int(rank), "x"]) == [0, "x"]
+    assert processes.largest(int(rank)) == int(count) - 1
     print("fine", file=sys.stderr)
     def refuse():
         raise UserError("no")
@@ -202,11 +220,18 @@ sys.exit(processes.ended(run))
 
 @pytest.mark.parametrize("late", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_processes_know_together(home, late):
-    """Also where one of them is later than gloo waits for."""
-    found = together(2, program=("-c", f"LATE = {late}\n{COMMON}"))
-    assert [code for code, *_ in found] == [2, 2], found
-    told = [[line for line in errors.splitlines() if not line.startswith("[Gloo]")] for *_, errors in found]
-    assert told == [["fine", "no"], ["fine"]]
+    """Arrays, what is agreed on, and a checkpoint; also where one of them is later than gloo waits for."""
+    counts = (2, 4) if late else (2,)
+    for count in counts:  # four read what two have saved
+        found = together(count, program=("-c", f"LATE = {late}\n{COMMON}"))
+        assert {code for code, *_ in found} == {processes.USER_ERROR}, found
+        told = [[line for line in errors.splitlines() if not line.startswith("[Gloo]")] for *_, errors in found]
+        assert told == [["fine", "no"], *[["fine"]] * (count - 1)]
+    saved = CheckpointStore(home / "checkpoints").newest()  # and so does one
+    assert saved.arrays["lanes.x"].tolist() == np.arange(12.0).reshape(3, 4).tolist() and saved.step == 3
+    (home / "checkpoints" / "3" / "share-1.npz").write_bytes(b"")
+    with pytest.raises(UserError, match="damaged"):
+        CheckpointStore(home / "checkpoints").newest()
 
 
 def test_one_process_is_as_ever():
