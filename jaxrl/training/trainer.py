@@ -73,8 +73,7 @@ class Trainer:
         check_learners(stages)
         processes.meet()
         self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
-        again = resume and processes.agreed(self.store.saved)
-        snapshot = self.store.newest(quarantine=True) if again else None
+        snapshot = self.store.newest(quarantine=True) if resume and processes.agreed(self.store.saved) else None
         number = stage_number([stage for stage, _ in stages], snapshot.meta["host"]) if snapshot is not None else 0
         if snapshot is not None:
             checkpoint.check_stamp(snapshot.meta, make_stamp(stages[number][0].config, stages[number][1].training))
