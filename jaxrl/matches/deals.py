@@ -71,7 +71,7 @@ class DuplicateDeals:
         self._env, self._deals, self._chairs, self._max_steps = env, deals, chairs, max_steps
         self._surprise = surprise
         self._names = figure_names(env)
-        devices = processes.devices(deals if processes.count() == 1 else None)
+        devices = processes.devices(max(1, deals) if processes.count() == 1 else None)
         self._mesh = Mesh(np.array(devices), ("env",))
         most = max(1, lanes // env.num_sides) * len(devices)
         portions = -(-deals // most)
