@@ -55,10 +55,14 @@ class Command(NamedTuple):
     add_options: Callable[[argparse.ArgumentParser], None]
     devices: str = ONE
     game: str = ""  # the argument that names its game, where no configuration does
+    starts: tuple[str, ...] = ()  # other commands that it starts: what begins with one of them is theirs
 
 
 COMMANDS = {
     "train": Command("train an agent: `jaxrl train --config skull_king_cpu`", options.train, OWN),
+    "launch": Command(
+        "train in several processes: `jaxrl launch -n 2 train …`", options.launch, OWN, starts=("train", "resume")
+    ),
     "resume": Command("continue a run exactly where it stopped", options.resume, OWN),
     "evaluate": Command("play a run against every bot, or against another run", options.evaluate, CORES),
     "tournament": Command("play a round robin: win matrix, ratings, heat map", options.tournament, CORES),
@@ -99,7 +103,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code of the process."""
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what could be written next
         complete()
-    return guarded(lambda: _run(list(sys.argv[1:] if argv is None else argv)))
+    words = list(sys.argv[1:] if argv is None else argv)
+    if "--distributed" not in words:
+        return guarded(lambda: _run(words))
+    from jaxrl import processes  # here, because it imports jax
+
+    return processes.ended(lambda: guarded(lambda: _run(words)))
 
 
 def guarded(run: Callable[[], int]) -> int:
@@ -170,10 +179,13 @@ def _run(argv: list[str]) -> int:
         raise UserError(f"there is no command {name!r}: {nearest(name, known)}")
     parser = Parser(prog=f"jaxrl {name}", description=known[name], allow_abbrev=False)
     work = _prepare(parser, name, rest)
+    starts = COMMANDS[name].starts if name in COMMANDS else ()
+    own = next((number for number, word in enumerate(rest) if word in starts), len(rest))
     try:
-        args = parser.parse_intermixed_args(rest)  # a.b=value may stand before and after options
+        args = parser.parse_intermixed_args(rest[:own])  # a.b=value may stand before and after options
     except SystemExit as error:  # --help
         return int(error.code or 0)
+    args.words = rest[own:]
     _merge_overrides(args)
     command = COMMANDS.get(name)
     devices = command.devices if command else ONE

@@ -35,10 +35,12 @@ def set_devices(devices: int, deterministic: bool = False) -> None:
         add_flag("xla_gpu_deterministic_ops", "true")
 
 
-def prepare_training(config: Config) -> None:
-    """`set_devices` as the training program of a configuration wants it; before anything is computed."""
-    wanted = config.run.devices or (device_count(config, cores()) if on_cpu() else 1)
-    set_devices(wanted, config.run.deterministic)
+def prepare_training(config: Config, processes: int = 1) -> None:
+    """`set_devices` as the training program of a configuration wants it, in each of several processes; before anything
+    is computed."""
+    there = config.run.devices or processes * cores()
+    wanted = device_count(config, there, processes) if on_cpu() else processes
+    set_devices(wanted // processes, config.run.deterministic)
 
 
 def prepare_game(id: str) -> None:

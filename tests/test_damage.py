@@ -168,8 +168,8 @@ def test_a_record_that_makes_no_sense_is_damage(store, change):
 
 
 def test_a_newer_format_is_told(store):
-    reseal(store.directory / "2", lambda record: record.update(format=3))
-    with pytest.raises(UserError, match="has the format 3, this jaxrl reads up to 2"):
+    reseal(store.directory / "2", lambda record: record.update(format=4))
+    with pytest.raises(UserError, match="has the format 4, this jaxrl reads up to 3"):
         store.newest()
 
 
@@ -191,7 +191,7 @@ def test_checkpoints_of_the_first_format_are_read(pristine, tmp_path):
 def test_the_only_one_goes_when_the_next_can_be_read(tmp_path, monkeypatch):
     store = store_with(tmp_path, 1.0, keep=1)
 
-    def unreadable(place: Path, meta: dict) -> None:
+    def unreadable(place: Path, meta: dict, *, whole: bool) -> None:
         assert store.steps() == [1, 2]  # it lies in its place
         raise Damaged("a disk that forgets")
 

@@ -92,6 +92,19 @@ def devices(parser: ArgumentParser) -> None:
     parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
 
 
+def distributed(parser: ArgumentParser) -> None:
+    """Several processes that train together, see `jaxrl.processes`."""
+    parser.add_argument(
+        "--distributed",
+        action="store_true",
+        help="train together with other processes, all started alike: jax finds them under Slurm, Open MPI and "
+        "Kubernetes; elsewhere say who they are (docs/distributed.md)",
+    )
+    parser.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens for the others")
+    parser.add_argument("--processes", type=whole, metavar="N", help="how many there are")
+    parser.add_argument("--rank", type=whole, metavar="R", help="the number of this one, from 0")
+
+
 def entrant(
     parser: ArgumentParser, who: str = "a run, a policy file, zoo:NAME, or a bot as bot:NAME, bot:searcher-200"
 ) -> None:

@@ -19,6 +19,22 @@ SLOWEST, FASTEST = 0.1, 20.0  # of `film`: pace
 
 def train(parser: ArgumentParser) -> None:
     """`jaxrl train`."""
+    _training(parser)
+    parser.add_argument(
+        "--continue", action="store_true", dest="goes_on", help="go on with the run of that name if it is saved already"
+    )
+    common.distributed(parser)
+
+
+def launch(parser: ArgumentParser) -> None:
+    """`jaxrl launch`; what follows the other command is that one's."""
+    parser.add_argument("-n", type=common.whole, required=True, dest="processes", help="how many processes")
+    help = "start all of them again, from the newest checkpoint, so many times after one has died (default: 3)"
+    parser.add_argument("--restarts", type=common.whole, default=3, metavar="N", help=help)
+
+
+def _training(parser: ArgumentParser) -> None:
+    """What is trained."""
     common.devices(parser)
     common.config(parser, "a YAML file or the name of a shipped configuration (default: the defaults, for env.id=GAME)")
     common.allow(parser)
@@ -28,7 +44,7 @@ def train(parser: ArgumentParser) -> None:
 
 def ablate(parser: ArgumentParser) -> None:
     """`jaxrl ablate`."""
-    train(parser)
+    _training(parser)
     parser.add_argument(
         "--over",
         required=True,
@@ -46,6 +62,7 @@ def resume(parser: ArgumentParser) -> None:
     common.run(parser)
     common.allow(parser)
     parser.add_argument("--steps", help="train to this many environment steps (train.total_steps)")
+    common.distributed(parser)
     common.overrides(parser, "configuration keys to change from here on")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from jaxrl import config as configs
-from jaxrl import xla
+from jaxrl.commands.train import prepare
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.command import next_command
 from jaxrl.runs.directory import find_run
@@ -22,5 +22,5 @@ def main(args: argparse.Namespace) -> int:
         )
     overrides = [*args.overrides, *([f"train.total_steps={args.steps}"] if args.steps is not None else [])]
     config = configs.load(run.config_file, overrides, args.allow)
-    xla.prepare_training(config)
+    prepare(args, config)
     return run_training(config, run, resume=True)

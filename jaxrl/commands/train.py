@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 
 from jaxrl import config as configs
-from jaxrl import xla
+from jaxrl import processes, xla
 from jaxrl.config import Config, presets
 from jaxrl.envs.errors import UserError
-from jaxrl.runs.directory import begun_run
+from jaxrl.runs.directory import RunDirectory, begun_run
 from jaxrl.runs.games import make_stages
 from jaxrl.training.run import run_training
 
@@ -17,10 +17,26 @@ from jaxrl.training.run import run_training
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl train`."""
     config = described(args)
-    xla.prepare_training(config)
+    prepare(args, config)
+    if args.goes_on and processes.agreed(lambda: RunDirectory(config.run.path).checkpoints().saved()):
+        run = RunDirectory(config.run.path)
+        return run_training(configs.load(run.config_file, (), args.allow), run, resume=True)
     stages = make_stages(config)  # before there is a directory: a mistake leaves nothing behind
     with begun_run(config) as run:
         return run_training(config, run, resume=False, stages=stages)
+
+
+def prepare(args: argparse.Namespace, config: Config) -> None:
+    """Joins the other processes, with --distributed, and tells XLA what the training needs; before it computes.
+
+    Raises:
+      UserError: they cannot be joined, or cannot share the training.
+    """
+    if args.distributed:
+        processes.join(args.coordinator, args.processes, args.rank)
+    elif any(each is not None for each in (args.coordinator, args.processes, args.rank)):
+        raise UserError("--coordinator, --processes and --rank go with --distributed.")
+    xla.prepare_training(config, processes.count())
 
 
 def described(args: argparse.Namespace) -> Config:

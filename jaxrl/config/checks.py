@@ -80,20 +80,27 @@ def _check_train(config: Config) -> None:
         )
 
 
-def device_count(config: Config, available: int) -> int:
+def device_count(config: Config, available: int, processes: int = 1) -> int:
     """Devices to use: `run.devices`, or for 0 the most of the `available` ones that change no result.
 
+    Args:
+      config: of the training.
+      available: devices, of all processes together.
+      processes: each of which uses equally many.
+
     Raises:
-      UserError: more devices are wanted than there are.
+      UserError: more devices are wanted than there are, or the games cannot be divided by the processes.
     """
     wanted = config.run.devices
     if wanted > available:
         raise UserError(f"run.devices is {wanted}, but there are only {available} here; lower it, or use 0 for all.")
     if wanted:
+        divides(wanted, processes, "run.devices", "the number of processes")
         return wanted
     num_envs, slots = config.train.num_envs, max(1, config.league.snapshots)
-    groups = shuffle_groups(num_envs, 1)
-    return max(n for n in range(1, available + 1) if num_envs % (n * slots) == 0 and groups % n == 0)
+    divides(num_envs, processes * slots, "train.num_envs", "processes" + (" * league.snapshots" if slots > 1 else ""))
+    groups, each = shuffle_groups(num_envs, 1), range(processes, available + 1, processes)
+    return max((n for n in each if num_envs % (n * slots) == 0 and groups % n == 0), default=processes)
 
 
 def check_game(config: Config, env: Any, table: Any) -> None:

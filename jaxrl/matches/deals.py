@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxrl import xla
+from jaxrl import processes, xla
 from jaxrl.envs import prng
 from jaxrl.envs.core import Env, Key, PyTree
 from jaxrl.envs.errors import UserError
@@ -43,7 +43,7 @@ def seats_held(env: Env) -> tuple[int, int]:
 class DuplicateDeals:
     """Plays D deals, each once in every rotation of the sides.
 
-    Deals are spread over the local devices, each of which runs its games to the end by itself.
+    Deals are spread over the devices, of all processes that train together; each runs its games to the end by itself.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class DuplicateDeals:
         self._env, self._deals, self._chairs, self._max_steps = env, deals, chairs, max_steps
         self._surprise = surprise
         self._names = figure_names(env)
-        devices = jax.local_devices()[: max(1, min(len(jax.local_devices()), deals))]
+        devices = processes.devices(max(1, deals) if processes.count() == 1 else None)
         self._mesh = Mesh(np.array(devices), ("env",))
         most = max(1, lanes // env.num_sides) * len(devices)
         portions = -(-deals // most)
@@ -84,7 +84,7 @@ class DuplicateDeals:
 
     def placed(self, tree: PyTree) -> PyTree:
         """A copy on every device: parameters may come from a training on fewer (or more) devices."""
-        return jax.device_put(tree, NamedSharding(self._mesh, PartitionSpec()))
+        return processes.place(tree, NamedSharding(self._mesh, PartitionSpec()))
 
     def __call__(self, arguments: PyTree, base: Key) -> Games:
         """The games with leading axes [D, rotation], on the host.
@@ -96,11 +96,11 @@ class DuplicateDeals:
         Raises:
           UserError: a player chose an illegal action, a game did not end, or the engine of a game on the host failed.
         """
-        arguments, parts = self.placed(arguments), []
+        (arguments, base), parts = self.placed((arguments, base)), []
         for first in range(0, self._deals, self.portion):
             deals = np.arange(first, first + self.portion, dtype=np.uint32)
             try:
-                parts.append(jax.device_get(self.compiled(arguments, deals, base)))
+                parts.append(processes.fetch(self.compiled(arguments, deals, base)))
             except jax.errors.JaxRuntimeError as error:
                 raise explained_callback(error, self._env.id) or error from error
         games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import logging
 import math
@@ -20,29 +21,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
+from jaxrl import processes
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.checkpoint_files import (
-    Arrays,
-    Damaged,
-    checksum,
-    hash_arrays,
     is_no_space,
     read_arrays,
     read_record,
     write_files,
 )
+from jaxrl.runs.checkpoint_shares import SHARES, write_share
 from jaxrl.runs.command import next_command
+from jaxrl.runs.leaves import COPIES as COPIES
+from jaxrl.runs.leaves import LEARNER, PARAMS, Arrays, hash_arrays
+from jaxrl.runs.leaves import Damaged as Damaged
+from jaxrl.runs.leaves import pack as pack
+from jaxrl.runs.leaves import params_hash as params_hash
+from jaxrl.runs.leaves import params_of as params_of
+from jaxrl.runs.leaves import unpack as unpack
 
 PyTree = Any
 
-LEARNER = "learner."
-PARAMS = f"{LEARNER}params."  # where a training state has its parameters
-HYPER = f"{LEARNER}hyper."  # its hyper-parameters
-COPIES = f"{LEARNER}copies."  # and others of the same network, each under its name
 _PART = ".part"  # ends the name of what is being written or removed
 _log = logging.getLogger("jaxrl")
 
@@ -95,112 +93,15 @@ def take(step: int, state: PyTree, stamp: Stamp, host: dict[str, Any] | None = N
     return Snapshot(step, arrays, meta)
 
 
-# ---- trees to flat host arrays and back ---------------------------------------------------------------------------
-
-
-def pack(tree: PyTree) -> tuple[Arrays, dict[str, dict[str, Any]]]:
-    """Flattens a pytree of arrays to (arrays by leaf path, record by leaf path: shape, dtype, crc32, key impl)."""
-    flat = jax.tree_util.tree_flatten_with_path(tree)[0]
-    names = [_name(path) for path, _ in flat]
-    if len(set(names)) != len(names):
-        raise ValueError("two leaves of the state share one path")
-    impls = [_key_impl(leaf) for _, leaf in flat]
-    data = [jax.random.key_data(leaf) if impl else leaf for (_, leaf), impl in zip(flat, impls, strict=True)]
-    # device_get may hand out a view of the device buffer on CPU, and that buffer is donated next: copy.
-    arrays = {name: np.array(array, copy=True) for name, array in zip(names, jax.device_get(data), strict=True)}
-    leaves = {name: _record(arrays[name], impl) for name, impl in zip(names, impls, strict=True)}
-    return arrays, leaves
-
-
-def unpack(arrays: Arrays, leaves: dict[str, dict[str, Any]], template: PyTree) -> PyTree:
-    """Puts stored arrays into the structure, devices and key types of `template`.
-
-    Args:
-      arrays, leaves: from `pack`.
-      template: a tree of arrays, or of their shapes (`jax.ShapeDtypeStruct` with shardings).
-
-    Raises:
-      UserError: structure, shape, dtype or key type differ; nothing is ever silently dropped or kept random, but of
-        hyper-parameters, which the configuration gives, an older checkpoint may have others.
-    """
-    flat, treedef = jax.tree_util.tree_flatten_with_path(template)
-    wanted = {_name(path): leaf for path, leaf in flat}
-    for name in sorted(name for name in set(wanted) ^ set(leaves) if not name.startswith(HYPER)):
-        where = "in the checkpoint but not in this training" if name in leaves else "not in the checkpoint"
-        raise UserError(f"the checkpoint does not fit: {name} is {where}; use the config it was trained with.")
-    for name, leaf in wanted.items():
-        have, want = _signature(leaves.get(name) or _describe(leaf)), _signature(_describe(leaf))
-        if have != want:
-            differs = f"{name} is {have} there but {want} here"
-            raise UserError(f"the checkpoint does not fit: {differs}; use the config it was trained with.")
-    arrays = arrays | {n: np.zeros(leaf.shape, leaf.dtype) for n, leaf in wanted.items() if n not in arrays}
-    return jax.tree_util.tree_unflatten(treedef, [_place(arrays[name], leaf) for name, leaf in wanted.items()])
-
-
 def unpack_parts(snapshot: Snapshot, template: dict[str, PyTree]) -> dict[str, PyTree]:
     """`unpack` of some parts of a training state, {"learner": ..., "update": ...}, whatever else was stored.
 
     Raises:
       UserError: as `unpack`.
     """
-    wanted = {_name(path).split(".")[0] for path, _ in jax.tree_util.tree_flatten_with_path(template)[0]}
-    names = [name for name in snapshot.arrays if name.split(".")[0] in wanted]
+    names = [name for name in snapshot.arrays if name.split(".")[0] in template]
     leaves = snapshot.meta["leaves"]
     return unpack({name: snapshot.arrays[name] for name in names}, {name: leaves[name] for name in names}, template)
-
-
-def params_of(arrays: Arrays, *, average: bool = False) -> PyTree:
-    """The parameters in a training state as a nested dict, or their average over time if that is wanted and kept."""
-    averages = f"{COPIES}average."
-    place = averages if average and any(name.startswith(averages) for name in arrays) else PARAMS
-    tree: dict[str, Any] = {}
-    for name in (name for name in arrays if name.startswith(place)):
-        *parts, leaf = name.removeprefix(place).split(".")
-        node = tree
-        for part in parts:
-            node = node.setdefault(part, {})
-        node[leaf] = arrays[name]
-    return tree
-
-
-def params_hash(params: PyTree) -> str:
-    """The `params_hash` of a checkpoint, for parameters in memory."""
-    return hash_arrays(pack({"params": params})[0])
-
-
-def _name(path: tuple[Any, ...]) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
-
-
-def _key_impl(leaf: Any) -> Any:
-    """The implementation of a typed PRNG key (an array or its shape), None for anything else."""
-    if not jax.dtypes.issubdtype(getattr(leaf, "dtype", np.int32), jax.dtypes.prng_key):
-        return None
-    return jax.random.key_impl(leaf if isinstance(leaf, jax.Array) else jnp.empty((), leaf.dtype))
-
-
-def _record(array: np.ndarray, impl: Any) -> dict[str, Any]:
-    record = {"shape": list(array.shape), "dtype": str(array.dtype), "crc32": checksum(array)}
-    return record | {"key": str(impl)} if impl else record
-
-
-def _describe(leaf: Any) -> dict[str, Any]:
-    impl = _key_impl(leaf)
-    data = jax.eval_shape(jax.random.key_data, leaf) if impl else leaf
-    record = {"shape": list(np.shape(data)), "dtype": str(jnp.result_type(data))}
-    return record | {"key": str(impl)} if impl else record
-
-
-def _signature(record: dict[str, Any]) -> str:
-    key = f" key:{record['key']}" if "key" in record else ""
-    return f"{record['dtype']}{record['shape']}{key}"
-
-
-def _place(array: np.ndarray, like: Any) -> Any:
-    impl, sharding = _key_impl(like), getattr(like, "sharding", None)
-    if impl:
-        return jax.device_put(jax.random.wrap_key_data(jnp.asarray(array), impl=impl), sharding)
-    return array if sharding is None else jax.device_put(array, sharding)
 
 
 # ---- the directory of checkpoints ---------------------------------------------------------------------------------
@@ -226,6 +127,7 @@ class CheckpointStore:
         self._mark = self.directory.with_name(f".{self.directory.name}-saved")  # is there after the first one
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: Future[None] | None = None
+        self._writes = itertools.count()
 
     # ---- writing ----
 
@@ -236,11 +138,13 @@ class CheckpointStore:
           UserError: the disk is full, in the write that was under way; earlier checkpoints are intact.
         """
         self.wait()
-        self._writing = self._thread.submit(self._write, [snapshot])
+        write = self._write if processes.leads() else self._write_share
+        self._writing = self._thread.submit(write, [snapshot], f"{self.directory.name}/{next(self._writes)}")
 
     def check(self) -> None:
-        """Raises what the write under way has run into so far, without waiting for it."""
-        if self._writing is not None and self._writing.done():
+        """Raises what the write under way has run into so far, without waiting for it; several processes raise it
+        together, when they wait."""
+        if processes.count() == 1 and self._writing is not None and self._writing.done():
             self.wait()
 
     def wait(self) -> None:
@@ -264,28 +168,40 @@ class CheckpointStore:
     def quarantine(self, step: int, folder: str = "damaged") -> Path:
         """Moves a checkpoint out of the way, so that training can write that step again."""
         place = self.directory.parent / folder / f"{self.directory.name}-{step}"
+        if not processes.leads():
+            return place
         shutil.rmtree(place, ignore_errors=True)
         place.parent.mkdir(exist_ok=True)
         (self.directory / str(step)).rename(place)
         return place
 
-    def _write(self, snapshots: list[Snapshot]) -> None:
-        """Writes the only snapshot of a list; it is taken from there, so that its memory is free for reading back."""
+    def _write(self, snapshots: list[Snapshot], name: str) -> None:
+        """Writes the only snapshot of a list; it is taken from there, so that its memory is free for reading back.
+
+        Other processes write their shares meanwhile, and are told under `name` when to begin and how it ended.
+        """
         snapshot = snapshots.pop()
         place, part = (self.directory / f"{snapshot.step}{end}" for end in ("", _PART))
-        self._clear()
-        try:
-            write_files(part, snapshot.arrays, snapshot.meta)
-        except BaseException:
-            self._clear()  # a full disk needs the space
-            raise
-        del snapshot
+        with processes.told(f"{name}/begun"):
+            self._clear()
+            part.mkdir()
+        with processes.told(f"{name}/done"):
+            try:
+                write_files(part, snapshot.arrays, snapshot.meta | _shares(part, snapshot, name))
+            except BaseException:
+                self._clear()  # a full disk needs the space
+                raise
+            del snapshot
+            self._finish(place, part)
+
+    def _finish(self, place: Path, part: Path) -> None:
+        """Gives a checkpoint its name, reads it back and drops older ones."""
         if place.exists():
             self._drop(place)
         part.rename(place)
         self._mark.touch()
         try:
-            self.read(int(place.name))
+            self.read(int(place.name), whole=False)
         except Damaged as error:
             raise UserError(
                 f"checkpoint {place} cannot be read back as it was written ({error}): the disk may be failing; older "
@@ -295,6 +211,19 @@ class CheckpointStore:
             if not self._keep_every or old % self._keep_every:
                 self._drop(self.directory / str(old))
         self._clear()
+
+    def _write_share(self, snapshots: list[Snapshot], name: str) -> None:
+        """Writes the share of a process that is not the first, which does all the rest."""
+        snapshot, own = snapshots.pop(), f"{name}/{processes.rank()}"
+        processes.wait_told(f"{name}/begun")
+        try:
+            part = self.directory / f"{snapshot.step}{_PART}"
+            share = write_share(part, snapshot.arrays, snapshot.meta["leaves"])
+        except BaseException as error:
+            processes.post(own, json.dumps({"error": str(error)}))
+            raise
+        processes.post(own, json.dumps(share))
+        processes.wait_told(f"{name}/done")
 
     def _drop(self, place: Path) -> None:
         """Takes a checkpoint's name from it, so that it is there as a whole or not at all; `_clear` removes it."""
@@ -321,8 +250,8 @@ class CheckpointStore:
         """The record of a checkpoint, without its arrays. Errors as of `read`."""
         return read_record(self.directory / str(step), step)
 
-    def read(self, step: int) -> Snapshot:
-        """One checkpoint, every byte checked against its checksum.
+    def read(self, step: int, *, whole: bool = True) -> Snapshot:
+        """One checkpoint, every byte checked against its checksum; not `whole`: see `read_arrays`.
 
         Raises:
           Damaged: it is not as it was written.
@@ -330,7 +259,18 @@ class CheckpointStore:
         """
         place = self.directory / str(step)
         meta = read_record(place, step)
-        return Snapshot(step, read_arrays(place, meta), meta)
+        return Snapshot(step, read_arrays(place, meta, whole=whole), meta)
+
+    def _read_together(self, step: int, *, whole: bool) -> Snapshot:
+        """`read` in all processes: what is damaged for one of them is so for all."""
+        found, wrong = None, Damaged("another process has found it so")
+        try:
+            found = self.read(step, whole=whole)
+        except Damaged as error:
+            wrong = error
+        if processes.largest(found is None) or found is None:
+            raise wrong
+        return found
 
     def newest(self, *, quarantine: bool = False) -> Snapshot:
         """The newest checkpoint that is intact; warns about every damaged one it passes over.
@@ -341,11 +281,11 @@ class CheckpointStore:
         Raises:
           UserError: there is none, or a newer jaxrl has written it.
         """
-        steps = self.steps()
+        steps = processes.agreed(self.steps)
         for index, step in reversed(list(enumerate(steps))):
             place = self.directory / str(step)
             try:
-                found = self.read(step)
+                found = self._read_together(step, whole=not quarantine)
             except Damaged as error:
                 if not place.exists():  # newer ones have taken its place meanwhile
                     return self.newest(quarantine=quarantine)
@@ -360,6 +300,25 @@ class CheckpointStore:
         if self.saved():
             raise UserError(f"the checkpoints in {self.directory} are gone: restore them from a backup.")
         raise UserError(f"there is no checkpoint in {self.directory}: the run stopped before its first one.")
+
+
+def _shares(part: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
+    """What the record says of shares: of this process, which is the first, and of all others. Nothing if it is alone.
+
+    Raises:
+      UserError: another process cannot write its own.
+    """
+    if processes.count() == 1:
+        return {}
+    shares = [write_share(part, snapshot.arrays, snapshot.meta["leaves"])]
+    for rank in range(1, processes.count()):
+        share = json.loads(processes.wait_for(f"{name}/{rank}"))
+        if "error" in share:
+            raise UserError(f"process {rank} cannot write its share of checkpoint {snapshot.step}: {share['error']}")
+        shares.append(share)
+    store, _, number = name.rpartition("/")
+    processes.forget(f"{store}/{int(number) - 1}")  # all have read it: they write the next one
+    return {SHARES: shares}
 
 
 def check_stamp(meta: dict[str, Any], stamp: Stamp, *, options: bool = True) -> None:

@@ -1,6 +1,7 @@
 """The files of one checkpoint, of which every byte is covered:
 
     state/         the arrays, compressed, by orbax
+    share-N.npz    what is spread over several processes, if there are: `checkpoint_shares`
     record.json    its own SHA-256 in the first line, then JSON: format, step, game (id, version, options), a digest of
                    the config, a hash of the parameters, shape, dtype and CRC-32 of every leaf, what the host remembers,
                    and the SHA-256 of every file in state/: no library ever opens a damaged one
@@ -16,7 +17,6 @@ import hashlib
 import json
 import logging
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,35 +24,44 @@ from typing import Any
 import numpy as np
 import orbax.checkpoint as ocp
 
+from jaxrl import processes
 from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
+from jaxrl.runs.checkpoint_shares import SHARES, read_shares
+from jaxrl.runs.leaves import Arrays, Damaged, checksum
 
-Arrays = dict[str, np.ndarray]
-
-FORMAT = 2  # 1 has its record in meta/metadata, without checksums of it and of the files
+FORMAT, ALONE = 3, 2  # 3 has shares of several processes; 1 has its record in meta/metadata, without checksums
 _STATE, _RECORD, _RECORD_1 = "state", "record.json", "meta/metadata"
 _FIELDS = {"format": int, "step": int, "game": dict, "params_hash": str, "leaves": dict, "host": dict}
 
 
-class Damaged(Exception):
-    """A checkpoint cannot be read back as it was written."""
-
-
 def write_files(place: Path, arrays: Arrays, meta: dict[str, Any]) -> None:
-    """Makes the directory of a checkpoint.
+    """Fills the directory of a checkpoint.
 
     Args:
       place: the directory.
-      arrays: leaf path -> array.
+      arrays: leaf path -> array; those of shares are left out.
       meta: the record; `format` and `files` are added.
     """
-    place.mkdir()
-    state = place / _STATE
+    state, leaves = place / _STATE, meta["leaves"]
     _no_echo()
-    with ocp.PyTreeCheckpointer() as writer:
-        writer.save(state, {name: array for name, array in arrays.items() if array.size})  # it refuses empty ones
-    text = json.dumps(meta | {"format": FORMAT, "files": _digests(state)}).encode()
+    with _orbax() as writer:  # it refuses empty ones
+        writer.save(state, {name: each for name, each in arrays.items() if each.size and "axis" not in leaves[name]})
+    format = FORMAT if SHARES in meta else ALONE
+    text = json.dumps(meta | {"format": format, "files": _digests(state)}).encode()
     files.write(place / _RECORD, _digest(text) + b"\n" + text)
+
+
+def _orbax() -> ocp.PyTreeCheckpointer:
+    """Orbax by itself in this process: what the others write is none of its business."""
+    if processes.count() == 1:
+        return ocp.PyTreeCheckpointer()
+    rank = processes.rank()
+    alone = ocp.options.MultiprocessingOptions(
+        primary_host=rank, active_processes={rank}, barrier_sync_key_prefix=f"process_{rank}"
+    )
+    handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=alone)
+    return ocp.Checkpointer(handler, multiprocessing_options=alone)
 
 
 def read_record(place: Path, step: int) -> dict[str, Any]:
@@ -85,10 +94,11 @@ def _checked_record(place: Path, step: int) -> dict[str, Any]:
     return record
 
 
-def read_arrays(place: Path, meta: dict[str, Any]) -> Arrays:
-    """The arrays of a checkpoint, leaf path -> array, as its record describes them. Raises Damaged."""
+def read_arrays(place: Path, meta: dict[str, Any], *, whole: bool = True) -> Arrays:
+    """The arrays of a checkpoint, leaf path -> array, as its record describes them; not `whole`: of shares only what
+    this process needs. Raises Damaged."""
     with _unreadable_is_damaged():
-        return _checked_arrays(place / _STATE, meta)
+        return _checked_arrays(place / _STATE, meta) | read_shares(place, meta, whole=whole)
 
 
 def _checked_arrays(state: Path, meta: dict[str, Any]) -> Arrays:
@@ -96,10 +106,12 @@ def _checked_arrays(state: Path, meta: dict[str, Any]) -> Arrays:
     if changed:
         raise Damaged(f"the checksum of {_STATE}/{min(changed)[0]} is wrong")
     _no_echo()
-    with ocp.PyTreeCheckpointer() as reader:
+    with _orbax() as reader:
         stored = reader.restore(state)
     arrays = {}
     for name, record in meta["leaves"].items():
+        if "axis" in record:
+            continue
         empty = 0 in record["shape"]
         array = np.zeros(record["shape"], record["dtype"]) if empty else stored.get(name)
         if array is None or [list(array.shape), array.dtype.name] != [record["shape"], record["dtype"]]:
@@ -108,21 +120,6 @@ def _checked_arrays(state: Path, meta: dict[str, Any]) -> Arrays:
             raise Damaged(f"the checksum of {name} is wrong")
         arrays[name] = array
     return arrays
-
-
-def checksum(array: np.ndarray) -> int:
-    """CRC-32 of an array's bytes."""
-    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data) if array.size else 0
-
-
-def hash_arrays(arrays: Arrays) -> str:
-    """A short hash of named arrays, for logs: equal hashes mean equal parameters."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
-    return digest.hexdigest()[:16]
 
 
 def _digest(text: bytes) -> bytes:

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from jaxrl import processes
+
 REDRAWN = 0.1  # seconds at least between two drawings on a terminal
 MOMENTS = (60.0, 120.0, 300.0, 600.0, 1800.0)  # seconds after which a line is written where nobody watches
 EVERY = 1800.0  # seconds between lines from then on
@@ -26,8 +28,9 @@ class _Screen(Console):
 
 @functools.cache
 def console() -> Console:
-    """Standard error; what is printed there while lines are drawn stands above them."""
-    return _Screen(stderr=True, soft_wrap=True, markup=False, highlight=False, emoji=False)
+    """Standard error; what is printed there while lines are drawn stands above them. One of several processes talks."""
+    quiet = not processes.leads()
+    return _Screen(stderr=True, quiet=quiet, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from typing import IO, Any
 import jax
 
 from jaxrl import config as configs
-from jaxrl import xla
+from jaxrl import processes, xla
 from jaxrl.config import Config, Stage, presets
 from jaxrl.envs import files
 from jaxrl.envs.core import Env, PyTree
@@ -159,10 +159,12 @@ def begun_run(config: Config) -> Iterator[RunDirectory]:
     above = [folder for folder in path.parents if not folder.exists()]
     made = False
     with contextlib.suppress(OSError):  # it is there, or `new_run` says what is wrong
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir()
-        made = True
-    run = new_run(config)
+        if processes.leads():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir()
+            made = True
+    processes.agreed(lambda: new_run(config).name)
+    run = RunDirectory(path)
     try:
         yield run
     except BaseException:

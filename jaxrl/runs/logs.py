@@ -17,11 +17,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from jaxrl import processes
 from jaxrl.runs.console import console
 
 LOG = logging.getLogger("jaxrl")
 FORMAT = "%(asctime)s.%(msecs)03d %(level)s %(name)s %(threadName)s: %(message)s"
-FILE = "log.txt"
+FILE = "log.txt"  # of process 0; log.1.txt of the next, ...
 
 
 class OneLine(logging.Formatter):
@@ -68,7 +69,8 @@ def to_run(level: str, directory: Path) -> Iterator[None]:
       level: error, warning, info or debug (`run.log_level`).
       directory: of the run; an existing log is continued.
     """
-    file = _File(Path(directory) / FILE, encoding="utf-8")
+    name = f"log.{processes.rank()}.txt" if processes.rank() else FILE
+    file = _File(Path(directory) / name, encoding="utf-8")
     terminal = _Terminal(logging.WARNING)
     before = LOG.level, LOG.propagate
     LOG.setLevel(level.upper())

@@ -21,6 +21,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
 
+from jaxrl import processes
 from jaxrl.envs import files
 from jaxrl.figures import Figure, join
 from jaxrl.runs.compiling import compile_seconds
@@ -128,6 +129,13 @@ class MetricsLogger:
     def _write_event(self, event: Event) -> None:
         event.wall_time = time.time()
         self._events.write_event(event)
+
+
+def make_logger(directory: Path, update: int, steps: int) -> MetricsLogger | None:
+    """The logger of a run that is so far: it goes on with what is there. None in all processes but the first."""
+    if not processes.leads():
+        return None
+    return MetricsLogger(directory, resume=(update, steps) if (directory / "metrics.jsonl").exists() else None)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

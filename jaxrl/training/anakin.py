@@ -68,7 +68,7 @@ class Anakin(Program):
         if found is None:
             return 0
         here = found.temp_size_in_bytes + found.output_size_in_bytes - found.alias_size_in_bytes
-        return here * (self.mesh.size if jax.default_backend() == "cpu" else 1)
+        return here * (len(self.mesh.local_devices) if jax.default_backend() == "cpu" else 1)
 
     def saved(self, state: TrainState) -> TrainState:
         """The state as checkpoints hold it."""

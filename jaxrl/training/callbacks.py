@@ -2,8 +2,9 @@
 
     callbacks: [my_file:MyCallback]      # in a configuration, or callbacks=[my_file:MyCallback] on the command line
 
-They are called on the host, between two calls of the compiled program, and change nothing of the training: the run is
-the same with them and without. One that raises stops the training, which is saved as if it had been interrupted.
+They are called on the host, between two calls of the compiled program, in the first process if there are several, and
+change nothing of the training: the run is the same with them and without. One that raises stops the training, which is
+saved as if it had been interrupted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from jaxrl import processes
 from jaxrl.envs import own
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.checkpoint import CheckpointStore
@@ -55,10 +57,16 @@ class Callbacks:
         Raises:
           UserError: there is no such class, or it is no callback.
         """
-        self._each = {name: own.find_class(name, Callback, "callback")() for name in dict.fromkeys(names)}
+        each = {name: own.find_class(name, Callback, "callback")() for name in dict.fromkeys(names)}
+        self._each = each if processes.leads() else {}
         self._failure: UserError | None = None
         self._checkpoint = -1  # the newest that they were told of
         self._started = False
+
+    @property
+    def failing(self) -> bool:
+        """Whether one has raised, and `check` has not told it yet."""
+        return self._failure is not None
 
     def start(self, run: RunFacts, store: CheckpointStore) -> None:
         """The run begins; checkpoints that there are already are old news.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxrl import processes
 from jaxrl.config import EVALUATION_SEED, Config
 from jaxrl.envs.core import Env
 from jaxrl.matches.deals import TRAINING_DEALS
@@ -85,7 +86,7 @@ class TrainingEvaluation:
           update: after which it was.
           best: after which the best one was.
         """
-        if self._recorder is None:
+        if self._recorder is None or not processes.leads():
             return
         replays = self._recorder(highlights(found.tables), players, f"the evaluation after {update} updates")
         with _if_possible(folder):
@@ -119,6 +120,8 @@ def final_evaluation(
     rows = [row for table in tables for row in table]
     print(format_table(rows, env.num_sides))
     policy = "greedy" if settings.greedy else "sampled"
+    if not processes.leads():
+        return rows
     append_json(directory.evaluation_file, evaluation_record(run, rows, policy=policy, seed=EVALUATION_SEED))
     if not env.host:
         found = Recorder(run.config, matchup, before.lanes)(highlights(tables), players, "the final evaluation")

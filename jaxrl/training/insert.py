@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
+from jaxrl import processes
 from jaxrl.envs.core import PyTree
 from jaxrl.league.pool import PAST, add_snapshot
 from jaxrl.runs.directory import each_seed
@@ -43,4 +44,4 @@ def insert_snapshot(
         for (pool, params), lead in each
     ]
     pool = pools[0] if len(pools) == 1 else jax.tree.map(lambda *leaves: np.stack(leaves), *pools)
-    return dataclasses.replace(state, pool=jax.device_put(pool, program.shardings.pool))
+    return dataclasses.replace(state, pool=processes.place(pool, program.shardings.pool))

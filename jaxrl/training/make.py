@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import jax
+import dataclasses
+
 import numpy as np
 from jax.sharding import Mesh
 
+from jaxrl import processes
 from jaxrl.algorithms.base import AXIS
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config.checks import check_numbers, device_count
 from jaxrl.config.schema import Config
 from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError
 from jaxrl.envs.wrappers import auto_reset
 from jaxrl.league.pool import make_seats
 from jaxrl.training.anakin import Anakin
@@ -33,7 +36,12 @@ def make_program(config: Config, env: Env, frozen: Config | None = None) -> Prog
     check_numbers(config)
     other = make_algorithm(frozen, env) if frozen is not None else None
     actor = Actor(env, auto_reset(env), make_algorithm(config, env), make_seats(config, env), other)
-    devices = jax.local_devices()
-    count = device_count(config, len(devices)) if actor.algorithm.many_devices else 1
-    mesh = Mesh(np.array(devices[:count]), (AXIS,))
+    together = processes.count()
+    if together > 1 and (env.host or not actor.algorithm.many_devices):
+        what = f"{config.env.id} is played on the host" if env.host else f"{config.train.algorithm} uses one device"
+        raise UserError(f"{what}, which trains in one process alone: leave --distributed out.")
+    count = device_count(config, len(processes.devices()), together) if actor.algorithm.many_devices else 1
+    if together > 1:  # what is shuffled depends on more than the configuration says
+        check_numbers(dataclasses.replace(config, run=dataclasses.replace(config.run, devices=count)))
+    mesh = Mesh(np.array(processes.devices(count)), (AXIS,))
     return Sebulba(config, actor, mesh) if env.host else Anakin(config, actor, mesh)

@@ -57,7 +57,7 @@ def _size(leaf: Any) -> int:
     sharding, item = getattr(leaf, "sharding", None), leaf.dtype.itemsize
     if sharding is None:
         return math.prod(leaf.shape) * item
-    copies = len(sharding.device_set) if _on_host(leaf) else 1  # all virtual devices of a CPU have one memory
+    copies = len(sharding.addressable_devices) if _on_host(leaf) else 1  # all virtual devices of a CPU have one memory
     return math.prod(sharding.shard_shape(leaf.shape)) * item * copies
 
 

@@ -11,6 +11,7 @@ import dataclasses
 import jax
 import numpy as np
 
+from jaxrl import processes
 from jaxrl.algorithms.base import Algorithm
 from jaxrl.config.schema import Config
 from jaxrl.envs.errors import UserError
@@ -117,7 +118,7 @@ class Program:
         """The state with the hyper-parameters of the configuration: it may have been changed on purpose."""
         template = state.learner.hyper
         hyper = jax.tree.map(
-            lambda value, leaf: jax.device_put(np.broadcast_to(np.asarray(value), leaf.shape), leaf.sharding),
+            lambda value, leaf: processes.place(np.broadcast_to(np.asarray(value), leaf.shape), leaf.sharding),
             self.algorithm.hyper(),
             template,
         )

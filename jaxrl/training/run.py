@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+from jaxrl import processes
 from jaxrl.config import Config
 from jaxrl.runs import checkpoint, logs
 from jaxrl.runs.command import next_command
@@ -14,7 +15,8 @@ from jaxrl.training.trainer import Trainer
 
 def run_training(config: Config, run: RunDirectory, *, resume: bool, stages: Stages | None = None) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands."""
-    with run.lock(), checkpoint.no_space_is_user_error(run.path), logs.to_run(config.run.log_level, run.path):
+    log = logs.to_run(config.run.log_level, run.path)
+    with processes.led(run.lock), checkpoint.no_space_is_user_error(run.path), log:
         enable_compilation_cache(config.run.cache_dir)
         with contextlib.closing(Trainer(config, run, resume=resume, stages=stages)) as trainer:
             if resume and trainer.finished:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxrl import processes
 from jaxrl.algorithms.registry import make_algorithm, trained_player
 from jaxrl.config import Config, Stage
 from jaxrl.envs.core import Env
@@ -107,7 +108,7 @@ def carried(program: Program, before: TrainState) -> TrainState:
 
 def _as(leaf: Any, like: Any) -> Any:
     """An array where another one is: on its devices, or on the host."""
-    return jax.device_put(leaf, like.sharding) if isinstance(like, jax.Array) else leaf
+    return processes.place(leaf, like.sharding) if isinstance(like, jax.Array) else leaf
 
 
 def _with_snapshots(program: Program, state: TrainState, pool: PoolState) -> TrainState:

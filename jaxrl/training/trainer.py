@@ -12,10 +12,9 @@ import sys
 from typing import Any, NoReturn
 
 import jax
-import numpy as np
 
 from jaxrl import config as configs
-from jaxrl import figures
+from jaxrl import figures, processes
 from jaxrl.config import Config
 from jaxrl.envs.errors import UserError
 from jaxrl.league.pool import entry_names, with_results
@@ -40,14 +39,17 @@ from jaxrl.runs.logs import LOG, say
 from jaxrl.runs.prometheus import make_exporter
 from jaxrl.training import continuation, league, memory
 from jaxrl.training.callbacks import Callbacks, RunFacts
+from jaxrl.training.calls import diverged, due, first, not_finite, row_of
 from jaxrl.training.curriculum import remembered
 from jaxrl.training.evaluation import final_evaluation
 from jaxrl.training.exploit import Exploit, Exploiter
-from jaxrl.training.program import NOT_FINITE, Diverged, Failed, Interrupted
+from jaxrl.training.program import Diverged, Failed, Interrupted
 from jaxrl.training.stage import StageParts, Stages, carried, check_learners
 from jaxrl.training.standstill import Standstill
-from jaxrl.training.state import Counter, TrainState, is_sound
+from jaxrl.training.state import TrainState
 from jaxrl.training.stopping import StopRequest
+
+CALLBACK_FAILED = 1000  # above all signals
 
 
 class Trainer:
@@ -69,8 +71,9 @@ class Trainer:
         self.run, self._callbacks = run, Callbacks(config.callbacks)
         stages = stages or make_stages(config)
         check_learners(stages)
+        processes.meet()
         self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
-        snapshot = self.store.newest(quarantine=True) if resume and self.store.saved() else None
+        snapshot = self.store.newest(quarantine=True) if resume and processes.agreed(self.store.saved) else None
         number = stage_number([stage for stage, _ in stages], snapshot.meta["host"]) if snapshot is not None else 0
         if snapshot is not None:
             checkpoint.check_stamp(snapshot.meta, make_stamp(stages[number][0].config, stages[number][1].training))
@@ -83,17 +86,17 @@ class Trainer:
         self.host, self.window, self.course = remembered(snapshot, stages, number, self.update)
         self.course.check()
         self._adopt(self.course.parts(number))
-        self._exporter = make_exporter(config, lambda: self.env)
+        self._exporter = make_exporter(config, lambda: self.env) if processes.leads() else None
         if snapshot is not None:
             self.state = self._restore(snapshot)
         elif origin is not None:
             self.state = continuation.first_state(self.program, origin)
         else:
             self.state = self.program.init(config.run.seed)
-        configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
-        self._steps_before = _first(self.state.env_steps) - self.update * config.batch_size
-        again = run.metrics_file.exists()
-        self.logger = metrics.MetricsLogger(run.path, resume=(self.update, self.steps) if again else None)
+        if processes.leads():
+            configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
+        self._steps_before = first(self.state.env_steps) - self.update * config.batch_size
+        self.logger = metrics.make_logger(run.path, self.update, self.steps)
         total = self._steps_before + config.num_updates * config.batch_size
         seeds, headline = config.run.seeds, self._headline()
         self._standstill = None if snapshot or origin else Standstill(config.num_updates)
@@ -133,11 +136,9 @@ class Trainer:
         self.progress.begin()
         with StopRequest(lambda: self.program.request_stop()) as stop, checkpoint.no_space_is_user_error(self.run.path):
             try:
-                self._callbacks.check()
-                while self.update < self.config.num_updates and not stop.wanted:
+                while not self._halted(stop) and self.update < self.config.num_updates:
                     if not self._moved():
                         self._call()
-                        self._callbacks.check()
             except Interrupted:
                 LOG.debug("update %d: asked to stop before the next one", self.update)
             except Failed as failure:
@@ -149,13 +150,26 @@ class Trainer:
         self.progress.close()
         for table in league.tables(self.program, self.state, self.run.name, self.update):
             print(table)
-        self.stopped = stop.wanted
+        self.stopped = self.stopped or stop.wanted
         return self.update >= self.config.num_updates
+
+    def _halted(self, stop: StopRequest) -> bool:
+        """Whether to stop here, because of a signal to one of the processes.
+
+        Raises:
+          Failed: a callback has failed, in process 0.
+        """
+        found = processes.largest(CALLBACK_FAILED if self._callbacks.failing else stop.wanted)
+        if found == CALLBACK_FAILED:
+            self._callbacks.check()
+            raise Failed from processes.Told(processes.USER_ERROR)
+        self.stopped = found
+        return bool(found)
 
     def _save_last(self) -> None:
         """The state as it is, if it is not saved yet, and what is being written."""
         self.store.wait()
-        if self.update not in self.store.steps():
+        if self.update not in processes.agreed(self.store.steps):
             self.store.save(self._snapshot())
         self.store.wait()
         self.best.wait()
@@ -168,7 +182,8 @@ class Trainer:
         cause = failure.__cause__
         if isinstance(cause, UserError):
             raise UserError(f"{str(cause).rstrip('.')}; the training is {saved}") from cause
-        print(f"the training stopped and is {saved}", file=sys.stderr)
+        if processes.leads():
+            print(f"the training stopped and is {saved}", file=sys.stderr)
         raise cause if cause is not None else failure
 
     def _adopt(self, parts: StageParts) -> None:
@@ -204,25 +219,25 @@ class Trainer:
         found = jax.device_get(found)  # waits for the call
         self.host.seconds += watch.elapsed()
         seconds = watch.seconds()  # only the first call has compiled
-        self.update = _first(self.state.update)
+        self.update = first(self.state.update)
         self._check_finite(found)
         row = self._row(found, seconds, updates)
         LOG.debug("update %d: %.3f s in the call", self.update, seconds)
         self.window.add(found, seconds, updates)
-        if _due(before, self.update, train.updates_per_call):
+        if due(before, self.update, train.updates_per_call):
             self._log(self._row(self.window.figures, self.window.seconds, self.window.updates))
             self.window = metrics.Window()
         self.progress.show(self.steps * self.config.run.seeds, row)
         if self._standstill is not None and (still := self._standstill(self.update, row)):
             say(f"update {self.update}: {still}")
         if self._exporter is not None:
-            games = _first(self.state.games)
+            games = first(self.state.games)
             self._exporter.update(steps=self.steps, updates=self.update, games=games, row=row)
-        if train.evaluate_every and _due(before, self.update, train.evaluate_every):
+        if train.evaluate_every and due(before, self.update, train.evaluate_every):
             self._evaluate()
-        if self._parts.exploiter is not None and _due(before, self.update, self.config.exploit.every):
+        if self._parts.exploiter is not None and due(before, self.update, self.config.exploit.every):
             self._exploit(self._parts.exploiter)
-        if _due(before, self.update, train.checkpoint_every):
+        if due(before, self.update, train.checkpoint_every):
             self.store.wait()
             self._callbacks.checkpoints(self.store)
             self.store.save(self._snapshot())
@@ -230,6 +245,8 @@ class Trainer:
         self.best.check()
 
     def _log(self, row: dict[str, float]) -> None:
+        if self.logger is None:
+            return
         with self.program.timers.log:
             self.logger.write(self.update, self.steps, row)
             self._callbacks.figures(self.steps, row)
@@ -237,11 +254,8 @@ class Trainer:
     def _row(self, found: figures.Figures, seconds: float, updates: int) -> dict[str, float]:
         """The metrics of so many updates."""
         steps = self.config.batch_size * updates * self.config.run.seeds
-        values = figures.values(found)
-        return metrics.flatten_seeds(values) | {
+        return row_of(found, steps, seconds) | {
             "train/updates": updates,
-            "time/fps": metrics.rate(steps, seconds),
-            "time/games_per_s": metrics.rate(float(np.sum(values["rollout/games"])), seconds),
             "time/iterations": self.update,
             "time/total_timesteps": self.steps,
             "time/time_elapsed": self.host.seconds,
@@ -250,18 +264,14 @@ class Trainer:
 
     def _check_finite(self, found: figures.Figures) -> None:
         """Stops before a state that nobody can learn from is acted on, or saved over good ones."""
-        if NOT_FINITE in found and np.any(found[NOT_FINITE].amount):
+        if wrong := not_finite(found):
             raise UserError(
                 f"{self.env.id} gave observations or rewards that are not finite "
-                f"({np.sum(found[NOT_FINITE].amount):.0f} numbers up to update {self.update}): mend the game "
+                f"({wrong:.0f} numbers up to update {self.update}): mend the game "
                 f"(`jaxrl check` tries it), then {self._back()}"
             )
-        watched = (tag for tag in ("train/loss", "train/grad_norm", "train/critic_loss") if tag in found)
-        bad = [tag for tag in watched if not np.isfinite(found[tag].amount).all()]
-        if bad:
-            raise self._diverged(f"{bad[0]} is {np.mean(found[bad[0]].amount)}")
-        if not is_sound(self.state.learner.params):
-            raise self._diverged("its parameters are beyond what can be computed with")
+        if what := diverged(found, self.state.learner.params):
+            raise self._diverged(what)
 
     def _diverged(self, what: str, version: int | None = None) -> UserError:
         """The sentence; checkpoints that hold the policy after `version` updates are moved out of the way."""
@@ -305,11 +315,15 @@ class Trainer:
             )
         if self.host.best_by != self.config.evaluate.best_by:  # scores of two kinds cannot be compared
             self.host.best_by, self.host.best_score = self.config.evaluate.best_by, None
-        self.run.undo_best(self.update, make_stamp(self.config, self.env, self._whole).config_digest)
-        if not self.best.steps():
+        if not processes.agreed(self._still_best):
             self.host.best_score = None
         # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
         return self.program.restored(self.program.with_hyper(state))
+
+    def _still_best(self) -> bool:
+        """Whether there is a best state of the past of this one."""
+        self.run.undo_best(self.update, make_stamp(self.config, self.env, self._whole).config_digest)
+        return bool(self.best.steps())
 
     # ---- evaluation ----
 
@@ -334,13 +348,14 @@ class Trainer:
             names = entry_names(self.config.league, self.env)
             seeds = self.config.run.seeds
             scores = {name: each if seeds > 1 else each[0] for name, each in verdict.scores.items()}
-            pool = jax.device_put(with_results(self.state.pool, names, scores), self.program.shardings.pool)
+            pool = processes.place(with_results(self.state.pool, names, scores), self.program.shardings.pool)
             self.state = dataclasses.replace(self.state, pool=pool)
         if self.host.best_score is None or verdict.score > self.host.best_score:
             self.host.best_score, self.host.best_update = verdict.score, self.update
             self.best.save(self._snapshot())
             best = {"update": self.update, "score": verdict.score, "best_by": self.host.best_by, "row": verdict.row}
-            write_json(self.run.best_file, best)
+            if processes.leads():
+                write_json(self.run.best_file, best)
         self._parts.evaluation.keep_replays(self.run.replays, verdict, players, self.update, self.host.best_update)
 
     def _exploit(self, exploiter: Exploiter) -> None:
@@ -372,7 +387,8 @@ class Trainer:
         if self.update < self.config.num_updates:
             return False
         digest = checkpoint.params_hash(self.params)
-        return any(record.get("params_hash") == digest for record in read_json_list(self.run.evaluation_file))
+        records = processes.agreed(lambda: read_json_list(self.run.evaluation_file))
+        return any(record.get("params_hash") == digest for record in records)
 
     def close(self) -> None:
         """Closes the log files and finishes the checkpoints under way."""
@@ -382,14 +398,3 @@ class Trainer:
             for part in (self.logger, self.store, self.best, self.program, self._exporter):
                 if part is not None:
                     stack.callback(part.close)
-
-
-def _due(before: int, after: int, every: int) -> bool:
-    """Whether a multiple of `every` lies in (before, after]."""
-    return after // every > before // every
-
-
-def _first(counter: Counter | jax.Array) -> int:
-    """A counter of the first seed on the host; updates and environment steps of all seeds are equal."""
-    words = jax.tree.map(lambda word: np.asarray(word).reshape(-1)[0], counter)
-    return int(words)

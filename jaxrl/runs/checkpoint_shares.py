@@ -1,0 +1,89 @@
+"""The shares of a checkpoint that several processes have written, each its own part of the leaves that are spread over
+them (`axis` in a leaf's record); the rest is in `state/`.
+
+    share-1.npz    of process 1: the bytes of every such leaf by its path
+
+The record holds the SHA-256 of each file and the CRC-32 of each leaf in it. Whoever reads finds whole leaves,
+however many processes there are then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxrl import processes
+from jaxrl.runs.leaves import Arrays, Damaged, Leaves, checksum
+
+SHARES = "shares"  # in the record of a checkpoint: by process, what `write_share` has returned
+
+
+def write_share(place: Path, arrays: Arrays, leaves: Leaves) -> dict[str, Any]:
+    """Writes the share of this process and reads it back; for the record: its file, SHA-256, CRC-32 by leaf.
+
+    Args:
+      place: the directory of the checkpoint.
+      arrays, leaves: from `pack`; those without `axis` are left out.
+    """
+    own = {name: arrays[name] for name, record in leaves.items() if "axis" in record}
+    file = place / f"share-{processes.rank()}.npz"
+    of_bytes: dict[str, Any] = {name: array.reshape(-1).view(np.uint8) for name, array in own.items()}
+    with file.open("wb") as stream:
+        np.savez(stream, **of_bytes)
+        stream.flush()
+        os.fsync(stream.fileno())
+    share = {"file": file.name, "sha256": _digest(file), "crc32": {name: checksum(own[name]) for name in own}}
+    _bytes_of(place, share)
+    return share
+
+
+def read_shares(place: Path, meta: dict[str, Any], *, whole: bool) -> Arrays:
+    """The leaves that are spread over processes.
+
+    Args:
+      place: the directory of the checkpoint.
+      meta: its record.
+      whole: all of them; else only what this process needs is read, and the rest is 0.
+
+    Raises:
+      Damaged: something is missing or has been changed.
+    """
+    shares = meta.get(SHARES, [])
+    spread = {name: record for name, record in meta["leaves"].items() if "axis" in record}
+    arrays = {name: np.zeros(record["shape"], record["dtype"]) for name, record in spread.items()}
+    for number, share in enumerate(shares):
+        if not whole and not _overlap(number, len(shares)):
+            continue
+        found = _bytes_of(place, share)
+        for name, record in spread.items():
+            here = np.array_split(arrays[name], len(shares), axis=record["axis"])[number]
+            here[...] = found[name].view(here.dtype).reshape(here.shape)
+    return arrays
+
+
+def _overlap(number: int, shares: int) -> bool:
+    """Whether share `number` holds something of this process's own."""
+    rank, count = processes.rank(), processes.count()
+    return number * count < (rank + 1) * shares and (number + 1) * count > rank * shares
+
+
+def _bytes_of(place: Path, share: dict[str, Any]) -> Arrays:
+    """u8[N] by leaf."""
+    file = place / share["file"]
+    if not file.is_file() or _digest(file) != share["sha256"]:
+        raise Damaged(f"the checksum of {share['file']} is wrong")
+    with np.load(file) as stored:
+        found = {name: stored[name] for name in stored.files}
+    for name, crc32 in share["crc32"].items():
+        if checksum(found[name]) != crc32:
+            raise Damaged(f"the checksum of {name} in {share['file']} is wrong")
+    return found
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,142 @@
+"""Trees of arrays as flat arrays of the host, leaf path -> array, and back.
+
+A leaf that is spread over several processes is there as the share of this process: its record has the whole shape, and
+as `axis` which of its axes the shares are of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl import processes
+from jaxrl.envs.errors import UserError
+
+PyTree = Any
+Arrays = dict[str, np.ndarray]
+Leaves = dict[str, dict[str, Any]]  # leaf path -> its record
+
+LEARNER = "learner."
+PARAMS = f"{LEARNER}params."  # where a training state has its parameters
+HYPER = f"{LEARNER}hyper."  # its hyper-parameters
+COPIES = f"{LEARNER}copies."  # and others of the same network, each under its name
+
+
+class Damaged(Exception):
+    """A checkpoint cannot be read back as it was written."""
+
+
+def pack(tree: PyTree) -> tuple[Arrays, Leaves]:
+    """Flattens a pytree of arrays to (arrays by leaf path, record by leaf path: shape, dtype, crc32, key impl)."""
+    flat = jax.tree_util.tree_flatten_with_path(tree)[0]
+    names = [_name(path) for path, _ in flat]
+    if len(set(names)) != len(names):
+        raise ValueError("two leaves of the state share one path")
+    impls = [_key_impl(leaf) for _, leaf in flat]
+    data = [jax.random.key_data(leaf) if impl else leaf for (_, leaf), impl in zip(flat, impls, strict=True)]
+    # What is fetched may be a view of the device buffer on CPU, and that buffer is donated next: copy.
+    fetched = jax.device_get([processes.own_share(leaf) for leaf in data])
+    arrays = {name: np.array(array, copy=True) for name, array in zip(names, fetched, strict=True)}
+    each = zip(names, data, impls, strict=True)
+    return arrays, {name: _record(arrays[name], leaf, impl) for name, leaf, impl in each}
+
+
+def unpack(arrays: Arrays, leaves: Leaves, template: PyTree) -> PyTree:
+    """Puts stored arrays into the structure, devices and key types of `template`.
+
+    Args:
+      arrays, leaves: from `pack`.
+      template: a tree of arrays, or of their shapes (`jax.ShapeDtypeStruct` with shardings).
+
+    Raises:
+      UserError: structure, shape, dtype or key type differ; nothing is ever silently dropped or kept random, but of
+        hyper-parameters, which the configuration gives, an older checkpoint may have others.
+    """
+    flat, treedef = jax.tree_util.tree_flatten_with_path(template)
+    wanted = {_name(path): leaf for path, leaf in flat}
+    for name in sorted(name for name in set(wanted) ^ set(leaves) if not name.startswith(HYPER)):
+        where = "in the checkpoint but not in this training" if name in leaves else "not in the checkpoint"
+        raise UserError(f"the checkpoint does not fit: {name} is {where}; use the config it was trained with.")
+    for name, leaf in wanted.items():
+        have, want = _signature(leaves.get(name) or _describe(leaf)), _signature(_describe(leaf))
+        if have != want:
+            differs = f"{name} is {have} there but {want} here"
+            raise UserError(f"the checkpoint does not fit: {differs}; use the config it was trained with.")
+    arrays = arrays | {n: np.zeros(leaf.shape, leaf.dtype) for n, leaf in wanted.items() if n not in arrays}
+    return jax.tree_util.tree_unflatten(treedef, [_place(arrays[name], leaf) for name, leaf in wanted.items()])
+
+
+def params_of(arrays: Arrays, *, average: bool = False) -> PyTree:
+    """The parameters in a training state as a nested dict, or their average over time if that is wanted and kept."""
+    averages = f"{COPIES}average."
+    place = averages if average and any(name.startswith(averages) for name in arrays) else PARAMS
+    tree: dict[str, Any] = {}
+    for name in (name for name in arrays if name.startswith(place)):
+        *parts, leaf = name.removeprefix(place).split(".")
+        node = tree
+        for part in parts:
+            node = node.setdefault(part, {})
+        node[leaf] = arrays[name]
+    return tree
+
+
+def params_hash(params: PyTree) -> str:
+    """The `params_hash` of a checkpoint, for parameters in memory."""
+    return hash_arrays(pack({"params": params})[0])
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _key_impl(leaf: Any) -> Any:
+    """The implementation of a typed PRNG key (an array or its shape), None for anything else."""
+    if not jax.dtypes.issubdtype(getattr(leaf, "dtype", np.int32), jax.dtypes.prng_key):
+        return None
+    return jax.random.key_impl(leaf if isinstance(leaf, jax.Array) else jnp.empty((), leaf.dtype))
+
+
+def _record(array: np.ndarray, leaf: Any, impl: Any) -> dict[str, Any]:
+    axis = processes.spread_axis(leaf)
+    record: dict[str, Any] = {"shape": list(np.shape(leaf)), "dtype": str(array.dtype)}
+    record |= {"crc32": checksum(array)} if axis is None else {"axis": axis}
+    return record | ({"key": str(impl)} if impl else {})
+
+
+def _describe(leaf: Any) -> dict[str, Any]:
+    impl = _key_impl(leaf)
+    data = jax.eval_shape(jax.random.key_data, leaf) if impl else leaf
+    record = {"shape": list(np.shape(data)), "dtype": str(jnp.result_type(data))}
+    return record | {"key": str(impl)} if impl else record
+
+
+def _signature(record: dict[str, Any]) -> str:
+    key = f" key:{record['key']}" if "key" in record else ""
+    return f"{record['dtype']}{record['shape']}{key}"
+
+
+def _place(array: np.ndarray, like: Any) -> Any:
+    impl, sharding = _key_impl(like), getattr(like, "sharding", None)
+    if impl:
+        return processes.place(jax.random.wrap_key_data(jnp.asarray(array), impl=impl), sharding)
+    return array if sharding is None else processes.place(array, sharding)
+
+
+def checksum(array: np.ndarray) -> int:
+    """CRC-32 of an array's bytes."""
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data) if array.size else 0
+
+
+def hash_arrays(arrays: Arrays) -> str:
+    """A short hash of named arrays, for logs: equal hashes mean equal parameters."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+    return digest.hexdigest()[:16]

@@ -1,0 +1,49 @@
+"""What a compiled call of a training has found, on the host: its figures, its counters, and whether it went well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxrl import figures
+from jaxrl.figures import Figures
+from jaxrl.runs import metrics
+from jaxrl.training.program import NOT_FINITE
+from jaxrl.training.state import Counter, is_sound
+
+WATCHED = ("train/loss", "train/grad_norm", "train/critic_loss")
+
+
+def row_of(found: Figures, steps: int, seconds: float) -> dict[str, float]:
+    """The metrics of so many environment steps, of all seeds together, in so many seconds."""
+    values = figures.values(found)
+    return metrics.flatten_seeds(values) | {
+        "time/fps": metrics.rate(steps, seconds),
+        "time/games_per_s": metrics.rate(float(np.sum(values["rollout/games"])), seconds),
+    }
+
+
+def not_finite(found: Figures) -> float:
+    """How many numbers that are none the game gave."""
+    return float(np.sum(found[NOT_FINITE].amount)) if NOT_FINITE in found else 0.0
+
+
+def diverged(found: Figures, params: Any) -> str:
+    """What shows that the training has diverged; nothing if it has not."""
+    bad = [tag for tag in WATCHED if tag in found and not np.isfinite(found[tag].amount).all()]
+    if bad:
+        return f"{bad[0]} is {np.mean(found[bad[0]].amount)}"
+    return "" if is_sound(params) else "its parameters are beyond what can be computed with"
+
+
+def due(before: int, after: int, every: int) -> bool:
+    """Whether a multiple of `every` lies in (before, after]."""
+    return after // every > before // every
+
+
+def first(counter: Counter | jax.Array) -> int:
+    """A counter of the first seed; updates and environment steps of all seeds are equal."""
+    words = jax.tree.map(lambda word: np.asarray(word).reshape(-1)[0], counter)
+    return int(words)
