@@ -141,7 +141,7 @@ def test_a_person_plays_against_one():
     ("game", "name", "sentence"),
     [
         (RockPaperScissors, "searcher-8", "asks all seats at once: search is for games that ask one seat"),
-        (lambda: registry.make("battle"), "searcher-8", "runs in an engine on the host, where no reference searcher"),
+        (lambda: registry.make("forge"), "searcher-8", "forge cannot be searched: another process plays it"),
         (Tricks, "searcher-x", "named after its worlds"),
     ],
 )
@@ -151,6 +151,17 @@ def test_games_that_it_cannot_play(game, name, sentence):
 
 
 @pytest.mark.parametrize("override", ["seats=[{learners: 1, bots: [searcher-8]}]", "league.opponents=[searcher-8]"])
+def test_a_battle_is_searched_by_its_best_script():
+    """The engine plays the simulated battles; a choice follows from the key, whatever else is in the batch."""
+    env = registry.make("battle", rounds=1)
+    assert env.reference_bot == "balanced" and env.reference_bot in env.bots
+    state, act = jax.vmap(env.init)(keys_of(0, 4)), jitted(decide(env, 2))
+    found = np.asarray(act(state, keys_of(1, 4)))
+    assert state.legal_action_mask[np.arange(4), found].all()
+    other = act(jax.tree.map(lambda leaf: leaf[::-1], state), keys_of(1, 4)[::-1])
+    np.testing.assert_array_equal(found, other[::-1])
+
+
 def test_trainings_meet_it_in_evaluations_alone(override):
     game = ["env.id=tests.test_searchers:Tricks", "evaluate.opponents=[searcher-8, random]"]
     configs.check_game(configs.load(None, game), Tricks(), Tricks())
