@@ -411,6 +411,7 @@ RESOLVED = {  # of what differs from the defaults: a changed base, or default, r
     "battle_balance": "b5693ca7e89e",
     "battle_dqn": "779ddf8f8205",
     "battle_speed": "2c7f7b833a56",
+    "battle_zoo": "cc9b20e18bd6",
     "beasty_bar": "0ebff6690e4e",
     "beasty_bar_transformer": "e1886f797a84",
     "forge": "8ff828c69c44",
