@@ -169,6 +169,8 @@ def test_evaluate_searches_and_says_how(run, capsys):
         (["--worlds", "0"], "--worlds describes a search"),
         (["--particles", "256"], "--particles describes a search"),
         (["--search-depth", "1"], "--search-depth describes a search"),
+        (["--search-prior", "0.1"], "--search-prior describes a search"),
+        (["--search", "8", "--search-prior", "-1"], "the prior of a search must be at least 0"),
         (["--search-planner", "tree"], "--search-planner describes a search"),
         (["--search-objective", "wins"], "--search-objective describes a search"),
     ],
