@@ -54,7 +54,8 @@ def expanded(names: Sequence[str]) -> list[str]:
 def draw_roster(name: str, pool: Sequence[dict[str, Any]], budget: float) -> dict[str, Any]:
     """A roster as a file would hold it: units of other sizes and speeds than those of the pool, until their points
     reach the budget."""
-    draws, units, spent = Draws(f"roster {name}"), [], 0.0
+    draws, spent = Draws(f"roster {name}"), 0.0
+    units: list[dict[str, Any]] = []
     while len(units) < MOST_UNITS and (len(units) < FEWEST_UNITS or spent < budget):
         unit = dict(pool[draws.between(0, len(pool) - 1)])
         models = unit["models"]
@@ -92,7 +93,8 @@ def draw_map(name: str) -> dict[str, Any]:
     """A board as a file would hold it, alike for both sides: left and right are mirror images."""
     draws = Draws(f"map {name}")
     rows, cols = 2 * draws.between(16, 22), 2 * draws.between(26, 30)
-    middle, taken, marks = cols // 2, set[int](), []
+    middle, taken = cols // 2, set[int]()
+    marks: list[list[float]] = []
     for _ in range(draws.between(0, 2)):
         row = draws.between(4, rows - 5)
         if all(abs(row - other) > 2 * RADIUS for other in taken):

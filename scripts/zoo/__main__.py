@@ -134,7 +134,7 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
 
 def data_of(run: TrainedRun) -> str:
     """What a run has learnt from."""
-    shown = f", after games that bots played (`jaxrl {SHOWN[run.config.env.id]}`)" if run.config.train.from_run else ""
+    shown = f", after games that bots played (`jaxrl {SHOWN.get(run.config.env.id)}`)" if run.config.train.from_run else ""
     return f"games that it played itself in training{shown}; none of people, none recorded"
 
 
