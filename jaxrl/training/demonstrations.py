@@ -156,8 +156,10 @@ def played_by_bots(env: HostEnv, names: Sequence[str], games: int, seed: int) ->
       seed: of everything random.
 
     Raises:
-      UserError: there is no such bot.
+      UserError: there is no such bot, or the game is none for this.
     """
+    if env.simultaneous or env.game.remote:
+        raise UserError(f"--data: bots of {env.id} show nothing: all seats act at once, or another process plays.")
     play = env.bot_switch(tuple(names))
 
     def step(state: State, holders: jax.Array, key: Key) -> tuple[State, jax.Array]:
@@ -170,18 +172,19 @@ def played_by_bots(env: HostEnv, names: Sequence[str], games: int, seed: int) ->
         key = jax.random.fold_in(jax.random.key(seed), first)
         keys = jax.random.split(key, AT_A_TIME)
         holders = jax.random.randint(key, (AT_A_TIME, env.num_players), 0, len(names))
-        state, rows = begin(keys), []
+        state = begin(keys)
+        rows: list[tuple[np.ndarray, ...]] = []
         while not (over := np.asarray(is_over(state))).all():
             keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, len(rows))
-            asked = state.observation, state.legal_action_mask, state.current_player
-            state, action = go_on(state, holders, keys)
-            earned = np.where(over[:, None], 0.0, state.rewards)
-            rows.append((*map(np.asarray, (asked[0], asked[1], action, asked[2])), earned, ~over))
+            after, action = go_on(state, holders, keys)
+            asked = state.observation, state.legal_action_mask, action, state.current_player
+            rows.append((*map(np.asarray, asked), np.where(over[:, None], 0.0, after.rewards), ~over))
+            state = after
         parts = [np.stack(part) for part in zip(*rows, strict=True)]
         for game in range(min(AT_A_TIME, games - first)):
             running = parts[5][:, game]
-            *questions, result = (part[running, game] for part in parts[:5])
-            yield Demonstrations(*questions, result=result.sum(axis=0).astype(np.float32))
+            observation, mask, action, seat, earned = (part[running, game] for part in parts[:5])
+            yield Demonstrations(observation, mask, action, seat, earned.sum(axis=0).astype(np.float32))
 
 
 def _useful(game: HostGame, path: str, source: Iterable[Demonstrations]) -> Iterator[Demonstrations]:

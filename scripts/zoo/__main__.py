@@ -134,7 +134,8 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
 
 def data_of(run: TrainedRun) -> str:
     """What a run has learnt from."""
-    shown = f", after games that bots played (`jaxrl {SHOWN.get(run.config.env.id)}`)" if run.config.train.from_run else ""
+    before = SHOWN.get(run.config.env.id) if run.config.train.from_run else None
+    shown = f", after games that bots played (`jaxrl {before}`)" if before else ""
     return f"games that it played itself in training{shown}; none of people, none recorded"
 
 
