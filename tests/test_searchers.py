@@ -150,7 +150,6 @@ def test_games_that_it_cannot_play(game, name, sentence):
         scripted_player(game(), name)
 
 
-@pytest.mark.parametrize("override", ["seats=[{learners: 1, bots: [searcher-8]}]", "league.opponents=[searcher-8]"])
 def test_a_battle_is_searched_by_its_best_script():
     """The engine plays the simulated battles; a choice follows from the key, whatever else is in the batch."""
     env = registry.make("battle", rounds=1)
@@ -162,6 +161,7 @@ def test_a_battle_is_searched_by_its_best_script():
     np.testing.assert_array_equal(found, other[::-1])
 
 
+@pytest.mark.parametrize("override", ["seats=[{learners: 1, bots: [searcher-8]}]", "league.opponents=[searcher-8]"])
 def test_trainings_meet_it_in_evaluations_alone(override):
     game = ["env.id=tests.test_searchers:Tricks", "evaluate.opponents=[searcher-8, random]"]
     configs.check_game(configs.load(None, game), Tricks(), Tricks())
