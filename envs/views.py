@@ -37,6 +37,7 @@ class Candidates(NamedTuple):
     option_ids: jax.Array  # i32[A]
     zones: jax.Array | None = None  # f32[E, Z], 1 in the column of the zone that an entity is in
     option_entity: jax.Array | None = None  # i32[A], the row of the entity that an option is about, -1: of none
+    nearness: jax.Array | None = None  # f32[N, E, K], how near each entity is after option 0 .. N - 1, N <= A
 
 
 class Views:

@@ -10,7 +10,7 @@ import yaml
 from jaxrl import config as configs
 from jaxrl.config import presets
 
-NAMES = ("battle_speed", "battle_balance", "battle_dqn")
+NAMES = ("battle_speed", "battle_balance", "battle_dqn", "battle_zoo")
 
 
 @pytest.mark.parametrize(("name", "games"), [("battle_speed", 12), ("battle_balance", 8)])

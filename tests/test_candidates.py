@@ -146,6 +146,57 @@ def test_an_option_may_be_about_an_entity():
     np.testing.assert_array_equal(np.asarray(changed != logits), np.arange(6) == 2)
 
 
+def test_entities_look_at_those_that_stand_for_something():
+    config = NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=16, layers=1, attention=1, heads=2))
+    network = compiled_network(config, Market())
+    params = trained(network)
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view = Market().candidates(observation)._replace(entity_mask=jnp.arange(8) < 6)
+    _, logits, value = network.apply(params, (), view, mask)
+    order = jax.random.permutation(jax.random.key(3), 8)
+    fields = {name: getattr(view, name)[order] for name in ("entities", "entity_ids", "entity_mask", "zones")}
+    np.testing.assert_allclose(network.apply(params, (), view._replace(**fields), mask)[2], value, atol=1e-4)
+    hidden = view._replace(entities=view.entities.at[7].add(3.0))
+    np.testing.assert_array_equal(network.apply(params, (), hidden, mask)[1], logits)
+    seen = view._replace(entities=view.entities.at[5].add(3.0))
+    assert abs(network.apply(params, (), seen, mask)[2] - value) > 1e-3
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_the_context_reads_rows_only_if_it_is_told(rows):
+    part = dataclasses.replace(SMALL, rows=rows, context=24, layer_norm=False)
+    network = compiled_network(NetworkConfig(kind="candidates", candidates=part), Market())
+    params = trained(network)
+    assert params["context_0"]["kernel"].shape[1] == 24 and not any("norm" in name for name in params)
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view = Market().candidates(observation)
+    view = view._replace(entity_mask=jnp.ones(8, bool), entities=view.entities.at[0].add(1.0))
+    order = jnp.arange(8)[::-1]
+    fields = {name: getattr(view, name)[order] for name in ("entities", "entity_ids", "entity_mask", "zones")}
+    value, other = (network.apply(params, (), each, mask)[2] for each in (view, view._replace(**fields)))
+    assert (abs(value - other) > 1e-3) == rows
+
+
+def test_what_is_near_an_option_is_near_that_option_alone():
+    class Placed(Market):
+        def candidates(self, observation) -> Candidates:
+            near = jnp.zeros((3, 8, 2)).at[1, 4, 0].set(1.0)
+            return super().candidates(observation)._replace(nearness=near)
+
+    network = compiled_network(CONFIG, Placed())
+    params = trained(network)
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view, everything = Placed().candidates(observation), jnp.ones_like(mask)
+    view = view._replace(entity_mask=jnp.zeros(8, bool))  # in no sum: what is left is what is near
+    _, logits, _ = network.apply(params, (), view, everything)
+    for entity, wanted in ((4, 1), (3, None)):
+        moved = view._replace(entities=view.entities.at[entity].add(1.0))
+        _, changed, _ = network.apply(params, (), moved, everything)
+        np.testing.assert_array_equal(np.asarray(changed != logits), np.arange(6) == wanted)
+    farther = view._replace(nearness=jnp.roll(view.nearness, 1, axis=2))
+    assert abs(network.apply(params, (), farther, everything)[1] - logits)[1] > 1e-3
+
+
 def test_gradients_reach_every_parameter():
     network = compiled_network(CONFIG, Market())
     params = trained(network)

@@ -146,6 +146,19 @@ def test_distilled_run_is_a_run(run, capsys):
     assert load_run(run.parent / "wiser").update == load_run(run.parent / "wiser", "best").update == 2
 
 
+def test_a_policy_plays_with_other_options_and_that_is_not_kept(run, capsys):
+    file = run / "evaluation.json"
+    before = file.read_text() if file.exists() else ""
+    words = ["evaluate", str(run), "--deals", "4", "--opponents", "lowest"]
+    assert cli.main([*words, "evaluate.options={random_start: false}"]) == 0
+    assert "with {'random_start': False}, on which the policy was not measured before: not kept" in (
+        capsys.readouterr().out
+    )
+    assert (file.read_text() if file.exists() else "") == before
+    assert cli.main([*words, "env.options={random_start: false}"]) == 2
+    assert "To play other options of the game, e.g. another roster, set evaluate.options." in capsys.readouterr().err
+
+
 def test_evaluate_searches_and_says_how(run, capsys):
     pytest.importorskip("mctx")
     options = ["--search", "24", "--search-planner", "tree", "--search-model", "opponent", "--worlds", "2"]
@@ -169,6 +182,8 @@ def test_evaluate_searches_and_says_how(run, capsys):
         (["--worlds", "0"], "--worlds describes a search"),
         (["--particles", "256"], "--particles describes a search"),
         (["--search-depth", "1"], "--search-depth describes a search"),
+        (["--search-prior", "0.1"], "--search-prior describes a search"),
+        (["--search", "8", "--search-prior", "-1"], "the prior of a search must be at least 0"),
         (["--search-planner", "tree"], "--search-planner describes a search"),
         (["--search-objective", "wins"], "--search-objective describes a search"),
     ],

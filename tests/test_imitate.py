@@ -156,6 +156,32 @@ def test_ppo_goes_on_from_what_was_taught(taught, capsys):
     assert "train.from_run=" in capsys.readouterr().err
 
 
+def test_a_bot_shows_how_it_plays(taught, capsys):
+    env = Shown()
+    games = list(demonstrations.played_by_bots(env, ["lowest"], 20, seed=1))
+    assert len(games) == 20
+    for game in games:
+        assert game.observation.shape == (len(game.action), env.game.num_features) and len(game.action) >= 3
+        np.testing.assert_array_equal(game.action, np.argmax(game.mask, axis=1))
+        assert set(np.diff(game.seat)) <= {-1, 1} and abs(game.result.sum()) < 1e-6
+    again = list(demonstrations.played_by_bots(env, ["lowest"], 20, seed=1))
+    assert all(np.array_equal(one.observation, two.observation) for one, two in zip(games, again, strict=True))
+    assert len({game.observation.tobytes() for game in games}) > 10
+    mixed = np.concatenate([each.mask.argmax(axis=1) != each.action for each in shown_by("lowest", "random")])
+    assert 0.1 < mixed.mean() < 0.7, "half of the seats are held by one that draws"
+    options = ["--data", "bot:lowest", "--games", "60", "--epochs", "3", f"run.directory={taught}", "--name", "lowest"]
+    assert cli.main(["imitate", str(taught / "small.yaml"), *options]) == 0
+    assert "games" in capsys.readouterr().out
+    report = json.loads((taught / "lowest" / "imitation.json").read_text())
+    assert report["players"]["the first legal action"]["accuracy"]["mean"] == 1.0
+    assert cli.main(["imitate", str(taught / "small.yaml"), "--data", "bot:lowset", "--name", "wrong"]) == 2
+    assert "lowset" in capsys.readouterr().err
+
+
+def shown_by(*names: str) -> list[Demonstrations]:
+    return list(demonstrations.played_by_bots(Shown(), names, 60, seed=2))
+
+
 def test_the_same_data_give_the_same_network(taught, capsys):
     hashes, stages = [], "curriculum=[{name: small, until: {steps: 32}}, {name: whole}]"
     for name in ("first", "second"):

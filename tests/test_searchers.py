@@ -141,13 +141,24 @@ def test_a_person_plays_against_one():
     ("game", "name", "sentence"),
     [
         (RockPaperScissors, "searcher-8", "asks all seats at once: search is for games that ask one seat"),
-        (lambda: registry.make("battle"), "searcher-8", "runs in an engine on the host, where no reference searcher"),
+        (lambda: registry.make("forge"), "searcher-8", "forge cannot be searched: another process plays it"),
         (Tricks, "searcher-x", "named after its worlds"),
     ],
 )
 def test_games_that_it_cannot_play(game, name, sentence):
     with pytest.raises(UserError, match=sentence):
         scripted_player(game(), name)
+
+
+def test_a_battle_is_searched_by_its_best_script():
+    """The engine plays the simulated battles; a choice follows from the key, whatever else is in the batch."""
+    env = registry.make("battle", rounds=1)
+    assert env.reference_bot == "balanced" and env.reference_bot in env.bots
+    state, act = jax.vmap(env.init)(keys_of(0, 4)), jitted(decide(env, 2))
+    found = np.asarray(act(state, keys_of(1, 4)))
+    assert state.legal_action_mask[np.arange(4), found].all()
+    other = act(jax.tree.map(lambda leaf: leaf[::-1], state), keys_of(1, 4)[::-1])
+    np.testing.assert_array_equal(found, other[::-1])
 
 
 @pytest.mark.parametrize("override", ["seats=[{learners: 1, bots: [searcher-8]}]", "league.opponents=[searcher-8]"])

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from jaxrl.envs.battle import actions, events, settings
+from jaxrl.envs.battle import actions, drawn, events, settings
 from jaxrl.envs.battle.engine.batch import INFO_NAMES, NUM_ACTIONS, NUM_FEATURES, STAT_NAMES, BattleEngine
 from jaxrl.envs.battle.engine.players import BOT_NAMES
 from jaxrl.envs.battle.engine.rules import Rules
@@ -29,6 +29,7 @@ class BattleGame(HostGame):
     version = "1"
     num_players, num_actions, num_features = 2, NUM_ACTIONS, NUM_FEATURES
     bots, stat_names, info_names = BOT_NAMES, STAT_NAMES, INFO_NAMES
+    reference_bot = "balanced"
     perfect_information = True
     how_to_play, colours = TEXT, COLOURS
 
@@ -53,9 +54,10 @@ class BattleGame(HostGame):
         """A kind of battle; nothing is asymmetric between the sides but what rosters and roll-offs decide.
 
         Args:
-          maps: shipped names (standard, centre, walled, small) or "file.yaml:name"; each battle draws one of them.
-          rosters: shipped names (line, horde, walkers) or YAML files. One: of both sides; two: of side 0 and side 1;
-            with pairings "all", any number.
+          maps: shipped names (standard, centre, walled, small), "file.yaml:name", or drawn ones by number: random:7,
+            random:0-15; each battle draws one of them.
+          rosters: shipped names (line, horde, walkers), YAML files, or drawn ones by number: random:7, random:0-15.
+            One: of both sides; two: of side 0 and side 1; with pairings "all", any number.
           pairings: sides (as listed) | all (every ordered pair of the listed rosters, in turn).
           mission: hold (objectives give VP) | annihilation (destroyed units do).
           rounds: of a battle, 1 to 20.
@@ -74,7 +76,7 @@ class BattleGame(HostGame):
         self.settings: Settings = settings_from_tree({key: options[key] for key in settings.KEYS}, "battle")
         if not maps:
             raise UserError("battle: maps must name at least one map, e.g. [standard].")
-        self.maps: tuple[BattleMap, ...] = tuple(load_map(name) for name in maps)
+        self.maps: tuple[BattleMap, ...] = tuple(load_map(name) for name in drawn.expanded(maps))
         self.pairs = _pairs(rosters, pairings)
         self.rules = Rules(self.maps, self.pairs, self.settings)
         check_deployable(self.rules)
@@ -122,7 +124,7 @@ def _pairs(names: Sequence[str], pairings: str) -> tuple[tuple[Roster, Roster], 
     """The rosters of side 0 and side 1 of every kind of battle."""
     if not names:
         raise UserError("battle: rosters must name at least one roster, e.g. [line].")
-    rosters = [load_roster(name) for name in names]
+    rosters = [load_roster(name) for name in drawn.expanded(names)]
     if pairings == "all":
         return tuple((one, other) for one in rosters for other in rosters)
     if len(rosters) > 2:

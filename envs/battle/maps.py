@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from jaxrl.envs.battle import drawn
 from jaxrl.envs.errors import UserError, nearest
 from jaxrl.envs.files import is_path, read
 from jaxrl.envs.values import Place, build, option
@@ -52,7 +53,8 @@ def load_map(source: str | Path | dict[str, Any]) -> BattleMap:
 
     Args:
       source: a shipped name ("standard"); "file.yaml:name" for one of the maps of a file, "file.yaml" for a file
-        with a single map (as a mapping of its name to the map, or the map alone); or the map itself as a mapping.
+        with a single map (as a mapping of its name to the map, or the map alone); "random:7" (`drawn`); or the map
+        itself as a mapping.
 
     Raises:
       UserError: there is no such map, or something in it is wrong; the message names file, map and key.
@@ -60,6 +62,8 @@ def load_map(source: str | Path | dict[str, Any]) -> BattleMap:
     if isinstance(source, dict):
         return map_from_tree(source)
     text = str(source)
+    if text.startswith(drawn.PREFIX):
+        return map_from_tree(drawn.draw_map(text), text, name=text)
     known = read(FILE)
     if text in known:
         return map_from_tree(known[text], f"map {text!r}", name=text)

@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from jaxrl.envs.battle import drawn
 from jaxrl.envs.errors import UserError, nearest
 from jaxrl.envs.files import is_path, read
 from jaxrl.envs.values import Place, build, option, required
@@ -92,12 +93,14 @@ def shipped() -> list[str]:
 
 
 def load_roster(name: str | Path) -> Roster:
-    """The shipped roster of that name, or the one in a user's YAML or JSON file.
+    """The shipped roster of that name, the one in a user's YAML or JSON file, or "random:7" (`drawn`).
 
     Raises:
       UserError: there is no such roster, or something in the file is wrong; the message names file, unit and key.
     """
     text = str(name)
+    if text.startswith(drawn.PREFIX):
+        return roster_from_tree(_drawn(text), text)
     if text in shipped():
         path = FOLDER / f"{text}.yaml"
     elif is_path(text):
@@ -107,6 +110,13 @@ def load_roster(name: str | Path) -> Roster:
     else:
         raise UserError(f"unknown roster {text!r}: {nearest(text, shipped())} (your own: a path that ends in .yaml)")
     return roster_from_tree(read(path), str(path))
+
+
+def _drawn(name: str) -> dict[str, Any]:
+    """A roster of units like those of the shipped rosters, worth about as much as the shipped ones are on average."""
+    trees = [read(FOLDER / f"{each}.yaml") for each in shipped()]
+    pool = [unit for tree in trees for unit in tree["units"]]
+    return drawn.draw_roster(name, pool, sum(map(drawn.points, pool)) / len(trees))
 
 
 # ---- as it is written -----------------------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ class HostGame(abc.ABC):
       state_bytes: S, the size of a saved state.
       simultaneous: every step asks all P seats at once, see `Buffers`.
       bots: names of the scripted players; the number of a name is its place, and ``bots[0]`` is "random".
+      reference_bot: as in `jaxrl.envs.core.Env`.
       stat_names: of the K figures of a finished game.
       info_names: of the I numbers of a running one.
       may_truncate: games may be cut off; learners then bootstrap from `Buffers.final_observation`.
@@ -92,6 +93,7 @@ class HostGame(abc.ABC):
     state_bytes: int
     simultaneous: bool = False
     bots: tuple[str, ...] = ("random",)
+    reference_bot: str = "random"
     stat_names: tuple[str, ...] = ()
     info_names: tuple[str, ...] = ()
     may_truncate: bool = False

@@ -12,11 +12,9 @@ from jaxrl.envs.battle.game import BattleGame
 from jaxrl.envs.core import Candidates
 from jaxrl.envs.forge import layout as forge_layout
 from jaxrl.envs.forge.game import ForgeGame
+from jaxrl.envs.host import battlefield
 from jaxrl.envs.host.env import HostEnv
-
-UNITS, UNIT_FEATURES, OBJECTIVES = 16, 60, 8  # rows of the battle's observation, and objectives among its globals
-ALIVE, ROW, COLUMN, DECIDES, SUBJECT = 0, 5, 6, 55, 56  # features of a unit
-FIRST_OBJECTIVE, OBJECTIVE_FEATURES = 41, 6  # among the globals: present, row, column, ...
+from jaxrl.envs.views import Tokens
 
 
 class BattleEnv(HostEnv):
@@ -34,16 +32,20 @@ class BattleEnv(HostEnv):
         Behind it stand the rows of the deciding unit and of the subject (zeros without one), and where all units and
         objectives are as seen from the unit in question: the deciding one, or the subject if there is none.
         """
-        observation = observation.astype(jnp.float32)
-        units = observation[: UNITS * UNIT_FEATURES].reshape(UNITS, UNIT_FEATURES)
-        marks = observation[UNITS * UNIT_FEATURES + FIRST_OBJECTIVE :][: OBJECTIVES * OBJECTIVE_FEATURES]
-        marks = marks.reshape(OBJECTIVES, OBJECTIVE_FEATURES)
-        deciding = jnp.sum(units[:, DECIDES, None] * units, axis=0)
-        subject = jnp.sum(units[:, SUBJECT, None] * units, axis=0)
-        place = jnp.where(deciding[ALIVE] > 0.0, deciding, subject)[jnp.array([ROW, COLUMN])]
-        to_units = units[:, ALIVE, None] * (units[:, ROW : COLUMN + 1] - place)
-        to_marks = marks[:, 0, None] * (marks[:, 1:3] - place)
-        return jnp.concatenate([observation, deciding, subject, to_units.ravel(), to_marks.ravel()])
+        at, table = battlefield, battlefield.read_table(observation)
+        rows = [jnp.sum(table.units[:, which, None] * table.units, axis=0) for which in (at.DECIDES, at.SUBJECT)]
+        place = table.asked[at.ROW : at.COLUMN + 1]
+        to_units = table.units[:, at.ALIVE, None] * (table.units[:, at.ROW : at.COLUMN + 1] - place)
+        to_marks = table.marks[:, 0, None] * (table.marks[:, 1:3] - place)
+        return jnp.concatenate([observation.astype(jnp.float32), *rows, to_units.ravel(), to_marks.ravel()])
+
+    def tokens(self, observation: Any) -> Tokens:
+        """Every unit and every objective a token; the context is the table and the unit in question."""
+        return battlefield.as_tokens(observation)
+
+    def candidates(self, observation: Any) -> Candidates:
+        """Units and objectives as entities; moves by where they would end, attacks by the unit that they name."""
+        return battlefield.as_candidates(observation)
 
 
 class ForgeEnv(HostEnv):

@@ -173,6 +173,13 @@ def search(parser: ArgumentParser, *, required: bool = False) -> None:
     )
     parser.add_argument("--worlds", type=whole, help="hidden cards drawn per move (default: auto)")
     parser.add_argument(
+        "--search-prior",
+        type=real,
+        metavar="W",
+        help="returns for which a likelier move by e times is kept though it did worse: luck of few simulated games "
+        f"counts for less (default: {known.prior})",
+    )
+    parser.add_argument(
         "--search-depth",
         type=whole,
         metavar="MOVES",

@@ -75,7 +75,9 @@ def main(args: argparse.Namespace) -> int:
         print(f"\n{format_differences(pairs)}")
     for row, other in zip(rows + direct if there else [], there, strict=True):
         print(f"\n{format_side_by_side(row, other, ('jaxrl', args.simulator))}")
-    if candidate.run is not None:
+    if candidate.elsewhere:
+        print(f"with {config.evaluation_options}, on which the policy was not measured before: not kept")
+    elif candidate.run is not None:
         record = evaluation_record(candidate.run, rows + paired, direct, policy=policy, seed=seed)
         record |= {"search": searcher.record()} if searcher else {}
         record |= {"simulators": {args.simulator: [row.record() for row in there]}} if there else {}

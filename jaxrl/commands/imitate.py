@@ -1,6 +1,7 @@
 """Learning to play as somebody has played: `jaxrl imitate`.
 
-Recorded games (`HostGame.demonstrations`) say what was seen, what could have been done and what was done. The policy
+Recorded games (`HostGame.demonstrations`), or games that bots play for it, say what was seen, what could have been done
+and what was done. The policy
 learns that by cross-entropy, the value how the games ended by regression. A part of the games is never learnt from: by
 those the learning is stopped in time, and they tell how well answers are predicted, compared with players that know the
 legal actions and nothing else. The result is a run with one checkpoint, from which `train.from_run` goes on with PPO.
@@ -28,7 +29,9 @@ from jaxrl.config import Config
 from jaxrl.envs.core import Env, PyTree
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.core import HostGame
+from jaxrl.envs.host.env import HostEnv
 from jaxrl.intervals import Estimate
+from jaxrl.matches.entrants import BOT_PREFIX
 from jaxrl.matches.tables import align
 from jaxrl.networks.distributions import log_prob
 from jaxrl.networks.factory import Network, make_network
@@ -278,7 +281,11 @@ def main(args: argparse.Namespace) -> int:
     game = getattr(env, "game", None)
     if not isinstance(game, HostGame):
         raise UserError(f"{config.env.id} has no recorded games to learn from: imitation is for games on the host.")
-    found = demonstrations.read(game, demonstrations.files_of(game, args.data), say)
+    assert isinstance(env, HostEnv)
+    bots = [text.removeprefix(BOT_PREFIX) for text in args.data if text.startswith(BOT_PREFIX)]
+    files = demonstrations.files_of(game, [text for text in args.data if not text.startswith(BOT_PREFIX)])
+    shown = demonstrations.played_by_bots(env, bots, args.games, args.seed) if bots else ()
+    found = demonstrations.read(game, files, say, shown)
     parts = demonstrations.split(len(found.games), args.check, args.seed)
     network, gamma = make_network(config.network, env), config.ppo.gamma
     in_order = network.remembers
@@ -324,9 +331,10 @@ def _checked(args: argparse.Namespace) -> Config:
 def _summary(found: demonstrations.Found, train: Examples, check: Examples) -> str:
     left = [f"{found.without_result} cut off"] if found.without_result else []
     left += [f"{found.twice} twice there"] if found.twice else []
+    source = f" from {found.files} file(s)" if found.files else ""
     more = f" (left out: {' and '.join(left)})" if left else ""
     return (
-        f"{len(found.games)} games from {found.files} file(s){more}: {train.games} with {len(train):,} decisions to "
+        f"{len(found.games)} games{source}{more}: {train.games} with {len(train):,} decisions to "
         f"learn from, {check.games} with {len(check):,} to check with"
     )
 

@@ -174,8 +174,14 @@ def imitate(parser: ArgumentParser) -> None:
     common.config(parser, "a YAML file or the name of a shipped configuration", "config", metavar="CONFIG")
     common.allow(parser)
     parser.add_argument(
-        "--data", nargs="+", action="extend", required=True, metavar="PATH", help="recorded games: files or folders"
+        "--data",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="PATH",
+        help="recorded games: files or folders; bot:NAME: games that this bot plays (several: against each other)",
     )
+    parser.add_argument("--games", type=common.whole, default=2000, help="games that bots play (default: 2000)")
     parser.add_argument("--name", help="name of the run (default: that of the configuration, with -imitated behind)")
     unit = "decisions per step; a network that remembers learns whole games, as many as fit"
     common.learning(parser, 30, "most passes over the games", 256, unit, 1e-3, "")

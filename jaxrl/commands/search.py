@@ -42,7 +42,7 @@ LANES = 1024  # games side by side on one device; each carries its particles
 
 def refuse_without_search(args: argparse.Namespace) -> None:
     """Raises UserError for options of a search where none is asked for."""
-    described = ("model", "rollouts", "planner", "objective", "depth")
+    described = ("model", "rollouts", "planner", "objective", "prior", "depth")
     for name in (*(f"search_{each}" for each in described), "worlds", "particles"):
         if args.search is None and getattr(args, name) is not None:
             raise UserError(f"--{name.replace('_', '-')} describes a search: ask for one with --search SIMS.")
@@ -56,11 +56,12 @@ def settings_of(args: argparse.Namespace) -> SearchSettings:
         "objective": args.search_objective,
         "worlds": args.worlds,
         "particles": args.particles,
+        "prior": args.search_prior,
         "depth": args.search_depth,
     }
     # The policy itself is a wrong model of everybody else: what it says of their cards and plans counts for less.
     unsure: dict[str, Any] = {"doubt": SELF_DOUBT, "prior": SELF_PRIOR} if model_of(args) == SELF else {}
-    return SearchSettings(**unsure, **{name: value for name, value in given.items() if value is not None})
+    return SearchSettings(**(unsure | {name: value for name, value in given.items() if value is not None}))
 
 
 def model_of(args: argparse.Namespace) -> str:

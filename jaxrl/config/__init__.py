@@ -188,7 +188,8 @@ def trained(tree: dict[str, Any], source: str, overrides: Sequence[str] = (), al
 
 def _check_same(key: str, before: Any, after: Any) -> None:
     if before != after:
-        raise UserError(f"{key} cannot be changed here: the policy was trained with it.")
+        more = " To play other options of the game, e.g. another roster, set evaluate.options." if key == "env" else ""
+        raise UserError(f"{key} cannot be changed here: the policy was trained with it.{more}")
 
 
 def to_dict(config: Config) -> dict[str, Any]:

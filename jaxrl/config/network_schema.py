@@ -31,6 +31,11 @@ class CandidatesConfig:
     embedding: int = option(
         16, "numbers learnt about every kind of thing, e.g. a card's name, beyond its features; 0: none", minimum=0
     )
+    attention: int = option(0, "attention layers in which entities look at each other first; 0: none", minimum=0)
+    heads: int = option(4, "attention heads; must divide dim", minimum=1)
+    context: int = option(0, "width of the layers that read the situation; 0: 2 * dim", minimum=0)
+    rows: bool = option(False, "the situation is also read row by row: which entity stands in which row matters")
+    layer_norm: bool = option(True, "layers are normalised; without, small networks are twice as fast on a CPU")
 
 
 @dataclasses.dataclass(frozen=True)

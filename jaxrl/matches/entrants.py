@@ -35,6 +35,7 @@ class Entrant:
       env: the game.
       run: the checkpoint, None for others than runs.
       trained: whether it is a run or a policy file.
+      elsewhere: whether it plays with other options of its game than it was trained to be measured with.
     """
 
     players: list[Player]
@@ -42,6 +43,7 @@ class Entrant:
     env: Env
     run: TrainedRun | None = None
     trained: bool = False
+    elsewhere: bool = False
 
     @property
     def name(self) -> str:
@@ -71,7 +73,7 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
         env = like.env if like else make_games(config).evaluation
         return Entrant([scripted_player(env, name.removeprefix(BOT_PREFIX))], config, env)
     changes = () if like and not like.trained else args.overrides  # those of a bot name its game
-    found = _trained(name, args.checkpoint, args.allow, changes, sampled=args.sampled)
+    found = _trained(name, args.checkpoint, args.allow, changes, sampled=args.sampled, elsewhere=True)
     if like and like.game != found.game:
         raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
     return found
@@ -115,11 +117,29 @@ def _trained(
     *,
     sampled: bool,
     update: bool = False,
+    elsewhere: bool = False,
 ) -> Entrant:
-    """A run or a policy file; with `update` its players are called NAME@UPDATE."""
+    """A run or a policy file; with `update` its players are called NAME@UPDATE, and `elsewhere` allows what is said of
+    it in `Entrant`."""
     said = presets.apply_overrides({}, overrides).get("evaluate", {})
-    if not isinstance(said, dict) or "options" in said:
+    options = not isinstance(said, dict) or "options" in said
+    if options and not elsewhere:
         raise UserError("runs play the game that they were trained on: evaluate.options are for bots alone.")
+    found = _loaded(name, checkpoint, allow, overrides, sampled=sampled, update=update)
+    if options:
+        make_games(found.config)  # refuses what changes the seats, the actions or the observation
+    return dataclasses.replace(found, elsewhere=options)
+
+
+def _loaded(
+    name: str,
+    checkpoint: str,
+    allow: Collection[str],
+    overrides: Sequence[str],
+    *,
+    sampled: bool,
+    update: bool,
+) -> Entrant:
     suffix = "@{}" if update else ""
     file = _policy_file(name)
     if file is not None:

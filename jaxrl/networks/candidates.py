@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from jaxrl.envs.core import Candidates
 from jaxrl.networks.mlp import Heads
+from jaxrl.networks.transformer import Block
 
 CROWD = 5.0  # so many entities of a zone make a sum of ordinary size
 
@@ -25,10 +26,15 @@ class CandidateScorer(nn.Module):
     Attributes:
       num_actions: A.
       vocabulary: numbers of kinds of things.
-      dim: width of an entity and of an option; the context is twice as wide.
+      dim: width of an entity and of an option.
       layers: dense layers of every part.
       embedding: width of what is learnt about a kind beyond its features; it begins at 0, so that a kind that was never
         met is just its features. 0: nothing is.
+      attention: layers in which the entities look at each other before anything is made of them.
+      heads: of attention; divides `dim`.
+      context: width of the context; 0: twice `dim`.
+      rows: whether the context also reads the entities in their rows, which then are no longer a set.
+      layer_norm: whether dense layers are normalised (features may be of all sizes: points of life, flags).
       compute_dtype: of everything but the parameters and the heads.
       make_heads: makes the module that ends it.
     """
@@ -38,6 +44,11 @@ class CandidateScorer(nn.Module):
     dim: int = 64
     layers: int = 2
     embedding: int = 16
+    attention: int = 0
+    heads: int = 4
+    context: int = 0
+    rows: bool = False
+    layer_norm: bool = True
     compute_dtype: str = "float32"
     make_heads: Callable[..., nn.Module] = Heads
 
@@ -48,9 +59,12 @@ class CandidateScorer(nn.Module):
         if self.embedding and self.vocabulary:
             kinds = nn.Embed(self.vocabulary, self.embedding, embedding_init=nn.initializers.zeros, name="kinds")
         entities = self._dense(_with_kinds(view.entities, view.entity_ids, kinds), self.dim, "entity")
+        entities = self._attended(entities, view.entity_mask)
         pooled = _pooled(entities, view.entity_mask, view.zones)
-        context = jnp.concatenate([view.context.astype(pooled.dtype), pooled], axis=-1)
-        torso = self._dense(context, 2 * self.dim, "context")
+        context = [view.context.astype(pooled.dtype), pooled]
+        if self.rows:
+            context.append(view.entities.reshape(*pooled.shape[:-1], -1).astype(pooled.dtype))
+        torso = self._dense(jnp.concatenate(context, axis=-1), self.context or 2 * self.dim, "context")
         options = self._dense(_with_kinds(view.options, view.option_ids, kinds), self.dim, "option")
         # What an option does depends on the situation: a sum of two products is the product of both side by side.
         dtype = jnp.dtype(self.compute_dtype)
@@ -59,19 +73,45 @@ class CandidateScorer(nn.Module):
         if view.option_entity is not None:
             about = _rows(entities, view.option_entity)
             mixed += nn.Dense(self.dim, use_bias=False, dtype=dtype, name="mix_entity")(about)
-        mixed = nn.relu(nn.LayerNorm(dtype=dtype, name="norm_mix")(mixed))
+        if view.nearness is not None:
+            around = self._around(entities, view.nearness.astype(dtype))
+            around = nn.Dense(self.dim, use_bias=False, dtype=dtype, name="mix_around")(around)
+            mixed = mixed.at[..., : around.shape[-2], :].add(around)
+        mixed = self._active(mixed, "norm_mix")
         mixed = nn.relu(nn.Dense(self.dim, dtype=dtype, name="mix")(mixed))
         return self.make_heads(self.num_actions, name="heads")(torso, mixed)
 
+    def _attended(self, entities: jax.Array, mask: jax.Array) -> jax.Array:
+        """[..., E, D] -> the same, after they have looked at each other; activations stay 0 or more."""
+        if not self.attention:
+            return entities
+        for index in range(self.attention):
+            block = Block(self.heads, 2 * self.dim, 0.0, self.compute_dtype, name=f"attention_{index}")
+            entities = block(entities, True, mask)
+        return nn.relu(nn.LayerNorm(dtype=jnp.dtype(self.compute_dtype), name="norm_attention")(entities))
+
+    def _around(self, entities: jax.Array, nearness: jax.Array) -> jax.Array:
+        """[..., E, D], [..., N, E, K] -> [..., N, D / 2]: what every entity means at each range, summed up over all; a
+        convolution over places on a continuous board (SchNet: Schütt et al. 2017, https://arxiv.org/abs/1706.08566).
+        """
+        ranges, width = nearness.shape[-1], max(1, self.dim // 2)
+        meant = nn.Dense(ranges * width, dtype=entities.dtype, name="ranges")(entities)
+        meant = meant.reshape(*entities.shape[:-2], -1, width)  # [..., E * K, D / 2]
+        near = nearness.reshape(*nearness.shape[:-2], -1)
+        return jnp.einsum("...ne,...ed->...nd", near, meant) / CROWD
+
     def _dense(self, x: jax.Array, width: int, name: str) -> jax.Array:
-        """[..., features] -> [..., width]. Normalised, because features are of all sizes: points of life, flags."""
+        """[..., features] -> [..., width]."""
         dtype = jnp.dtype(self.compute_dtype)
         x = x.astype(dtype)
         for index in range(self.layers):
             init = nn.initializers.orthogonal(2.0**0.5)
             x = nn.Dense(width, dtype=dtype, kernel_init=init, name=f"{name}_{index}")(x)
-            x = nn.relu(nn.LayerNorm(dtype=dtype, name=f"norm_{name}_{index}")(x))
+            x = self._active(x, f"norm_{name}_{index}")
         return x
+
+    def _active(self, x: jax.Array, norm: str) -> jax.Array:
+        return nn.relu(nn.LayerNorm(dtype=x.dtype, name=norm)(x) if self.layer_norm else x)
 
 
 def _with_kinds(features: jax.Array, ids: jax.Array, kinds: nn.Embed | None) -> jax.Array:
@@ -96,5 +136,6 @@ def _pooled(entities: jax.Array, mask: jax.Array, zones: jax.Array | None) -> ja
 
 def _rows(entities: jax.Array, index: jax.Array) -> jax.Array:
     """[..., E, D], i32[..., A] -> [..., A, D]: the named rows, zeros for -1."""
-    rows = jnp.take_along_axis(entities, jnp.maximum(index, 0)[..., None], axis=-2)
-    return jnp.where((index >= 0)[..., None], rows, 0.0)
+    # A product instead of a look-up: its gradient is a product too, not a scatter.
+    named = jax.nn.one_hot(index, entities.shape[-2], dtype=entities.dtype)
+    return jnp.einsum("...ae,...ed->...ad", named, entities)

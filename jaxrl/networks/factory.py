@@ -118,6 +118,11 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
             dim=part.dim,
             layers=part.layers,
             embedding=part.embedding,
+            attention=part.attention,
+            heads=part.heads,
+            context=part.context,
+            rows=part.rows,
+            layer_norm=part.layer_norm,
             compute_dtype=dtype,
             make_heads=heads,
         )

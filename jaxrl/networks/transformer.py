@@ -16,7 +16,7 @@ from jaxrl.envs.views import MAX_RANKS, MAX_SUITS, Tokens
 from jaxrl.networks.mlp import Heads
 
 
-class _Block(nn.Module):
+class Block(nn.Module):
     """A pre-norm attention layer (Xiong et al. 2020, https://arxiv.org/abs/2002.04745)."""
 
     heads: int
@@ -25,11 +25,13 @@ class _Block(nn.Module):
     compute_dtype: str
 
     @nn.compact
-    def __call__(self, x: jax.Array, deterministic: bool) -> jax.Array:
-        """[..., N, D] -> the same."""
+    def __call__(self, x: jax.Array, deterministic: bool, mask: jax.Array | None = None) -> jax.Array:
+        """[..., N, D] -> the same; mask bool[..., N]: whom to look at, None: everybody."""
         dtype, dim = jnp.dtype(self.compute_dtype), x.shape[-1]
         y = nn.LayerNorm(dtype=dtype, name="norm_attention")(x)
-        y = nn.MultiHeadDotProductAttention(self.heads, dtype=dtype, name="attention")(y)
+        y = nn.MultiHeadDotProductAttention(self.heads, dtype=dtype, name="attention")(
+            y, mask=None if mask is None else mask[..., None, None, :]
+        )
         x = x + nn.Dropout(self.dropout, name="dropout_attention")(y, deterministic)
         y = nn.LayerNorm(dtype=dtype, name="norm_dense")(x)
         y = nn.relu(nn.Dense(self.feed_forward, dtype=dtype, name="expand")(y))
@@ -74,7 +76,7 @@ class Transformer(nn.Module):
         x = nn.Dropout(self.dropout, name="dropout")(x, deterministic)
         width = self.feed_forward or 2 * self.dim
         for index in range(self.layers):
-            block = _Block(self.heads, width, self.dropout, self.compute_dtype, name=f"layer_{index}")
+            block = Block(self.heads, width, self.dropout, self.compute_dtype, name=f"layer_{index}")
             x = block(x, deterministic)
         x = nn.LayerNorm(dtype=dtype, name="norm")(x)
         pooled = jnp.concatenate([x[..., 0, :], jnp.mean(x[..., 1:, :], axis=-2)], axis=-1)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from jaxrl.config.searchers import worlds_of
 from jaxrl.envs.core import Env
-from jaxrl.envs.errors import UserError
 from jaxrl.players import Player, bot_player
 from jaxrl.search.player import judges, make_search
-from jaxrl.search.policies import SearchParams, bot_policy, no_guide
+from jaxrl.search.policies import SearchParams, named_policy, no_guide
 from jaxrl.search.settings import SearchSettings
 
 BATCH = 8192  # simulated games side by side
@@ -25,9 +24,6 @@ def reference_searcher(env: Env, worlds: int) -> Player:
     Raises:
       UserError: the game cannot be searched.
     """
-    name = f"searcher-{worlds}"
-    if env.host:
-        raise UserError(f"{name}: {env.id} runs in an engine on the host, where no reference searcher looks ahead.")
     settings = SearchSettings(
         simulations=4 * worlds,  # the best two actions meet all of the worlds
         objective="standing" if not env.simultaneous and judges(env) else "return",
@@ -36,8 +32,8 @@ def reference_searcher(env: Env, worlds: int) -> Player:
         candidates=env.num_actions,
         batch=BATCH,
     )
-    search = make_search(env, settings, own=bot_policy(env.bots[env.reference_bot]), guide=no_guide)
-    return search.player(name, SearchParams(own=None))
+    search = make_search(env, settings, own=named_policy(env, env.reference_bot), guide=no_guide)
+    return search.player(f"searcher-{worlds}", SearchParams(own=None))
 
 
 def scripted_player(env: Env, name: str) -> Player:

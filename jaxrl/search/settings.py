@@ -62,7 +62,7 @@ class SearchSettings:
                 "the objective 'standing' judges a position where a part of the game ends: search for it with the "
                 "planner 'halving' and depth 0."
             )
-        for name in ("worlds", "particles", "depth"):
+        for name in ("worlds", "particles", "prior", "depth"):
             if getattr(self, name) < 0:
                 raise UserError(f"the {name} of a search must be at least 0, got {getattr(self, name)}.")
         if not 0.0 <= self.doubt <= 1.0:

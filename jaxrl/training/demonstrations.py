@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
+from jaxrl.envs.core import Key, State, is_over
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.core import Demonstrations, HostGame
+from jaxrl.envs.host.env import HostEnv
+
+AT_A_TIME = 256  # games of bots side by side
 
 
 class Questions(NamedTuple):
@@ -99,24 +104,31 @@ def files_of(game: HostGame, paths: Sequence[str]) -> list[Path]:
         elif path.is_file():
             found.append(path)
         else:
-            raise UserError(f"--data: there is no file or folder {text!r}.")
+            raise UserError(f"--data: there is no file or folder {text!r} (a bot is bot:NAME).")
     return list(dict.fromkeys(found))
 
 
-def read(game: HostGame, files: Sequence[Path], tell: Callable[[str], None] = lambda text: None) -> Found:
-    """All games of some files.
+def read(
+    game: HostGame,
+    files: Sequence[Path],
+    tell: Callable[[str], None] = lambda text: None,
+    shown: Iterable[Demonstrations] = (),
+) -> Found:
+    """All games of some files, and games that somebody shows.
 
     Args:
       game: that they are of.
       files: of `files_of`.
       tell: hears about the progress now and then.
+      shown: more games, e.g. of `played_by_bots`.
     """
     games: list[Demonstrations] = []
     packed: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     known: set[bytes] = set()
     without_result = twice = questions = 0
-    for number, path in enumerate(files, start=1):
-        for recorded in _useful(game, path):
+    sources = [(str(path), game.demonstrations(path)) for path in files]
+    for number, (source, games_of_it) in enumerate([*sources, ("a bot", shown)], start=1):
+        for recorded in _useful(game, source, games_of_it):
             if not np.isfinite(recorded.result).all():
                 without_result += 1
                 continue
@@ -129,13 +141,55 @@ def read(game: HostGame, files: Sequence[Path], tell: Callable[[str], None] = la
             packed.append(_packed(recorded.observation))
             games.append(recorded._replace(observation=np.empty((0, 0), np.float32)))
             if len(games) % 100 == 0:
-                tell(f"{len(games)} games with {questions:,} decisions from {number} of {len(files)} files")
+                part = f" from {number} of {len(files)} files" if number <= len(files) else ""
+                tell(f"{len(games)} games with {questions:,} decisions{part}")
     return Found(games, packed, len(files), without_result, twice)
 
 
-def _useful(game: HostGame, path: Path) -> Iterator[Demonstrations]:
-    """The games of a file with their real questions: those with a choice, and a legal answer."""
-    for recorded in game.demonstrations(path):
+def played_by_bots(env: HostEnv, names: Sequence[str], games: int, seed: int) -> Iterator[Demonstrations]:
+    """Games in which bots hold all seats, each seat of each game one of them, drawn at random.
+
+    Args:
+      env: the game, which asks one seat at a time.
+      names: of the bots.
+      games: how many.
+      seed: of everything random.
+
+    Raises:
+      UserError: there is no such bot, or the game is none for this.
+    """
+    if env.simultaneous or env.game.remote:
+        raise UserError(f"--data: bots of {env.id} show nothing: all seats act at once, or another process plays.")
+    play = env.bot_switch(tuple(names))
+
+    def step(state: State, holders: jax.Array, key: Key) -> tuple[State, jax.Array]:
+        bot_key, step_key = jax.random.split(key)
+        action = play(state, holders[state.current_player], bot_key)
+        return env.step(state, action, step_key), action
+
+    begin, go_on = jax.jit(jax.vmap(env.init)), jax.jit(jax.vmap(step))
+    for first in range(0, games, AT_A_TIME):
+        key = jax.random.fold_in(jax.random.key(seed), first)
+        keys = jax.random.split(key, AT_A_TIME)
+        holders = jax.random.randint(key, (AT_A_TIME, env.num_players), 0, len(names))
+        state = begin(keys)
+        rows: list[tuple[np.ndarray, ...]] = []
+        while not (over := np.asarray(is_over(state))).all():
+            keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, len(rows))
+            after, action = go_on(state, holders, keys)
+            asked = state.observation, state.legal_action_mask, action, state.current_player
+            rows.append((*map(np.asarray, asked), np.where(over[:, None], 0.0, after.rewards), ~over))
+            state = after
+        parts = [np.stack(part) for part in zip(*rows, strict=True)]
+        for game in range(min(AT_A_TIME, games - first)):
+            running = parts[5][:, game]
+            observation, mask, action, seat, earned = (part[running, game] for part in parts[:5])
+            yield Demonstrations(observation, mask, action, seat, earned.sum(axis=0).astype(np.float32))
+
+
+def _useful(game: HostGame, path: str, source: Iterable[Demonstrations]) -> Iterator[Demonstrations]:
+    """Games with their real questions: those with a choice, and a legal answer."""
+    for recorded in source:
         legal = recorded.mask[np.arange(len(recorded.action)), recorded.action]
         if not legal.all():
             raise UserError(f"{path} does not fit this version of {game.id}: a recorded answer is no legal action.")

@@ -32,8 +32,11 @@ from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_ca
 RECIPES = {  # what `jaxrl train` is told
     "skull_king": "--config skull_king_cpu evaluate.deals=200",
     "beasty_bar": "--config beasty_bar train.total_steps=40_000_000 evaluate.deals=1000",
-    "battle": "--config battle_balance",
+    "battle": "--config battle_zoo train.from_run=runs/zoo_battle_shown",
     "car_soccer": "--config car_soccer_duel",
+}
+SHOWN = {  # what `jaxrl` is told before, to make the run that the training goes on from
+    "battle": "imitate battle_zoo --data bot:balanced --games 4000 --epochs 12 --minibatch 512 --name zoo_battle_shown",
 }
 MOST = 2_000_000  # bytes of a policy file
 RATED = 50  # deals of each pair in the tournament that rates a policy
@@ -53,7 +56,8 @@ def main(argv: list[str] | None = None) -> int:
 def make(name: str, checkpoint: str, note: str) -> int:
     """Trains, exports, measures; writes the policy file and its card."""
     command = f"train {RECIPES[name]} --name zoo_{name}"
-    code = train(f"zoo_{name}", command)
+    code = show(f"zoo_{name}_shown", SHOWN[name]) if name in SHOWN else 0
+    code = code or train(f"zoo_{name}", command)
     if code:
         return code
     found = find_run(f"zoo_{name}")
@@ -83,6 +87,15 @@ def make(name: str, checkpoint: str, note: str) -> int:
     return 0
 
 
+def show(name: str, command: str) -> int:
+    """The run of that name, which has learnt to play as it was shown by `command`; returns an exit code."""
+    try:
+        find_run(name)
+    except UserError:
+        return cli.main(shlex.split(command))
+    return 0
+
+
 def train(name: str, command: str) -> int:
     """The run of that name, trained to its end by `command`; returns an exit code.
 
@@ -107,7 +120,7 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
     facts = hardware.describe()
     network = run.config.network
     return {
-        "data": "games that it played itself in training; none of people, none recorded",
+        "data": data_of(run),
         "decisions": int(timed[-1]["steps"]),
         "updates": run.update,
         "seconds": round(timed[-1]["time/time_elapsed"], 1),
@@ -116,6 +129,13 @@ def training(found: RunDirectory, run: TrainedRun) -> dict[str, Any]:
         "network": network.kind,
         "parameters": sum(leaf.size for leaf in jax.tree.leaves(run.params[0])),
     }
+
+
+def data_of(run: TrainedRun) -> str:
+    """What a run has learnt from."""
+    before = SHOWN.get(run.config.env.id) if run.config.train.from_run else None
+    shown = f", after games that bots played (`jaxrl {before}`)" if before else ""
+    return f"games that it played itself in training{shown}; none of people, none recorded"
 
 
 def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
