@@ -32,7 +32,9 @@ def holdings(observation: jax.Array, setup: Setup) -> Holdings:
     mine, others = v.bendt == 0, np.arange(1, n)
     hidden = (np.array(_IDS < c.KRAKEN) | setup.expansion) & ~hand & ~seen & ~(out & mine)
     viewed = out & ~mine
-    sizes = cards_dealt(v.number, setup) - v.tricks - (v.plays > 0) + jnp.where(np.arange(n) == v.bendt, v.bendt_left, 0)
+    sizes = (
+        cards_dealt(v.number, setup) - v.tricks - (v.plays > 0) + jnp.where(np.arange(n) == v.bendt, v.bendt_left, 0)
+    )
     sizes = sizes[1:]
     thrown = jnp.where(v.bendt > 0, v.bendt_drawn - v.bendt_left, 0)
     left = jnp.sum(hidden) - jnp.sum(sizes) - thrown
