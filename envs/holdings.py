@@ -53,10 +53,15 @@ def open_to(holdings: Holdings) -> jax.Array:
 def uniform(holdings: Holdings) -> jax.Array:
     """f32[N, H]: the odds of one who knows the rules alone; rows add up to 1, or are 0 for what the seat sees.
 
-    They are the room of every holder, scaled to agree with what is possible (Sinkhorn's iteration): exactly the shares
-    of all ways to hand out the things where everybody may hold everything, and nearly so elsewhere.
+    Exactly the shares of all ways to hand out the things where everybody may hold everything, nearly so elsewhere.
     """
-    odds = open_to(holdings).astype(jnp.float32)
+    return scaled(jnp.ones(holdings.possible.shape, jnp.float32), holdings)
+
+
+def scaled(odds: jax.Array, holdings: Holdings) -> jax.Array:
+    """f32[N, H]: odds that agree with what is possible and with the room of every holder, as near as may be to `odds`
+    (Sinkhorn's iteration); rows add up to 1, or are 0 for what the seat sees."""
+    odds = odds * open_to(holdings)
     for _ in range(SCALINGS):
         odds = odds * (holdings.room / jnp.maximum(jnp.sum(odds, axis=0), 1e-9))
         odds = odds / jnp.maximum(jnp.sum(odds, axis=1, keepdims=True), 1e-9)
@@ -76,9 +81,7 @@ def draw(odds: jax.Array, holdings: Holdings, key: jax.Array) -> jax.Array:
       holdings: what is possible; somewhere all of it must fit.
       key: typed.
     """
-    possible = open_to(holdings)
-    odds = jnp.where(possible, jnp.maximum(odds, LEAST), 0.0)
-    odds = odds / jnp.maximum(jnp.sum(odds, axis=1, keepdims=True), 1e-9)
+    possible, odds = open_to(holdings), scaled(jnp.maximum(odds, LEAST), holdings)
     order = jnp.argsort(-jnp.max(odds, axis=1))  # what the seat sees has odds of 0: it comes last
     odds, possible = odds[order], possible[order]
     sets = np.array(list(itertools.product((False, True), repeat=odds.shape[1])))  # bool[2^H, H]

@@ -32,10 +32,8 @@ def holdings(observation: jax.Array, setup: Setup) -> Holdings:
     mine, others = v.bendt == 0, np.arange(1, n)
     hidden = (np.array(_IDS < c.KRAKEN) | setup.expansion) & ~hand & ~seen & ~(out & mine)
     viewed = out & ~mine
-    sizes = (
-        cards_dealt(v.number, setup) - v.tricks - (v.plays > 0) + jnp.where(np.arange(n) == v.bendt, v.bendt_left, 0)
-    )
-    sizes = sizes[1:]
+    drawn = jnp.where(others == v.bendt, v.bendt_left, 0)  # as many are still to be thrown away
+    sizes = cards_dealt(v.number, setup) - v.tricks - (v.plays[1:] > 0) + drawn
     thrown = jnp.where(v.bendt > 0, v.bendt_drawn - v.bendt_left, 0)
     left = jnp.sum(hidden) - jnp.sum(sizes) - thrown
     void = (jnp.append(((v.voids[1:, None] >> np.arange(4)) & 1) > 0, jnp.zeros((n - 1, 1), bool), axis=1))[:, _SUIT].T

@@ -23,6 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax.traverse_util import unflatten_dict
 
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.checkpoint_files import (
@@ -43,6 +44,7 @@ LEARNER = "learner."
 PARAMS = f"{LEARNER}params."  # where a training state has its parameters
 HYPER = f"{LEARNER}hyper."  # its hyper-parameters
 COPIES = f"{LEARNER}copies."  # and others of the same network, each under its name
+BELIEF = f"{LEARNER}belief."  # a learnt belief
 _PART = ".part"  # ends the name of what is being written or removed
 _log = logging.getLogger("jaxrl")
 
@@ -152,15 +154,13 @@ def unpack_parts(snapshot: Snapshot, template: dict[str, PyTree]) -> dict[str, P
 def params_of(arrays: Arrays, *, average: bool = False) -> PyTree:
     """The parameters in a training state as a nested dict, or their average over time if that is wanted and kept."""
     averages = f"{COPIES}average."
-    place = averages if average and any(name.startswith(averages) for name in arrays) else PARAMS
-    tree: dict[str, Any] = {}
-    for name in (name for name in arrays if name.startswith(place)):
-        *parts, leaf = name.removeprefix(place).split(".")
-        node = tree
-        for part in parts:
-            node = node.setdefault(part, {})
-        node[leaf] = arrays[name]
-    return tree
+    return part_of(arrays, averages if average and any(name.startswith(averages) for name in arrays) else PARAMS)
+
+
+def part_of(arrays: Arrays, place: str) -> dict[str, Any]:
+    """The arrays whose names begin with `place` as a nested dict."""
+    here = (name for name in arrays if name.startswith(place))
+    return unflatten_dict({tuple(name.removeprefix(place).split(".")): arrays[name] for name in here})
 
 
 def params_hash(params: PyTree) -> str:

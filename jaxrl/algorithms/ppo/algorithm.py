@@ -52,7 +52,7 @@ RHO_CLIP = 1.0  # V-trace: the largest importance weight, as in its paper; more 
 
 @struct.dataclass
 class PPOLearner(Learner):
-    """Parameters, hyper-parameters (`Hyper`) and the moments of Adam; with `ppo.critic` the critic, with `ppo.belief` the belief."""
+    """Parameters, hyper-parameters (`Hyper`) and the moments of Adam; critic and belief where they are asked."""
 
     opt_state: optax.OptState
     critic: Any = None  # a `SideState`

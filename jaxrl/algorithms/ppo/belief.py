@@ -1,8 +1,8 @@
 """A belief that learns (`ppo.belief`): who holds which hidden thing, guessed from what a seat sees.
 
 A side network (`side`) on the observation adds to the logarithm of what the rules alone say (`holdings.uniform`), and
-learns by the log-loss of where the things really are (`Env.holders`). Untrained it is the uniform belief. One pass gives
-the odds of every thing by itself; that they exclude each other is left to whoever draws worlds (`holdings.draw`).
+learns by the log-loss of where the things really are (`Env.holders`). Untrained it is the uniform belief. One pass
+gives the odds of every thing by itself; that they exclude each other is left to who draws worlds (`holdings.draw`).
 
 Beliefs learnt from one's own games: Rebstock et al. 2019, https://arxiv.org/abs/1905.10907 (Skat); used in a search by
 Jacob et al. 2022 and Lerer et al. 2020, https://arxiv.org/abs/1912.02318.
