@@ -33,7 +33,7 @@ from tests.games import HighCard, TicTacToe
 from tests.training import assert_identical, program, run, small_config
 
 jitted = functools.partial(jax.jit, compiler_options=xla.plain_options())
-BELIEF = BeliefConfig(learned=True, hidden=(32,), epochs=2)
+BELIEF = BeliefConfig(learned=True, hidden=(32,))
 
 
 def keys_of(seed: int, count: int) -> jax.Array:

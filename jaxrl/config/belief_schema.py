@@ -17,4 +17,3 @@ class BeliefConfig:
         "worlds by it (--search-belief learned); false: none",
     )
     hidden: tuple[int, ...] = option((256, 256), "widths of its dense layers", minimum=1)
-    epochs: int = option(2, "its passes over the collected data per update", minimum=1)

@@ -60,7 +60,7 @@ class BeliefLearner:
           UserError: the game does not tell who may hold what.
         """
         check_side_networks(config, env)
-        self._env, self._epochs, form = env, config.ppo.belief.epochs, forms(env)[0]
+        self._env, form = env, forms(env)[0]
         self._shape = jax.eval_shape(env.holdings, form).possible.shape
         outputs = math.prod(self._shape)
         self._side = SideNetwork(config.network, config.ppo.belief.hidden, HolderHead, outputs, env.features, form, 1)
@@ -89,7 +89,7 @@ class BeliefLearner:
         def loss(outputs: jax.Array, batch: Unseen) -> jax.Array:
             return jax.vmap(self._nats)(outputs, batch.view, batch.hidden)[:, 1]
 
-        belief, _ = self._side.learn(belief, lessons, loss, coefs, self._epochs, group_keys)
+        belief, _ = self._side.learn(belief, lessons, loss, coefs, group_keys)
         found = {
             "train/belief_loss": figures.mean(before[1], before[2]),
             "train/belief_loss_uniform": figures.mean(before[0], before[2]),

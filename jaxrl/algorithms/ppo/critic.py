@@ -4,9 +4,8 @@ Asymmetric actor-critic (Pinto et al. 2018, https://arxiv.org/abs/1710.06542; in
 https://arxiv.org/abs/2203.16406). What a seat earns depends on cards that it cannot see. A value that knows them takes
 that noise out of the advantages, and adds no bias: given what the seat sees, its action tells nothing of the rest.
 
-The critic is a side network (`side`) on observation and hidden part. It learns after each rollout by the passes of the
-policy, but for the stop at `ppo.target_kl`. The value of the policy network goes on learning the same returns, for
-search and play.
+The critic is a side network (`side`) on observation and hidden part. The value of the policy network goes on learning the
+same returns, for search and play.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ class Critic:
             near = batch.value + jnp.clip(value - batch.value, -reach, reach)
             return 0.5 * jnp.maximum(jnp.square(value - batch.target), jnp.square(near - batch.target))
 
-        critic, losses = self._side.learn(critic, returns, loss, coefs, coefs.epochs, group_keys)
+        critic, losses = self._side.learn(critic, returns, loss, coefs, group_keys)
         found = {
             "train/critic_loss": figures.mean(jnp.sum(losses), losses.shape[0]),
             "train/critic_explained_variance": figures.mean(explained(returns.value, returns.target, returns.weight)),

@@ -1,7 +1,7 @@
 """A dense network beside the policy that learns from the same rollouts, in training only: of `critic` and `belief`.
 
 Its parameters are its own, no gradient of it reaches the policy, and no policy, snapshot or policy file carries it. It
-learns after each rollout by epochs x minibatches with Adam, at the policy's learning rate.
+learns after each rollout by the passes of the policy (but for the stop at `ppo.target_kl`), with an Adam of its own.
 """
 
 from __future__ import annotations
@@ -88,7 +88,6 @@ class SideNetwork:
         lessons: Any,
         loss: Callable[[jax.Array, Any], jax.Array],
         coefs: PPOConfig,
-        epochs: int,
         group_keys: jax.Array,
     ) -> tuple[SideState, jax.Array]:
         """Epochs x minibatches; inside the mesh.
@@ -99,16 +98,15 @@ class SideNetwork:
             0 = not to be learnt from, and what `loss` needs.
           loss: (outputs, lessons), both [n, ...] -> f32[n].
           coefs: the numbers and schedules of this update, f32[] each.
-          epochs: passes.
           group_keys: typed keys [groups], by global group number.
 
         Returns:
           The network afterwards, and the mean loss f32[steps] before each step.
         """
         steps, lanes = lessons.weight.shape
-        shape = Shuffle(epochs, coefs.minibatches * coefs.accumulate, group_keys.shape[0], steps, lanes)
+        shape = Shuffle(coefs.epochs, coefs.minibatches * coefs.accumulate, group_keys.shape[0], steps, lanes)
         keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(group_keys, jnp.uint32(2**31 + self._number))
-        order = shuffled_indices(keys, shape).reshape(epochs * coefs.minibatches, coefs.accumulate, -1)
+        order = shuffled_indices(keys, shape).reshape(coefs.epochs * coefs.minibatches, coefs.accumulate, -1)
         rows = jax.tree.map(lambda leaf: leaf.reshape(steps * lanes, *leaf.shape[2:]), lessons)
         return jax.lax.scan(functools.partial(self._minibatch, coefs, rows, loss), side, order)
 
