@@ -4,8 +4,8 @@ Asymmetric actor-critic (Pinto et al. 2018, https://arxiv.org/abs/1710.06542; in
 https://arxiv.org/abs/2203.16406). What a seat earns depends on cards that it cannot see. A value that knows them takes
 that noise out of the advantages, and adds no bias: given what the seat sees, its action tells nothing of the rest.
 
-The critic is a side network (`side`) on observation and hidden part. The value of the policy network goes on learning the
-same returns, for search and play.
+The critic is a side network (`side`) on observation and hidden part. The value of the policy network goes on learning
+the same returns, for search and play.
 """
 
 from __future__ import annotations
