@@ -24,7 +24,7 @@ from jaxrl.algorithms.ppo.side import SideNetwork, SideState, by_lane, forms
 from jaxrl.config.ppo_checks import check_side_networks
 from jaxrl.config.schema import Config, PPOConfig
 from jaxrl.envs.core import Env, PyTree
-from jaxrl.envs.holdings import open_to, uniform
+from jaxrl.envs.holdings import Holdings, open_to, uniform
 from jaxrl.figures import Figures
 from jaxrl.networks import distributions
 from jaxrl.networks.normaliser import Statistics
@@ -74,8 +74,8 @@ class BeliefLearner:
         `network.normalize` `statistics`."""
         statistics = Statistics(**stored["statistics"]) if stored.get("statistics") else None
         side = SideState(params=stored["params"], opt_state=(), statistics=statistics)
-        logits, about = self._logits(self._side.apply(side, observation), observation), self._env.holdings(observation)
-        return jax.nn.softmax(logits[1]) * (about.room > 0)
+        logits = self._logits(self._side.apply(side, observation), observation)
+        return jax.nn.softmax(logits[1]) * open_to(self._holdings(observation))
 
     def learn(
         self, belief: SideState, rollout: Rollout, coefs: PPOConfig, group_keys: jax.Array
@@ -98,6 +98,11 @@ class BeliefLearner:
 
     # ---- parts --------------------------------------------------------------------------------------------------
 
+    def _holdings(self, observation: PyTree) -> Holdings:
+        found = self._env.holdings(observation)
+        assert found is not None  # `check_side_networks` has asked
+        return found
+
     def _score(self, belief: SideState, steps: Transition) -> jax.Array:
         """f32[3]: sums of the nats of the uniform and of the learnt belief, and of weights; step by step."""
 
@@ -110,7 +115,7 @@ class BeliefLearner:
 
     def _logits(self, outputs: jax.Array, observation: PyTree) -> jax.Array:
         """f32[2, N, H] for one seat: of the uniform belief, and of the learnt one (outputs f32[N * H])."""
-        about = self._env.holdings(observation)
+        about = self._holdings(observation)
         base = jnp.log(jnp.maximum(uniform(about), 1e-9))
         both = jnp.stack([base, base + outputs.reshape(self._shape)])
         return distributions.mask_logits(both, open_to(about))
