@@ -17,6 +17,7 @@ from flax import struct
 
 from jaxrl.envs.core import Bot, Env, Key, State, public_fields
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.holdings import Holdings
 
 LINES = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]])
 
@@ -284,6 +285,19 @@ class HighCard(Env):
         """bool[3, 12]: the hands of the next seat and of the one after it, the stock."""
         owner = jnp.where(state.owner < 3, (state.owner - seat) % 3, state.owner)
         return owner == jnp.array([1, 2, STOCK])[:, None]
+
+    def holdings(self, observation: HighCardView) -> Holdings:
+        """12 cards; the next seat, the one after it, the stock."""
+        hidden = ~(observation.hand | observation.seen)
+        played = (jnp.sum(observation.won) + (observation.table[1:] >= 0)).astype(jnp.int32)
+        return Holdings(jnp.broadcast_to(hidden[:, None], (12, 3)), jnp.append(3 - played, 3))
+
+    def holders(self, observation: HighCardView, privileged: jax.Array) -> jax.Array:
+        return jnp.where(jnp.any(privileged, axis=0), jnp.argmax(privileged, axis=0), -1).astype(jnp.int32)
+
+    def world_with(self, state: HighCardState, seat: jax.Array, holders: jax.Array, key: Key) -> HighCardState:
+        owner = jnp.where(holders < 2, (seat + 1 + holders) % 3, STOCK)
+        return self._owned(state, jnp.where(holders < 0, state.owner, owner).astype(jnp.int8))
 
     def permute_hidden(self, state: HighCardState, seat: jax.Array, key: Key) -> HighCardState:
         hidden = (state.owner != seat) & (state.owner != PLAYED)

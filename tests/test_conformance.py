@@ -213,6 +213,13 @@ class BelievesTheTruth(HighCard):
         return actual, jnp.bool_(True)
 
 
+@breaks("holdings")
+class ForgetsTheStock(HighCard):
+    def holdings(self, observation):
+        known = super().holdings(observation)
+        return known._replace(room=known.room.at[2].add(-1))
+
+
 @breaks("features_are_finite")
 class DividesByZero(HighCard):
     def features(self, observation):

@@ -13,7 +13,8 @@ from flax import struct
 
 from jaxrl.algorithms.advantage import gae
 from jaxrl.algorithms.ppo.algorithm import PPO
-from jaxrl.algorithms.ppo.critic import CriticState, returns_of
+from jaxrl.algorithms.ppo.critic import returns_of
+from jaxrl.algorithms.ppo.side import SideState
 from jaxrl.algorithms.trajectory import Values, of_decisions, trajectory_of
 from jaxrl.config.checks import check_numbers
 from jaxrl.config.critic_schema import CriticConfig
@@ -93,7 +94,7 @@ def wager_rollouts(updates: int) -> tuple[Any, Values, jax.Array]:
     critic, ids = algorithm._critic, jnp.arange(256, dtype=jnp.uint32)
     coefs, policy = state.learner.hyper.at(config.ppo, jnp.int32(0)), algorithm.policy(state.learner, jnp.int32(0))
 
-    def once(lanes: Any, judge: CriticState, number: jax.Array) -> Any:
+    def once(lanes: Any, judge: SideState, number: jax.Array) -> Any:
         key = jax.random.fold_in(jax.random.key(1), number)
         lanes, rollout, _ = play(anakin.actor, policy, None, lanes, key, ids, 8)
         values = critic.values(judge, rollout)

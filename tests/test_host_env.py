@@ -25,6 +25,7 @@ def test_conformance():
     assert [result.name for result in report.results if result.status == conformance.SKIP] == [
         "privileged_view",
         "beliefs",
+        "holdings",
         "event_keeps_secrets",
     ]
 
@@ -36,6 +37,7 @@ def test_conformance_of_a_game_that_asks_all_seats_at_once(options):
     assert [result.name for result in report.results if result.status == conformance.SKIP] == [
         "privileged_view",
         "beliefs",
+        "holdings",
         "event_keeps_secrets",
     ]
 

@@ -20,6 +20,7 @@ SHARED_ENVS = {
     "registry",
     "files",
     "values",
+    "holdings",
     "views",
     "wrappers",
     "prng",

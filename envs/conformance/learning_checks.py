@@ -26,7 +26,7 @@ from jaxrl.envs.conformance.probe import (
     take,
 )
 from jaxrl.envs.conformance.rules_checks import FLOAT_TOLERANCE
-from jaxrl.envs.conformance.secrets import beliefs, hidden_information, privileged_view
+from jaxrl.envs.conformance.secrets import beliefs, hidden_information, holdings, privileged_view
 from jaxrl.envs.core import Env, State
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.views import MAX_RANKS, MAX_SUITS
@@ -324,6 +324,7 @@ CHECKS = (
     hidden_information,
     privileged_view,
     beliefs,
+    holdings,
     features_are_finite,
     bots_are_legal,
     bots_keep_to_what_they_see,

@@ -24,6 +24,7 @@ from jaxrl.envs.conformance.probe import (
     to_numpy,
 )
 from jaxrl.envs.core import PyTree, State
+from jaxrl.envs.holdings import draw, uniform
 
 EXCHANGES = 6  # elements of each leaf that are exchanged in every state
 PUBLIC = {field.name for field in dataclasses.fields(State)}
@@ -125,6 +126,43 @@ def beliefs(probe: Probe) -> str:
         changed = difference(first, second)
         require(changed is None, f"reconcile reads what seat {seat} cannot see of the real state{at(changed)}")
     return f"{count} states, every seat"
+
+
+def holdings(probe: Probe) -> str:
+    """Every hidden thing is where `holdings` thinks it possible, the room adds up, and worlds with drawn holders look
+    the same to the seat and have them."""
+    env, states = probe.env, probe.running(64)
+    count, one = batch_size(states), item(states, 0)
+    if env.holdings(env.observe(one, jnp.int32(0))) is None or env.privileged(one, jnp.int32(0)) is None:
+        raise NotApplicable("no holdings: no belief can be learnt of who holds what")
+
+    @probe.compiled
+    def compare(state: State, seat: jax.Array, key: jax.Array) -> tuple[Any, ...]:
+        view = env.observe(state, seat)
+        known, real = env.holdings(view), env.holders(view, env.privileged(state, seat))
+        assert known is not None  # asked above
+        drawn = draw(uniform(known), known, key)
+        world = env.world_with(state, seat, drawn, key)
+        again = env.observe(world, seat)
+        return known, real, drawn, view, again, env.holders(again, env.privileged(world, seat))
+
+    for seat in range(env.num_players):
+        known, *each, before, after, found = compare(states, jnp.full(count, seat), probe.keys(29 + seat, count))
+        hidden, room = np.asarray(known.possible).any(axis=2), np.asarray(known.room)
+        require(
+            (room >= 0).all() and (room.sum(axis=1) == hidden.sum(axis=1)).all(), "the room is not that of all hidden"
+        )
+        for holders, whose in zip(map(np.asarray, each), ("where things are", "what is drawn"), strict=True):
+            here = holders[..., None] == np.arange(room.shape[1])
+            fits = (holders >= 0) == hidden
+            require(
+                (fits & ~(here & ~np.asarray(known.possible)).any(axis=2)).all(), f"{whose} is not thought possible"
+            )
+            require((here.sum(axis=1) == room).all(), f"{whose} does not fill the room")
+        changed = difference(before, after)
+        require(changed is None, f"world_with changes what seat {seat} sees{at(changed)}")
+        require((np.asarray(found) == np.asarray(each[1])).all(), "world_with puts things elsewhere than asked")
+    return f"{known.possible.shape[1]} things, {room.shape[1]} holders"
 
 
 def at(path: str | None) -> str:

@@ -14,8 +14,9 @@ from jax import lax
 from jaxrl.envs.cards import get_field, nth_set_bit, scale
 from jaxrl.envs.core import Bot, Env, Key, State, Tokens, public_fields
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.holdings import Holdings
 from jaxrl.envs.skull_king import deal as dealing
-from jaxrl.envs.skull_king import observe, rules, worlds
+from jaxrl.envs.skull_king import holders, observe, rules, worlds
 from jaxrl.envs.skull_king import privileged as unseen
 from jaxrl.envs.skull_king.cards import card_name
 from jaxrl.envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
@@ -160,6 +161,16 @@ class SkullKing(Env):
     def permute_hidden(self, state: State, seat: jax.Array, key: Key) -> SkullKingState:
         assert isinstance(state, SkullKingState)
         return self._wrap(state, worlds.permute_hidden(state.game, seat, key, self.setup))
+
+    def holdings(self, observation: jax.Array) -> Holdings:
+        return holders.holdings(observation, self.setup)
+
+    def holders(self, observation: jax.Array, privileged: jax.Array) -> jax.Array:
+        return holders.holders(observation, privileged, self.setup)
+
+    def world_with(self, state: State, seat: jax.Array, holders: jax.Array, key: Key) -> SkullKingState:
+        assert isinstance(state, SkullKingState)
+        return self._wrap(state, worlds.world_with(state.game, seat, holders, key, self.setup))
 
     def with_secret_choices(self, state: State, seat: jax.Array, choose: Bot, key: Key) -> SkullKingState:
         """The bids that others have made face down."""

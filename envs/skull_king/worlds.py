@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxrl.envs.cards import CardSet, Hands, get_field, scale, small_mod
 from jaxrl.envs.skull_king import cards as c
-from jaxrl.envs.skull_king import rules
+from jaxrl.envs.skull_king import holders, rules
 from jaxrl.envs.skull_king.deal import NUM_ROUNDS, Deal, Setup, cards_dealt, deal_card
 from jaxrl.envs.skull_king.rules import BID, END, Game
 
@@ -29,19 +29,32 @@ def permute_hidden(game: Game, seat: jax.Array, key: jax.Array, setup: Setup) ->
     Hidden cards are uniform over all that is possible while at most one other seat has shown to be void, or where the
     seat with more such suits lacks all of the other's too; else nearly so: the seats most bound are dealt first.
     """
-    n, keys = setup.players, jax.random.split(key, 5)
-    guesses = jax.random.randint(keys[0], (n,), 0, cards_dealt(game.number, setup) + 1)
-    game = with_bids(game, seat, guesses, setup)
+    keys = jax.random.split(key, 5)
     hands, thrown = _deal_hidden(game, seat, keys[1], keys[2], setup)
+    return _completed(game, seat, hands, thrown, (keys[0], keys[3], keys[4]), setup)
+
+
+def world_with(game: Game, seat: jax.Array, held_by: jax.Array, key: jax.Array, setup: Setup) -> Game:
+    """As `permute_hidden`, but the hidden cards are where `held_by` says (i32[74], see `holders`)."""
+    hands, thrown = holders.dealt(game, seat, held_by, setup)
+    return _completed(game, seat, hands, thrown, jax.random.split(key, 3), setup)
+
+
+def _completed(game: Game, seat: jax.Array, hands: Hands, thrown: CardSet, keys, setup: Setup) -> Game:
+    """The position with these hands and discards; bids, the top of the stock and the deals to come are drawn anew, each
+    from one of three keys."""
+    n, (bid_key, top_key, deal_key) = setup.players, keys
+    guesses = jax.random.randint(bid_key, (n,), 0, cards_dealt(game.number, setup) + 1)
+    game = with_bids(game, seat, guesses, setup)
     moved = game.round.replace(hands=hands, discards=thrown)
     free, top = rules.stock(game.replace(round=moved), setup), CardSet.empty()
-    for bits in jax.random.bits(keys[3], (2,)):
+    for bits in jax.random.bits(top_key, (2,)):
         top = top | _random(free - top, bits).where(top.count() < moved.top.count())
 
     def deal_one(deal: Deal, bits: jax.Array) -> tuple[Deal, None]:
         return deal_card(deal, game.next_number, bits, setup), None
 
-    bits = jax.random.bits(keys[4], (n * setup.max_hand + 2,))
+    bits = jax.random.bits(deal_key, (n * setup.max_hand + 2,))
     following = jax.lax.scan(deal_one, Deal.empty(n), bits)[0]
     return game.replace(round=moved.replace(top=top), next=following, fixed=None)
 

@@ -156,6 +156,8 @@ class Algorithm(abc.ABC):
       by_value: the network's "logits" are the values of actions: a player takes the best and never draws.
       headline: what the progress line shows of the figures, label -> tag.
       privileged: rollouts of a compiled game also hold what the seats asked cannot see (`Env.privileged`).
+      believe: (what a checkpoint holds of the belief, observation) -> f32[N, H], the odds of who holds what
+        (`jaxrl.envs.holdings`), if it learns that; else None.
       grows_with: configuration keys that its learner's memory is proportional to.
       many_devices: whether `learn` may run on more than one.
       forwards: forward passes of the network for each backward pass, for the counters of `sebulba.profile`.
@@ -169,6 +171,7 @@ class Algorithm(abc.ABC):
     discount: float = 1.0
     sequence: int = 1
     privileged: bool = False
+    believe: Callable[[Any, Any], jax.Array] | None = None
     forwards: int = 1
 
     def __init__(self, config: Config, env: Env):

@@ -12,7 +12,7 @@ from typing import Any
 from jaxrl.config import Config, presets
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.values import all_paths
-from jaxrl.search.settings import OBJECTIVES, PLANNERS, SearchSettings
+from jaxrl.search.settings import BELIEFS, OBJECTIVES, PLANNERS, SearchSettings
 from jaxrl.zoo import PREFIX as OF_THE_ZOO
 from jaxrl.zoo import names as zoo_names
 
@@ -186,4 +186,12 @@ def search(parser: ArgumentParser, *, required: bool = False) -> None:
         help="own moves before the network judges (halving), which wants one trained on the reward and episode "
         f"evaluated; 0: play to the end (default: {known.depth})",
     )
+    parser.add_argument(
+        "--search-belief",
+        choices=BELIEFS,
+        help="what hidden cards are drawn by: the rules alone, or what the run has learnt (ppo.belief.learned) "
+        f"(default: {known.belief})",
+    )
+    help = "draw the move near the policy, within so many nats of KL divergence (default: play the best)"
+    parser.add_argument("--search-kl", type=real, metavar="NATS", help=help)
     parser.add_argument("--particles", type=whole, help=f"worlds of the belief; 0: none (default: {known.particles})")

@@ -28,6 +28,7 @@ from jaxrl.commands.common import check_learning
 from jaxrl.commands.search import (
     SELF,
     Searcher,
+    beliefs_of,
     make_searcher,
     model_of,
     other_scale,
@@ -264,14 +265,14 @@ def _distil(source: TrainedRun, teaching: Teaching, args: argparse.Namespace) ->
     collect = jax.jit(program, compiler_options=xla.plain_options())
     learn = jax.jit(make_learner(network, args.epochs, args.minibatch, args.learning_rate, args.value_coef))
 
-    params = source.params[0]
+    params, belief = source.params[0], beliefs_of(source, searcher.search.settings)[0]
     opt_state, key = optimizer.init(params), jax.random.key(args.seed)
     for number in range(args.iterations):
         watch, table = Stopwatch(), number % len(names)
         collect_key, learn_key = jax.random.split(jax.random.fold_in(key, number))
         other = params if by_itself else jnp.int32(table)
         with waiting(f"playing and learning from {args.games} games; the first turn compiles ...", again=number > 0):
-            found = collect(SearchParams(params, searcher.models[table]), other, collect_key)
+            found = collect(SearchParams(params, searcher.models[table], belief), other, collect_key)
             params, opt_state, losses = jax.block_until_ready(learn(params, opt_state, found.lessons, learn_key))
         seconds = watch.seconds()
         print(

@@ -10,6 +10,7 @@ import jax
 from jaxrl import config as configs
 from jaxrl.commands.search import (
     Searcher,
+    beliefs_of,
     evaluate_search,
     make_searcher,
     model_of,
@@ -97,4 +98,5 @@ def evaluate_candidate(
     bot = candidate.players[0].bot or None
     who = model_of(args), bot, rollouts_of(args)
     searcher = make_searcher(candidate.env, candidate.config, opponents, settings_of(args), *who)
-    return evaluate_search(candidate.env, searcher, candidate.players, opponents, **settings), searcher
+    beliefs = beliefs_of(candidate.run, searcher.search.settings)
+    return evaluate_search(candidate.env, searcher, candidate.players, opponents, beliefs, **settings), searcher

@@ -18,7 +18,8 @@ from jaxrl.matches.entrants import BOT_PREFIX
 from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.tables import Row
 from jaxrl.players import Player
-from jaxrl.runs.directory import make_env, make_evaluation_env
+from jaxrl.runs.directory import TrainedRun, make_env, make_evaluation_env
+from jaxrl.search.belief import Believe
 from jaxrl.search.player import Search, make_search
 from jaxrl.search.policies import (
     Guide,
@@ -34,6 +35,7 @@ from jaxrl.search.policies import (
 )
 from jaxrl.search.settings import SearchSettings
 
+LEARNED = "learned"  # of `jaxrl.search.settings.BELIEFS`
 SELF, OPPONENT, TYPES = "self", "opponent", "types"  # who the others may be taken for, beside bot:NAME
 SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
 SCALES = ("reward", "episode")  # options of games that decide what a return is
@@ -42,7 +44,7 @@ LANES = 1024  # games side by side on one device; each carries its particles
 
 def refuse_without_search(args: argparse.Namespace) -> None:
     """Raises UserError for options of a search where none is asked for."""
-    described = ("model", "rollouts", "planner", "objective", "prior", "depth")
+    described = ("model", "rollouts", "planner", "objective", "prior", "depth", "belief", "kl")
     for name in (*(f"search_{each}" for each in described), "worlds", "particles"):
         if args.search is None and getattr(args, name) is not None:
             raise UserError(f"--{name.replace('_', '-')} describes a search: ask for one with --search SIMS.")
@@ -58,7 +60,11 @@ def settings_of(args: argparse.Namespace) -> SearchSettings:
         "particles": args.particles,
         "prior": args.search_prior,
         "depth": args.search_depth,
+        "belief": args.search_belief,
+        "kl": args.search_kl,
     }
+    if args.search_belief == LEARNED and args.particles:
+        raise UserError("--particles are kept by a uniform belief: leave them or --search-belief learned out.")
     # The policy itself is a wrong model of everybody else: what it says of their cards and plans counts for less.
     unsure: dict[str, Any] = {"doubt": SELF_DOUBT, "prior": SELF_PRIOR} if model_of(args) == SELF else {}
     return SearchSettings(**(unsure | {name: value for name, value in given.items() if value is not None}))
@@ -139,11 +145,14 @@ class Searcher:
         return {"model": self.model, "rollouts": self.rollouts} | dataclasses.asdict(self.search.settings)
 
     def __str__(self) -> str:
-        settings, belief = self.search.settings, self.search.belief.particles
+        settings, particles = self.search.settings, self.search.belief.particles
+        plain = f"{particles} particles" if particles else "no belief"
+        belief = "learned belief" if settings.belief == LEARNED else plain
+        near = "" if settings.kl is None else f", within {settings.kl:g} nats of the policy"
         return (
             f"search with {settings.simulations} simulations a move ({settings.planner}, model {self.model}, "
             f"rollouts {self.rollouts}, objective {settings.objective}, "
-            f"{f'{belief} particles' if belief else 'no belief'})"
+            f"{belief}{near})"
         )
 
 
@@ -187,20 +196,50 @@ def make_searcher(
         other = named_policy(env, _bot_of("--search-model", model, env))
     elif model != SELF:
         raise UserError(f"--search-model must be self, opponent, types or bot:NAME, got {model!r}.")
-    return Searcher(make_search(env, settings, own=own, guide=guide, model=other), models, model, rollouts)
+    believe = learnt_belief(config, env, bot) if settings.belief == LEARNED else None
+    search = make_search(env, settings, own=own, guide=guide, model=other, believe=believe)
+    return Searcher(search, models, model, rollouts)
+
+
+def learnt_belief(config: Config, env: Env, bot: str | None) -> Believe:
+    """The belief that a run has learnt beside its policy. Raises UserError if there is none."""
+    believe = None if bot else make_algorithm(config, env).believe
+    if believe is None:
+        who = "a bot has none" if bot else "this policy was trained without one (ppo.belief.learned)"
+        raise UserError(f"--search-belief learned: {who}; search with a run that learnt it, or with a uniform belief.")
+    return believe
+
+
+def beliefs_of(run: TrainedRun | None, settings: SearchSettings) -> list[PyTree]:
+    """What `SearchParams.belief` is for each seed of a run; [None] for others than runs.
+
+    Raises:
+      UserError: a learnt belief is wanted of a policy file, which holds none.
+    """
+    if settings.belief != LEARNED:
+        return [None] * (len(run.params) if run else 1)
+    if run is None:
+        raise UserError("--search-belief learned: a policy file holds no belief; search with the run it was made of.")
+    return run.beliefs
 
 
 def evaluate_search(
-    env: Env, searcher: Searcher, candidates: Sequence[Player], opponents: Sequence[Player], **settings: Any
+    env: Env,
+    searcher: Searcher,
+    candidates: Sequence[Player],
+    opponents: Sequence[Player],
+    beliefs: Sequence[PyTree],
+    **settings: Any,
 ) -> list[Row]:
-    """Rows for candidates that search, against each opponent; `settings` are those of `Matchup`."""
+    """Rows for candidates that search, each with its belief, against each opponent; `settings` are those of
+    `Matchup`."""
     if not opponents:
         return []
     # Each bot is a program of its own, with the random numbers of its place among the opponents.
     each = [dataclasses.replace(player, bot="") for player in opponents]
     matchup = Matchup(env, searcher.search.player(), each, **({"lanes": LANES} | settings))
     return [
-        Row(f"{candidate.name}+search", player.name, matchup.play(SearchParams(candidate.params, model), index))
-        for candidate in candidates
+        Row(f"{candidate.name}+search", player.name, matchup.play(SearchParams(candidate.params, model, belief), index))
+        for candidate, belief in zip(candidates, beliefs, strict=True)
         for index, (player, model) in enumerate(zip(opponents, searcher.models, strict=True))
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxrl.config.dqn_checks import check_dqn, check_dqn_game
 from jaxrl.config.numbers import divides
-from jaxrl.config.ppo_checks import check_critic, check_ppo, shuffle_groups
+from jaxrl.config.ppo_checks import check_ppo, check_side_networks, shuffle_groups
 from jaxrl.config.schema import Config, NetworkConfig
 from jaxrl.config.seats_checks import check_bots, check_league, check_seats
 from jaxrl.envs.errors import UserError
@@ -124,7 +124,7 @@ def check_game(config: Config, env: Any, table: Any) -> None:
     elif config.fleet.workers:
         raise UserError(f"fleet.workers plays games on the host, which {config.env.id} is not: set it to 0.")
     if config.train.algorithm == "ppo":
-        check_critic(config, env)
+        check_side_networks(config, env)
     check_seats(config, env)
     check_bots(config.evaluate.opponents, env, "evaluate.opponents", searchers=True)
     if env.num_sides < 2 and (config.evaluate.best_by != "return" or config.exploit.every):

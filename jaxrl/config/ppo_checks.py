@@ -25,20 +25,27 @@ def group_size(config: Config, sequence: int) -> int:
     return train.num_envs // shuffle_groups(train.num_envs, config.run.devices or 1) * train.num_steps // sequence
 
 
-def check_critic(config: Config, env: Any) -> None:
-    """Raises UserError if a critic is to see what the game does not tell."""
+def check_side_networks(config: Config, env: Any) -> None:
+    """Raises UserError if a critic is to see, or a belief to guess, what the game does not tell."""
     import jax  # here, because reading a configuration does without
 
-    if not config.ppo.critic.privileged:
-        return
-    if not env.host:
+    def told(method: Any) -> bool:
         state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
-        if jax.eval_shape(env.privileged, state, jax.ShapeDtypeStruct((), "int32")) is not None:
-            return
-    raise UserError(
-        "ppo.critic.privileged needs a compiled game that tells what its seats cannot see (Env.privileged), which "
-        f"{config.env.id} does not: set it to false."
-    )
+        return jax.eval_shape(method, state, jax.ShapeDtypeStruct((), "int32")) is not None
+
+    def sees() -> bool:
+        return not env.host and told(env.privileged)
+
+    if config.ppo.critic.privileged and not sees():
+        raise UserError(
+            "ppo.critic.privileged needs a compiled game that tells what its seats cannot see (Env.privileged), which "
+            f"{config.env.id} does not: set it to false."
+        )
+    if config.ppo.belief.learned and not (sees() and told(lambda *at: env.holdings(env.observe(*at)))):
+        raise UserError(
+            "ppo.belief.learned needs a compiled game that tells who may hold what is hidden (Env.holdings and "
+            f"Env.privileged), which {config.env.id} does not: set it to false."
+        )
 
 
 def check_ppo(config: Config, sequence: int) -> None:

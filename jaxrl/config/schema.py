@@ -10,6 +10,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from jaxrl.config.belief_schema import BeliefConfig
 from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.exploit_schema import ExploitConfig
 from jaxrl.config.fleet_schema import FleetConfig
@@ -123,6 +124,7 @@ class PPOConfig:
     )
     max_grad_norm: float = option(0.5, "gradients are scaled down to this norm; smaller where losses jump", above=0.0)
     critic: CriticConfig = option(CriticConfig(), "a critic that sees what is hidden (arXiv 2203.16406)")
+    belief: BeliefConfig = option(BeliefConfig(), "who holds which hidden card, for search (arXiv 2304.13138)")
     target_kl: float = option(0.0, "stop the passes of an update beyond this mean KL; 0: off", minimum=0.0)
 
 

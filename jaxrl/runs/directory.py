@@ -31,6 +31,7 @@ from jaxrl.config import Config, Stage, presets
 from jaxrl.envs import files
 from jaxrl.envs.core import Env, PyTree
 from jaxrl.envs.errors import UserError, nearest
+from jaxrl.runs import leaves
 from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_hash, params_of
 from jaxrl.runs.command import next_command
 from jaxrl.runs.games import make_env as make_env
@@ -291,6 +292,7 @@ class TrainedRun:
       update: the checkpoint, in updates.
       params: the parameters of each seed; their average over time where `evaluate.average` wants it and it is kept.
       params_hash: of them; as logged in training.
+      beliefs: what each seed has learnt of hidden cards (`Algorithm.believe`); empty mappings without that.
       stage: the name of the stage; empty without a curriculum.
     """
 
@@ -301,6 +303,7 @@ class TrainedRun:
     params: list[PyTree]
     params_hash: str
     stage: str = ""
+    beliefs: list[PyTree] = dataclasses.field(default_factory=list)
 
 
 def each_seed(tree: PyTree, seeds: int) -> list[PyTree]:
@@ -338,7 +341,8 @@ def load_run(
     check_stamp(snapshot.meta, make_stamp(config, env))
     stacked = params_of(snapshot.arrays, average=config.evaluate.average)
     params = each_seed(stacked, config.run.seeds)
-    return TrainedRun(run.name, config, env, snapshot.step, params, params_hash(stacked), stage.name)
+    beliefs = each_seed(leaves.part_of(snapshot.arrays, leaves.BELIEF), config.run.seeds)
+    return TrainedRun(run.name, config, env, snapshot.step, params, params_hash(stacked), stage.name, beliefs)
 
 
 def read_checkpoint(run: RunDirectory, checkpoint: str) -> Snapshot:

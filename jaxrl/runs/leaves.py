@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax.traverse_util import unflatten_dict
 
 from jaxrl import processes
 from jaxrl.envs.errors import UserError
@@ -25,6 +26,7 @@ LEARNER = "learner."
 PARAMS = f"{LEARNER}params."  # where a training state has its parameters
 HYPER = f"{LEARNER}hyper."  # its hyper-parameters
 COPIES = f"{LEARNER}copies."  # and others of the same network, each under its name
+BELIEF = f"{LEARNER}belief."  # a learnt belief
 
 
 class Damaged(Exception):
@@ -74,15 +76,13 @@ def unpack(arrays: Arrays, leaves: Leaves, template: PyTree) -> PyTree:
 def params_of(arrays: Arrays, *, average: bool = False) -> PyTree:
     """The parameters in a training state as a nested dict, or their average over time if that is wanted and kept."""
     averages = f"{COPIES}average."
-    place = averages if average and any(name.startswith(averages) for name in arrays) else PARAMS
-    tree: dict[str, Any] = {}
-    for name in (name for name in arrays if name.startswith(place)):
-        *parts, leaf = name.removeprefix(place).split(".")
-        node = tree
-        for part in parts:
-            node = node.setdefault(part, {})
-        node[leaf] = arrays[name]
-    return tree
+    return part_of(arrays, averages if average and any(name.startswith(averages) for name in arrays) else PARAMS)
+
+
+def part_of(arrays: Arrays, place: str) -> dict[str, Any]:
+    """The arrays whose names begin with `place` as a nested dict."""
+    here = (name for name in arrays if name.startswith(place))
+    return unflatten_dict({tuple(name.removeprefix(place).split(".")): arrays[name] for name in here})
 
 
 def params_hash(params: PyTree) -> str:

@@ -14,11 +14,13 @@ there are: only worlds are sampled, types are summed over (Rao-Blackwellised; se
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
+from jaxrl.envs import holdings
 from jaxrl.envs.core import Env, Key, PyTree, State, is_over, select
 from jaxrl.envs.errors import UserError
 from jaxrl.search.playout import Lineup
@@ -26,6 +28,7 @@ from jaxrl.search.policies import SearchParams
 from jaxrl.search.sparse import where_needed
 
 DEAD = -1e30  # the log weight of a particle that cannot be the real world
+Believe = Callable[[PyTree, PyTree], jax.Array]
 MIN_EFFECTIVE_SHARE = 0.5  # particles are drawn anew when their effective number falls below this share
 
 
@@ -55,12 +58,15 @@ class Belief:
       particles: K; 0 keeps none.
       doubt: the share of the others' choices that are uniformly random for all that the model knows.
       batch: particles to be weighed side by side.
+      believe: (parameters, observation) -> odds of who holds what is hidden, see `jaxrl.envs.holdings`; worlds are then
+        drawn by them.
     """
 
     lineup: Lineup
     particles: int
     doubt: float
     batch: int
+    believe: Believe | None = None
 
     @property
     def env(self) -> Env:
@@ -109,7 +115,8 @@ class Belief:
         """`count` worlds as `memory.seat` may believe them, in random order, each of the same weight, and who holds the
         seats there, by number of type: i32[count, P]."""
         if memory.particles is None:
-            worlds = jax.vmap(lambda k: self._drawn(params, state, memory.seat, k))(jax.random.split(key, count))
+            deal = self._dealer(params, state, memory.seat)
+            worlds = jax.vmap(lambda k: self._chosen(params, memory.seat, deal, k))(jax.random.split(key, count))
             return worlds, jnp.zeros((count, self.env.num_players), jnp.int32)
         draw_key, order_key, luck_key = jax.random.split(key, 3)
         index = jax.random.permutation(order_key, resample(memory.log_weights, draw_key, count))
@@ -127,15 +134,30 @@ class Belief:
             )
         return self._seen(world)
 
-    def _drawn(self, params: SearchParams, state: State, seat: jax.Array, key: Key) -> State:
-        """A world drawn anew, in which the others have chosen in secret as the model of them would with their cards."""
+    def _dealer(self, params: SearchParams, state: State, seat: jax.Array) -> Callable[[Key], State]:
+        """Draws worlds: uniformly, or as the learnt belief has it, which is asked once for all of them."""
+        if self.believe is None:
+            return lambda key: self.permuted(state, seat, key)
+        observation = self.env.observe(state, seat)
+        odds, about = self.believe(params.belief, observation), self.env.holdings(observation)
+        assert about is not None  # `make_search` has asked
+
+        def deal(key: Key) -> State:
+            draw_key, rest_key = jax.random.split(key)
+            holders = holdings.draw(odds, about, draw_key)
+            return self._seen(self.env.world_with(state, seat, holders, rest_key))
+
+        return deal
+
+    def _chosen(self, params: SearchParams, seat: jax.Array, deal: Callable[[Key], State], key: Key) -> State:
+        """A world in which the others have chosen in secret as the model of them would with their cards there."""
         draw_key, choice_key = jax.random.split(key)
         model, its_params = self.lineup.others(params)
 
         def choose(world: State, key: Key) -> jax.Array:
             return model.act(its_params, model.memory(its_params, world, world.current_player, key), world, key)[0]
 
-        world = self.permuted(state, seat, draw_key)
+        world = deal(draw_key)
         return self._seen(self.env.with_secret_choices(world, seat, choose, choice_key))
 
     def _seen(self, world: State) -> State:

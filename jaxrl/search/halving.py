@@ -13,22 +13,13 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.envs.core import Key, State, is_over
-from jaxrl.networks import distributions
 from jaxrl.search.belief import Belief, BeliefMemory
+from jaxrl.search.plan import SearchPlan, improve, near_policy
 from jaxrl.search.playout import TO_THE_END, Lineup, of_seat, play_on, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
 
 OUT = -1e30  # the score of an action out of the race
-
-
-class SearchPlan(NamedTuple):
-    """What a search found for one decision."""
-
-    action: jax.Array  # i32[]
-    policy: jax.Array  # f32[A], an improved policy: the network's, shifted by the results
-    value: jax.Array  # f32[], the expected result of `action`
-    results: jax.Array  # f32[A], the mean result of every action, `value` where it was not tried
 
 
 class Race(NamedTuple):
@@ -93,7 +84,8 @@ def halving_plan(
         return race, _rank(jnp.where(ran, score, OUT)), used
 
     race, order, _ = jax.lax.fori_loop(0, rounds, play_round, (race, order, jnp.zeros_like(first)))
-    return _plan(race, order, logits, legal, settings)
+    chance = jax.vmap(lambda k: jax.random.uniform(jax.random.fold_in(k, 1)))(keys[:, 2])
+    return _plan(race, order, logits, legal, settings, chance)
 
 
 def _rank(score: jax.Array) -> jax.Array:
@@ -153,33 +145,12 @@ def _run(
     return race, used + each
 
 
-def _plan(race: Race, order: jax.Array, logits: jax.Array, legal: jax.Array, settings: SearchSettings) -> SearchPlan:
+def _plan(
+    race: Race, order: jax.Array, logits: jax.Array, legal: jax.Array, settings: SearchSettings, chance: jax.Array
+) -> SearchPlan:
     action = jnp.argmin(order, axis=1).astype(jnp.int32)
-    mean = _mean(race)
+    mean, tried = _mean(race), race.games > 0
     value = jnp.take_along_axis(mean, action[:, None], axis=1)[:, 0]
-    tried = race.games > 0
-    _, policy = improve(logits, legal, mean, tried, settings.scale)
-    return SearchPlan(action, policy, value, jnp.where(tried, mean, value[:, None]))
-
-
-def improve(
-    logits: jax.Array, legal: jax.Array, mean: jax.Array, tried: jax.Array, scale: float
-) -> tuple[jax.Array, jax.Array]:
-    """The network's policy shifted by what the search found.
-
-    An action that was not tried is worth what the tried ones are worth to the network's policy.
-
-    Args:
-      logits: f32[C, A], of the network.
-      legal: bool[C, A].
-      mean: f32[C, A], the mean result of every action that was tried (bool[C, A]).
-      tried: see `mean`.
-      scale: how far a result of 1 more than that shifts a logit.
-
-    Returns:
-      What every action is worth and the improved policy, f32[C, A] each.
-    """
-    share = jax.nn.softmax(distributions.mask_logits(logits, tried), axis=1)
-    rest = jnp.sum(jnp.where(tried, share * mean, 0.0), axis=1, keepdims=True)
-    results = jnp.where(tried, mean, rest)
-    return results, jax.nn.softmax(distributions.mask_logits(logits + scale * (results - rest), legal), axis=1)
+    known, policy = improve(logits, legal, mean, tried, settings.scale)
+    plan = SearchPlan(action, policy, value, jnp.where(tried, mean, value[:, None]))
+    return plan if settings.kl is None else near_policy(plan, logits, legal, known, settings.kl, chance)

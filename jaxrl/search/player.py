@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from jaxrl.envs.core import Env, Key, PyTree, State, is_over
 from jaxrl.envs.errors import UserError
 from jaxrl.players import Player, no_memory
-from jaxrl.search.belief import Belief, BeliefMemory, can_believe
-from jaxrl.search.halving import SearchPlan, halving_plan, rounds_and_slots
+from jaxrl.search.belief import Belief, BeliefMemory, Believe, can_believe
+from jaxrl.search.halving import halving_plan, rounds_and_slots
+from jaxrl.search.plan import SearchPlan
 from jaxrl.search.playout import Lineup
 from jaxrl.search.policies import Guide, PlayoutPolicy, SearchParams
 from jaxrl.search.settings import SearchSettings
@@ -62,7 +63,13 @@ class Search:
 
 
 def make_search(
-    env: Env, settings: SearchSettings, *, own: PlayoutPolicy, guide: Guide, model: PlayoutPolicy | None = None
+    env: Env,
+    settings: SearchSettings,
+    *,
+    own: PlayoutPolicy,
+    guide: Guide,
+    model: PlayoutPolicy | None = None,
+    believe: Believe | None = None,
 ) -> Search:
     """A search player.
 
@@ -72,6 +79,7 @@ def make_search(
       own: how the searching seat goes on in simulated games.
       guide: priors of actions, and values for the planner "tree"; it shares the memory of `own`.
       model: how all other seats play; None: like the searching seat. A model of several types is told by what it does.
+      believe: the learnt belief, where the settings ask for it.
 
     Raises:
       UserError: the game is simultaneous, played by another process, has sides of several seats or does not say what
@@ -91,14 +99,14 @@ def make_search(
     if settings.objective == "standing" and not judges(env):
         raise UserError(f"{env.id} does not say how its seats stand (Env.standing): search for 'return' or 'wins'.")
     lineup = Lineup(env, own, model)
-    belief = Belief(lineup, settings.particles, settings.doubt, settings.batch)
+    belief = Belief(lineup, settings.particles, settings.doubt, settings.batch, believe)
     jax.eval_shape(lambda key: belief.permuted(env.init(key), jnp.int32(0), key), jax.random.key(0))
     if lineup.types > 1 and not (settings.particles and can_believe(env)):
         raise UserError(
             f"{env.id}: which bot somebody is can be heard only in worlds that are carried over from move to move "
             "(Env.reconcile and at least one particle): name the model of the others instead."
         )
-    if not can_believe(env):
+    if believe is not None or not can_believe(env):
         belief = dataclasses.replace(belief, particles=0)
     return Search(settings, lineup, belief, guide)
 

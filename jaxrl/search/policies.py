@@ -48,6 +48,7 @@ class SearchParams(NamedTuple):
 
     own: PyTree  # of the policy that moves for the searching seat, and of its guide
     model: PyTree = None  # of the policy that moves for all others
+    belief: PyTree = None  # of the learnt belief
 
 
 def bot_policy(bot: Bot, draws: int = 2) -> PlayoutPolicy:

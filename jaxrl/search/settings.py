@@ -8,6 +8,7 @@ from jaxrl.envs.errors import UserError
 
 PLANNERS = ("halving", "tree")
 OBJECTIVES = ("return", "wins", "standing")
+BELIEFS = ("uniform", "learned")
 FEWEST_SIMULATIONS = 4
 
 
@@ -30,6 +31,10 @@ class SearchSettings:
       depth: how many moves of its own the searching seat makes in a simulated game before the network judges the
         position; 0: the games are played to the end (halving).
       doubt: the share of the others' moves that the model does not explain; keeps a belief from being too sure.
+      belief: "uniform" draws worlds as the rules make them likely, and keeps `particles` where the game can; "learned"
+        draws them anew at every move by what a network guesses from what the seat has seen (`ppo.belief`).
+      kl: the played move is drawn from policy * exp(result / temperature) with the lowest temperature at which the KL
+        divergence from the policy stays within so many nats (Jacob et al. 2022); None plays the best result.
       greedy: the searching seat's simulated moves are its policy's likeliest ones instead of sampled ones.
       scale: improved policies are softmax(log prior + scale * simulated result), for learning from search.
       batch: simulated games side by side, which bounds the memory.
@@ -45,6 +50,8 @@ class SearchSettings:
     prior: float = 0.01
     depth: int = 0
     doubt: float = 0.02
+    belief: str = "uniform"
+    kl: float | None = None
     greedy: bool = False
     scale: float = 8.0
     batch: int = 16384
@@ -57,6 +64,10 @@ class SearchSettings:
             raise UserError(f"the planner must be one of {', '.join(PLANNERS)}, got {self.planner!r}.")
         if self.objective not in OBJECTIVES:
             raise UserError(f"the objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}.")
+        if self.belief not in BELIEFS:
+            raise UserError(f"the belief must be one of {', '.join(BELIEFS)}, got {self.belief!r}.")
+        if self.kl is not None and not self.kl > 0.0:
+            raise UserError(f"the KL divergence of a search must be above 0, got {self.kl}; leave it out for the best.")
         if self.objective == "standing" and (self.planner != "halving" or self.depth):
             raise UserError(
                 "the objective 'standing' judges a position where a part of the game ends: search for it with the "

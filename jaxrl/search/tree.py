@@ -17,7 +17,7 @@ from jaxrl.envs.core import Key, State, is_over
 from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions
 from jaxrl.search.belief import Belief
-from jaxrl.search.halving import SearchPlan, improve
+from jaxrl.search.plan import SearchPlan, improve, near_policy
 from jaxrl.search.playout import Lineup, of_seat, play_on, put, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
@@ -84,9 +84,9 @@ def tree_plan(
     visits = summary.visit_counts.reshape(games, count, actions).astype(jnp.float32)
     values = summary.qvalues.reshape(games, count, actions)
     weights = found.action_weights.reshape(games, count, actions).mean(axis=1)
-    return _joined(
-        visits, values, weights, state.legal_action_mask, logits.reshape(games, count, actions)[:, 0], settings
-    )
+    chance = jax.vmap(lambda k: jax.random.uniform(jax.random.fold_in(k, 1)))(keys[:, 1])
+    prior = logits.reshape(games, count, actions)[:, 0]
+    return _joined(visits, values, weights, state.legal_action_mask, prior, settings, chance)
 
 
 def _joined(
@@ -96,6 +96,7 @@ def _joined(
     legal: jax.Array,
     logits: jax.Array,
     settings: SearchSettings,
+    chance: jax.Array,
 ) -> SearchPlan:
     """The root of one decision from those of its W worlds: visits and values f32[C, W, A], mean weights f32[C, A]."""
     total = jnp.sum(visits, axis=1)
@@ -103,4 +104,5 @@ def _joined(
     results, policy = improve(logits, legal, mean, total > 0, settings.scale)
     action = distributions.greedy(distributions.mask_logits(weights, legal))
     value = jnp.take_along_axis(results, action[:, None], axis=1)[:, 0]
-    return SearchPlan(action, policy, value, results)
+    plan = SearchPlan(action, policy, value, results)
+    return plan if settings.kl is None else near_policy(plan, logits, legal, results, settings.kl, chance)

@@ -25,6 +25,7 @@ from jaxrl.algorithms.base import (
     with_normaliser,
 )
 from jaxrl.algorithms.ppo import copies
+from jaxrl.algorithms.ppo.belief import BeliefLearner
 from jaxrl.algorithms.ppo.critic import Critic, explained, returns_of
 from jaxrl.algorithms.ppo.loss import Batch, Played
 from jaxrl.algorithms.ppo.update import UpdateSums, update
@@ -51,10 +52,11 @@ RHO_CLIP = 1.0  # V-trace: the largest importance weight, as in its paper; more 
 
 @struct.dataclass
 class PPOLearner(Learner):
-    """Parameters, hyper-parameters (`Hyper`) and the moments of Adam; with `ppo.critic` the critic."""
+    """Parameters, hyper-parameters (`Hyper`) and the moments of Adam; critic and belief where they are asked."""
 
     opt_state: optax.OptState
-    critic: Any = None  # a `CriticState`
+    critic: Any = None  # a `SideState`
+    belief: Any = None  # a `SideState`
 
 
 @struct.dataclass
@@ -77,19 +79,23 @@ class PPO(Algorithm):
         self.sequence = config.ppo.sequence if self.network.remembers else 1
         if self.sequence > 1:  # of a network of one's own nobody could tell before
             check_ppo(config, self.sequence)
-        self.privileged = config.ppo.critic.privileged
-        self._critic = Critic(config, env) if self.privileged else None
+        self._critic = Critic(config, env) if config.ppo.critic.privileged else None
+        self._belief = BeliefLearner(config, env) if config.ppo.belief.learned else None
+        self.privileged = self._critic is not None or self._belief is not None
+        self.believe = self._belief.odds if self._belief else None
         self._corrects = env.host and config.sebulba.lag > 1
 
     def init(self, key: jax.Array) -> PPOLearner:
         """New parameters from a typed key."""
         params = self.network.init(key)
         critic = self._critic.init(jax.random.fold_in(key, 1)) if self._critic else None
+        belief = self._belief.init(jax.random.fold_in(key, 2)) if self._belief else None
         return PPOLearner(
             params=params,
             hyper=self.hyper(),
             opt_state=optimizer.init(params),
             critic=critic,
+            belief=belief,
             copies=copies.first(self.config.ppo, params),
         )
 
@@ -127,11 +133,14 @@ class PPO(Algorithm):
         kept = copies.with_average(kept, params, number, coefs.ema)
         learner = learner.replace(params=params, opt_state=opt_state, copies=kept)
         found = figures_of(sums, batch, coefs)
-        if self._critic is None or values is None:
-            return learner, found
-        returns = returns_of(rollout, values, estimate.advantage, estimate.known)
-        critic, about = self._critic.learn(learner.critic, rollout, returns, coefs, group_keys)
-        return learner.replace(critic=critic), found | about
+        if self._critic and values is not None:
+            returns = returns_of(rollout, values, estimate.advantage, estimate.known)
+            critic, about = self._critic.learn(learner.critic, rollout, returns, coefs, group_keys)
+            learner, found = learner.replace(critic=critic), found | about
+        if self._belief:
+            belief, about = self._belief.learn(learner.belief, rollout, coefs, group_keys)
+            learner, found = learner.replace(belief=belief), found | about
+        return learner, found
 
     def best_response(self, config: Config) -> Config:
         """PPO as in `config`, at temperature 1, without magnet and average, with a learning rate and an entropy bonus

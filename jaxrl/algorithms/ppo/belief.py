@@ -1,0 +1,129 @@
+"""A belief that learns (`ppo.belief`): who holds which hidden thing, guessed from what a seat sees.
+
+A side network (`side`) on the observation adds to the logarithm of what the rules alone say (`holdings.uniform`), and
+learns by the log-loss of where the things really are (`Env.holders`). Untrained it is the uniform belief. One pass
+gives the odds of every thing by itself; that they exclude each other is left to who draws worlds (`holdings.draw`).
+
+Beliefs learnt from one's own games: Rebstock et al. 2019, https://arxiv.org/abs/1905.10907 (Skat); used in a search by
+Jacob et al. 2022 and Lerer et al. 2020, https://arxiv.org/abs/1912.02318.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from jaxrl import figures
+from jaxrl.algorithms.base import Rollout, Transition, across_devices
+from jaxrl.algorithms.ppo.side import SideNetwork, SideState, by_lane, forms
+from jaxrl.config.ppo_checks import check_side_networks
+from jaxrl.config.schema import Config, PPOConfig
+from jaxrl.envs.core import Env, PyTree
+from jaxrl.envs.holdings import Holdings, open_to, uniform
+from jaxrl.figures import Figures
+from jaxrl.networks import distributions
+from jaxrl.networks.normaliser import Statistics
+
+
+class Unseen(NamedTuple):
+    """What a belief learns from, leaves [T, L, ...]: L lanes x seats asked."""
+
+    view: PyTree  # observation, packed
+    hidden: PyTree  # `Env.privileged`
+    weight: jax.Array  # f32, 1 = the learner's decision, 0 = not to be learnt from
+
+
+class HolderHead(nn.Module):
+    """One number for each thing and holder, 0 at first."""
+
+    num_actions: int
+
+    @nn.compact
+    def __call__(self, torso: jax.Array) -> jax.Array:
+        """[..., H] -> f32[..., N * H]."""
+        zeros = nn.initializers.zeros_init()
+        return nn.Dense(self.num_actions, kernel_init=zeros, name="holders")(torso.astype(jnp.float32))
+
+
+class BeliefLearner:
+    """Odds of where hidden things are."""
+
+    def __init__(self, config: Config, env: Env):
+        """Compiles nothing.
+
+        Raises:
+          UserError: the game does not tell who may hold what.
+        """
+        check_side_networks(config, env)
+        self._env, form = env, forms(env)[0]
+        self._shape = jax.eval_shape(env.holdings, form).possible.shape
+        outputs = math.prod(self._shape)
+        self._side = SideNetwork(config.network, config.ppo.belief.hidden, HolderHead, outputs, env.features, form, 1)
+
+    def init(self, key: jax.Array) -> SideState:
+        """A new belief from a typed key."""
+        return self._side.init(key)
+
+    def odds(self, stored: Mapping[str, Any], observation: PyTree) -> jax.Array:
+        """f32[N, H] for what one seat sees, by what a checkpoint holds of a belief: `params`, and with
+        `network.normalize` `statistics`."""
+        statistics = Statistics(**stored["statistics"]) if stored.get("statistics") else None
+        side = SideState(params=stored["params"], opt_state=(), statistics=statistics)
+        logits = self._logits(self._side.apply(side, observation), observation)
+        return jax.nn.softmax(logits[1]) * open_to(self._holdings(observation))
+
+    def learn(
+        self, belief: SideState, rollout: Rollout, coefs: PPOConfig, group_keys: jax.Array
+    ) -> tuple[SideState, Figures]:
+        """Its passes over a rollout, and how well it guessed there before, in nats per hidden thing, beside a uniform
+        belief; inside the mesh. Arguments as of `critic.Critic.learn`."""
+        steps = rollout.steps
+        before = across_devices(self._score(belief, steps))
+        lessons = by_lane(Unseen(steps.observation, steps.privileged, steps.weight))
+
+        def loss(outputs: jax.Array, batch: Unseen) -> jax.Array:
+            return jax.vmap(self._nats)(outputs, batch.view, batch.hidden)[:, 1]
+
+        belief, _ = self._side.learn(belief, lessons, loss, coefs, group_keys)
+        found = {
+            "train/belief_loss": figures.mean(before[1], before[2]),
+            "train/belief_loss_uniform": figures.mean(before[0], before[2]),
+        }
+        return self._side.absorbed(belief, steps.observation, steps), found
+
+    # ---- parts --------------------------------------------------------------------------------------------------
+
+    def _holdings(self, observation: PyTree) -> Holdings:
+        found = self._env.holdings(observation)
+        assert found is not None  # `check_side_networks` has asked
+        return found
+
+    def _score(self, belief: SideState, steps: Transition) -> jax.Array:
+        """f32[3]: sums of the nats of the uniform and of the learnt belief, and of weights; step by step."""
+
+        def at(now: Transition) -> jax.Array:
+            outputs = self._side.apply(belief, now.observation)
+            nats = jax.vmap(jax.vmap(self._nats))(outputs, now.observation, now.privileged)
+            return jnp.append(jnp.sum(now.weight[..., None] * nats, axis=(0, 1)), jnp.sum(now.weight))
+
+        return jnp.sum(jax.lax.map(at, steps), axis=0)
+
+    def _logits(self, outputs: jax.Array, observation: PyTree) -> jax.Array:
+        """f32[2, N, H] for one seat: of the uniform belief, and of the learnt one (outputs f32[N * H])."""
+        about = self._holdings(observation)
+        base = jnp.log(jnp.maximum(uniform(about), 1e-9))
+        both = jnp.stack([base, base + outputs.reshape(self._shape)])
+        return distributions.mask_logits(both, open_to(about))
+
+    def _nats(self, outputs: jax.Array, observation: PyTree, hidden: PyTree) -> jax.Array:
+        """f32[2]: the mean log-loss per hidden thing of both beliefs for one seat."""
+        holder = self._env.holders(observation, hidden)
+        surprise = -jax.nn.log_softmax(self._logits(outputs, observation))
+        of_each = jnp.take_along_axis(surprise, jnp.maximum(holder, 0)[None, :, None], axis=2)[..., 0]
+        count = jnp.maximum(jnp.sum(holder >= 0), 1)
+        return jnp.sum(jnp.where(holder >= 0, of_each, 0.0), axis=1) / count
