@@ -14,6 +14,7 @@ from jaxrl.players import Player
 ALGORITHMS = {
     "ppo": "jaxrl.algorithms.ppo.algorithm:PPO",
     "dqn": "jaxrl.algorithms.dqn.algorithm:DQN",
+    "hierarchical": "jaxrl.algorithms.hierarchical.algorithm:Hierarchical",
 }
 
 

@@ -32,7 +32,8 @@ def make_program(config: Config, env: Env, frozen: Config | None = None) -> Prog
     """
     check_numbers(config)
     other = make_algorithm(frozen, env) if frozen is not None else None
-    actor = Actor(env, auto_reset(env), make_algorithm(config, env), make_seats(config, env), other)
+    algorithm = make_algorithm(config, env)
+    actor = Actor(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env), other)
     devices = jax.local_devices()
     count = device_count(config, len(devices)) if actor.algorithm.many_devices else 1
     mesh = Mesh(np.array(devices[:count]), (AXIS,))
