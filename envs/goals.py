@@ -18,8 +18,8 @@ class CameTrue(NamedTuple):
 class Goals:
     """The part of `jaxrl.envs.core.Env` that hierarchical learners ask (`jaxrl.algorithms.hierarchical`).
 
-    A *manager's* decision sets the goal of its seat, such as a bid; all others are the *worker's*, who is rewarded up to
-    the seat's next goal and sees its goal in the observation.
+    A *manager's* decision sets the goal of its seat, such as a bid; all others are the *worker's*, who is rewarded up
+    to the seat's next goal and sees its goal in the observation.
 
     Attributes:
       phases: how the game's decisions can be sorted, e.g. ``{"round": ("1", "2"), "phase": ("bid", "play")}``.

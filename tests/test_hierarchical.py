@@ -44,12 +44,13 @@ def config_of(section: HierarchicalConfig = SMALL, **keys: Any) -> Config:
     return dataclasses.replace(config, train=train, hierarchical=section)
 
 
-def rollout_of(env: Env, config: Config, *, boldness: float = 1.0) -> tuple[Any, Any, Any]:
-    """The algorithm, the first learner with its parameters times `boldness`, and a rollout of it."""
+def rollout_of(env: Env, config: Config, *, noise: float = 0.0) -> tuple[Any, Any, Any]:
+    """The algorithm, the first learner with so much noise on its parameters, and what plays a rollout of it."""
     anakin = program(env, config)
     state = anakin.init(0)
     algorithm, lanes = anakin.algorithm, config.train.num_envs
-    learner = state.learner.replace(params=jax.tree.map(lambda leaf: boldness * leaf, state.learner.params))
+    flat, unravel = jax.flatten_util.ravel_pytree(state.learner.params)
+    learner = state.learner.replace(params=unravel(flat + noise * jax.random.normal(jax.random.key(8), flat.shape)))
     policy = algorithm.policy(learner, jnp.int32(0))
 
     @jax.jit
@@ -182,7 +183,7 @@ def test_hindsight_is_unbiased_and_would_not_be_without_its_weights() -> None:
     """The mean over 100 rollouts of 512 sequences lies within 4.5 standard errors of the gradient by enumeration, along
     each of six directions; that with W = 1 lies more than 15 away along one of them."""
     config = config_of(num_envs=128, num_steps=12)
-    algorithm, learner, once = rollout_of(Aim(rounds=1), config, boldness=4.0)
+    algorithm, learner, once = rollout_of(Aim(rounds=1), config, noise=0.6)
     role = algorithm._roles[WORKER]
     env, network, params = role.env, role.network, learner.params[WORKER]
     flat, unravel = jax.flatten_util.ravel_pytree(params)

@@ -33,6 +33,13 @@ def find_algorithm(name: str) -> type[Algorithm]:
     return own.find_class(place, Algorithm, "train.algorithm")
 
 
+def check_one_network(name: str, verb: str) -> None:
+    """Raises UserError if an algorithm makes its policy of several networks: what trains a network by examples trains
+    the one of the section `network`."""
+    if find_algorithm(name).networks > 1:
+        raise UserError(f"train.algorithm {name} plays with several networks: {verb} with train.algorithm ppo.")
+
+
 def make_algorithm(config: Config, env: Env) -> Algorithm:
     """What `train.algorithm` names, for a configuration and its game; compiles nothing.
 

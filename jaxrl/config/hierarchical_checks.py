@@ -18,8 +18,8 @@ def check_goals(config: Config, env: Any) -> None:
     state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
     if jax.eval_shape(env.manages, env.observation_spec) is None:
         raise UserError(
-            f"train.algorithm hierarchical needs a game that says which decisions set goals (Env.manages), which {name} "
-            "does not: use ppo."
+            "train.algorithm hierarchical needs a game that says which decisions set goals (Env.manages), which "
+            f"{name} does not: use ppo."
         )
     if config.hierarchical.balance and not env.phases:
         raise UserError(f"hierarchical.balance needs the phases of the game (Env.phases), which {name} does not tell.")
@@ -33,8 +33,8 @@ def _check_hindsight(config: Config, env: Any, state: Any) -> None:
     action = jax.ShapeDtypeStruct((env.num_players,) if env.simultaneous else (), "int32")
     if jax.eval_shape(env.came_true, state, action, state) is None:
         raise UserError(
-            f"hierarchical.hindsight needs a game that says which goals came true (Env.came_true), which {config.env.id} "
-            "with these env.options does not: set hierarchical.hindsight.weight to 0."
+            "hierarchical.hindsight needs a game that says which goals came true (Env.came_true), which "
+            f"{config.env.id} with these env.options does not: set hierarchical.hindsight.weight to 0."
         )
     if config.network.kind == "recurrent" or ":" in config.network.kind:
         raise UserError(

@@ -3,7 +3,7 @@
 The game says which decisions set goals (`Goals.manages`); in Skull King these are the bids. Each role has a network, an
 optimizer, hyper-parameters, a chain of rewards and figures of its own (`role`), and both learn from the same rollouts.
 Feudal in spirit (Dayan & Hinton 1992; Vezhnevets et al. 2017, https://arxiv.org/abs/1703.01161), but the goals are
-actions of the game and the manager's alone to choose. `hindsight` lets the worker learn from goals that it was not told.
+actions of the game, and the manager's alone. `hindsight` lets the worker learn from goals that it was not told.
 """
 
 from __future__ import annotations
