@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +19,13 @@ from jaxrl.algorithms.hierarchical.phases import normalised_within
 from jaxrl.algorithms.hierarchical.role import own_first
 from jaxrl.algorithms.ppo.update import Shuffle
 from jaxrl.config.checks import check_game
+from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.hierarchical_schema import HierarchicalConfig, HindsightConfig, RoleConfig
-from jaxrl.config.schema import Config, EnvConfig, NetworkConfig, PPOConfig, Schedule
+from jaxrl.config.schema import Config, EnvConfig, LeagueConfig, NetworkConfig, PPOConfig, Schedule
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint
+from jaxrl.training.exploit import response_config
 from jaxrl.training.playing import play
 from tests.aim_game import LANDS, Aim, score
 from tests.games import HighCard, TicTacToe
@@ -44,21 +47,45 @@ def config_of(section: HierarchicalConfig = SMALL, **keys: Any) -> Config:
     return dataclasses.replace(config, train=train, hierarchical=section)
 
 
-def rollout_of(env: Env, config: Config, *, noise: float = 0.0) -> tuple[Any, Any, Any]:
-    """The algorithm, the first learner with so much noise on its parameters, and what plays a rollout of it."""
-    anakin = program(env, config)
+class Games(NamedTuple):
+    """Rollouts of the first parameters, with noise on them."""
+
+    algorithm: Any
+    params: Any
+    play: Any  # (key, lanes) -> lanes afterwards, rollout
+    lanes: Any  # the first ones
+
+
+@cache
+def games(rounds: int, noise: float, num_envs: int, num_steps: int) -> Games:
+    section = dataclasses.replace(
+        SMALL, manager=RoleConfig(gamma=0.9, gae_lambda=0.7), worker=RoleConfig(gamma=0.8, gae_lambda=0.6)
+    )
+    anakin = program(Aim(rounds=rounds), config_of(section, num_envs=num_envs, num_steps=num_steps))
     state = anakin.init(0)
-    algorithm, lanes = anakin.algorithm, config.train.num_envs
     flat, unravel = jax.flatten_util.ravel_pytree(state.learner.params)
     learner = state.learner.replace(params=unravel(flat + noise * jax.random.normal(jax.random.key(8), flat.shape)))
-    policy = algorithm.policy(learner, jnp.int32(0))
+    policy, ids = anakin.algorithm.policy(learner, jnp.int32(0)), jnp.arange(num_envs, dtype=jnp.uint32)
 
     @jax.jit
-    def once(lanes_now: Any, key: Any) -> Any:
-        ids = jnp.arange(lanes, dtype=jnp.uint32)
-        return play(anakin.actor, policy, None, lanes_now, key, ids, config.train.num_steps)[:2]
+    def play_on(key: Any, lanes: Any) -> Any:
+        return play(anakin.actor, policy, None, lanes, key, ids, num_steps)[:2]
 
-    return algorithm, learner, lambda key, lanes_now=state.lanes: once(lanes_now, key)
+    return Games(anakin.algorithm, learner.params, play_on, state.lanes)
+
+
+@cache
+def estimate(name: str) -> Any:
+    """A compiled function: (view of a rollout, its rewards) -> what a role estimates."""
+    role = games(2, 0.0, 16, 22).algorithm._roles[name]
+    coefs = role.hyper().at(role.config.ppo, jnp.int32(0))
+
+    @jax.jit
+    def found(view: Any, rewards: Any) -> Any:
+        view = view._replace(steps=view.steps._replace(rewards=rewards))
+        return role._estimate(view.policy.params, view, coefs)
+
+    return found
 
 
 # ---- chains ---------------------------------------------------------------------------------------------------------
@@ -106,20 +133,12 @@ def expected(rollout: Any, lane: int, seat: int, manager: bool, gamma: float, de
 
 
 def test_both_chains_of_rewards_are_those_of_one_decision_after_the_other() -> None:
-    section = dataclasses.replace(
-        SMALL,
-        manager=RoleConfig(gamma=0.9, gae_lambda=0.7),
-        worker=RoleConfig(gamma=0.8, gae_lambda=0.6),
-    )
-    config = config_of(section, num_envs=16, num_steps=22)
-    algorithm, learner, once = rollout_of(Aim(), config)
-    _, rollout = once(jax.random.key(1))
+    played = games(2, 0.0, 16, 22)
+    rollout = played.play(jax.random.key(1), played.lanes)[1]
     for name, gamma, decay in ((MANAGER, 0.9, 0.7), (WORKER, 0.8, 0.6)):
-        role = algorithm._roles[name]
-        view = _view(rollout, role, name)
-        coefs = role.hyper().at(role.config.ppo, jnp.int32(0))
-        estimate = jax.jit(lambda view, role=role, coefs=coefs: role._estimate(view.policy.params, view, coefs))(view)
-        weight = np.asarray(view.steps.weight * estimate.known)[..., 0]
+        view = _view(rollout, played.algorithm._roles[name], name)
+        found = estimate(name)(view, view.steps.rewards)
+        weight = np.asarray(view.steps.weight * found.known)[..., 0]
         seen = 0
         for lane, seat in itertools.product(range(16), range(2)):
             theirs = expected(rollout, lane, seat, name == MANAGER, gamma, decay)
@@ -127,33 +146,24 @@ def test_both_chains_of_rewards_are_those_of_one_decision_after_the_other() -> N
             sure = [at for at in mine if not np.isnan(theirs.get(at, np.nan))]
             assert set(theirs) == set(mine)
             np.testing.assert_allclose(
-                [estimate.advantage[at, lane, 0] for at in sure], [theirs[at] for at in sure], atol=1e-5
+                [found.advantage[at, lane, 0] for at in sure], [theirs[at] for at in sure], atol=1e-5
             )
             seen += len(sure)
         assert seen > {MANAGER: 60, WORKER: 150}[name]
-        target = np.asarray(estimate.correction + estimate.value)[..., 0]
-        assert np.isfinite(target).all()
+        assert np.isfinite(found.correction + found.value).all()
 
 
 def test_what_the_manager_is_told_does_not_depend_on_what_the_worker_is_told_on_the_way() -> None:
     """The same games with all of a round's score at its end: its rewards, summed from goal to goal, are the same."""
-    config = config_of(num_envs=8, num_steps=24)
-    algorithm, _, once = rollout_of(Aim(), config)
-    rollout = once(jax.random.key(2))[1]
-    view = _view(rollout, algorithm._roles[MANAGER], MANAGER)
-    steps = view.steps
-    ends = np.asarray(steps.came_true.goal[..., 0] >= 0)  # [T, B]
-    late = np.zeros_like(steps.rewards)
-    for t, lane in zip(*np.nonzero(ends), strict=True):
-        late[t, lane] = np.asarray(steps.rewards)[t - 5 : t + 1, lane].sum(axis=0)
-    role = algorithm._roles[MANAGER]
-    coefs = role.hyper().at(role.config.ppo, jnp.int32(0))
-    both = [
-        role._estimate(view.policy.params, view._replace(steps=steps._replace(rewards=rewards)), coefs)
-        for rewards in (steps.rewards, jnp.asarray(late))
-    ]
-    known = np.asarray(both[0].known * steps.weight, bool)
-    assert known.sum() > 40
+    played = games(2, 0.0, 16, 22)
+    rollout = played.play(jax.random.key(2), played.lanes)[1]
+    view = _view(rollout, played.algorithm._roles[MANAGER], MANAGER)
+    late, rewards = np.zeros(view.steps.rewards.shape, np.float32), np.asarray(view.steps.rewards)
+    for t, lane in np.argwhere(view.steps.came_true.goal[..., 0] >= 0):
+        late[t, lane] = rewards[t - 5 : t + 1, lane].sum(axis=0)
+    both = [estimate(MANAGER)(view, each) for each in (view.steps.rewards, jnp.asarray(late))]
+    known = np.asarray(both[0].known * view.steps.weight, bool)
+    assert known.sum() > 80 and not np.allclose(late, rewards)
     np.testing.assert_allclose(both[0].advantage[known], both[1].advantage[known], atol=1e-5)
 
 
@@ -182,10 +192,9 @@ def exact(network: Any, params: Any) -> jax.Array:
 def test_hindsight_is_unbiased_and_would_not_be_without_its_weights() -> None:
     """The mean over 100 rollouts of 512 sequences lies within 4.5 standard errors of the gradient by enumeration, along
     each of six directions; that with W = 1 lies more than 15 away along one of them."""
-    config = config_of(num_envs=128, num_steps=12)
-    algorithm, learner, once = rollout_of(Aim(rounds=1), config, noise=0.6)
-    role = algorithm._roles[WORKER]
-    env, network, params = role.env, role.network, learner.params[WORKER]
+    played = games(1, 0.6, 128, 12)
+    role = played.algorithm._roles[WORKER]
+    env, network, params = role.env, role.network, played.params[WORKER]
     flat, unravel = jax.flatten_util.ravel_pytree(params)
     directions = jax.random.normal(jax.random.key(9), (6, flat.size)) / np.sqrt(flat.size)
 
@@ -203,26 +212,30 @@ def test_hindsight_is_unbiased_and_would_not_be_without_its_weights() -> None:
 
         return jnp.stack([along(rows), along(plain)])
 
-    found = np.stack([estimates(once(jax.random.key(seed))[1]) for seed in range(100)])  # [100, 2, 6]
-    truth = directions @ jax.grad(lambda flat: exact(network, unravel(flat)))(flat)
+    found = np.stack([estimates(played.play(jax.random.key(n), played.lanes)[1]) for n in range(100)])  # [100, 2, 6]
+    truth = directions @ jax.jit(jax.grad(lambda flat: exact(network, unravel(flat))))(flat)
     away = (found.mean(axis=0) - np.asarray(truth)) / (found.std(axis=0) / np.sqrt(len(found)))
     assert np.abs(away[0]).max() < 4.5, away
     assert np.abs(away[1]).max() > 15, away
 
 
 def test_sequences_that_are_not_whole_teach_nothing() -> None:
-    config = config_of(num_envs=4, num_steps=11)  # a round has six steps, a game twelve
-    algorithm, learner, once = rollout_of(Aim(), config)
-    lanes, rollout = once(jax.random.key(0))
-    role = algorithm._roles[WORKER]
-    for played, whole in ((rollout, np.r_[2:6]), (once(jax.random.key(1), lanes)[1], np.r_[3:7])):
-        view = _view(played, role, WORKER)
+    """A round has six steps, two of them goals, and the second rollout begins with the last two of one."""
+    played = games(2, 0.0, 16, 22)
+    role = played.algorithm._roles[WORKER]
+    lanes, one = played.play(jax.random.key(0), played.lanes)
+    two = played.play(jax.random.key(1), lanes)[1]
+
+    @jax.jit
+    def found(rollout: Any) -> Any:
+        view = _view(rollout, role, WORKER)
         manages = managed(role.env, view.steps.observation, 3)
-        found = relabel(role.network, role.env, learner.params[WORKER], view, manages, 1.0, jnp.float32(2.0))
-        known = np.asarray(found.known)[:, 0, 0]
-        np.testing.assert_array_equal(np.flatnonzero(known), whole)
-        weight = np.asarray(found.weight)[..., 0]
-        assert weight.max() <= 2.0 + 1e-5 and np.all(weight[~np.asarray(found.known)[..., 0]] == 0.0)
+        return relabel(role.network, role.env, played.params[WORKER], view, manages, 1.0, jnp.float32(1.01))
+
+    for rollout, whole in ((one, np.r_[2:6, 8:12, 14:18]), (two, np.r_[4:8, 10:14, 16:20])):
+        again = jax.tree.map(np.asarray, found(rollout))
+        np.testing.assert_array_equal(np.flatnonzero(again.known[:, 0, 0]), whole)
+        assert again.weight.max() <= 1.01 + 1e-5 and np.all(again.weight[~again.known] == 0.0)
 
 
 # ---- passes, phases -------------------------------------------------------------------------------------------------
@@ -285,6 +298,7 @@ def test_a_run_learns_and_resumes_exactly() -> None:
     assert np.isnan(metrics["manager/phase/throw/return"]) and metrics["manager/phase/goal/share"] == 1.0
 
 
+@pytest.mark.slow  # pytest -m slow tests/test_hierarchical.py: two programs more
 def test_seeds_side_by_side_are_those_one_by_one() -> None:
     keys = {"num_envs": 16, "num_steps": 12, "updates": 1}
     both, one = (program(Aim(), config_of(seeds=seeds, **keys)) for seeds in (2, 1))
@@ -294,16 +308,30 @@ def test_seeds_side_by_side_are_those_one_by_one() -> None:
 
 
 def test_a_memory_of_each_role_and_an_average_and_a_magnet() -> None:
-    """Traced and run once: chunks of a recurrent network, statistics of features apart."""
+    """Traced, not run: chunks of a recurrent network."""
     section = dataclasses.replace(SMALL, hindsight=HindsightConfig())
     config = config_of(section, num_envs=16, num_steps=12, updates=1, sequence=6, ema=0.9, magnet="policy")
-    network = NetworkConfig(kind="recurrent", hidden=(8,), normalize=False)
-    config = dataclasses.replace(config, network=network)
-    anakin = program(Aim(), config)
-    state, metrics = run(anakin, anakin.init(0))
-    assert set(state.learner.copies) == {"average", "magnet"}
-    assert set(state.learner.copies["average"]) == {MANAGER, WORKER}
-    assert np.isfinite(metrics["train/loss"]) and metrics["train/magnet_kl"] >= 0.0
+    anakin = program(Aim(), dataclasses.replace(config, network=NetworkConfig(kind="recurrent", hidden=(8,))))
+    after, found = jax.eval_shape(anakin.compiled, anakin.abstract_state)
+    assert jax.tree.map(jnp.shape, after) == jax.tree.map(jnp.shape, anakin.abstract_state)
+    assert set(after.learner.copies) == {"average", "magnet"} and set(after.lanes.memory) == {MANAGER, WORKER}
+    assert set(after.learner.copies["average"]) == {MANAGER, WORKER} and "worker/magnet_kl" in found
+
+
+def test_snapshots_best_responses_and_a_critic_are_of_both() -> None:
+    """Traced, not run."""
+    league = LeagueConfig(opponents=("self", "snapshots"), snapshots=2, snapshot_every=1)
+    section = dataclasses.replace(SMALL, hindsight=HindsightConfig())
+    config = dataclasses.replace(config_of(section, critic=CriticConfig(privileged=True, hidden=(8,))), league=league)
+    response = response_config(config, Telling())
+    for each in (config, response):
+        anakin = program(Telling(), each)
+        after, _ = jax.eval_shape(anakin.compiled, anakin.abstract_state)
+        assert jax.tree.map(jnp.shape, after) == jax.tree.map(jnp.shape, anakin.abstract_state)
+        assert set(after.pool.snapshots) == set(after.learner.critic) == {MANAGER, WORKER}
+    for role in (response.hierarchical.manager, response.hierarchical.worker):
+        assert role.learning_rate.start == config.exploit.learning_rate and role.learning_rate.end == 0.0
+    assert not response.hierarchical.hindsight.on
 
 
 def test_a_player_is_of_both_and_asks_the_one_it_should() -> None:
@@ -323,6 +351,13 @@ def test_a_player_is_of_both_and_asks_the_one_it_should() -> None:
 
 
 # ---- what it does not go with ---------------------------------------------------------------------------------------
+
+
+class Telling(Aim):
+    """Tells a critic how often the others' throws have landed."""
+
+    def privileged(self, state: Any, seat: Any) -> Any:
+        return jnp.roll(state.landed, -seat)
 
 
 class Silent(Aim):

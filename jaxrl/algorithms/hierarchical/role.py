@@ -49,8 +49,9 @@ from jaxrl.figures import Figures
 
 def role_config(config: Config, name: str) -> Config:
     """The configuration whose section `ppo` is that of a role."""
-    own = getattr(config.hierarchical, name)
-    settings = {field.name: getattr(own, field.name) for field in dataclasses.fields(own)}
+    manager, worker = config.hierarchical.manager, config.hierarchical.worker
+    keys = ("epochs", "learning_rate", "entropy_coef", "gamma", "gae_lambda")
+    settings = {key: getattr(manager, key) if name == MANAGER else getattr(worker, key) for key in keys}
     return dataclasses.replace(config, ppo=dataclasses.replace(config.ppo, **settings))
 
 
@@ -116,7 +117,8 @@ class Role(PPO):
         order = own_first(group_keys, shape, coefs, batch.weight, self.sequence)
         rows, network = rows_of(batch), self.network
         keys_of = functools.partial(dropout_keys, group_keys, shape, self.sequence, batch)
-        again, section = None, learner.hindsight
+        again = None
+        section: HindsightConfig = learner.hindsight
         if self._relabels:
             again, told = self._again(rollout, coefs, section, scaled.scale)
             about |= told
@@ -129,7 +131,7 @@ class Role(PPO):
             chosen = jax.tree.map(lambda leaf: leaf[index], again)
             temperature: Any = coefs.temperature
             more = hindsight.surrogate(params, chosen, network, temperature, coefs.clip)
-            return found - section.weight * more, parts
+            return found - section.weight * more  # type: ignore[operator]  # a number by now, parts
 
         params, opt_state, sums = passes(loss, coefs, learner.params, learner.opt_state, order)
         about["train/epochs_done"] = figures.mean(sums.steps, jnp.maximum(order.count // coefs.epochs, 1))
