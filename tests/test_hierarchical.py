@@ -250,7 +250,7 @@ def test_an_epoch_holds_every_own_decision_once_in_equally_full_minibatches(accu
 
     def order() -> Any:
         found = own_first(keys, shape, coefs, weight, 1)
-        return found.count, jax.vmap(found.at)(jnp.arange(24))
+        return found.length, jax.vmap(found.at)(jnp.arange(24))
 
     count, (epochs, index) = in_mesh(order)()
     own = np.flatnonzero(np.asarray(weight).ravel())

@@ -61,7 +61,7 @@ def combined(env: Env, found: dict[str, jax.Array]) -> tuple[jax.Array, int]:
 def by_phase(env: Env, batch: Batch, found: dict[str, jax.Array]) -> Figures:
     """Of the decisions of every phase: their share, the entropy of the policy (the mean of -log pi, an estimate), the
     mean return, and the mean square of what the value is wrong by."""
-    told = {}
+    told: Figures = {}
     error = jnp.square(batch.target - batch.value)
     everything = across_devices(jnp.sum(batch.weight))
     for key, names in env.phases.items():

@@ -131,10 +131,11 @@ class Role(PPO):
             chosen = jax.tree.map(lambda leaf: leaf[index], again)
             temperature: Any = coefs.temperature
             more = hindsight.surrogate(params, chosen, network, temperature, coefs.clip)
-            return found - section.weight * more  # type: ignore[operator]  # a number by now, parts
+            strength: Any = section.weight
+            return found - strength * more, parts
 
         params, opt_state, sums = passes(loss, coefs, learner.params, learner.opt_state, order)
-        about["train/epochs_done"] = figures.mean(sums.steps, jnp.maximum(order.count // coefs.epochs, 1))
+        about["train/epochs_done"] = figures.mean(sums.steps, jnp.maximum(order.length // coefs.epochs, 1))
         return params, opt_state, sums, about
 
     def _again(

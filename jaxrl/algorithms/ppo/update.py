@@ -93,7 +93,7 @@ def update(
 class Order(NamedTuple):
     """The minibatches of an update, one after the other."""
 
-    count: int | jax.Array  # i32[], how many
+    length: int | jax.Array  # i32[], how many
     at: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
     """number i32[] -> the epoch i32[] it belongs to, and its chunks i32[accumulate, n]"""
 
@@ -121,7 +121,7 @@ def passes(
     # The stop is the loop's condition and the step below is selected: a GPU waits for the host at every branch that
     # depends on data, and this way that is once per minibatch. With several seeds it runs until the last one stops.
     carry = _Carry(jnp.int32(0), params, opt_state, jnp.bool_(False), empty_sums())
-    carry = jax.lax.while_loop(lambda carry: (carry.number < order.count) & ~carry.stopped, step, carry)
+    carry = jax.lax.while_loop(lambda carry: (carry.number < order.length) & ~carry.stopped, step, carry)
     return carry.params, carry.opt_state, carry.sums
 
 
