@@ -20,6 +20,7 @@ import numpy as np
 from flax import struct
 
 from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.goals import Goals
 from jaxrl.envs.holdings import Conceals
 from jaxrl.envs.judged import Judged
 from jaxrl.envs.views import Candidates as Candidates
@@ -60,7 +61,7 @@ Bot = Callable[[State, Key], jax.Array]
 """A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``, from what that seat sees."""
 
 
-class Env(Views, Judged, Conceals, abc.ABC):
+class Env(Views, Goals, Judged, Conceals, abc.ABC):
     """A game. Subclasses supply `_init`, `_step` and `observe`; this class does the bookkeeping once.
 
     Attributes:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.envs.core import Env, Key, PyTree, State, select
+from jaxrl.envs.goals import CameTrue
 
 
 class Final(NamedTuple):
@@ -25,6 +26,7 @@ class Final(NamedTuple):
     illegal_action: jax.Array  # bool[]
     privileged: PyTree  # `Env.privileged` of the stepped state for its current_player; None: the game says nothing
     stats: dict[str, jax.Array]  # env.episode_stats, f32[P] each; meaningful where the game is over
+    came_true: CameTrue | None = None  # `Env.came_true` of the step, where it is asked for
 
     @property
     def over(self) -> jax.Array:
@@ -51,8 +53,9 @@ class AutoReset:
     in legal play it costs one "any lane?" reduction per step.
     """
 
-    def __init__(self, env: Env):
-        self.env = env
+    def __init__(self, env: Env, *, settles: bool = False):
+        """`settles`: whether steps tell the goals that came true in them."""
+        self.env, self.settles = env, settles
 
     def init(self, key: Key) -> State:
         """A new game."""
@@ -85,10 +88,11 @@ class AutoReset:
             illegal_action=stepped.illegal_action,
             privileged=privileged(self.env, stepped),
             stats=self.env.episode_stats(stepped),
+            came_true=self.env.came_true(state, action, stepped) if self.settles else None,
         )
         return select(final.over, self.fresh(stepped, reset_key), stepped), final
 
 
-def auto_reset(env: Env) -> AutoReset:
+def auto_reset(env: Env, *, settles: bool = False) -> AutoReset:
     """`env` with finished games replaced at once; see `AutoReset` for what that costs."""
-    return AutoReset(env)
+    return AutoReset(env, settles=settles)

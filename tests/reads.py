@@ -13,6 +13,7 @@ SECTIONS = {  # what a parameter or variable with this annotation holds
     "Config": "",
     "DQNConfig": "dqn",
     "ExploitConfig": "exploit",
+    "HindsightConfig": "hierarchical.hindsight",
     "LeagueConfig": "league",
     "NetworkConfig": "network",
     "PPOConfig": "ppo",
@@ -20,6 +21,7 @@ SECTIONS = {  # what a parameter or variable with this annotation holds
     "SebulbaConfig": "sebulba",
     "Sequence[SeatMix]": "seats",
 }
+ROLES = ("hierarchical.manager", "hierarchical.worker")  # whose schedules stand in for those of ppo
 Names = dict[str, str]  # variable -> the section or key that it holds; "" is the whole configuration
 
 
@@ -109,11 +111,13 @@ def _kept(init: ast.FunctionDef, outer: Names) -> Names:
 
 def _schedules(section: str | None) -> Iterator[str]:
     """What `make_hyper` reads of a section: every part of its schedules. (The values are read where they are used.)"""
-    for field in dataclasses.fields(schema.Config):
-        if field.name == section:
-            for part in dataclasses.fields(field.default):
-                if isinstance(part.default, schema.Schedule):
-                    yield from (f"{section}.{part.name}.{leaf.name}" for leaf in dataclasses.fields(schema.Schedule))
+    for place in [section, *ROLES] if section == "ppo" else [section] if section else []:
+        default: object = schema.Config()
+        for name in place.split("."):
+            default = getattr(default, name, None)
+        for name, value in vars(default).items() if default is not None else ():
+            if isinstance(value, schema.Schedule):
+                yield from (f"{place}.{name}.{leaf.name}" for leaf in dataclasses.fields(schema.Schedule))
 
 
 def _bind(node: ast.AST, names: Names) -> None:

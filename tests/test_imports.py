@@ -16,6 +16,7 @@ NETWORK = {"socket", "socketserver", "requests", "urllib", "http", "ftplib"}
 SHARED_ENVS = {
     "core",
     "curves",
+    "goals",
     "golden",
     "registry",
     "files",

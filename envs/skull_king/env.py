@@ -14,16 +14,17 @@ from jax import lax
 from jaxrl.envs.cards import get_field, nth_set_bit, scale
 from jaxrl.envs.core import Bot, Env, Key, State, Tokens, public_fields
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.goals import CameTrue
 from jaxrl.envs.holdings import Holdings
 from jaxrl.envs.skull_king import deal as dealing
-from jaxrl.envs.skull_king import holders, observe, rules, worlds
+from jaxrl.envs.skull_king import goals, holders, observe, rules, worlds
 from jaxrl.envs.skull_king import privileged as unseen
 from jaxrl.envs.skull_king.cards import card_name
 from jaxrl.envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
 from jaxrl.envs.skull_king.how_to_play import COLOURS, TEXT
 from jaxrl.envs.skull_king.rules import NUM_ACTIONS, Game
 
-REWARDS = ("points", "points_dense", "margin", "rank", "win")
+REWARDS = ("points", "points_dense", "points_tricks", "margin", "rank", "win")
 EPISODES = ("game", "round")
 
 
@@ -50,6 +51,7 @@ class SkullKing(Env):
     multi_output_fusion = True
     reference_bot = "hard"
     how_to_play, colours = TEXT, COLOURS
+    phases = goals.PHASES
 
     def __init__(
         self,
@@ -68,7 +70,8 @@ class SkullKing(Env):
           players: number of seats, 2 to 8.
           expansion: play with the Kraken, the White Whale and the two Loot cards.
           abilities: play with the five pirates' abilities.
-          reward: points | points_dense | margin | rank | win (specification section 9).
+          reward: points | points_dense | points_tricks | margin | rank | win (specification section 9; points_tricks:
+            every trick what it changes of what the round promises, in sum points_dense).
           episode: game (ten rounds) | round (a single round, for training).
           round_weights: relative frequency of rounds 1..10 when the episode is a single round.
           history: seats also see who played which card in which trick of the round, not only which are gone.
@@ -117,7 +120,8 @@ class SkullKing(Env):
         bits = jax.random.bits(key, (self.setup.draws,))
         game, result = rules.step(state.game, action.astype(jnp.int32), bits, self.setup)
         ended = game.phase == rules.END
-        return self._wrap(state, game).replace(rewards=self._rewards(game, result, ended), terminated=ended)
+        rewards = self._rewards(state.game, game, result, ended)
+        return self._wrap(state, game).replace(rewards=rewards, terminated=ended)
 
     def observe(self, state: State, seat: jax.Array) -> jax.Array:
         assert isinstance(state, SkullKingState)
@@ -135,6 +139,24 @@ class SkullKing(Env):
 
     def privileged_features(self, privileged: jax.Array) -> jax.Array:
         return unseen.features(privileged, self.setup)
+
+    def manages(self, observation: jax.Array) -> jax.Array:
+        """bool[]: a bid is asked."""
+        return observe.unpack(observation, self.setup).phase == rules.BID
+
+    def came_true(self, before: State, action: jax.Array, after: State) -> CameTrue | None:
+        """The bids that a scored round made true, where rewards are the points of rounds."""
+        assert isinstance(before, SkullKingState)
+        if self.reward not in ("points_dense", "points_tricks"):
+            return None
+        found = goals.came_true(before.game, action.astype(jnp.int32), self.setup)
+        return CameTrue(jnp.where(after.illegal_action, -1, found.goal), found.reward / 100)
+
+    def relabelled(self, observation: jax.Array, mask: jax.Array, goal: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return goals.relabelled(observation, mask, goal, self.setup)
+
+    def phase(self, observation: jax.Array) -> dict[str, jax.Array]:
+        return goals.phase(observation, self.setup)
 
     def is_legal(self, state: State, action: jax.Array) -> jax.Array:
         assert isinstance(state, SkullKingState)
@@ -306,12 +328,15 @@ class SkullKing(Env):
             game=game, legal=legal, current_player=game.actor, legal_action_mask=observe.expand_legal(legal)
         )
 
-    def _rewards(self, game: Game, result: rules.RoundResult, ended: jax.Array) -> jax.Array:
-        """f32[P], specification section 9."""
+    def _rewards(self, before: Game, game: Game, result: rules.RoundResult, ended: jax.Array) -> jax.Array:
+        """f32[P], specification section 9, of the step between two positions."""
         points = result.points if self.setup.single_round else game.scores
         own = points.astype(jnp.float32) / 100
         if self.reward == "points_dense":
             return result.points.astype(jnp.float32) / 100
+        if self.reward == "points_tricks":
+            old, new = (goals.promised(position.round, position.number, self.setup) for position in (before, game))
+            return (jnp.where(result.scored, result.points, new) - old).astype(jnp.float32) / 100
         if self.reward == "points":
             final = own
         elif self.reward == "margin":

@@ -84,6 +84,7 @@ class RoundResult(NamedTuple):
 
     scored: jax.Array  # bool[]: a round was scored
     points: jax.Array  # i32[P]: the points of that round
+    round: Round  # as it was scored
 
 
 # ---- new games ------------------------------------------------------------------------------------------------------
@@ -359,8 +360,7 @@ def _finish_round(game: Game, done: jax.Array, setup: Setup) -> tuple[Game, Roun
     onward = done & ~ends
     exact_bits = jnp.sum(exact.astype(jnp.uint32) << (4 * jnp.arange(setup.players, dtype=jnp.uint32)))
     scored = game.replace(scores=game.scores + points, exact=game.exact + jnp.where(done, exact_bits, jnp.uint32(0)))
-    result = RoundResult(scored=done, points=points)
-    ended = scored.replace(phase=jnp.where(ends, END, game.phase))
+    result, ended = RoundResult(done, points, game.round), scored.replace(phase=jnp.where(ends, END, game.phase))
     if setup.single_round:
         return ended, result
     number = scored.number + 1

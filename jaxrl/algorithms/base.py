@@ -67,6 +67,7 @@ class Transition(NamedTuple):
     final_weight: Array  # f32[S], 1 = the learner is asked in it
     privileged: Any = None  # [S, ...], what the seats asked cannot see, with `Algorithm.privileged`
     final_privileged: Any = None  # [S, ...], of the final observation; None: never truncated
+    came_true: Any = None  # a `CameTrue` [P] of the goals that the step settled, with `Algorithm.hindsight`
 
     @property
     def over(self) -> jax.Array:
@@ -153,16 +154,19 @@ class Algorithm(abc.ABC):
       network: what decides.
       sequence: steps of a chunk: rollouts keep the memory of all seats at the beginning of each.
       discount: of the network's values, for each decision of a seat.
+      networks: how many make up `network`; what trains others than by an algorithm knows one.
       by_value: the network's "logits" are the values of actions: a player takes the best and never draws.
       headline: what the progress line shows of the figures, label -> tag.
       privileged: rollouts of a compiled game also hold what the seats asked cannot see (`Env.privileged`).
       believe: (what a checkpoint holds of the belief, observation) -> f32[N, H], the odds of who holds what
         (`jaxrl.envs.holdings`), if it learns that; else None.
+      hindsight: rollouts of a compiled game also hold the goals that came true (`Env.came_true`).
       grows_with: configuration keys that its learner's memory is proportional to.
       many_devices: whether `learn` may run on more than one.
       forwards: forward passes of the network for each backward pass, for the counters of `sebulba.profile`.
     """
 
+    networks: ClassVar[int] = 1
     by_value: ClassVar[bool] = False
     many_devices: ClassVar[bool] = True
     headline: ClassVar[Mapping[str, str]] = {}
@@ -172,6 +176,7 @@ class Algorithm(abc.ABC):
     sequence: int = 1
     privileged: bool = False
     believe: Callable[[Any, Any], jax.Array] | None = None
+    hindsight: bool = False
     forwards: int = 1
 
     def __init__(self, config: Config, env: Env):

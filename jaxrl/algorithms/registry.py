@@ -14,6 +14,7 @@ from jaxrl.players import Player
 ALGORITHMS = {
     "ppo": "jaxrl.algorithms.ppo.algorithm:PPO",
     "dqn": "jaxrl.algorithms.dqn.algorithm:DQN",
+    "hierarchical": "jaxrl.algorithms.hierarchical.algorithm:Hierarchical",
 }
 
 
@@ -30,6 +31,13 @@ def find_algorithm(name: str) -> type[Algorithm]:
             "given as package.module:Class."
         )
     return own.find_class(place, Algorithm, "train.algorithm")
+
+
+def check_one_network(name: str, verb: str) -> None:
+    """Raises UserError if an algorithm makes its policy of several networks: what trains a network by examples trains
+    the one of the section `network`."""
+    if find_algorithm(name).networks > 1:
+        raise UserError(f"train.algorithm {name} plays with several networks: {verb} with train.algorithm ppo.")
 
 
 def make_algorithm(config: Config, env: Env) -> Algorithm:

@@ -23,7 +23,7 @@ import numpy as np
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.algorithms import optimizer
-from jaxrl.algorithms.registry import find_algorithm, make_algorithm, trained_player
+from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_algorithm, trained_player
 from jaxrl.commands.common import check_learning
 from jaxrl.commands.search import (
     SELF,
@@ -240,6 +240,7 @@ def _teaching(source: TrainedRun, args: argparse.Namespace) -> Teaching:
     env, config = source.env, source.config
     if find_algorithm(config.train.algorithm).by_value:
         raise UserError(f"run {source.name!r} is a Q network, which has no probabilities to teach: distil a PPO run.")
+    check_one_network(config.train.algorithm, "distil")
     names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
     if SELF in names and len(names) > 1:
         raise UserError("--opponents is either self alone or names of bots.")

@@ -23,7 +23,7 @@ import numpy as np
 
 from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
-from jaxrl.algorithms.registry import find_algorithm, make_algorithm
+from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_algorithm
 from jaxrl.commands.common import check_learning
 from jaxrl.config import Config
 from jaxrl.envs.core import Env, PyTree
@@ -322,6 +322,7 @@ def _checked(args: argparse.Namespace) -> Config:
     config = configs.load(args.config, [*args.overrides, *keys], args.allow)
     if find_algorithm(config.train.algorithm).by_value:
         raise UserError("a Q network has no probabilities to learn: imitate with train.algorithm ppo.")
+    check_one_network(config.train.algorithm, "imitate")
     if config.network.normalize:
         raise UserError("network.normalize is learnt while playing: imitate without it.")
     name = args.name or f"{config.run.name or Path(args.config).stem}-imitated"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxrl.config.dqn_checks import check_dqn, check_dqn_game
+from jaxrl.config.hierarchical_checks import check_goals
 from jaxrl.config.numbers import divides
 from jaxrl.config.ppo_checks import check_ppo, check_side_networks, shuffle_groups
 from jaxrl.config.schema import Config, NetworkConfig
@@ -22,7 +23,7 @@ def check_numbers(config: Config) -> None:
     """
     if config.batch_size > MAX_BATCH:
         raise UserError(f"train.num_envs * train.num_steps must be at most {MAX_BATCH}, got {config.batch_size}.")
-    if config.train.algorithm == "ppo":
+    if config.train.algorithm in ("ppo", "hierarchical"):
         check_ppo(config, config.ppo.sequence if config.network.kind == "recurrent" else 1)
     elif config.train.algorithm == "dqn":
         check_dqn(config)
@@ -123,8 +124,10 @@ def check_game(config: Config, env: Any, table: Any) -> None:
         check_host(config)
     elif config.fleet.workers:
         raise UserError(f"fleet.workers plays games on the host, which {config.env.id} is not: set it to 0.")
-    if config.train.algorithm == "ppo":
+    if config.train.algorithm in ("ppo", "hierarchical"):
         check_side_networks(config, env)
+    if config.train.algorithm == "hierarchical":
+        check_goals(config, env)
     check_seats(config, env)
     check_bots(config.evaluate.opponents, env, "evaluate.opponents", searchers=True)
     if env.num_sides < 2 and (config.evaluate.best_by != "return" or config.exploit.every):

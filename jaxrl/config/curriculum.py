@@ -25,7 +25,7 @@ from jaxrl.envs.errors import UserError
 from jaxrl.envs.values import Place, build, option
 
 NAME, UNTIL = "name", "until"  # of a stage; all its other keys are those of a configuration
-CHANGING = ("env.options", "seats", "league", "ppo", "dqn", "algorithm", "evaluate")
+CHANGING = ("env.options", "seats", "league", "ppo", "dqn", "hierarchical", "algorithm", "evaluate")
 
 
 @dataclasses.dataclass(frozen=True)

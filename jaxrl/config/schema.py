@@ -14,7 +14,9 @@ from jaxrl.config.belief_schema import BeliefConfig
 from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.exploit_schema import ExploitConfig
 from jaxrl.config.fleet_schema import FleetConfig
+from jaxrl.config.hierarchical_schema import HierarchicalConfig
 from jaxrl.config.network_schema import NetworkConfig
+from jaxrl.config.schedule_schema import Schedule
 from jaxrl.envs import own, registry
 from jaxrl.envs.values import option
 
@@ -67,21 +69,6 @@ class SeatMix:
         "all", "seats held by the learner (a number, or all); with teams: whole sides", minimum=1, choices=("all",)
     )
     bots: tuple[str, ...] = option((), "bots drawn uniformly for each of the other seats, or sides")
-
-
-@dataclasses.dataclass(frozen=True)
-class Schedule:
-    """A value that may change over the run: from `start` at the first update to `end`."""
-
-    kind: str = option("constant", "shape of the schedule", choices=("constant", "linear", "cosine"))
-    start: float = option(0.0, "value at the first update", minimum=0.0)
-    end: float = option(0.0, "value at the last update; not used by constant", minimum=0.0)
-    until: float = option(1.0, "share of the run after which it stays at its end", above=0.0, maximum=1.0)
-
-    @staticmethod
-    def of_number(value: float) -> dict[str, Any]:
-        """What a number stands for: itself, all the time."""
-        return {"kind": "constant", "start": value, "end": value}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +174,8 @@ class TrainConfig:
 
     algorithm: str = option(
         "ppo",
-        "what learns: ppo or dqn, with the settings in the section of that name, or package.module:Class, your own",
+        "what learns: ppo, dqn or hierarchical, with the settings in the section of that name, or "
+        "package.module:Class, your own",
         pattern=rf"[A-Za-z_]\w*|{own.NAME}",
         words="a name or package.module:Class",
         runs=own.permissions,
@@ -320,6 +308,9 @@ class Config:
     network: NetworkConfig = option(NetworkConfig(), "policy and value network")
     ppo: PPOConfig = option(PPOConfig(), "the learner with train.algorithm ppo")
     dqn: DQNConfig = option(DQNConfig(), "the learner with train.algorithm dqn")
+    hierarchical: HierarchicalConfig = option(
+        HierarchicalConfig(), "beside ppo, the learner with train.algorithm hierarchical"
+    )
     sebulba: SebulbaConfig = option(SebulbaConfig(), "actors for games on the host")
     fleet: FleetConfig = option(FleetConfig(), "games on the host played by other machines")
     train: TrainConfig = option(TrainConfig(), "length of the run")

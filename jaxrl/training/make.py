@@ -35,7 +35,8 @@ def make_program(config: Config, env: Env, frozen: Config | None = None) -> Prog
     """
     check_numbers(config)
     other = make_algorithm(frozen, env) if frozen is not None else None
-    actor = Actor(env, auto_reset(env), make_algorithm(config, env), make_seats(config, env), other)
+    algorithm = make_algorithm(config, env)
+    actor = Actor(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env), other)
     together = processes.count()
     if together > 1 and (env.host or not actor.algorithm.many_devices):
         what = f"{config.env.id} is played on the host" if env.host else f"{config.train.algorithm} uses one device"

@@ -36,7 +36,8 @@ class Actor:
     def at(self, progress: jax.Array) -> Actor:
         """With the game as it is at a share of the training, f32[] (`Env.annealed`)."""
         env = self.env.annealed(progress)
-        return self if env is self.env else dataclasses.replace(self, env=env, auto=auto_reset(env))
+        auto = auto_reset(env, settles=self.algorithm.hindsight)
+        return self if env is self.env else dataclasses.replace(self, env=env, auto=auto)
 
     def asked(self, state: State) -> Asked:
         """What the seats of one game are asked, [S, ...]."""
@@ -316,6 +317,7 @@ def _play(
         final_weight=(lane.controllers[final_seat] == LEARNER).astype(jnp.float32),
         privileged=actor.privileged(state),
         final_privileged=final_privileged,
+        came_true=final.came_true,
     )
     memory = remember(lane.memory, asked.seat, decision.memory, final.over)
     lane, ended = _after_step(actor, lane, final, memory, seat_key, odds)

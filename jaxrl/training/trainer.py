@@ -280,11 +280,12 @@ class Trainer:
             if version is not None and step >= version:
                 self.store.quarantine(step)
         name = self.config.train.algorithm
-        section = name if hasattr(self.config, name) else "algorithm"
-        return UserError(
-            f"training diverged: {what} after update {self.update}: lower {section}.learning_rate.start, then "
-            f"{self._back()}"
+        section, place = getattr(self.config, name, None), name if hasattr(self.config, name) else "algorithm"
+        roles = (
+            [] if section is None else [key for key in vars(section) if hasattr(vars(section)[key], "learning_rate")]
         )
+        rates = " and ".join(f"{each}.learning_rate.start" for each in ([f"{place}.{key}" for key in roles] or [place]))
+        return UserError(f"training diverged: {what} after update {self.update}: lower {rates}, then {self._back()}")
 
     def _back(self) -> str:
         """What to do where the present state is lost."""

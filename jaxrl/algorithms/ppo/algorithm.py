@@ -126,13 +126,11 @@ class PPO(Algorithm):
         batch = self._batch(rollout, estimate, kept.get(copies.MAGNET))
         groups = shuffle_groups(self.config.train.num_envs, jax.lax.axis_size(AXIS))
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(groups))
-        params, opt_state, sums = update(
-            self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence
-        )
+        params, opt_state, sums, about = self._improve(learner, rollout, batch, coefs, group_keys)
         params = with_normaliser(self.network, params, rollout.steps, across_devices)
         kept = copies.with_average(kept, params, number, coefs.ema)
         learner = learner.replace(params=params, opt_state=opt_state, copies=kept)
-        found = figures_of(sums, batch, coefs)
+        found = figures_of(sums, batch, coefs) | about
         if self._critic and values is not None:
             returns = returns_of(rollout, values, estimate.advantage, estimate.known)
             critic, about = self._critic.learn(learner.critic, rollout, returns, coefs, group_keys)
@@ -177,6 +175,14 @@ class PPO(Algorithm):
         per_seat, beyond, known = advantage.vtrace(trajectory, weights, RHO_CLIP, gamma, gae_lambda)
         found, correction = of_decisions(per_seat, steps.seat), of_decisions(beyond, steps.seat)
         return Estimates(values.value, found, correction, of_decisions(known, steps.seat))
+
+    def _improve(
+        self, learner: PPOLearner, rollout: Rollout, batch: Batch, coefs: PPOConfig, group_keys: jax.Array
+    ) -> tuple[Any, optax.OptState, UpdateSums, Figures]:
+        """New parameters and optimizer state, the sums of the passes and what else there is to say of them."""
+        del rollout
+        learnt = update(self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence)
+        return *learnt, {}
 
     def _batch(self, rollout: Rollout, estimate: Estimates, magnet: Any = None) -> Batch:
         """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]. `magnet`: its parameters."""

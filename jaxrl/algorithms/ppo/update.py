@@ -9,10 +9,12 @@ beyond the order of sums.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxrl.algorithms import optimizer
@@ -23,6 +25,7 @@ from jaxrl.envs.core import select
 from jaxrl.networks.base import Network
 
 ADAM_EPS = 1e-5  # as in the reference implementations of PPO; Adam's own 1e-8 makes the first steps wild
+TOP = np.uint32(1 << 31)  # of a word
 KL_MARGIN = 1.5  # as in Stable-Baselines3: the passes stop beyond 1.5 x target_kl
 
 
@@ -75,16 +78,50 @@ def update(
       New parameters, new optimizer state, sums over the minibatches.
     """
     batch = batch._replace(advantage=normalize(batch.advantage, batch.weight))
-    steps, lanes = batch.weight.shape[:2]
-    shape = Shuffle(coefs.epochs, coefs.minibatches * coefs.accumulate, group_keys.shape[0], steps // sequence, lanes)
+    shape = shuffle_of(coefs, batch, group_keys, sequence)
     indices = shuffled_indices(group_keys, shape).reshape(coefs.epochs * coefs.minibatches, coefs.accumulate, -1)
-    pick = functools.partial(gathered, _rows(batch), shape, sequence)
-    keys_of = functools.partial(dropout_keys, group_keys, shape, sequence, batch) if network.dropout else None
-    step = functools.partial(_minibatch, network, coefs, pick, indices, keys_of)
+    order = Order(len(indices), lambda number: (number // coefs.minibatches, indices[number]))
+    pick = functools.partial(gathered, rows_of(batch), shape, sequence)
+    keys_of = functools.partial(dropout_keys, group_keys, shape, sequence, batch)
+
+    def loss(params: Any, epoch: jax.Array, index: jax.Array) -> tuple[jax.Array, LossSums]:
+        return ppo_loss(params, pick(index), network, coefs, keys_of(epoch, index) if network.dropout else None)
+
+    return passes(loss, coefs, params, opt_state, order)
+
+
+class Order(NamedTuple):
+    """The minibatches of an update, one after the other."""
+
+    length: int | jax.Array  # i32[], how many
+    at: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
+    """number i32[] -> the epoch i32[] it belongs to, and its chunks i32[accumulate, n]"""
+
+
+def passes(
+    loss: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, LossSums]],
+    coefs: PPOConfig,
+    params: Any,
+    opt_state: optax.OptState,
+    order: Order,
+) -> tuple[Any, optax.OptState, UpdateSums]:
+    """An optimizer step for every minibatch of `order`, up to the one that moves the policy too far.
+
+    Args:
+      loss: (params, epoch i32[], chunks i32[n]) -> the *sum* of the loss over a portion of a minibatch, and its parts.
+      coefs: the numbers of this update.
+      params: that learn.
+      opt_state: of the optimizer.
+      order: of the minibatches.
+
+    Returns:
+      As `update`.
+    """
+    step = functools.partial(_minibatch, loss, coefs, order)
     # The stop is the loop's condition and the step below is selected: a GPU waits for the host at every branch that
     # depends on data, and this way that is once per minibatch. With several seeds it runs until the last one stops.
     carry = _Carry(jnp.int32(0), params, opt_state, jnp.bool_(False), empty_sums())
-    carry = jax.lax.while_loop(lambda carry: (carry.number < len(indices)) & ~carry.stopped, step, carry)
+    carry = jax.lax.while_loop(lambda carry: (carry.number < order.length) & ~carry.stopped, step, carry)
     return carry.params, carry.opt_state, carry.sums
 
 
@@ -110,24 +147,43 @@ class Shuffle(NamedTuple):
     lanes: int  # of this device
 
 
+def shuffle_of(coefs: PPOConfig, batch: Batch, group_keys: jax.Array, sequence: int) -> Shuffle:
+    """How a batch with leaves [T, L, ...] is shuffled in chunks of `sequence` steps."""
+    steps, lanes = batch.weight.shape[:2]
+    return Shuffle(coefs.epochs, coefs.minibatches * coefs.accumulate, group_keys.shape[0], steps // sequence, lanes)
+
+
 def shuffled_indices(group_keys: jax.Array, shape: Shuffle) -> jax.Array:
     """Chunk numbers i32[epochs, portions, n]; number = chunk of the lane * lanes + lane."""
+    order = shuffled_groups(group_keys, shape)
+    order = order.reshape(shape.epochs, shape.groups, shape.portions, -1)
+    return jnp.swapaxes(order, 1, 2).reshape(shape.epochs, shape.portions, -1)
+
+
+def shuffled_groups(group_keys: jax.Array, shape: Shuffle, last: jax.Array | None = None) -> jax.Array:
+    """The chunk numbers of every group in a new order in every epoch, i32[epochs, groups, size].
+
+    Args:
+      group_keys: typed keys [groups].
+      shape: what is shuffled.
+      last: bool[chunks, lanes], those that come after all others of their group.
+    """
     width = shape.lanes // shape.groups  # lanes per group
     size = shape.chunks * width  # chunks per group
 
-    def of_group(key: jax.Array, group: jax.Array) -> jax.Array:
+    def of_group(key: jax.Array, group: jax.Array, last: jax.Array | None) -> jax.Array:
         def of_epoch(epoch: jax.Array) -> jax.Array:
-            member = permutation(jax.random.fold_in(key, epoch), size)
+            member = permutation(jax.random.fold_in(key, epoch), size, last)
             return (member // width) * shape.lanes + group * width + member % width
 
         return jax.vmap(of_epoch)(jnp.arange(shape.epochs))
 
-    order = jax.vmap(of_group, out_axes=1)(group_keys, jnp.arange(shape.groups))  # i32[epochs, groups, size]
-    order = order.reshape(shape.epochs, shape.groups, shape.portions, size // shape.portions)
-    return jnp.swapaxes(order, 1, 2).reshape(shape.epochs, shape.portions, -1)
+    if last is not None:
+        last = jnp.swapaxes(last.reshape(shape.chunks, shape.groups, width), 0, 1).reshape(shape.groups, size)
+    return jax.vmap(of_group, out_axes=1)(group_keys, jnp.arange(shape.groups), last)
 
 
-def _rows(batch: Batch) -> Batch:
+def rows_of(batch: Any) -> Any:
     """The batch with one leading axis: steps * lanes, of the memory chunks * lanes."""
     return jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), batch)
 
@@ -148,8 +204,8 @@ def chunk_rows(shape: Shuffle, sequence: int, index: jax.Array) -> jax.Array:
     return first[:, None] + jnp.arange(sequence) * shape.lanes
 
 
-def permutation(key: jax.Array, size: int) -> jax.Array:
-    """A random order i32[size] of 0 .. size - 1 by one sort of single words.
+def permutation(key: jax.Array, size: int, last: jax.Array | None = None) -> jax.Array:
+    """A random order i32[size] of 0 .. size - 1 by one sort of single words; of `last` (bool[size]) after all others.
 
     The low bits of each word are the number itself, the high bits are random: six times faster on CPU than sorting
     pairs. Words with equal high bits stay in order; with 2^13 numbers that concerns one pair in 2^19.
@@ -157,6 +213,8 @@ def permutation(key: jax.Array, size: int) -> jax.Array:
     bits = max(1, (size - 1).bit_length())
     low = jnp.uint32((1 << bits) - 1)
     words = (jax.random.bits(key, (size,), jnp.uint32) & ~low) | jnp.arange(size, dtype=jnp.uint32)
+    if last is not None:
+        words = jnp.where(last, words | TOP, words & ~TOP)
     return (jax.lax.sort(words, is_stable=False) & low).astype(jnp.int32)
 
 
@@ -186,11 +244,10 @@ def _fold(keys: jax.Array, numbers: jax.Array) -> jax.Array:
 # ---- minibatches --------------------------------------------------------------------------------------------------
 
 
-def _minibatch(network, coefs: PPOConfig, pick, indices, keys_of, carry: _Carry) -> _Carry:
+def _minibatch(loss, coefs: PPOConfig, order: Order, carry: _Carry) -> _Carry:
     """One optimizer step; the one that finds the KL divergence too large is not taken."""
-    index, epoch = indices[carry.number], carry.number // coefs.minibatches
-    keys = None if keys_of is None else functools.partial(keys_of, epoch)
-    gradient, parts = _gradient(network, coefs, pick, keys, carry.params, index)
+    epoch, index = order.at(carry.number)
+    gradient, parts = _gradient(loss, carry.params, epoch, index)
     gradient, norms = optimizer.clip_by_global_norm(gradient, coefs.max_grad_norm)
     limit = jnp.where(coefs.target_kl > 0.0, KL_MARGIN * coefs.target_kl, jnp.inf)
     # Numbers that are none stop too; the metrics show them and the trainer ends the run.
@@ -202,12 +259,12 @@ def _minibatch(network, coefs: PPOConfig, pick, indices, keys_of, carry: _Carry)
     return _Carry(carry.number + 1, params, opt_state, stopped, jax.tree.map(jnp.add, carry.sums, sums))
 
 
-def _gradient(network, coefs: PPOConfig, pick, keys_of, params: Any, indices: jax.Array) -> tuple[Any, LossSums]:
+def _gradient(loss, params: Any, epoch: jax.Array, indices: jax.Array) -> tuple[Any, LossSums]:
     """Gradient of the mean loss of one minibatch (i32[accumulate, n] chunks) and the means of its parts."""
 
     def portion(index: jax.Array) -> tuple[Any, LossSums]:
-        keys = None if keys_of is None else keys_of(index)
-        return jax.grad(ppo_loss, has_aux=True)(params, pick(index), network, coefs, keys)
+        found: tuple[Any, LossSums] = jax.grad(loss, has_aux=True)(params, epoch, index)
+        return found
 
     def add(total, index):
         return jax.tree.map(jnp.add, total, portion(index)), None

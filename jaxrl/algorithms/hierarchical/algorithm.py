@@ -1,0 +1,150 @@
+"""Hierarchical PPO as an `Algorithm`: a manager that sets goals and a worker that plays for them, trained together.
+
+The game says which decisions set goals (`Goals.manages`); in Skull King these are the bids. Each role has a network, an
+optimizer, hyper-parameters, a chain of rewards and figures of its own (`role`), and both learn from the same rollouts.
+Feudal in spirit (Dayan & Hinton 1992; Vezhnevets et al. 2017, https://arxiv.org/abs/1703.01161), but the goals are
+actions of the game, and the manager's alone. `hindsight` lets the worker learn from goals that it was not told.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+from flax import struct
+
+from jaxrl import figures
+from jaxrl.algorithms.base import Algorithm, Asked, Decision, Learner, Rollout
+from jaxrl.algorithms.hierarchical.pair import ROLES, WORKER, pair
+from jaxrl.algorithms.hierarchical.role import Role, RoleLearner
+from jaxrl.algorithms.ppo.algorithm import PPO, PPOLearner, TemperedPolicy
+from jaxrl.algorithms.schedule import Hyper, make_hyper
+from jaxrl.config import Config, Schedule
+from jaxrl.config.hierarchical_checks import check_goals
+from jaxrl.envs.core import Env
+from jaxrl.figures import Figures
+from jaxrl.networks.base import Memory
+
+Both = dict[str, Any]  # something of each of the `ROLES`
+HINDSIGHT = "hindsight"  # beside them among the hyper-parameters
+
+
+@struct.dataclass
+class HierarchicalLearner(Learner):
+    """As a `PPOLearner`; parameters, hyper-parameters and each of the copies are those of both roles."""
+
+    opt_state: Both
+    critic: Both
+
+
+class Hierarchical(Algorithm):
+    """A manager and a worker, each by PPO."""
+
+    headline = PPO.headline
+    networks = 2
+
+    def __init__(self, config: Config, env: Env):
+        """Compiles nothing.
+
+        Raises:
+          UserError: the game has no goals, or does not say which came true where hindsight asks for it.
+        """
+        super().__init__(config, env)
+        check_goals(config, env)
+        self._roles = {name: Role(config, env, name) for name in ROLES}
+        worker = self._roles[WORKER]
+        self.network = pair({name: role.network for name, role in self._roles.items()}, env)
+        self.discount, self.sequence, self.privileged = worker.discount, worker.sequence, worker.privileged
+        self.hindsight = config.hierarchical.hindsight.on
+
+    def init(self, key: jax.Array) -> HierarchicalLearner:
+        """New parameters of both from a typed key."""
+        parts = {name: role.init(jax.random.fold_in(key, i)) for i, (name, role) in enumerate(self._roles.items())}
+        return self._joined(parts).replace(hyper=self.hyper())
+
+    def hyper(self) -> dict[str, Hyper]:
+        """The numbers of each role, and of hindsight."""
+        first, last = self.config.train.from_update, self.config.num_updates
+        hindsight = make_hyper(self.config.hierarchical.hindsight, last, first)
+        return {name: role.hyper() for name, role in self._roles.items()} | {HINDSIGHT: hindsight}
+
+    def progress(self, learner: HierarchicalLearner, number: jax.Array) -> jax.Array:
+        """f32[]: 0 at the first update, 1 at the last."""
+        found: jax.Array = learner.hyper[WORKER].progress(number)
+        return found
+
+    def policy(self, learner: HierarchicalLearner, number: jax.Array) -> TemperedPolicy:
+        """The parameters of both, at the temperature of this update."""
+        temperature = self._roles[WORKER].policy(_part(learner, WORKER), number).temperature
+        return TemperedPolicy(params=learner.params, temperature=temperature)
+
+    def act(self, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
+        """Draws an action from the tempered distribution of the role that is asked."""
+        return PPO.act(self, policy, asked, memory, key)  # type: ignore[arg-type]  # reads the network alone
+
+    def learn(
+        self, learner: HierarchicalLearner, rollout: Rollout, key: jax.Array, number: jax.Array
+    ) -> tuple[HierarchicalLearner, Figures]:
+        """Each role learns from its decisions. Figures of a role are under its name; those of `train` are of both."""
+        section = self.config.hierarchical.hindsight
+        parts: dict[str, PPOLearner] = {}
+        together: Figures = {}
+        told: Figures = {}
+        for i, (name, role) in enumerate(self._roles.items()):
+            view = _view(rollout, role, name)
+            mine = RoleLearner(**vars(_part(learner, name)), hindsight=learner.hyper[HINDSIGHT].at(section, number))
+            parts[name], found = role.learn(mine, view, jax.random.fold_in(key, i), number)
+            common = {tag: figure for tag, figure in found.items() if tag.startswith("train/")}
+            together = figures.join(together, common)
+            told |= {f"{name}/{tag.removeprefix('train/')}": figure for tag, figure in found.items()}
+        return self._joined(parts).replace(hyper=learner.hyper), together | told
+
+    def best_response(self, config: Config) -> Config:
+        """As PPO's, with the learning rate and entropy bonus of both roles falling to 0, and without hindsight."""
+        section = config.hierarchical
+        rate = Schedule("linear", config.exploit.learning_rate, 0.0)
+
+        def falling(role: Any) -> Any:
+            entropy = max(role.entropy_coef.start, role.entropy_coef.end)
+            return dataclasses.replace(role, learning_rate=rate, entropy_coef=Schedule("linear", entropy, 0.0))
+
+        roles = {name: falling(getattr(section, name)) for name in ROLES}
+        hindsight = dataclasses.replace(section.hindsight, weight=Schedule("constant", 0.0))
+        section = dataclasses.replace(section, **roles, hindsight=hindsight)
+        config = self._roles[WORKER].best_response(config)
+        return dataclasses.replace(config, hierarchical=section)
+
+    def _joined(self, parts: dict[str, PPOLearner]) -> HierarchicalLearner:
+        """The learners of the roles as one."""
+        kept = parts[WORKER].copies
+        return HierarchicalLearner(
+            params={name: part.params for name, part in parts.items()},
+            hyper={name: part.hyper for name, part in parts.items()},
+            copies={what: {name: part.copies[what] for name, part in parts.items()} for what in kept},
+            opt_state={name: part.opt_state for name, part in parts.items()},
+            critic={name: part.critic for name, part in parts.items()},
+        )
+
+
+def _part(learner: HierarchicalLearner, name: str) -> PPOLearner:
+    """What is a role's."""
+    return PPOLearner(
+        params=learner.params[name],
+        hyper=learner.hyper[name],
+        copies={what: both[name] for what, both in learner.copies.items()},
+        opt_state=learner.opt_state[name],
+        critic=learner.critic[name],
+        belief=None,
+    )
+
+
+def _view(rollout: Rollout, role: Role, name: str) -> Rollout:
+    """A rollout as a role sees it: its parameters and memories, weight 0 where the other decided."""
+    remembers = role.network.remembers
+    return rollout._replace(
+        steps=rollout.steps._replace(weight=rollout.steps.weight * role.own(rollout)),
+        memory=rollout.memory[name] if remembers else (),
+        last_memory=rollout.last_memory[name] if remembers else (),
+        policy=rollout.policy.replace(params=rollout.policy.params[name]),
+    )

@@ -1,0 +1,78 @@
+"""Advantages and figures by the phases of a game (`Goals.phases`), such as early tricks, or the seventh round."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import figures
+from jaxrl.algorithms.base import across_devices
+from jaxrl.algorithms.ppo.loss import Batch
+from jaxrl.envs.core import Env
+from jaxrl.figures import Figures
+
+
+class Scaled(NamedTuple):
+    """Advantages f32[...] of mean 0, and what they were multiplied with, f32[...]."""
+
+    advantage: jax.Array
+    scale: jax.Array
+
+
+def phases_of(env: Env, observation: Any, axes: int) -> dict[str, jax.Array]:
+    """`Env.phase` of packed observations with so many leading axes, i32[...] by key."""
+    phase = env.phase
+    for _ in range(axes):
+        phase = jax.vmap(phase)
+    return phase(observation)
+
+
+def normalised_within(advantage: jax.Array, weight: jax.Array, group: jax.Array, groups: int) -> Scaled:
+    """Zero mean and unit variance of the weighted decisions of every group, over all devices.
+
+    Args:
+      advantage, weight: f32[...].
+      group: i32[...], 0 .. groups - 1; groups of one number are what PPO does.
+      groups: how many there are.
+    """
+
+    def sums(values: jax.Array) -> jax.Array:
+        found = jax.ops.segment_sum((weight * values).ravel(), group.ravel(), num_segments=groups)
+        return jnp.asarray(across_devices(found))
+
+    count = jnp.maximum(sums(jnp.ones_like(weight)), 1.0)
+    centred = advantage - (sums(advantage) / count)[group]
+    scale = jax.lax.rsqrt(sums(jnp.square(centred)) / count + 1e-8)[group]
+    return Scaled(centred * scale, scale)
+
+
+def combined(env: Env, found: dict[str, jax.Array]) -> tuple[jax.Array, int]:
+    """One number i32[...] for every combination of phases, and how many there are."""
+    sizes = [len(names) for names in env.phases.values()]
+    number: jax.Array = jnp.int32(0)
+    for key, size in zip(env.phases, sizes, strict=True):
+        number = number * size + found[key]
+    return number, math.prod(sizes)
+
+
+def by_phase(env: Env, batch: Batch, found: dict[str, jax.Array]) -> Figures:
+    """Of the decisions of every phase: their share, the entropy of the policy (the mean of -log pi, an estimate), the
+    mean return, and the mean square of what the value is wrong by."""
+    told: Figures = {}
+    error = jnp.square(batch.target - batch.value)
+    everything = across_devices(jnp.sum(batch.weight))
+    for key, names in env.phases.items():
+        for number, name in enumerate(names):
+            weight = batch.weight * (found[key] == number)
+            parts = (weight, -weight * batch.log_prob, weight * batch.target, weight * error)
+            count, entropy, returned, wrong = across_devices(tuple(jnp.sum(part) for part in parts))
+            told |= {
+                f"{key}/{name}/share": figures.mean(count, everything),
+                f"{key}/{name}/entropy": figures.mean(entropy, count),
+                f"{key}/{name}/return": figures.mean(returned, count),
+                f"{key}/{name}/value_error": figures.mean(wrong, count),
+            }
+    return told

@@ -1,0 +1,188 @@
+"""One of the two roles: PPO over its own decisions, with its own chain of rewards.
+
+    seat 0 of a game of two rounds:   BID  play play play | BID  play play play
+    rewards after each of them:        0    0    1    2   |  0    1    0    3
+    manager: two decisions             3                     4                       the next bid follows
+    worker: three and three                 0    1    2           1    0    3        nothing follows the last
+
+The manager is credited with all that its seat earns up to its next goal, and values what comes then. The worker's chain
+ends with its goal: what the next one brings is not its doing. Both see all rewards in which they take part, so that a
+shaping that sums to the true score up to the next goal changes what the worker is told on the way and nothing of what
+the manager is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct
+
+from jaxrl import figures
+from jaxrl.algorithms import advantage
+from jaxrl.algorithms.base import AXIS, Rollout, across_devices
+from jaxrl.algorithms.hierarchical import hindsight, phases
+from jaxrl.algorithms.hierarchical.pair import MANAGER, WORKER, managed
+from jaxrl.algorithms.ppo.algorithm import PPO, Estimates, PPOLearner
+from jaxrl.algorithms.ppo.loss import Batch, LossSums, ppo_loss
+from jaxrl.algorithms.ppo.update import (
+    Order,
+    Shuffle,
+    UpdateSums,
+    dropout_keys,
+    gathered,
+    passes,
+    rows_of,
+    shuffle_of,
+    shuffled_groups,
+)
+from jaxrl.algorithms.trajectory import Values, of_decisions, to_seats, trajectory_of, values_of
+from jaxrl.config.hierarchical_schema import HindsightConfig
+from jaxrl.config.schema import Config, PPOConfig
+from jaxrl.envs.core import Env
+from jaxrl.figures import Figures
+
+
+def role_config(config: Config, name: str) -> Config:
+    """The configuration whose section `ppo` is that of a role."""
+    manager, worker = config.hierarchical.manager, config.hierarchical.worker
+    keys = ("epochs", "learning_rate", "entropy_coef", "gamma", "gae_lambda")
+    settings = {key: getattr(manager, key) if name == MANAGER else getattr(worker, key) for key in keys}
+    return dataclasses.replace(config, ppo=dataclasses.replace(config.ppo, **settings))
+
+
+@struct.dataclass
+class RoleLearner(PPOLearner):
+    """A learner of `Role` during an update, with the numbers of hindsight in it."""
+
+    hindsight: Any = None  # a `HindsightConfig`
+
+
+class Role(PPO):
+    """PPO of a manager or a worker. Rollouts come with weight 0 wherever another decided, see `own`."""
+
+    def __init__(self, config: Config, env: Env, name: str):
+        """`config` is that of the training."""
+        super().__init__(role_config(config, name), env)
+        self._manager = name == MANAGER
+        self._relabels = name == WORKER and config.hierarchical.hindsight.on
+
+    def own(self, rollout: Rollout) -> jax.Array:
+        """bool[T, B, S]: the decisions of this role."""
+        return managed(self.env, rollout.steps.observation, 3) == self._manager
+
+    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOConfig, values: Values | None = None) -> Estimates:
+        """Advantages and targets along the chain of this role; what it says of other decisions is not read."""
+        steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
+        values = values_of(self.network, rollout) if values is None else values
+        mine = self.own(rollout)
+        last = managed(self.env, rollout.last.observation, 2) == self._manager
+        final = jnp.zeros_like(mine)
+        if steps.final_observation is not None:
+            final = managed(self.env, steps.final_observation, 3) == self._manager
+        own = Values(*(jnp.where(flag, value, 0.0) for flag, value in zip((mine, final, last), values, strict=True)))
+        trajectory = trajectory_of(rollout, own)
+        flags = to_seats(mine.astype(jnp.float32), steps.seat, seats)  # f32[T, B, P]
+        gamma, gae_lambda = jnp.asarray(coefs.gamma), jnp.asarray(coefs.gae_lambda)
+        if self._manager:  # its seat's other decisions are none of this chain
+            chain = trajectory.steps._replace(
+                acting=flags > 0.0,
+                final_acting=to_seats(final.astype(jnp.float32), steps.final_seat, seats) > 0.0,
+            )
+            ends = to_seats(last.astype(jnp.float32), rollout.last.seat, seats) > 0.0
+            per_seat, known = advantage.gae(trajectory._replace(steps=chain, last_acting=ends), gamma, gae_lambda)
+        else:  # a decision of value 0 whose trace is cut: there the chain ends, and another begins
+            per_seat, _, known = advantage.vtrace(trajectory, flags, 1.0, gamma, gae_lambda)
+        found = of_decisions(per_seat, steps.seat)
+        correction = found + (values.value - steps.value)
+        return Estimates(steps.value, found, correction, of_decisions(known, steps.seat) * mine)
+
+    def _improve(
+        self, learner: Any, rollout: Rollout, batch: Batch, coefs: PPOConfig, group_keys: jax.Array
+    ) -> tuple[Any, optax.OptState, UpdateSums, Figures]:
+        """The passes over what is its own, and figures of the phases and of hindsight."""
+        env = self.env
+        sorts = phases.phases_of(env, batch.observation, batch.weight.ndim)
+        about = phases.by_phase(env, batch, sorts)
+        group, groups = jnp.zeros(batch.weight.shape, jnp.int32), 1
+        if self.config.hierarchical.balance:
+            group, groups = phases.combined(env, sorts)
+        scaled = phases.normalised_within(batch.advantage, batch.weight, group, groups)
+        batch = batch._replace(advantage=scaled.advantage)
+        shape = shuffle_of(coefs, batch, group_keys, self.sequence)
+        order = own_first(group_keys, shape, coefs, batch.weight, self.sequence)
+        rows, network = rows_of(batch), self.network
+        keys_of = functools.partial(dropout_keys, group_keys, shape, self.sequence, batch)
+        again = None
+        section: HindsightConfig = learner.hindsight
+        if self._relabels:
+            again, told = self._again(rollout, coefs, section, scaled.scale)
+            about |= told
+
+        def loss(params: Any, epoch: jax.Array, index: jax.Array) -> tuple[jax.Array, LossSums]:
+            keys = keys_of(epoch, index) if network.dropout else None
+            found, parts = ppo_loss(params, gathered(rows, shape, self.sequence, index), network, coefs, keys)
+            if again is None:
+                return found, parts
+            chosen = jax.tree.map(lambda leaf: leaf[index], again)
+            temperature: Any = coefs.temperature
+            more = hindsight.surrogate(params, chosen, network, temperature, coefs.clip)
+            strength: Any = section.weight
+            return found - strength * more, parts
+
+        params, opt_state, sums = passes(loss, coefs, learner.params, learner.opt_state, order)
+        about["train/epochs_done"] = figures.mean(sums.steps, jnp.maximum(order.length // coefs.epochs, 1))
+        return params, opt_state, sums, about
+
+    def _again(
+        self, rollout: Rollout, coefs: PPOConfig, section: HindsightConfig, scale: jax.Array
+    ) -> tuple[hindsight.Relabelled, Figures]:
+        """The relabelled decisions as rows of the batch, their gain in the units of its advantages; and figures."""
+        manages = managed(self.env, rollout.steps.observation, 3)
+        temperature: Any = coefs.temperature
+        found = hindsight.relabel(
+            self.network, self.env, rollout.policy.params, rollout, manages, temperature, section.cap
+        )
+        known, weight = across_devices((jnp.sum(found.known), jnp.sum(found.weight)))
+        capped = across_devices(jnp.sum(found.weight >= 0.999 * section.cap))
+        everything = across_devices(jnp.sum(rollout.steps.weight))
+        told = {
+            "hindsight/share": figures.mean(known, everything),
+            "hindsight/weight": figures.mean(weight, known),
+            "hindsight/capped": figures.mean(capped, known),
+        }
+        found = jax.tree.map(
+            lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1] * leaf.shape[2], *leaf.shape[3:]), found
+        )
+        return found._replace(gain=found.gain * scale.ravel()), told
+
+
+def own_first(group_keys: jax.Array, shape: Shuffle, coefs: PPOConfig, weight: jax.Array, sequence: int) -> Order:
+    """Minibatches of the chunks that hold something of weight, in a new order in every epoch: as many as these fill,
+    all equally full.
+
+    Args:
+      group_keys: typed keys [groups].
+      shape, sequence: see `update`.
+      coefs: of the update.
+      weight: f32[T, L] or f32[T, L, S] of the batch.
+    """
+    heavy = weight.reshape(shape.chunks, sequence, shape.lanes, -1) > 0.0
+    idle = ~jnp.any(heavy, axis=(1, 3))  # bool[chunks, lanes]
+    order = shuffled_groups(group_keys, shape, idle)  # i32[epochs, groups, size]
+    part = order.shape[-1] // coefs.minibatches  # of a group in a minibatch
+    full = jnp.sum(~idle.reshape(shape.chunks, shape.groups, -1), axis=(0, 2))
+    minibatches = jax.lax.pmax(-(-jnp.max(full) // part), AXIS)
+
+    def at(number: jax.Array) -> tuple[jax.Array, jax.Array]:
+        each = jnp.maximum(minibatches, 1)
+        epoch, first = number // each, number % each
+        chosen = order[epoch][:, first + each * jnp.arange(part)]  # i32[groups, part]
+        chosen = chosen.reshape(shape.groups, coefs.accumulate, -1)
+        return epoch, jnp.swapaxes(chosen, 0, 1).reshape(coefs.accumulate, -1)
+
+    return Order(coefs.epochs * minibatches, at)
