@@ -135,7 +135,6 @@ def _part(learner: HierarchicalLearner, name: str) -> PPOLearner:
         copies={what: both[name] for what, both in learner.copies.items()},
         opt_state=learner.opt_state[name],
         critic=learner.critic[name],
-        belief=None,
     )
 
 
