@@ -23,6 +23,7 @@ from jaxrl.envs.core import Key, State
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.holdings import Holdings, draw, scaled, uniform
 from jaxrl.runs import checkpoint
+from jaxrl.runs import leaves as stored
 from jaxrl.runs.directory import load_run
 from jaxrl.search.plan import SearchPlan, near_policy
 from jaxrl.search.player import Search, make_search
@@ -126,9 +127,8 @@ def test_it_changes_nothing_of_the_actor_and_is_saved(learnt) -> None:
     anakin, state, _ = learnt
     arrays, leaves = checkpoint.pack(state)
     assert_identical(checkpoint.unpack(arrays, leaves, anakin.abstract_state), state)
-    stored = checkpoint.part_of(arrays, checkpoint.BELIEF)
-    assert_identical(stored["params"], jax.tree.map(np.asarray, state.learner.belief.params))
-    assert checkpoint.part_of(checkpoint.pack(states[0])[0], checkpoint.BELIEF) == {}
+    assert_identical(stored.part_of(arrays, stored.BELIEF)["params"], jax.tree.map(np.asarray, state.learner.belief.params))
+    assert stored.part_of(checkpoint.pack(states[0])[0], stored.BELIEF) == {}
 
 
 # ---- search by it ---------------------------------------------------------------------------------------------------

@@ -48,6 +48,10 @@ def _completed(game: Game, seat: jax.Array, hands: Hands, thrown: CardSet, keys,
     game = with_bids(game, seat, guesses, setup)
     moved = game.round.replace(hands=hands, discards=thrown)
     free, top = rules.stock(game.replace(round=moved), setup), CardSet.empty()
+    # What another seat saw with Jade is the stock of this world; what has been drawn of it since then is left out.
+    seen = game.round.jade_view.where(game.round.jade == seat) | free.where(
+        (game.round.jade >= 0) & (game.round.jade != seat)
+    )
     for bits in jax.random.bits(top_key, (2,)):
         top = top | _random(free - top, bits).where(top.count() < moved.top.count())
 
@@ -56,7 +60,7 @@ def _completed(game: Game, seat: jax.Array, hands: Hands, thrown: CardSet, keys,
 
     bits = jax.random.bits(deal_key, (n * setup.max_hand + 2,))
     following = jax.lax.scan(deal_one, Deal.empty(n), bits)[0]
-    return game.replace(round=moved.replace(top=top), next=following, fixed=None)
+    return game.replace(round=moved.replace(top=top, jade_view=seen), next=following, fixed=None)
 
 
 def with_bids(game: Game, seat: jax.Array, bids: jax.Array, setup: Setup) -> Game:

@@ -183,6 +183,7 @@ def trained(tree: dict[str, Any], source: str, overrides: Sequence[str] = (), al
         _check_same(section, getattr(before, section), getattr(found, section))
     _check_same("train.algorithm", before.train.algorithm, found.train.algorithm)
     _check_same("run.seeds", before.run.seeds, found.run.seeds)
+    _check_same("ppo.belief", before.ppo.belief, found.ppo.belief)
     return found
 
 

@@ -111,7 +111,7 @@ class PPOConfig:
     )
     max_grad_norm: float = option(0.5, "gradients are scaled down to this norm; smaller where losses jump", above=0.0)
     critic: CriticConfig = option(CriticConfig(), "a critic that sees what is hidden (arXiv 2203.16406)")
-    belief: BeliefConfig = option(BeliefConfig(), "who holds which hidden card, for search (arXiv 2304.13138)")
+    belief: BeliefConfig = option(BeliefConfig(), "who holds which hidden card, for search")
     target_kl: float = option(0.0, "stop the passes of an update beyond this mean KL; 0: off", minimum=0.0)
 
 

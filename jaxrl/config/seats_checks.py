@@ -40,6 +40,11 @@ def check_league(config: Config) -> None:
         raise UserError("league.self_play must be less than 1, because league.opponents lists others too.")
     if league.margin and not league.snapshots:
         raise UserError("league.margin says who joins and leaves the pool: it needs league.snapshots, e.g. 8.")
+    if league.cross_play and league.margin:
+        raise UserError(
+            "league.margin asks whether the learner itself has gained, but league.cross_play takes snapshots of others: "
+            "set league.margin to 0."
+        )
     if league.cross_play and not (config.run.seeds > 1 and league.snapshots and league.snapshot_every):
         raise UserError(
             "league.cross_play lets the seeds of a run meet snapshots of each other: set run.seeds to 2 or more, and "

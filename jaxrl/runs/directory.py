@@ -341,7 +341,9 @@ def load_run(
     check_stamp(snapshot.meta, make_stamp(config, env))
     stacked = params_of(snapshot.arrays, average=config.evaluate.average)
     params = each_seed(stacked, config.run.seeds)
-    beliefs = each_seed(leaves.part_of(snapshot.arrays, leaves.BELIEF), config.run.seeds)
+    belief = leaves.part_of(snapshot.arrays, leaves.BELIEF)
+    belief.pop("opt_state", None)
+    beliefs = each_seed(belief, config.run.seeds)
     return TrainedRun(run.name, config, env, snapshot.step, params, params_hash(stacked), stage.name, beliefs)
 
 

@@ -52,7 +52,8 @@ def near_policy(
 
     Of all distributions with a KL divergence of at most `kl` from the policy pi, pi exp(Q / temperature) has the
     highest expected result; the temperature is found by bisection. Results are noisy, and everybody else expects a
-    player who plays like the policy: Jacob et al. 2022, https://arxiv.org/abs/2112.07544; Grill et al. 2020.
+    player who plays like the policy: Jacob et al. 2022, https://arxiv.org/abs/2112.07544; Sokota et al. 2023,
+    https://arxiv.org/abs/2304.13138.
 
     Args:
       plan: of C games.
@@ -81,4 +82,4 @@ def near_policy(
     found = played(jax.lax.fori_loop(0, HALVINGS, halve, ends)[0])
     action = distributions.sample(found, chance)
     value = jnp.take_along_axis(results, action[:, None], axis=1)[:, 0]
-    return plan._replace(action=action, policy=jnp.where(legal, jnp.exp(found), 0.0), value=value)
+    return plan._replace(action=action, policy=jnp.where(legal, jnp.exp(found), 0.0), value=value, results=results)

@@ -98,16 +98,18 @@ def make_search(
         raise UserError(f"{env.id} has one seat: search for the objective 'return', nobody can be beaten.")
     if settings.objective == "standing" and not judges(env):
         raise UserError(f"{env.id} does not say how its seats stand (Env.standing): search for 'return' or 'wins'.")
+    if (settings.belief == LEARNED) != (believe is not None):
+        raise ValueError("a learned belief is searched with where the settings ask for it, and only there")
     lineup = Lineup(env, own, model)
     belief = Belief(lineup, settings.particles, settings.doubt, settings.batch, believe)
     jax.eval_shape(lambda key: belief.permuted(env.init(key), jnp.int32(0), key), jax.random.key(0))
-    if lineup.types > 1 and not (settings.particles and can_believe(env)):
-        raise UserError(
-            f"{env.id}: which bot somebody is can be heard only in worlds that are carried over from move to move "
-            "(Env.reconcile and at least one particle): name the model of the others instead."
-        )
     if believe is not None or not can_believe(env):
         belief = dataclasses.replace(belief, particles=0)
+    if lineup.types > 1 and not belief.particles:
+        raise UserError(
+            f"{env.id}: which bot somebody is can be heard only in worlds that are carried over from move to move "
+            "(Env.reconcile, at least one particle, no learned belief): name the model of the others instead."
+        )
     return Search(settings, lineup, belief, guide)
 
 

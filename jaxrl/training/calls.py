@@ -13,7 +13,7 @@ from jaxrl.runs import metrics
 from jaxrl.training.program import NOT_FINITE
 from jaxrl.training.state import Counter, is_sound
 
-WATCHED = ("train/loss", "train/grad_norm", "train/critic_loss")
+WATCHED = ("train/loss", "train/grad_norm", "train/critic_loss", "train/belief_loss")
 
 
 def row_of(found: Figures, steps: int, seconds: float) -> dict[str, float]:

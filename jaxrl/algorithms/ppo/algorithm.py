@@ -152,6 +152,7 @@ class PPO(Algorithm):
             temperature=Schedule("constant", 1.0),
             magnet="none",
             ema=0.0,
+            belief=dataclasses.replace(ppo.belief, learned=False),  # nobody would search with it
         )
         return dataclasses.replace(config, ppo=ppo)
 

@@ -4,8 +4,8 @@ A side network (`side`) on the observation adds to the logarithm of what the rul
 learns by the log-loss of where the things really are (`Env.holders`). Untrained it is the uniform belief. One pass
 gives the odds of every thing by itself; that they exclude each other is left to who draws worlds (`holdings.draw`).
 
-Beliefs learnt from one's own games: Rebstock et al. 2019, https://arxiv.org/abs/1905.10907 (Skat); used in a search by
-Jacob et al. 2022 and Lerer et al. 2020, https://arxiv.org/abs/1912.02318.
+Where cards are, learnt for a search: Solinas et al. 2019, https://arxiv.org/abs/1903.09604 (Skat, from people's games);
+from games of the policy itself: Hu et al. 2021, https://arxiv.org/abs/2106.09086 (Hanabi).
 """
 
 from __future__ import annotations
