@@ -31,6 +31,7 @@ from jaxrl.envs.errors import UserError
 from jaxrl.networks.factory import STATISTICS
 from jaxrl.players import Player
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
+from jaxrl.runs.games import make_games
 
 _MAGIC = b"jaxrl policy 1\n"
 _TOO_LARGE = 65_504.0  # what float16 ends at
@@ -200,7 +201,7 @@ def load_policy(path: str | os.PathLike, allow: Collection[str] = (), overrides:
         raise UserError(f"{os.fspath(path)} is damaged (its checksum is wrong): export it again.")
     content = _content(body, os.fspath(path))
     config = configs.trained(_without_places(content["config"]), os.fspath(path), overrides, allow)
-    env = make_evaluation_env(config)
+    env = make_games(config).evaluation if overrides else make_evaluation_env(config)  # overrides may not fit
     if env.version != content["env_version"]:
         raise UserError(
             f"{os.fspath(path)} is for version {content['env_version']} of {config.env.id}, "

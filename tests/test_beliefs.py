@@ -127,7 +127,9 @@ def test_it_changes_nothing_of_the_actor_and_is_saved(learnt) -> None:
     anakin, state, _ = learnt
     arrays, leaves = checkpoint.pack(state)
     assert_identical(checkpoint.unpack(arrays, leaves, anakin.abstract_state), state)
-    assert_identical(stored.part_of(arrays, stored.BELIEF)["params"], jax.tree.map(np.asarray, state.learner.belief.params))
+    assert_identical(
+        stored.part_of(arrays, stored.BELIEF)["params"], jax.tree.map(np.asarray, state.learner.belief.params)
+    )
     assert stored.part_of(checkpoint.pack(states[0])[0], stored.BELIEF) == {}
 
 
@@ -168,7 +170,7 @@ def test_nothing_hidden_reaches_odds_worlds_or_moves(learnt, tables) -> None:
         seat = state.current_player
         memory = search.belief.init(params, state, seat, key)
         odds = search.belief.believe(params.belief, env.observe(state, seat))
-        worlds = search.belief.worlds(params, state, memory, key, 8)
+        worlds = search.belief.worlds(params, state, memory, key, 8)[0]
         return odds, worlds, search.plan(params, memory, state, key)
 
     other = jax.vmap(env.permute_hidden)(tables, tables.current_player, keys_of(2, 64))
@@ -192,7 +194,7 @@ def test_worlds_are_nearer_to_the_truth_than_uniform_ones(learnt, tables) -> Non
         @jax.vmap
         def worlds(state: State, key: Key, search=search, params=params) -> jax.Array:
             memory = search.belief.init(params, state, state.current_player, key)
-            return search.belief.worlds(params, state, memory, key, 64).owner
+            return search.belief.worlds(params, state, memory, key, 64)[0].owner
 
         same = np.asarray(worlds(tables, keys_of(4, 64))) == np.asarray(tables.owner)[:, None]
         hits.append([same[i][:, hidden[i]].mean() for i in range(64)])

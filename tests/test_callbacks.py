@@ -113,7 +113,10 @@ def what_a_command_asks_for(monkeypatch, capsys):
         assert cli.main(["evaluate", player, *changes]) == 0
         printed = capsys.readouterr().out
         assert "sampled policy, 3 deals" in printed and "perfect" in printed and "random" not in printed
-        for change, why in (("network.hidden=[9]", "cannot be changed"), ("evaluate.options={largest: 9}", "for bots")):
+        for change, why in (
+            ("network.hidden=[9]", "cannot be changed"),
+            ("evaluate.options={largest: 9}", "leave those"),
+        ):
             assert cli.main(["evaluate", player, change]) == 2 and why in capsys.readouterr().err
     assert cli.main(["evaluate", "bot:perfect", "--against", "told", "env.id=examples.nim:Nim", "--deals", "2"]) == 0
     assert cli.main(["resume", "told"]) == 2 and "--allow tests.test_callbacks" in capsys.readouterr().err

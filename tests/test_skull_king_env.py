@@ -221,7 +221,7 @@ def test_returns_at_the_end() -> None:
     game = final.game
     for kind in ("points", "margin", "rank", "win"):
         rewarding = partial(SkullKing(players=env.num_players, reward=kind)._rewards, ended=jnp.bool_(True))
-        got = jax.vmap(lambda game, rewarding=rewarding: rewarding(game, None))(game)
+        got = jax.vmap(lambda game, rewarding=rewarding: rewarding(game, game, None))(game)
         expected = [tricks.returns(kind, record["final"]) for record in recorded(table)]
         np.testing.assert_allclose(got, expected, atol=1e-5, err_msg=kind)
     stats = jax.vmap(env.episode_stats)(final)

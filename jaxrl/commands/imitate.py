@@ -284,7 +284,7 @@ def main(args: argparse.Namespace) -> int:
     assert isinstance(env, HostEnv)
     bots = [text.removeprefix(BOT_PREFIX) for text in args.data if text.startswith(BOT_PREFIX)]
     files = demonstrations.files_of(game, [text for text in args.data if not text.startswith(BOT_PREFIX)])
-    shown = demonstrations.played_by_bots(env, bots, args.games, args.seed) if bots else ()
+    shown = demonstrations.played_by_bots(env, bots, args.bot_games, args.seed) if bots else ()
     found = demonstrations.read(game, files, say, shown)
     parts = demonstrations.split(len(found.games), args.check, args.seed)
     network, gamma = make_network(config.network, env), config.ppo.gamma

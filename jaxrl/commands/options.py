@@ -181,7 +181,9 @@ def imitate(parser: ArgumentParser) -> None:
         metavar="PATH",
         help="recorded games: files or folders; bot:NAME: games that this bot plays (several: against each other)",
     )
-    parser.add_argument("--games", type=common.whole, default=2000, help="games that bots play (default: 2000)")
+    parser.add_argument(
+        "--games", dest="bot_games", type=common.whole, default=2000, help="games that bots play (default: 2000)"
+    )
     parser.add_argument("--name", help="name of the run (default: that of the configuration, with -imitated behind)")
     unit = "decisions per step; a network that remembers learns whole games, as many as fit"
     common.learning(parser, 30, "most passes over the games", 256, unit, 1e-3, "")

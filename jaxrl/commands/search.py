@@ -33,9 +33,8 @@ from jaxrl.search.policies import (
     switch_policy,
     types_policy,
 )
-from jaxrl.search.settings import SearchSettings
+from jaxrl.search.settings import LEARNED, SearchSettings
 
-LEARNED = "learned"  # of `jaxrl.search.settings.BELIEFS`
 SELF, OPPONENT, TYPES = "self", "opponent", "types"  # who the others may be taken for, beside bot:NAME
 SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
 SCALES = ("reward", "episode")  # options of games that decide what a return is

@@ -42,8 +42,8 @@ def check_league(config: Config) -> None:
         raise UserError("league.margin says who joins and leaves the pool: it needs league.snapshots, e.g. 8.")
     if league.cross_play and league.margin:
         raise UserError(
-            "league.margin asks whether the learner itself has gained, but league.cross_play takes snapshots of others: "
-            "set league.margin to 0."
+            "league.margin asks whether the learner itself has gained, but league.cross_play takes snapshots of "
+            "others: set league.margin to 0."
         )
     if league.cross_play and not (config.run.seeds > 1 and league.snapshots and league.snapshot_every):
         raise UserError(

@@ -124,7 +124,9 @@ def _trained(
     said = presets.apply_overrides({}, overrides).get("evaluate", {})
     options = not isinstance(said, dict) or "options" in said
     if options and not elsewhere:
-        raise UserError("runs play the game that they were trained on: evaluate.options are for bots alone.")
+        raise UserError(
+            "in a tournament runs play the game that they were trained on: evaluate.options are for bots alone."
+        )
     found = _loaded(name, checkpoint, allow, overrides, sampled=sampled, update=update)
     if options:
         make_games(found.config)  # refuses what changes the seats, the actions or the observation

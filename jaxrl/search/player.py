@@ -15,7 +15,7 @@ from jaxrl.search.halving import halving_plan, rounds_and_slots
 from jaxrl.search.plan import SearchPlan
 from jaxrl.search.playout import Lineup
 from jaxrl.search.policies import Guide, PlayoutPolicy, SearchParams
-from jaxrl.search.settings import SearchSettings
+from jaxrl.search.settings import LEARNED, SearchSettings
 from jaxrl.search.sparse import where_needed
 from jaxrl.search.tree import tree_plan
 

@@ -8,7 +8,8 @@ from jaxrl.envs.errors import UserError
 
 PLANNERS = ("halving", "tree")
 OBJECTIVES = ("return", "wins", "standing")
-BELIEFS = ("uniform", "learned")
+LEARNED = "learned"
+BELIEFS = ("uniform", LEARNED)
 FEWEST_SIMULATIONS = 4
 
 

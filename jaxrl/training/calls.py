@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from jaxrl import figures
+from jaxrl.config import Config
 from jaxrl.figures import Figures
 from jaxrl.runs import metrics
 from jaxrl.training.program import NOT_FINITE
@@ -36,6 +37,15 @@ def diverged(found: Figures, params: Any) -> str:
     if bad:
         return f"{bad[0]} is {np.mean(found[bad[0]].amount)}"
     return "" if is_sound(params) else "its parameters are beyond what can be computed with"
+
+
+def learning_rates(config: Config) -> list[str]:
+    """The keys that hold the learning rates of an algorithm, of each of its roles if it has several."""
+    name = config.train.algorithm
+    section = getattr(config, name, None)
+    place = "algorithm" if section is None else name
+    roles = [key for key, part in vars(section).items() if hasattr(part, "learning_rate")] if section else []
+    return [f"{each}.learning_rate.start" for each in ([f"{place}.{role}" for role in roles] or [place])]
 
 
 def due(before: int, after: int, every: int) -> bool:

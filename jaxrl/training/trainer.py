@@ -39,7 +39,7 @@ from jaxrl.runs.logs import LOG, say
 from jaxrl.runs.prometheus import make_exporter
 from jaxrl.training import continuation, league, memory
 from jaxrl.training.callbacks import Callbacks, RunFacts
-from jaxrl.training.calls import diverged, due, first, not_finite, row_of
+from jaxrl.training.calls import diverged, due, first, learning_rates, not_finite, row_of
 from jaxrl.training.curriculum import remembered
 from jaxrl.training.evaluation import final_evaluation
 from jaxrl.training.exploit import Exploit, Exploiter
@@ -279,13 +279,8 @@ class Trainer:
         for step in self.store.steps():
             if version is not None and step >= version:
                 self.store.quarantine(step)
-        name = self.config.train.algorithm
-        section, place = getattr(self.config, name, None), name if hasattr(self.config, name) else "algorithm"
-        roles = (
-            [] if section is None else [key for key in vars(section) if hasattr(vars(section)[key], "learning_rate")]
-        )
-        rates = " and ".join(f"{each}.learning_rate.start" for each in ([f"{place}.{key}" for key in roles] or [place]))
-        return UserError(f"training diverged: {what} after update {self.update}: lower {rates}, then {self._back()}")
+        lower = " and ".join(learning_rates(self.config))
+        return UserError(f"training diverged: {what} after update {self.update}: lower {lower}, then {self._back()}")
 
     def _back(self) -> str:
         """What to do where the present state is lost."""

@@ -55,7 +55,7 @@ def fleets_on(tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Fleet]]:
     assert not zombies()
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = 15.0) -> None:
+def until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"not in {seconds} s: {what}"
