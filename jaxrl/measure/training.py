@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from jaxrl.algorithms.base import AXIS, local_numbers
+from jaxrl.algorithms.base import AXIS, Rollout, local_numbers
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
 from jaxrl.envs import prng
@@ -138,10 +138,7 @@ def playing(program: Any) -> Contestant | None:
     specs = jax.tree.map(lambda sharding: sharding.spec, program.shardings)
 
     def collect(state: Any, seed: jax.Array) -> tuple[Any, Any]:
-        train, actor = program.config.train, program.actor
-        policy = actor.algorithm.policy(state.learner, state.update)
-        ids, key = local_numbers(train.num_envs), prng.fast_key(seed)
-        lanes, rollout, _ = play(actor, policy, state.pool, state.lanes, key, ids, train.num_steps)
+        lanes, rollout = played(program, state, seed)
         return rollout.steps, lanes
 
     sharded = jax.shard_map(
@@ -158,6 +155,15 @@ def playing(program: Any) -> Contestant | None:
         jax.block_until_ready(compiled(state, next(counter)))
 
     return Contestant("playing", float(program.config.batch_size), block)
+
+
+def played(program: Anakin, state: Any, seed: jax.Array) -> tuple[Any, Rollout]:
+    """The lanes after a rollout of one device's share, and the rollout; inside the program's mesh."""
+    train, actor = program.config.train, program.actor
+    policy = actor.algorithm.policy(state.learner, state.update)
+    ids, key = local_numbers(train.num_envs), prng.fast_key(seed)
+    lanes, rollout, _ = play(actor, policy, state.pool, state.lanes, key, ids, train.num_steps)
+    return lanes, rollout
 
 
 def evaluation(config: Config, env: Env, batch: int) -> tuple[Callable[..., tuple[Any, jax.Array, jax.Array]], tuple]:

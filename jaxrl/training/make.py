@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
+import jax
 import numpy as np
 from jax.sharding import Mesh
 
@@ -22,13 +24,14 @@ from jaxrl.training.program import Program
 from jaxrl.training.sebulba.program import Sebulba
 
 
-def make_program(config: Config, env: Env, frozen: Config | None = None) -> Program:
+def make_program(config: Config, env: Env, frozen: Config | None = None, devices: Sequence[jax.Device] = ()) -> Program:
     """The training program of a configuration for `env`: Anakin, or Sebulba for a game on the host.
 
     Args:
       config: of the training.
       env: the game.
       frozen: of the snapshots in its pool, if they have another network, without a memory.
+      devices: that it runs on, if not on those of the configuration.
 
     Raises:
       UserError: something in the configuration does not fit the game, the algorithm or this machine.
@@ -44,5 +47,5 @@ def make_program(config: Config, env: Env, frozen: Config | None = None) -> Prog
     count = device_count(config, len(processes.devices()), together) if actor.algorithm.many_devices else 1
     if together > 1:  # what is shuffled depends on more than the configuration says
         check_numbers(dataclasses.replace(config, run=dataclasses.replace(config.run, devices=count)))
-    mesh = Mesh(np.array(processes.devices(count)), (AXIS,))
+    mesh = Mesh(np.array(devices or processes.devices(count)), (AXIS,))
     return Sebulba(config, actor, mesh) if env.host else Anakin(config, actor, mesh)
