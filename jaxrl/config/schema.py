@@ -309,7 +309,8 @@ class Config:
     ppo: PPOConfig = option(PPOConfig(), "the learner with train.algorithm ppo")
     dqn: DQNConfig = option(DQNConfig(), "the learner with train.algorithm dqn")
     hierarchical: HierarchicalConfig = option(
-        HierarchicalConfig(), "beside ppo, the learner with train.algorithm hierarchical"
+        HierarchicalConfig(),
+        "the learner with train.algorithm hierarchical; what manager and worker say here, ppo does not",
     )
     sebulba: SebulbaConfig = option(SebulbaConfig(), "actors for games on the host")
     fleet: FleetConfig = option(FleetConfig(), "games on the host played by other machines")
