@@ -45,6 +45,9 @@ class RunConfig:
     log_level: str = option(
         "info", "from which level on events go into the run's log.txt", choices=("error", "warning", "info", "debug")
     )
+    log_format: str = option(
+        "text", "json: log.jsonl in its place, with time, rank, host and update as fields", choices=("text", "json")
+    )
 
     @property
     def path(self) -> Path:

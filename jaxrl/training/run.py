@@ -20,7 +20,7 @@ from jaxrl.training.trainer import Trainer
 
 def run_training(config: Config, run: RunDirectory, *, resume: bool, stages: Stages | None = None) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands."""
-    log = logs.to_run(config.run.log_level, run.path)
+    log = logs.to_run(config.run.log_level, run.path, config.run.log_format)
     full = checkpoint.no_space_is_user_error(run.path)
     with processes.led(run.lock), _present(run) as end, full, log:
         count = processes.count()
