@@ -292,7 +292,7 @@ class MetricsConfig:
     prometheus: int | str = option(
         "",
         "serve the figures to Prometheus there while training: a port of this machine alone, or host:port (0.0.0.0: to "
-        "every machine in reach); empty: off",
+        "every machine in reach); each of several processes its own, at this port + its rank; empty: off",
         minimum=1,
         maximum=65535,
         pattern=r"(.*:[0-9]{1,5})?",

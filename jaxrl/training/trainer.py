@@ -87,7 +87,7 @@ class Trainer:
         self.host, self.window, self.course = remembered(snapshot, stages, number, self.update)
         self.course.check()
         self._adopt(self.course.parts(number))
-        self._exporter = make_exporter(config, lambda: self.env) if processes.leads() else None
+        self._exporter = make_exporter(config, run.name, lambda: self.program.counters())
         if snapshot is not None:
             self.state = self._restore(snapshot)
         elif origin is not None:
