@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import platform
 import re
+import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
 import urllib.request
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,10 +25,12 @@ from jaxrl import cli, processes
 from jaxrl import config as configs
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.core import make_buffers
+from jaxrl.runs import log_files, status
 from jaxrl.runs.prometheus import Exporter, make_exporter
 from jaxrl.training import trainer
 from jaxrl.training.program import Program
 from tests.host_games import HostTicTacToe, TicTacToeGame
+from tests.killing import ROOT
 from tests.test_workers import elsewhere
 
 pytest.importorskip("prometheus_client", reason="the extra 'metrics' is not installed")
@@ -185,7 +190,7 @@ def test_what_is_counted_of_the_workers_of_a_fleet():
     assert sum(each["busy_seconds"] for each in told) == pytest.approx(pool.busy_ns[0] / 1e9)
 
 
-DASHBOARD = Path(__file__).resolve().parent.parent / "examples" / "cluster" / "grafana.json"
+DASHBOARD = ROOT / "examples" / "cluster" / "grafana.json"
 
 
 def test_the_dashboard_shows_what_is_served():
@@ -275,3 +280,53 @@ def test_a_training_can_be_scraped(tmp_path, monkeypatch):
 
 def test_a_host_game_says_nothing_by_itself():
     assert TicTacToeGame().counters() == {}
+
+
+@pytest.mark.slow
+def test_two_processes_each_serve_their_own_and_keep_a_log_of_their_own(tmp_path):
+    tree = """
+env: {id: "examples.nim:Nim"}
+run: {cache_dir: "", directory: ".", log_format: json}
+network: {hidden: [8]}
+ppo: {minibatches: 2}
+train: {num_envs: 16, num_steps: 8, total_steps: 100_000_000, updates_per_call: 4}
+evaluate: {deals: 2, opponents: [random]}
+"""
+    (tmp_path / "nim.yaml").write_text(tree)
+    port = free_port()
+    while not all(is_free(port + rank) for rank in range(2)):
+        port = free_port()
+    command = [sys.executable, "-m", "jaxrl", "launch", "-n", "2", "train", "--config", "nim.yaml"]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([*command, f"metrics.prometheus={port}"], cwd=tmp_path, env=env)
+    try:
+        each = [scraped(port + rank, process) for rank in range(2)]
+        run = status.whole(tmp_path / "nim")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(120)
+    for rank, found in enumerate(each):
+        own = (("host", platform.node()), ("rank", str(rank)), ("run", "nim"))
+        assert all(set(own) <= set(labels) for _, labels in found) and found["jaxrl_updates_total", own] > 0
+        assert (("jaxrl_games_total", own) in found) == (rank == 0)
+        events = [json.loads(line) for line in (tmp_path / "nim" / log_files.file_name(rank, "json")).open()]
+        assert {event["rank"] for event in events} == {rank} and f"process {rank} of 2" in events[0]["message"]
+    assert run.state == "training" and run.process["processes"] == 2 and [r["rank"] for r in run.ranks] == [0, 1]
+    assert code == 128 + signal.SIGTERM and status.whole(tmp_path / "nim").state == "stopped"
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def scraped(port: int, process: subprocess.Popen) -> dict[tuple[str, tuple], float]:
+    """What is served there as soon as there has been an update."""
+    end = time.monotonic() + 300
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(OSError):
+            found = scrape(port)
+            if any(name == "jaxrl_updates_total" for name, _ in found):
+                return found
+        time.sleep(0.5)
+    raise AssertionError("the training serves nothing")
