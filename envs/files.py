@@ -225,10 +225,10 @@ def is_locked(path: str | os.PathLike) -> bool:
     if not os.path.isfile(path):
         return False
     try:
-        with open_lock(path) as handle:
+        with opened(path) as handle:  # to be read: it may be somebody else's
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except (OSError, UserError):  # somebody else's: it cannot be told
+    except OSError:  # it cannot be told
         return False
     return False

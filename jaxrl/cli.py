@@ -81,6 +81,7 @@ COMMANDS = {
     "zoo": Command("list and get the trained policies that come with jaxrl", options.zoo),
     "games": Command("list the games, and say how others are named", options.games),
     "runs": Command("list the runs: how far they are, how well they play", options.runs),
+    "status": Command("say what a run is doing or how it ended, or list all of them", options.status),
     "config": Command("explain every configuration key, or print a resolved configuration", options.config),
 }
 

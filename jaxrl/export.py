@@ -28,7 +28,7 @@ from jaxrl.config import Config
 from jaxrl.envs import files, registry
 from jaxrl.envs.core import Env, PyTree, State
 from jaxrl.envs.errors import UserError
-from jaxrl.networks.factory import STATISTICS
+from jaxrl.networks.factory import is_statistics
 from jaxrl.players import Player
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
 from jaxrl.runs.games import make_games
@@ -162,7 +162,7 @@ def save_policy(path: str | os.PathLike, run: TrainedRun, seed_index: int = 0, *
         "env_version": run.env.version,
         "config": _without_places(configs.to_dict(run.config)),
         "half": half,
-        "params": _in_half(params) if half else params,
+        "params": jax.tree_util.tree_map_with_path(_halved, params) if half else params,
     }
     body = serialization.msgpack_serialize(content)
     put(path, _MAGIC + zlib.crc32(body).to_bytes(4, "big") + body)
@@ -238,14 +238,10 @@ def _content(body: bytes, label: str) -> dict[str, Any]:
     return content
 
 
-def _in_half(params: dict[str, PyTree]) -> dict[str, PyTree]:
-    """Parameters in half precision, but for what a normaliser knows: that is of quantities of any size."""
-    return {name: part if name == STATISTICS else jax.tree.map(_halved, part) for name, part in params.items()}
-
-
-def _halved(leaf: np.ndarray) -> np.ndarray:
-    """float32 as float16, unless some of its numbers are too large for that."""
-    return leaf.astype(np.float16) if leaf.dtype == np.float32 and np.abs(leaf).max(initial=0) < _TOO_LARGE else leaf
+def _halved(path: Any, leaf: np.ndarray) -> np.ndarray:
+    """float32 as float16, unless a normaliser knows it or some of its numbers are too large for that."""
+    fits = leaf.dtype == np.float32 and np.abs(leaf).max(initial=0) < _TOO_LARGE
+    return leaf.astype(np.float16) if fits and not is_statistics(path) else leaf
 
 
 def _whole(leaf: Any) -> Any:

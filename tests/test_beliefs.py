@@ -277,6 +277,7 @@ def test_a_run_searches_by_its_belief_and_says_so(folder, capsys) -> None:
     assert "learned belief, within 0.5 nats of the policy" in capsys.readouterr().out
     record = json.loads((mine / "evaluation.json").read_text())[-1]
     assert record["search"]["belief"] == "learned" and record["search"]["kl"] == 0.5
+    assert record["search"]["particles"] == 0
 
 
 def test_who_has_no_belief_is_told(folder, capsys) -> None:

@@ -259,10 +259,10 @@ def test_runs_are_listed_without_jax(tmp_path):
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in result.stdout.splitlines()}
     assert result.returncode == 0, result.stderr
     assert lines["new"] == "skull_king ppo 0 of 1 M no checkpoint"
-    assert lines["half"] == "skull_king ppo 500 k of 1 M resumable win rate 50.0% after 2 updates"
+    assert lines["half"] == "skull_king ppo 500 k of 1 M stopped win rate 50.0% after 2 updates"
     assert lines["done"] == "skull_king ppo 250 k of 1 M finished return 2.5 after 1 updates"
-    assert lines["broken"] == "? ? ? config.yaml cannot be read" and lines["odd"].endswith("resumable")
-    assert lines["huge"] == "skull_king ppo 0 of 1 M resumable" and lines["lies"] == "skull_king ppo 4 of 1 M resumable"
+    assert lines["broken"] == "? ? ? config.yaml cannot be read" and lines["odd"].endswith("stopped")
+    assert lines["huge"] == "skull_king ppo 0 of 1 M stopped" and lines["lies"] == "skull_king ppo 4 of 1 M stopped"
     assert lines["busy"] == "skull_king ppo 0 of 1 M training"
 
 

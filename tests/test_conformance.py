@@ -19,7 +19,7 @@ from jaxrl.envs.conformance.checks import CHECKS
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.wrappers import AutoReset
-from tests.games import Corridor, HighCard, RockPaperScissors, TicTacToe
+from tests.games import STOCK, Corridor, HighCard, RockPaperScissors, TicTacToe
 
 
 @pytest.mark.parametrize(
@@ -327,6 +327,16 @@ def test_legal_actions_that_come_from_exchanged_cards_are_caught():
 
     report = check(OwnHandToo(), games=6, only=["hidden_information"])
     assert "changes the legal actions of seat 0" in report.failures["hidden_information"]
+
+
+def test_a_world_with_drawn_holders_that_tells_of_the_real_ones_is_caught():
+    class RemembersTheStock(HighCard):
+        def world_with(self, state, seat, holders, key):
+            stock = jnp.argmax(state.owner == STOCK).astype(jnp.float32)
+            return super().world_with(state, seat, holders, key).replace(rewards=jnp.full(3, stock))
+
+    report = check(RemembersTheStock(), games=6, only=["holdings"])
+    assert "world_with draws depends on what seat 0 cannot see: .rewards" in report.failures["holdings"]
 
 
 def test_a_game_that_wrongly_says_that_nothing_is_hidden():

@@ -21,8 +21,8 @@ from jaxrl.commands import launch
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint_shares as shares
 from jaxrl.runs.checkpoint import CheckpointStore
+from jaxrl.runs.checkpoint_record import Damaged
 from jaxrl.runs.directory import RunDirectory
-from jaxrl.runs.leaves import Damaged
 from tests.killing import ROOT, assert_same, newest, rows
 
 LEAGUE = {"opponents": ["self", "snapshots", "random"], "snapshots": 2, "snapshot_every": 2}

@@ -12,20 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.algorithms.hierarchical.algorithm import Hierarchical, _view
+from jaxrl.algorithms.hierarchical.algorithm import Hierarchical, _part, _view
 from jaxrl.algorithms.hierarchical.hindsight import relabel, surrogate
 from jaxrl.algorithms.hierarchical.pair import MANAGER, WORKER, managed
 from jaxrl.algorithms.hierarchical.phases import normalised_within
-from jaxrl.algorithms.hierarchical.role import own_first
+from jaxrl.algorithms.hierarchical.role import RoleLearner, own_first
 from jaxrl.algorithms.ppo.update import Shuffle
+from jaxrl.algorithms.trajectory import values_of
 from jaxrl.config.checks import check_game
 from jaxrl.config.critic_schema import CriticConfig
+from jaxrl.config.exploit_schema import ExploitConfig
 from jaxrl.config.hierarchical_schema import HierarchicalConfig, HindsightConfig, RoleConfig
 from jaxrl.config.schema import Config, EnvConfig, LeagueConfig, NetworkConfig, PPOConfig, Schedule
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint
-from jaxrl.training.exploit import response_config
+from jaxrl.training.exploit import response_config, with_memory
 from jaxrl.training.playing import play
 from tests.aim_game import LANDS, Aim
 from tests.games import HighCard, TicTacToe
@@ -76,14 +78,16 @@ def games(rounds: int, noise: float, num_envs: int, num_steps: int) -> Games:
 
 @cache
 def estimate(name: str) -> Any:
-    """A compiled function: (view of a rollout, its rewards) -> what a role estimates."""
+    """A compiled function: (view of a rollout, its rewards) -> what a role estimates; and the values after the last
+    step, f32[B, 1]."""
     role = games(2, 0.0, 16, 22).algorithm._roles[name]
     coefs = role.hyper().at(role.config.ppo, jnp.int32(0))
 
     @jax.jit
     def found(view: Any, rewards: Any) -> Any:
         view = view._replace(steps=view.steps._replace(rewards=rewards))
-        return role._estimate(view.policy.params, view, coefs)
+        last = values_of(role.network, view).last
+        return role._estimate(view.policy.params, view, coefs), last
 
     return found
 
@@ -99,13 +103,13 @@ def chain(rows: list[dict[str, Any]], gamma: float, decay: float) -> None:
         following = row["advantage"]
 
 
-def expected(rollout: Any, lane: int, seat: int, manager: bool, gamma: float, decay: float) -> dict[int, float]:
-    """The advantages of one seat of one lane by step, one decision after the other."""
+def expected(rollout: Any, last: Any, lane: int, seat: int, manager: bool, *decays: float) -> dict[int, float]:
+    """The advantages of one seat of one lane by step, one decision after the other; `last`: see `estimate`."""
     steps, found = jax.tree.map(lambda leaf: np.asarray(leaf)[:, lane], rollout.steps), {}
     rows: list[dict[str, Any]] = []
 
     def close(*after: dict[str, Any]) -> None:
-        chain([*rows, *after], gamma, decay)
+        chain([*rows, *after], *decays)
         found.update({row["at"]: row["advantage"] for row in rows if "advantage" in row})
         rows.clear()
 
@@ -126,30 +130,31 @@ def expected(rollout: Any, lane: int, seat: int, manager: bool, gamma: float, de
     asked = int(rollout.last.seat[lane, 0]) == seat
     goal_next = bool(rollout.last.observation[lane, 0, 0] < 0)
     if rows and asked and (goal_next == manager or not manager):
-        close(decision(-1, 0.0 if goal_next != manager else float("nan")))
+        close(decision(-1, float(last[lane, 0]) if goal_next == manager else 0.0))
     elif rows:  # what follows the last decision is not known; its value is, and serves those before it
         close()
     return found
 
 
-def test_both_chains_of_rewards_are_those_of_one_decision_after_the_other() -> None:
-    played = games(2, 0.0, 16, 22)
+@pytest.mark.parametrize("num_steps", [18, 22])  # up to a goal, and amid throws: a round has six steps
+def test_both_chains_of_rewards_are_those_of_one_decision_after_the_other(num_steps: int) -> None:
+    played = games(2, 0.6, 16, num_steps)
     rollout = played.play(jax.random.key(1), played.lanes)[1]
     for name, gamma, decay in ((MANAGER, 0.9, 0.7), (WORKER, 0.8, 0.6)):
         view = _view(rollout, played.algorithm._roles[name], name)
-        found = estimate(name)(view, view.steps.rewards)
+        found, last = estimate(name)(view, view.steps.rewards)
         weight = np.asarray(view.steps.weight * found.known)[..., 0]
+        assert np.abs(last).min() > 0.0
         seen = 0
         for lane, seat in itertools.product(range(16), range(2)):
-            theirs = expected(rollout, lane, seat, name == MANAGER, gamma, decay)
+            theirs = expected(rollout, last, lane, seat, name == MANAGER, gamma, decay)
             mine = np.flatnonzero((weight[:, lane] > 0) & (np.asarray(rollout.steps.seat)[:, lane, 0] == seat))
-            sure = [at for at in mine if not np.isnan(theirs.get(at, np.nan))]
             assert set(theirs) == set(mine)
             np.testing.assert_allclose(
-                [found.advantage[at, lane, 0] for at in sure], [theirs[at] for at in sure], atol=1e-5
+                [found.advantage[at, lane, 0] for at in mine], [theirs[at] for at in mine], atol=1e-5
             )
-            seen += len(sure)
-        assert seen > {MANAGER: 60, WORKER: 150}[name]
+            seen += len(mine)
+        assert seen >= {MANAGER: 80, WORKER: 170}[name]
         assert np.isfinite(found.correction + found.value).all()
 
 
@@ -161,7 +166,7 @@ def test_what_the_manager_is_told_does_not_depend_on_what_the_worker_is_told_on_
     late, rewards = np.zeros(view.steps.rewards.shape, np.float32), np.asarray(view.steps.rewards)
     for t, lane in np.argwhere(view.steps.came_true.goal[..., 0] >= 0):
         late[t, lane] = rewards[t - 5 : t + 1, lane].sum(axis=0)
-    both = [estimate(MANAGER)(view, each) for each in (view.steps.rewards, jnp.asarray(late))]
+    both = [estimate(MANAGER)(view, each)[0] for each in (view.steps.rewards, jnp.asarray(late))]
     known = np.asarray(both[0].known * view.steps.weight, bool)
     assert known.sum() > 80 and not np.allclose(late, rewards)
     np.testing.assert_allclose(both[0].advantage[known], both[1].advantage[known], atol=1e-5)
@@ -238,6 +243,32 @@ def test_sequences_that_are_not_whole_teach_nothing() -> None:
         assert again.weight.max() <= 1.01 + 1e-5 and np.all(again.weight[~again.known] == 0.0)
 
 
+def test_a_round_that_ends_with_the_rollout_is_learnt_from_in_hindsight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last throw has weight 0, because what follows is not known yet; that its goal came true is."""
+    played, asked = games(2, 0.6, 16, 18), []
+    rollout = jax.tree.map(jnp.asarray, jax.device_get(played.play(jax.random.key(1), played.lanes)[1]))
+    role = played.algorithm._roles[WORKER]
+
+    def seen(keys: Any, shape: Any, coefs: Any, weight: Any, sequence: int) -> Any:
+        jax.debug.callback(lambda weight: asked.append(np.array(weight)), weight)
+        return own_first(keys, shape, coefs, weight, sequence)
+
+    monkeypatch.setattr("jaxrl.algorithms.hierarchical.role.own_first", seen)
+
+    def learn() -> Any:
+        learner = played.algorithm.init(jax.random.key(0))
+        told = learner.hyper["hindsight"].at(SMALL.hindsight, jnp.int32(0))
+        mine = RoleLearner(**vars(_part(learner, WORKER)), hindsight=told)
+        return role.learn(mine, _view(rollout, role, WORKER), jax.random.key(2), jnp.int32(0))[1]["train/approx_kl"]
+
+    jax.block_until_ready(in_mesh(learn)())
+    (weight,) = asked
+    np.testing.assert_array_equal(
+        weight[:, 0].ravel() > 0, managed(role.env, rollout.steps.observation, 3)[:, 0, 0] == 0
+    )
+    assert weight[-1].all()
+
+
 # ---- passes, phases -------------------------------------------------------------------------------------------------
 
 
@@ -270,6 +301,9 @@ def test_advantages_within_phases() -> None:
     found, scale = in_mesh(lambda: normalised_within(advantage, weight, group, 2))()
     np.testing.assert_allclose(found[:4], [-1, 1, -1, 1], rtol=1e-5)
     np.testing.assert_allclose(scale[:4], [1, 1, 0.05, 0.05], rtol=1e-5)
+    one, scale = in_mesh(lambda: normalised_within(advantage, weight, jnp.array([0, 0, 1, 2, 2]), 3))()
+    np.testing.assert_allclose(one, [-1, 1, 0, 0, 0], rtol=1e-5)  # one decision says nothing of what is better
+    assert not np.any(scale[2:])
 
 
 # ---- runs -----------------------------------------------------------------------------------------------------------
@@ -388,7 +422,16 @@ def test_a_game_that_does_not_tell_is_one_sentence(env: Env, section: Hierarchic
 def test_hindsight_refuses_a_memory() -> None:
     config = dataclasses.replace(config_of(sequence=4), network=NetworkConfig(kind="recurrent"))
     with pytest.raises(UserError, match=r"hierarchical\.hindsight needs a network without a memory"):
-        Hierarchical(config, Aim())
+        check_game(config, Aim(), Aim())
+
+
+def test_what_hindsight_needs_is_asked_of_trainings_alone() -> None:
+    """A best response with a memory, or another reward in evaluations, learns nothing in hindsight."""
+    section = dataclasses.replace(SMALL, balance=False)
+    Hierarchical(
+        with_memory(dataclasses.replace(config_of(section, num_steps=16), exploit=ExploitConfig(memory="gru"))),
+        Silent(),
+    )
 
 
 def test_games_without_goals_say_nothing() -> None:

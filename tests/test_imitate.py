@@ -23,7 +23,7 @@ from jaxrl.runs.directory import load_run
 from jaxrl.runs.metrics import read_rows
 from jaxrl.training import demonstrations
 from jaxrl.training.constant_policies import Prediction, all_constant, fit_weights, over_games, uniform
-from tests.host_games import LINES, Board, TicTacToeGame
+from tests.host_games import LINES, Board, HostTicTacToe, TicTacToeGame
 from tests.memory_games import CUES, RecallGame, RecallOnHost
 
 
@@ -163,7 +163,10 @@ def test_a_bot_shows_how_it_plays(taught, capsys):
     for game in games:
         assert game.observation.shape == (len(game.action), env.game.num_features) and len(game.action) >= 3
         np.testing.assert_array_equal(game.action, np.argmax(game.mask, axis=1))
-        assert set(np.diff(game.seat)) <= {-1, 1} and abs(game.result.sum()) < 1e-6
+        assert set(np.diff(game.seat)) <= {-1, 1} and game.result.dtype == np.float32
+        won = lined(game.observation[-1, 0::2], game.action[-1])  # who moved last, or nobody
+        np.testing.assert_array_equal(game.result, won * np.where(np.arange(2) == game.seat[-1], 1.0, -1.0))
+    assert {int(game.result[0]) for game in games} >= {-1, 1}
     again = list(demonstrations.played_by_bots(env, ["lowest"], 20, seed=1))
     assert all(np.array_equal(one.observation, two.observation) for one, two in zip(games, again, strict=True))
     assert len({game.observation.tobytes() for game in games}) > 10
@@ -176,6 +179,11 @@ def test_a_bot_shows_how_it_plays(taught, capsys):
     assert report["players"]["the first legal action"]["accuracy"]["mean"] == 1.0
     assert cli.main(["imitate", str(taught / "small.yaml"), "--data", "bot:lowset", "--name", "wrong"]) == 2
     assert "lowset" in capsys.readouterr().err
+
+
+def lined(own: np.ndarray, move: int) -> bool:
+    """Whether a seat with these stones, f32[9], wins by one more."""
+    return any(all(own[cell] or cell == move for cell in line) for line in LINES)
 
 
 def shown_by(*names: str) -> list[Demonstrations]:
@@ -342,6 +350,31 @@ def test_games_are_divided_as_a_whole():
     assert len(check) == 6 and sorted([*train, *check]) == list(range(40))
     assert demonstrations.split(40, 0.15, seed=2)[1] != check
     assert [len(part) for part in demonstrations.split(2, 0.99, seed=0)] == [1, 1]
+
+
+def test_the_result_of_a_bots_game_that_was_cut_off_is_not_known():
+    env = HostTicTacToe(opening=True, limit=5)
+    games = list(demonstrations.played_by_bots(env, ["random"], 40, seed=1))
+    cut = [game.observation[-1].sum() == 4 and not lined(game.observation[-1, 0::2], game.action[-1]) for game in games]
+    assert [np.isnan(game.result).all() for game in games] == cut and 0 < sum(cut) < 40
+    found = demonstrations.read(env.game, [], shown=games)
+    assert found.without_result == sum(cut) and len(found.games) + found.twice == 40 - sum(cut)
+
+
+def test_values_are_of_what_is_earned_from_there_on():
+    """A seat's rewards up to its next question, discounted by its questions; bots' games tell when they were paid."""
+    nothing, seat = np.zeros((4, 1), np.float32), np.array([0, 1, 0, 0])
+    before = np.float32([[0, 0], [1, 0], [1, 3], [6, 4]])
+    game = Demonstrations(nothing, nothing, seat, seat, np.float32([10, 4]), before)
+    np.testing.assert_array_equal(demonstrations._values(game, 0.5), [4.5, 4.0, 7.0, 4.0])
+    np.testing.assert_array_equal(demonstrations._values(game._replace(before=None), 0.5), [2.5, 4.0, 5.0, 10.0])
+    shown = list(demonstrations.played_by_bots(Remembered(), ["random"], 20, seed=1))
+    for each in shown:
+        right = (each.observation[:, CUES] > 0) & (each.action == each.observation[:2].argmax(axis=1)[each.seat])
+        paid = np.diff([*each.before, each.result], axis=0)
+        np.testing.assert_array_equal(paid, right[:, None] * (np.arange(2) == each.seat[:, None]))
+        assert not each.before[0].any()
+    assert sum(each.before.any() for each in shown) > 10
 
 
 # ---- constant players -----------------------------------------------------------------------------------------------

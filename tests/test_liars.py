@@ -260,6 +260,8 @@ def test_what_parameters_are_sound(bad):
     assert is_sound(params) and is_sound(jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), params))
     assert not is_sound(params | {"network": {"kernel": jnp.ones((3, 2)).at[1, 1].set(bad)}})
     assert bool(is_sound(params | {"normaliser": {"mean": jnp.full(3, bad)}})) == np.isfinite(bad)
+    for found in (params, params | {"normaliser": {"mean": jnp.full(3, bad)}}):  # of a role, say
+        assert bool(is_sound({"worker": found})) == bool(is_sound(found))
 
 
 def test_a_compiled_game_that_gives_no_numbers_is_told_from_a_diverged_learner(home, capsys):

@@ -145,16 +145,16 @@ def test_a_belief_hears_what_the_others_actions_say():
 DOUBT = 0.1
 
 
-def listening(particles: int) -> Search:
+def listening(particles: int, env: Env | None = None) -> Search:
     """Seat 0's search in `Secret`, where seat 1 is "honest", "half" or the policy itself, which names 3 - card."""
-    env = Secret()
+    env = env or Secret()
     own = bot_policy(lambda state, key: 3 - state.card)
     settings = SearchSettings(simulations=16, particles=particles, doubt=DOUBT)
     return make_search(env, settings, own=own, guide=no_guide, model=types_policy(env, ("honest", "half"), draws=1))
 
 
 def bayes(words: np.ndarray) -> np.ndarray:
-    """f[4, 3]: how likely each card and speaker is after two words, by hand."""
+    """f[4, 3]: how likely each card and speaker is after some words, by hand."""
     card = np.arange(4)[:, None]
     says = np.concatenate([card, card // 2, 3 - card], axis=1)  # [card, speaker]
     likely = np.prod([(1 - DOUBT) * (says == word) + DOUBT / 4 for word in words], axis=0)
@@ -183,6 +183,28 @@ def test_who_speaks_is_heard_as_bayes_says():
         # Cards are dealt to 4,096 particles at random: a share of a quarter has a standard error of 0.7 %.
         np.testing.assert_allclose(heard, right.sum(axis=0), atol=0.03)
         np.testing.assert_allclose(np.bincount(pairs, minlength=12).reshape(4, 3) / 4096, right, atol=0.04)
+
+
+class Unbelievable(Secret):
+    """Every particle turns out to be another world than the real one."""
+
+    def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[State, jax.Array]:
+        return super().reconcile(particle, actual, seat, key)[0], jnp.bool_(False)
+
+
+def test_what_a_move_says_of_its_player_outlives_the_worlds_it_was_heard_in():
+    search, seat = listening(4096, Unbelievable()), jnp.int32(0)
+
+    @jitted
+    def hear(key: Key) -> jax.Array:
+        state = search.lineup.env.init(key)
+        memory = search.belief.init(NOTHING, state, seat, key)
+        after = search.lineup.env.step(state, jnp.int32(2), key)
+        return search.belief.update(NOTHING, memory, state, jnp.int32(2), after, seat, key).posterior[1]
+
+    right = bayes(np.array([2])).sum(axis=0)
+    assert right[1] < 0.1  # who says half the card never says 2
+    np.testing.assert_allclose(hear(keys_of(3, 1)[0]), right, atol=0.03)
 
 
 def test_simulated_games_are_played_by_the_types_of_their_worlds():

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.envs.holdings import draw, uniform
 from jaxrl.envs.skull_king import cards, history, observe
 from jaxrl.envs.skull_king.env import SkullKing
 from tests.referee import generate
@@ -213,6 +214,40 @@ def test_networks_read_the_history() -> None:
     np.testing.assert_array_equal(longer.context[:-1], tokens.context)
     np.testing.assert_array_equal(full.features(words)[518:-1].reshape(74, 6), longer.features[:, 8:])
     assert full.observation_spec.shape == (28 + history.num_words(full.setup),)
+
+
+def test_what_another_seat_saw_with_jade_reaches_no_world() -> None:
+    """Neither worlds drawn by the rules nor those with given holders: both draw the stock, and what was seen of it."""
+    env = SkullKing(players=3, episode="round", round_weights=[0, 0, 0, 0, 0, 0, 1, 0, 0, 0])
+
+    @jax.jit
+    @jax.vmap
+    def after_tricks(key):
+        def step(state, key):
+            return env.step(state, env.random_action(state, key), key), None
+
+        first, rest = jax.random.split(key)
+        return jax.lax.scan(step, env.init(first), jax.random.split(rest, 20))[0]
+
+    @jax.jit
+    @jax.vmap
+    def worlds(state, seat, key):
+        keys = jax.random.split(key, 3)
+        known = env.holdings(env.observe(state, seat))
+        given = env.world_with(state, seat, draw(uniform(known), known, keys[0]), keys[1])
+        return [world.replace(observation=None) for world in (given, env.permute_hidden(state, seat, keys[2]))]
+
+    states = after_tricks(jax.random.split(jax.random.key(0), 1024))
+    looked = np.flatnonzero((states.game.round.jade >= 0) & ~states.terminated)[:32]
+    assert len(looked) == 32
+    states = jax.tree.map(lambda leaf: leaf[looked], states)
+    r = states.game.round
+    view = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), r.jade_view)  # of other games
+    other = states.replace(game=states.game.replace(round=r.replace(jade_view=view)))
+    seats, keys = (r.jade + 1) % 3, jax.random.split(jax.random.key(1), 32)
+    first, second = worlds(states, seats, keys), worlds(other, seats, keys)
+    assert any(bool((a != b).any()) for a, b in zip(jax.tree.leaves(states), jax.tree.leaves(other), strict=True))
+    jax.tree.map(np.testing.assert_array_equal, first, second)
 
 
 def test_returns_at_the_end() -> None:

@@ -5,7 +5,9 @@ pytest -m slow tests/test_zoo.py    # evaluates every policy as its card says, m
 
 from __future__ import annotations
 
+import argparse
 import hashlib
+import json
 
 import jax
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 
 from jaxrl import cli, zoo
 from jaxrl import config as configs
+from jaxrl.commands import options
 from jaxrl.commands.film import record
 from jaxrl.config import EVALUATION_SEED
 from jaxrl.envs import registry
@@ -24,7 +27,7 @@ from jaxrl.matches.entrants import or_of_the_zoo
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.networks.factory import make_network
 from jaxrl.players import bot_player
-from jaxrl.runs.directory import make_evaluation_env
+from jaxrl.runs.directory import RunDirectory, make_evaluation_env
 from scripts.zoo import __main__ as maker
 
 SHIPPED = zoo.names()
@@ -156,6 +159,24 @@ def test_another_recipe_for_a_trained_run_is_refused(made, monkeypatch, capsys):
     monkeypatch.setitem(maker.RECIPES, "tiny", f"--config {made / 'tiny.yaml'} run.seed=3")
     assert maker.main(["tiny"]) == 2
     assert "was trained otherwise than by" in capsys.readouterr().err
+
+
+def test_a_shown_run_that_was_made_otherwise_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    run = RunDirectory(tmp_path / "runs" / "shown")
+    run.path.mkdir(parents=True)
+    configs.save(configs.named(configs.load("tiny.yaml"), "shown"), run.config_file)
+    command = "imitate tiny.yaml --data bot:lowest --epochs 3 --name shown"
+    with pytest.raises(UserError, match="was made otherwise"):  # by a training
+        maker.show("shown", command)
+    args = argparse.ArgumentParser()
+    options.imitate(args)
+    run.imitation_file.write_text(json.dumps(vars(args.parse_args(command.split()[1:]))))
+    assert maker.show("shown", command) == 0
+    for other in (command.replace("3", "4"), f"{command} run.seed=3"):
+        with pytest.raises(UserError, match="was made otherwise"):
+            maker.show("shown", other)
 
 
 # ---- what half precision costs --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from jaxrl.envs.values import Place, build, option, required
 MAX_UNITS = 8
 MAX_MODELS = 20
 FOLDER = Path(__file__).parent / "data" / "rosters"
+POOL = ("horde", "line", "walkers")  # what drawn rosters are drawn from: one more would change all of them
 
 KEYWORDS = ("infantry", "smoke", "fly", "vehicle")
 _DICE = re.compile(r"([1-3]?)D([36])(?:\+([1-6]))?")
@@ -113,8 +114,8 @@ def load_roster(name: str | Path) -> Roster:
 
 
 def _drawn(name: str) -> dict[str, Any]:
-    """A roster of units like those of the shipped rosters, worth about as much as the shipped ones are on average."""
-    trees = [read(FOLDER / f"{each}.yaml") for each in shipped()]
+    """A roster of units like those of the rosters in `POOL`, worth about as much as these are on average."""
+    trees = [read(FOLDER / f"{each}.yaml") for each in POOL]
     pool = [unit for tree in trees for unit in tree["units"]]
     return drawn.draw_roster(name, pool, sum(map(drawn.points, pool)) / len(trees))
 

@@ -130,7 +130,7 @@ def beliefs(probe: Probe) -> str:
 
 def holdings(probe: Probe) -> str:
     """Every hidden thing is where `holdings` thinks it possible, the room adds up, and worlds with drawn holders look
-    the same to the seat and have them."""
+    the same to the seat, have them, and tell nothing else of what it cannot see."""
     env, states = probe.env, probe.running(64)
     count, one = batch_size(states), item(states, 0)
     if env.holdings(env.observe(one, jnp.int32(0))) is None or env.privileged(one, jnp.int32(0)) is None:
@@ -141,13 +141,19 @@ def holdings(probe: Probe) -> str:
         view = env.observe(state, seat)
         known, real = env.holdings(view), env.holders(view, env.privileged(state, seat))
         assert known is not None  # asked above
-        drawn = draw(uniform(known), known, key)
-        world = env.world_with(state, seat, drawn, key)
+        keys = jax.random.split(key, 3)
+        drawn = draw(uniform(known), known, keys[0])
+        world = env.world_with(state, seat, drawn, keys[1])
         again = env.observe(world, seat)
-        return known, real, drawn, view, again, env.holders(again, env.privileged(world, seat))
+        other = env.permute_hidden(state, seat, keys[2])
+        twin = world if other is None else env.world_with(other, seat, drawn, keys[1])
+        plain = [each.replace(observation=None) for each in (world, twin)]
+        return known, real, drawn, view, again, env.holders(again, env.privileged(world, seat)), *plain
 
     for seat in range(env.num_players):
-        known, *each, before, after, found = compare(states, jnp.full(count, seat), probe.keys(29 + seat, count))
+        known, *each, before, after, found, world, twin = compare(
+            states, jnp.full(count, seat), probe.keys(29 + seat, count)
+        )
         hidden, room = np.asarray(known.possible).any(axis=2), np.asarray(known.room)
         require(
             (room >= 0).all() and (room.sum(axis=1) == hidden.sum(axis=1)).all(), "the room is not that of all hidden"
@@ -162,6 +168,8 @@ def holdings(probe: Probe) -> str:
         changed = difference(before, after)
         require(changed is None, f"world_with changes what seat {seat} sees{at(changed)}")
         require((np.asarray(found) == np.asarray(each[1])).all(), "world_with puts things elsewhere than asked")
+        changed = difference(world, twin)
+        require(changed is None, f"what world_with draws depends on what seat {seat} cannot see{at(changed)}")
     return f"{known.possible.shape[1]} things, {room.shape[1]} holders"
 
 

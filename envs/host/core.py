@@ -57,6 +57,9 @@ class Demonstrations(NamedTuple):
     action: np.ndarray  # i32[n], legal
     seat: np.ndarray  # i32[n], asked
     result: np.ndarray  # f32[P], what each seat earned in the whole game; not a number if that is not known
+    before: np.ndarray | None = (
+        None  # f32[n, P], what each had earned before the question; None: all is paid at the end
+    )
 
 
 class HostGame(abc.ABC):

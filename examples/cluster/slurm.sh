@@ -3,7 +3,7 @@
 #SBATCH --job-name=jaxrl
 #SBATCH --ntasks-per-node=1
 set -euo pipefail
-export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(head -c 32 /dev/urandom | xxd -p -c 64)
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun --nodes 1 --ntasks 1 -w "$head" ray start --head --node-ip-address="$head" --port=6379 --num-cpus="$SLURM_CPUS_PER_TASK" --block &

@@ -302,3 +302,11 @@ def verify(parser: ArgumentParser) -> None:
     """`jaxrl verify`."""
     parser.add_argument("game", nargs="?", help="a registered game, e.g. skull_king")
     parser.add_argument("file", nargs="*", help="its recordings: JSON lines, plain or .gz")
+
+
+def status(parser: ArgumentParser) -> None:
+    """`jaxrl status`."""
+    action = parser.add_argument("run", nargs="?", help="a run's folder or name (default: a table of all)")
+    common.completed(action, common.run_names)
+    parser.add_argument("--directory", default="runs", help="where the runs are (default: runs)")
+    parser.add_argument("--json", action="store_true", help="print it as JSON, for programs")

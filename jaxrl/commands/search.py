@@ -140,8 +140,9 @@ class Searcher:
     rollouts: str = SELF
 
     def record(self) -> dict[str, Any]:
-        """For evaluation.json."""
-        return {"model": self.model, "rollouts": self.rollouts} | dataclasses.asdict(self.search.settings)
+        """For evaluation.json; `particles` are those that are kept, which a learned belief does not."""
+        settings = dataclasses.asdict(self.search.settings) | {"particles": self.search.belief.particles}
+        return {"model": self.model, "rollouts": self.rollouts} | settings
 
     def __str__(self) -> str:
         settings, particles = self.search.settings, self.search.belief.particles

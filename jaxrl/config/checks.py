@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxrl.config.dqn_checks import check_dqn, check_dqn_game
-from jaxrl.config.hierarchical_checks import check_goals
+from jaxrl.config.hierarchical_checks import check_goals, check_hindsight
 from jaxrl.config.numbers import divides
 from jaxrl.config.ppo_checks import check_ppo, check_side_networks, shuffle_groups
 from jaxrl.config.schema import Config, NetworkConfig
@@ -128,6 +128,7 @@ def check_game(config: Config, env: Any, table: Any) -> None:
         check_side_networks(config, env)
     if config.train.algorithm == "hierarchical":
         check_goals(config, env)
+        check_hindsight(config, env)
     check_seats(config, env)
     check_bots(config.evaluate.opponents, env, "evaluate.opponents", searchers=True)
     if env.num_sides < 2 and (config.evaluate.best_by != "return" or config.exploit.every):

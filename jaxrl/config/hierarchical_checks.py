@@ -9,7 +9,7 @@ from jaxrl.envs.errors import UserError
 
 
 def check_goals(config: Config, env: Any) -> None:
-    """Raises UserError for a game without goals, one that does not say which came true, or what is not supported."""
+    """Raises UserError for a game without goals, or what does not go with these roles."""
     import jax  # here, because reading a configuration does without
 
     name = config.env.id
@@ -17,7 +17,6 @@ def check_goals(config: Config, env: Any) -> None:
         raise UserError(f"train.algorithm hierarchical is for compiled games, which {name} is not: use ppo.")
     if config.ppo.belief.learned:
         raise UserError("ppo.belief.learned goes with train.algorithm ppo alone: set it to false.")
-    state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
     if jax.eval_shape(env.manages, env.observation_spec) is None:
         raise UserError(
             "train.algorithm hierarchical needs a game that says which decisions set goals (Env.manages), which "
@@ -25,13 +24,16 @@ def check_goals(config: Config, env: Any) -> None:
         )
     if config.hierarchical.balance and not env.phases:
         raise UserError(f"hierarchical.balance needs the phases of the game (Env.phases), which {name} does not tell.")
-    if config.hierarchical.hindsight.on:
-        _check_hindsight(config, env, state)
 
 
-def _check_hindsight(config: Config, env: Any, state: Any) -> None:
+def check_hindsight(config: Config, env: Any) -> None:
+    """Raises UserError for a game or a network that relabelled sequences cannot be learnt with. Asked of trainings
+    alone: to play, evaluate or exploit what was trained takes neither."""
     import jax
 
+    if not config.hierarchical.hindsight.on:
+        return
+    state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
     action = jax.ShapeDtypeStruct((env.num_players,) if env.simultaneous else (), "int32")
     if jax.eval_shape(env.came_true, state, action, state) is None:
         raise UserError(

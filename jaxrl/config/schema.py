@@ -45,6 +45,9 @@ class RunConfig:
     log_level: str = option(
         "info", "from which level on events go into the run's log.txt", choices=("error", "warning", "info", "debug")
     )
+    log_format: str = option(
+        "text", "json: log.jsonl in its place, with time, rank, host and update as fields", choices=("text", "json")
+    )
 
     @property
     def path(self) -> Path:
@@ -289,7 +292,7 @@ class MetricsConfig:
     prometheus: int | str = option(
         "",
         "serve the figures to Prometheus there while training: a port of this machine alone, or host:port (0.0.0.0: to "
-        "every machine in reach); empty: off",
+        "every machine in reach); each of several processes its own, at this port + its rank; empty: off",
         minimum=1,
         maximum=65535,
         pattern=r"(.*:[0-9]{1,5})?",
@@ -309,7 +312,8 @@ class Config:
     ppo: PPOConfig = option(PPOConfig(), "the learner with train.algorithm ppo")
     dqn: DQNConfig = option(DQNConfig(), "the learner with train.algorithm dqn")
     hierarchical: HierarchicalConfig = option(
-        HierarchicalConfig(), "beside ppo, the learner with train.algorithm hierarchical"
+        HierarchicalConfig(),
+        "the learner with train.algorithm hierarchical; what manager and worker say here, ppo does not",
     )
     sebulba: SebulbaConfig = option(SebulbaConfig(), "actors for games on the host")
     fleet: FleetConfig = option(FleetConfig(), "games on the host played by other machines")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -151,6 +151,11 @@ def _own(module: NetworkModule, kind: str, env: Env) -> _Module:
 # ---- with a normaliser --------------------------------------------------------------------------------------------
 
 INNER, STATISTICS = "network", "normaliser"
+
+
+def is_statistics(path: Sequence[Any]) -> bool:
+    """Whether the leaf of parameters at this path is what a normaliser knows: quantities of any size, not weights."""
+    return any(getattr(step, "key", None) == STATISTICS for step in path)
 
 
 def _normalising(network: Network, env: Env) -> Network:

@@ -26,14 +26,14 @@ from jaxrl.envs.errors import UserError
 from jaxrl.runs.checkpoint_files import (
     is_no_space,
     read_arrays,
-    read_record,
     write_files,
 )
-from jaxrl.runs.checkpoint_shares import SHARES, write_share
+from jaxrl.runs.checkpoint_record import SHARES, read_record
+from jaxrl.runs.checkpoint_record import Damaged as Damaged
+from jaxrl.runs.checkpoint_shares import write_share
 from jaxrl.runs.command import next_command
 from jaxrl.runs.leaves import COPIES as COPIES
 from jaxrl.runs.leaves import LEARNER, PARAMS, Arrays, hash_arrays
-from jaxrl.runs.leaves import Damaged as Damaged
 from jaxrl.runs.leaves import pack as pack
 from jaxrl.runs.leaves import params_hash as params_hash
 from jaxrl.runs.leaves import params_of as params_of

@@ -9,7 +9,6 @@ however many processes there are then.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from jaxrl import processes
-from jaxrl.runs.leaves import Arrays, Damaged, Leaves, checksum
-
-SHARES = "shares"  # in the record of a checkpoint: by process, what `write_share` has returned
+from jaxrl.runs.checkpoint_record import SHARES, Damaged, check_share, digest_of
+from jaxrl.runs.leaves import Arrays, Leaves, checksum
 
 
 def write_share(place: Path, arrays: Arrays, leaves: Leaves) -> dict[str, Any]:
@@ -36,7 +34,7 @@ def write_share(place: Path, arrays: Arrays, leaves: Leaves) -> dict[str, Any]:
         np.savez(stream, **of_bytes)
         stream.flush()
         os.fsync(stream.fileno())
-    share = {"file": file.name, "sha256": _digest(file), "crc32": {name: checksum(own[name]) for name in own}}
+    share = {"file": file.name, "sha256": digest_of(file), "crc32": {name: checksum(own[name]) for name in own}}
     _bytes_of(place, share)
     return share
 
@@ -73,17 +71,9 @@ def _overlap(number: int, shares: int) -> bool:
 
 def _bytes_of(place: Path, share: dict[str, Any]) -> Arrays:
     """u8[N] by leaf."""
-    file = place / share["file"]
-    if not file.is_file() or _digest(file) != share["sha256"]:
-        raise Damaged(f"the checksum of {share['file']} is wrong")
-    with np.load(file) as stored:
+    with np.load(check_share(place, share)) as stored:
         found = {name: stored[name] for name in stored.files}
     for name, crc32 in share["crc32"].items():
         if checksum(found[name]) != crc32:
             raise Damaged(f"the checksum of {name} in {share['file']} is wrong")
     return found
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

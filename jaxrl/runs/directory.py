@@ -4,6 +4,8 @@ runs/<name>/config.yaml        the resolved configuration
             checkpoints/<u>/   whole training states after u updates, the newest few
             best/<u>/          the state with the best evaluation during training; best.json says which
             metrics.jsonl      one row per log line; tensorboard/ holds the same
+            log.txt            what happened, of the first of several processes; log.1.txt of the next, ...: `log_files`
+            process.json       who trains it, or did last, and how that ended: `presence`
             evaluation.json    every evaluation table made of this run
             replays/<u>/       games of the newest evaluations during training, of the best one and of the final one
             exploitability.json   what best responses won against it: `jaxrl exploit`
@@ -30,13 +32,14 @@ from jaxrl import processes, xla
 from jaxrl.config import Config, Stage, presets
 from jaxrl.envs import files
 from jaxrl.envs.core import Env, PyTree
-from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.errors import UserError
 from jaxrl.runs import leaves
 from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_hash, params_of
 from jaxrl.runs.command import next_command
 from jaxrl.runs.games import make_env as make_env
 from jaxrl.runs.games import make_evaluation_env
 from jaxrl.runs.logs import LOG
+from jaxrl.runs.places import find_folder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,11 +199,7 @@ def find_run(name: str | os.PathLike, directory: str = "runs") -> RunDirectory:
     Raises:
       UserError: there is none, with the nearest name.
     """
-    for path in (Path(name).expanduser(), Path(directory).expanduser() / name):
-        if os.path.isfile(path / "config.yaml"):
-            return RunDirectory(path)
-    known = [path.parent.name for path in Path(directory).expanduser().glob("*/config.yaml")]
-    raise UserError(f"there is no run {str(name)!r}: {nearest(Path(name).name, known)}")
+    return RunDirectory(find_folder(name, directory))
 
 
 def enable_compilation_cache(directory: str) -> None:

@@ -29,10 +29,6 @@ COPIES = f"{LEARNER}copies."  # and others of the same network, each under its n
 BELIEF = f"{LEARNER}belief."  # a learnt belief
 
 
-class Damaged(Exception):
-    """A checkpoint cannot be read back as it was written."""
-
-
 def pack(tree: PyTree) -> tuple[Arrays, Leaves]:
     """Flattens a pytree of arrays to (arrays by leaf path, record by leaf path: shape, dtype, crc32, key impl)."""
     flat = jax.tree_util.tree_flatten_with_path(tree)[0]

@@ -1,8 +1,17 @@
 """Logging: what a run says about itself besides its figures, in `<run>/log.txt`; warnings and errors on stderr too.
 
+Each of several processes has a log of its own (`log_files`).
+
 Everything logs through Python's `logging` under the name "jaxrl" or below it, one line for each event, with the thread:
 
     2026-01-31T12:00:00.123 info jaxrl actor 0: actor 0 has waited 60 s for the learner; nothing is lost
+
+or, with `run.log_format: json`, one object on a line, for whoever gathers the logs of many machines:
+
+    {"time": "2026-01-31T12:00:00.123456+00:00", "level": "info", "rank": 0, "host": "node7", "update": 40, "logger":
+     "jaxrl", "thread": "actor 0", "message": "...", "exception": "Traceback ..."}
+
+`update` is there as soon as it is known, `exception` where there is one.
 
 `run.log_level` says from which level on. Events below it cost a look-up: arguments are given to `logging` unformatted
 (`LOG.debug("game %d ended", game)`), and whoever would have to compute them asks `LOG.isEnabledFor` first. Inside loops
@@ -12,17 +21,22 @@ over games nothing is logged at all.
 from __future__ import annotations
 
 import contextlib
+import datetime
+import json
 import logging
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from jaxrl import processes
 from jaxrl.runs.console import console
+from jaxrl.runs.log_files import file_name
 
 LOG = logging.getLogger("jaxrl")
 FORMAT = "%(asctime)s.%(msecs)03d %(level)s %(name)s %(threadName)s: %(message)s"
-FILE = "log.txt"  # of process 0; log.1.txt of the next, ...
+_update: list[int] = []  # none, or the update that the training has reached
 
 
 class OneLine(logging.Formatter):
@@ -34,6 +48,26 @@ class OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         record.level = record.levelname.lower()
         return super().format(record).replace("\n", "\n    ")
+
+
+class AsJson(logging.Formatter):
+    """One JSON object a line, see the module."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        found: dict[str, Any] = {
+            "time": when.isoformat(timespec="microseconds"),
+            "level": record.levelname.lower(),
+            "rank": processes.rank(),
+            "host": platform.node(),
+            **({"update": _update[0]} if _update else {}),
+            "logger": record.name,
+            "thread": record.threadName,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            found["exception"] = self.formatException(record.exc_info)
+        return json.dumps(found)
 
 
 class _File(logging.FileHandler):
@@ -61,22 +95,27 @@ def say(text: str) -> None:
     console().print(text)
 
 
+def reached(update: int) -> None:
+    """The training has made so many updates: what is logged from here on may say so."""
+    _update[:] = [update]
+
+
 @contextlib.contextmanager
-def to_run(level: str, directory: Path) -> Iterator[None]:
+def to_run(level: str, directory: Path, format: str = "text") -> Iterator[None]:
     """Logs into a run's directory while the block runs; an exception that leaves the block is logged too.
 
     Args:
       level: error, warning, info or debug (`run.log_level`).
       directory: of the run; an existing log is continued.
+      format: text or json (`run.log_format`); standard error has text.
     """
-    name = f"log.{processes.rank()}.txt" if processes.rank() else FILE
-    file = _File(Path(directory) / name, encoding="utf-8")
+    file = _File(Path(directory) / file_name(processes.rank(), format), encoding="utf-8")
     terminal = _Terminal(logging.WARNING)
     before = LOG.level, LOG.propagate
     LOG.setLevel(level.upper())
     LOG.propagate = False  # a library may have given the root logger a handler of its own
     for handler in (file, terminal):
-        handler.setFormatter(OneLine())
+        handler.setFormatter(AsJson() if handler is file and format == "json" else OneLine())
         LOG.addHandler(handler)
     try:
         yield
@@ -90,3 +129,4 @@ def to_run(level: str, directory: Path) -> Iterator[None]:
         for handler in (file, terminal):
             LOG.removeHandler(handler)
         file.close()
+        _update.clear()

@@ -1,30 +1,42 @@
 """Figures of a running training for Prometheus: `metrics.prometheus` serves them over HTTP.
 
-What is counted here is told by the training after every call and by the game, if it knows of engine processes
-(`jaxrl.envs.host.core.HostGame.counters`), when Prometheus asks. Nothing is computed or kept while nobody does.
+Of several processes each serves its own: how far it is, what it takes of its machine, and its engines; the first serves
+the figures of the whole training besides. All have the labels run, rank and host.
+
+What is counted here is told by the training after every call, and by its program
+(`jaxrl.training.program.Program.counters`) when Prometheus asks. Nothing is computed or kept while nobody does.
 """
 
 from __future__ import annotations
 
 import math
+import platform
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from jaxrl import processes
 from jaxrl.config.schema import Config
-from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 
 PREFIX = "jaxrl_"
 LOCAL = "127.0.0.1"  # to this machine alone
-NAMED = {"time/queue_depth": "queue_depth", "train/policy_lag": "policy_lag_updates"}  # figures with names of their own
+LAST = 65535  # port
+NAMED = {  # figures with names of their own
+    "time/queue_depth": "queue_depth",
+    "time/engine_busy": "engine_utilisation",
+    "train/policy_lag": "policy_lag_updates",
+}
 HELP = {
     "env_steps": "Environment steps of the training.",
     "updates": "Updates of the training.",
     "games": "Games of the training that have ended.",
     "queue_depth": "Rollouts that were ready when the learner asked for one, mean of the last call.",
     "policy_lag_updates": "Updates between the parameters that played and those that learnt, mean of the last call.",
+    "parameter_age_seconds": "Seconds since the newest parameters were learnt; what plays may lag behind them.",
+    "engine_utilisation": "Share of the time that the engine threads of all games have worked, in the last call.",
     "scalar": "Figures of the last call of the training by their TensorBoard tag.",
     "game_duration_seconds": "How long games took, whoever played them.",
     "games_started": "Games begun on engine processes, of evaluations too.",
@@ -35,6 +47,16 @@ HELP = {
     "daemon_restarts": "Restarts of engine processes.",
     "daemon_faults": "Games that had to be played on elsewhere, by reason.",
     "daemon_evictions": "Games that had to give their engine process up for another one.",
+    "worker_utilisation": "Share of the time that the engine threads of a fleet's worker have worked, since the call "
+    "before.",
+    "worker_busy_seconds": "Seconds that the engine threads of a worker have worked, summed over them.",
+    "worker_calls": "Calls to a worker that it has not answered yet.",
+    "worker_losses": "Blocks of games that were lost with their worker, and played again by the one in its place.",
+}
+COUNTER, GAUGE = "counter", "gauge"
+KINDS = {  # what plays the games: engine processes, and workers of a fleet; what they tell besides how busy they are
+    "daemon": {"games": COUNTER},
+    "worker": {"losses": COUNTER, "calls": GAUGE},
 }
 TOTALS = {"games_started": "games_started", "restarts": "daemon_restarts", "evictions": "daemon_evictions"}
 
@@ -42,13 +64,23 @@ TOTALS = {"games_started": "games_started", "restarts": "daemon_restarts", "evic
 class Exporter:
     """A small HTTP server with a thread of its own; `update` tells it what to serve."""
 
-    def __init__(self, port: int, host: str = LOCAL, counters: Callable[[], Mapping[str, Any]] = dict):
+    def __init__(
+        self,
+        port: int,
+        host: str = LOCAL,
+        counters: Callable[[], Mapping[str, Any]] = dict,
+        *,
+        labels: Mapping[str, str] = MappingProxyType({}),
+        whole: bool = True,
+    ):
         """Starts to serve.
 
         Args:
           port: of the server; 0: any that is free, see the attribute `port`.
           host: its address.
-          counters: of the game.
+          counters: of the engines, see `jaxrl.training.program.Program.counters`.
+          labels: of everything that is served.
+          whole: whether to serve the figures of the whole training too.
 
         Raises:
           UserError: prometheus-client is not installed, or the port cannot be used.
@@ -59,9 +91,11 @@ class Exporter:
             raise UserError(
                 "metrics.prometheus needs prometheus-client: pip install 'jaxrl[metrics]', or leave it empty."
             ) from error
-        self._counters, self._lock = counters, threading.Lock()
+        self._counters, self._lock, self._labels, self._whole = counters, threading.Lock(), dict(labels), whole
         self._totals: dict[str, float] = {}
         self._row: dict[str, float] = {}
+        self._learnt = math.nan  # when
+        self._machine = prometheus_client.ProcessCollector(registry=None)
         self._marks = [(time.monotonic(), _busy(counters()))] * 2  # of the last two calls
         registry = prometheus_client.CollectorRegistry()
         registry.register(self)  # a collector is whatever can collect
@@ -77,17 +111,28 @@ class Exporter:
         """After a call of the training: what it has done so far, and the figures of the call."""
         mark = (time.monotonic(), _busy(self._counters()))
         with self._lock:
-            self._totals = {"env_steps": float(steps), "updates": float(updates), "games": float(games)}
-            self._row = {tag: float(value) for tag, value in row.items() if math.isfinite(value)}
+            self._totals = {"updates": float(updates)}
+            self._learnt = time.monotonic()
+            if self._whole:
+                self._totals |= {"env_steps": float(steps), "games": float(games)}
+                self._row = {tag: float(value) for tag, value in row.items() if math.isfinite(value)}
             self._marks = [self._marks[1], mark]
 
     def collect(self) -> Iterator[Any]:
         """The metrics as prometheus-client wants them; called in the server's thread."""
+        for family in self._families():
+            family.samples = [each._replace(labels=self._labels | each.labels) for each in family.samples]
+            yield family
+
+    def _families(self) -> Iterator[Any]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         counters, now = self._counters(), time.monotonic()
         with self._lock:
-            totals, row, (since, before) = self._totals, self._row, self._marks[0]
+            totals, row, learnt, (since, before) = self._totals, self._row, self._learnt, self._marks[0]
+        yield from self._machine.collect()
+        if math.isfinite(learnt):
+            yield GaugeMetricFamily(PREFIX + "parameter_age_seconds", HELP["parameter_age_seconds"], now - learnt)
         for name, value in totals.items():
             yield CounterMetricFamily(PREFIX + name, HELP[name], value)
         for tag, name in NAMED.items():
@@ -98,7 +143,8 @@ class Exporter:
             scalars.add_metric([tag], value)
         yield scalars
         yield from _of_game(counters)
-        yield from _of_daemons(counters.get("daemons", ()), before, max(now - since, 1e-9))
+        for kind, more in KINDS.items():
+            yield from _of_each(kind, more, counters.get(f"{kind}s", ()), before, max(now - since, 1e-9))
 
     def close(self) -> None:
         """Ends the server."""
@@ -131,45 +177,53 @@ def _of_game(counters: Mapping[str, Any]) -> Iterator[Any]:
         yield HistogramMetricFamily(PREFIX + name, HELP[name], buckets=buckets, sum_value=float(seconds["sum"]))
 
 
-def _of_daemons(daemons: Sequence[Mapping[str, Any]], before: Mapping[str, float], seconds: float) -> Iterator[Any]:
-    """What each engine process has done; `before`: seconds that it had been busy `seconds` ago."""
+def _of_each(
+    kind: str, more: Mapping[str, str], each: Sequence[Mapping[str, Any]], before: Mapping[str, float], seconds: float
+) -> Iterator[Any]:
+    """What every one of a kind has done; `before`: seconds that it had been busy `seconds` ago; `more`: what else it
+    tells, as a counter or a gauge."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-    if not daemons:
+    def family(kind_of: Any, what: str) -> Any:
+        return kind_of(f"{PREFIX}{kind}_{what}", HELP[f"{kind}_{what}"], labels=[kind])
+
+    if not each:
         return
-    share = GaugeMetricFamily(PREFIX + "daemon_utilisation", HELP["daemon_utilisation"], labels=["daemon"])
-    busy = CounterMetricFamily(PREFIX + "daemon_busy_seconds", HELP["daemon_busy_seconds"], labels=["daemon"])
-    games = CounterMetricFamily(PREFIX + "daemon_games", HELP["daemon_games"], labels=["daemon"])
-    for daemon in daemons:
-        name, spent = str(daemon["name"]), float(daemon["busy_seconds"])
-        share.add_metric([name], min(1.0, max(0.0, spent - before.get(name, 0.0)) / seconds))
+    share, busy = family(GaugeMetricFamily, "utilisation"), family(CounterMetricFamily, "busy_seconds")
+    found = [
+        (what, family(CounterMetricFamily if add == COUNTER else GaugeMetricFamily, what)) for what, add in more.items()
+    ]
+    for one in each:
+        name, spent, threads = str(one["name"]), float(one["busy_seconds"]), one.get("threads", 1)
+        share.add_metric([name], min(1.0, max(0.0, spent - before.get(name, 0.0)) / threads / seconds))
         busy.add_metric([name], spent)
-        games.add_metric([name], float(daemon["games"]))
-    yield from (share, busy, games)
+        for what, figures in found:
+            figures.add_metric([name], float(one[what]))
+    yield from (share, busy, *(figures for _, figures in found))
 
 
 def _busy(counters: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds that each engine process has been busy so far."""
-    return {str(daemon["name"]): float(daemon["busy_seconds"]) for daemon in counters.get("daemons", ())}
+    """Seconds that each engine process, or worker, has been busy so far."""
+    return {str(one["name"]): float(one["busy_seconds"]) for kind in KINDS for one in counters.get(f"{kind}s", ())}
 
 
-def make_exporter(config: Config, env: Callable[[], Env]) -> Exporter | None:
-    """The exporter that a configuration asks for; None if it asks for none.
+def make_exporter(config: Config, run: str, counters: Callable[[], Mapping[str, Any]]) -> Exporter | None:
+    """The exporter of this process that a configuration asks for; None if it asks for none.
 
     Args:
       config: of the training.
-      env: gives the game that is played now, which changes with the stages of a curriculum.
+      run: its name.
+      counters: of the engines as they are now, see `jaxrl.training.program.Program.counters`.
 
     Raises:
       UserError: see `Exporter`.
     """
-    where = config.metrics.prometheus
+    where, rank = config.metrics.prometheus, processes.rank()
     if not where:
         return None
     host, _, port = str(where).rpartition(":")
-
-    def counters() -> Mapping[str, Any]:
-        game = getattr(env(), "game", None)
-        return game.counters() if game is not None else {}
-
-    return Exporter(int(port), host or LOCAL, counters)
+    own = int(port) and int(port) + rank
+    if own > LAST:
+        raise UserError(f"metrics.prometheus: process {rank} would serve at port {own}: choose a lower one.")
+    labels = {"run": run, "rank": str(rank), "host": platform.node()}
+    return Exporter(own, host or LOCAL, counters, labels=labels, whole=processes.leads())

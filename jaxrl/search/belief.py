@@ -75,8 +75,9 @@ class Belief:
 
     def init(self, params: SearchParams, state: State, seat: jax.Array, key: Key) -> BeliefMemory:
         """The memory of `seat` (i32[]) before the first action."""
-        own = self.lineup.own.memory(params.own, state, seat, key)
-        particles = self._fresh(state, seat, key) if self.particles else None
+        own_key, fresh_key = jax.random.split(key)
+        own = self.lineup.own.memory(params.own, state, seat, own_key)
+        particles = self._fresh(state, seat, fresh_key) if self.particles else None
         weights = jnp.full(self.particles, -jnp.log(max(self.particles, 1)), jnp.float32)
         shape = (self.particles, self.env.num_players, self.lineup.types)
         types = jnp.full(shape, -jnp.log(self.lineup.types), jnp.float32)
@@ -94,13 +95,13 @@ class Belief:
     ) -> BeliefMemory:
         """The memory after one step; see `jaxrl.players.Observe`."""
         memory = memory.replace(returns=memory.returns + after.rewards)
+        weigh_key, move_key, own_key = jax.random.split(key, 3)
         if jax.tree.leaves(memory.own):
             mine = (before.current_player == seat) & ~is_over(before)
-            remembered = self.lineup.own.act(params.own, memory.own, before, key)[1]
+            remembered = self.lineup.own.act(params.own, memory.own, before, own_key)[1]
             memory = memory.replace(own=select(mine, remembered, memory.own))
         if memory.particles is None:
             return memory
-        weigh_key, move_key = jax.random.split(key)
         chunk = max(1, self.batch // self.particles)
         others = (before.current_player != seat) & ~is_over(before)
         weigh = where_needed(self._weigh, chunk)
@@ -118,10 +119,10 @@ class Belief:
             deal = self._dealer(params, state, memory.seat)
             worlds = jax.vmap(lambda k: self._chosen(params, memory.seat, deal, k))(jax.random.split(key, count))
             return worlds, jnp.zeros((count, self.env.num_players), jnp.int32)
-        draw_key, order_key, luck_key = jax.random.split(key, 3)
+        draw_key, order_key, luck_key, type_key = jax.random.split(key, 4)
         index = jax.random.permutation(order_key, resample(memory.log_weights, draw_key, count))
         chosen = jax.tree.map(lambda leaf: leaf[index], memory.particles)
-        types = jax.random.categorical(jax.random.fold_in(key, 3), memory.types[index]).astype(jnp.int32)
+        types = jax.random.categorical(type_key, memory.types[index]).astype(jnp.int32)
         return self._reconciled(chosen, state, memory.seat, luck_key)[0], types
 
     def permuted(self, state: State, seat: jax.Array, key: Key) -> State:
@@ -215,8 +216,9 @@ class Belief:
         uniform = jnp.full_like(weights, -jnp.log(self.particles))
         degenerate = effective < MIN_EFFECTIVE_SHARE * self.particles
         kept, weights = select(degenerate, (redrawn, uniform), ((particles, types), weights))
-        known = jnp.broadcast_to(jnp.log(memory.posterior), types.shape)
-        fresh = self._fresh(after, memory.seat, fresh_key), known
+        # Where none is left, worlds are drawn anew; of types what was heard in the old ones stays, this move included.
+        heard = memory.replace(log_weights=jax.nn.log_softmax(memory.log_weights + likelihood), types=types).posterior
+        fresh = self._fresh(after, memory.seat, fresh_key), jnp.broadcast_to(jnp.log(heard), types.shape)
         (particles, types), weights = select(jnp.any(alive), (kept, weights), (fresh, uniform))
         return memory.replace(particles=particles, log_weights=weights, types=types)
 

@@ -58,7 +58,7 @@ def halving_plan(
     """
     state, memory, key = lanes
     rounds, slots = rounds_and_slots(settings)
-    keys = jax.vmap(lambda k: jax.random.split(k, 3))(key)
+    keys = jax.vmap(lambda k: jax.random.split(k, 4))(key)
     remembered, logits, _ = jax.vmap(guide, in_axes=(None, 0, 0))(params.own, memory.own, state)
     prior = jax.nn.log_softmax(logits)
     legal = state.legal_action_mask
@@ -84,7 +84,7 @@ def halving_plan(
         return race, _rank(jnp.where(ran, score, OUT)), used
 
     race, order, _ = jax.lax.fori_loop(0, rounds, play_round, (race, order, jnp.zeros_like(first)))
-    chance = jax.vmap(lambda k: jax.random.uniform(jax.random.fold_in(k, 1)))(keys[:, 2])
+    chance = jax.vmap(jax.random.uniform)(keys[:, 3])
     return _plan(race, order, logits, legal, settings, chance)
 
 

@@ -41,7 +41,7 @@ def tree_plan(
     state, memory, key = lanes
     games, actions = state.legal_action_mask.shape
     count = min(settings.worlds or DEFAULT_WORLDS, settings.simulations)
-    keys = jax.vmap(lambda k: jax.random.split(k, 2))(key)
+    keys = jax.vmap(lambda k: jax.random.split(k, 3))(key)
     worlds = jax.vmap(lambda s, m, k: belief.worlds(params, s, m, k, count))(state, memory, keys[:, 0])
     worlds, types = jax.tree.map(lambda leaf: leaf.reshape(games * count, *leaf.shape[2:]), worlds)
     luck = jax.vmap(lambda k: jax.random.split(k, count))(keys[:, 1]).reshape(games * count)
@@ -84,7 +84,7 @@ def tree_plan(
     visits = summary.visit_counts.reshape(games, count, actions).astype(jnp.float32)
     values = summary.qvalues.reshape(games, count, actions)
     weights = found.action_weights.reshape(games, count, actions).mean(axis=1)
-    chance = jax.vmap(lambda k: jax.random.uniform(jax.random.fold_in(k, 1)))(keys[:, 1])
+    chance = jax.vmap(jax.random.uniform)(keys[:, 2])
     prior = logits.reshape(games, count, actions)[:, 0]
     return _joined(visits, values, weights, state.legal_action_mask, prior, settings, chance)
 

@@ -155,8 +155,11 @@ def played_by_bots(env: HostEnv, names: Sequence[str], games: int, seed: int) ->
       games: how many.
       seed: of everything random.
 
+    Returns:
+      The games; the result of one that was cut off is not known.
+
     Raises:
-      UserError: there is no such bot, or the game is none for this.
+      UserError: there is no such bot, or the game is none for this: all seats act at once, or it is played elsewhere.
     """
     if env.simultaneous or env.game.remote:
         raise UserError(f"--data: bots of {env.id} show nothing: all seats act at once, or another process plays.")
@@ -169,22 +172,22 @@ def played_by_bots(env: HostEnv, names: Sequence[str], games: int, seed: int) ->
 
     begin, go_on = jax.jit(jax.vmap(env.init)), jax.jit(jax.vmap(step))
     for first in range(0, games, AT_A_TIME):
-        key = jax.random.fold_in(jax.random.key(seed), first)
-        keys = jax.random.split(key, AT_A_TIME)
-        holders = jax.random.randint(key, (AT_A_TIME, env.num_players), 0, len(names))
-        state = begin(keys)
+        deal_key, seat_key, key = jax.random.split(jax.random.fold_in(jax.random.key(seed), first), 3)
+        holders = jax.random.randint(seat_key, (AT_A_TIME, env.num_players), 0, len(names))
+        state = begin(jax.random.split(deal_key, AT_A_TIME))
         rows: list[tuple[np.ndarray, ...]] = []
         while not (over := np.asarray(is_over(state))).all():
-            keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, len(rows))
-            after, action = go_on(state, holders, keys)
+            after, action = go_on(state, holders, jax.random.split(jax.random.fold_in(key, len(rows)), AT_A_TIME))
             asked = state.observation, state.legal_action_mask, action, state.current_player
-            rows.append((*map(np.asarray, asked), np.where(over[:, None], 0.0, after.rewards), ~over))
+            rows.append((*map(np.asarray, asked), np.asarray(after.rewards), ~over))
             state = after
-        parts = [np.stack(part) for part in zip(*rows, strict=True)]
+        parts, ended = [np.stack(part) for part in zip(*rows, strict=True)], np.asarray(state.terminated)
         for game in range(min(AT_A_TIME, games - first)):
             running = parts[5][:, game]
             observation, mask, action, seat, earned = (part[running, game] for part in parts[:5])
-            yield Demonstrations(observation, mask, action, seat, earned.sum(axis=0).astype(np.float32))
+            total = np.cumsum(earned, axis=0)
+            result = np.where(ended[game], total[-1], np.float32(np.nan))
+            yield Demonstrations(observation, mask, action, seat, result, before=total - earned)
 
 
 def _useful(game: HostGame, path: str, source: Iterable[Demonstrations]) -> Iterator[Demonstrations]:
@@ -195,8 +198,9 @@ def _useful(game: HostGame, path: str, source: Iterable[Demonstrations]) -> Iter
             raise UserError(f"{path} does not fit this version of {game.id}: a recorded answer is no legal action.")
         chosen = recorded.mask.sum(axis=1) > 1
         if chosen.any():
-            observation, mask, action, seat = (part[chosen] for part in recorded[:-1])
-            yield Demonstrations(observation, mask, action, seat, recorded.result)
+            observation, mask, action, seat = (part[chosen] for part in recorded[:4])
+            before = None if recorded.before is None else recorded.before[chosen]
+            yield Demonstrations(observation, mask, action, seat, recorded.result, before)
 
 
 def _packed(observation: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -251,12 +255,14 @@ def sequences(seats: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _values(game: Demonstrations, gamma: float) -> np.ndarray:
-    """f32[n]: the result for the seat asked, discounted by how many decisions of its own are still to come."""
-    later = np.zeros(len(game.seat), np.int64)
-    for seat in range(len(game.result)):
-        own = np.flatnonzero(game.seat == seat)
-        later[own] = np.arange(len(own))[::-1]
-    return (game.result[game.seat] * np.float64(gamma) ** later).astype(np.float32)
+    """f32[n]: what the seat asked earns from there on, discounted by how many decisions of its own come before that."""
+    value = np.zeros(len(game.seat))
+    for seat, result in enumerate(game.result.astype(np.float64)):
+        own, following = np.flatnonzero(game.seat == seat), 0.0
+        before = np.zeros(len(own)) if game.before is None else game.before[own, seat]
+        for number, earned in zip(own[::-1], np.diff(before, append=result)[::-1], strict=True):
+            value[number] = following = earned + gamma * following
+    return value.astype(np.float32)
 
 
 def split(games: int, share: float, seed: int) -> tuple[list[int], list[int]]:

@@ -7,6 +7,8 @@ of it.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -100,6 +102,12 @@ class Program:
         """A state that was put together by hand, made fit for `run`: other parameters or another pool than those of
         `init`."""
         return state
+
+    def counters(self) -> Mapping[str, Any]:
+        """Figures about whatever plays the games, for `jaxrl.runs.prometheus`, whose thread asks: those of
+        `HostGame.counters`; and `workers`, of each worker of a fleet a mapping with name, threads, busy_seconds (so
+        far, over its threads), calls (not answered yet) and losses (blocks of games that were lost with it)."""
+        return {}
 
     def request_stop(self) -> None:
         """Asks a `run` under way to return after the update in hand; safe in a signal handler. May do nothing."""

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import platform
+from collections.abc import Callable
 
 from jaxrl import processes
 from jaxrl.config import Config
 from jaxrl.runs import checkpoint, logs
 from jaxrl.runs.command import next_command
 from jaxrl.runs.directory import RunDirectory, enable_compilation_cache
+from jaxrl.runs.logs import LOG
+from jaxrl.runs.presence import STOPPED, present
 from jaxrl.training.stage import Stages
 from jaxrl.training.trainer import Trainer
 
 
 def run_training(config: Config, run: RunDirectory, *, resume: bool, stages: Stages | None = None) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands."""
-    log = logs.to_run(config.run.log_level, run.path)
-    with processes.led(run.lock), checkpoint.no_space_is_user_error(run.path), log:
+    log = logs.to_run(config.run.log_level, run.path, config.run.log_format)
+    full = checkpoint.no_space_is_user_error(run.path)
+    with processes.led(run.lock), _present(run) as end, full, log:
+        count = processes.count()
+        LOG.info("process %d of %d: pid %d on %s", processes.rank(), count, os.getpid(), platform.node())
         enable_compilation_cache(config.run.cache_dir)
         with contextlib.closing(Trainer(config, run, resume=resume, stages=stages)) as trainer:
             if resume and trainer.finished:
@@ -29,6 +37,14 @@ def run_training(config: Config, run: RunDirectory, *, resume: bool, stages: Sta
                 trainer.final_evaluation()
             else:
                 then = next_command("resume", run.path)
+                end(STOPPED)
                 print(f"stopped after {trainer.update} updates and saved; continue with: {then}")
                 return 128 + trainer.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
     return 0
+
+
+def _present(run: RunDirectory) -> contextlib.AbstractContextManager[Callable[[str], None]]:
+    """Says in the run's folder who trains, and how it has ended; the other processes leave that to the first."""
+    if not processes.leads():
+        return contextlib.nullcontext(lambda how: None)
+    return present(run.path, processes.count())

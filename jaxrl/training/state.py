@@ -16,7 +16,7 @@ from flax import struct
 from jaxrl.envs import prng
 from jaxrl.envs.core import State
 from jaxrl.league.pool import PoolState
-from jaxrl.networks.factory import STATISTICS
+from jaxrl.networks.factory import is_statistics
 
 LARGEST = 1e6  # of a weight: products of a few larger ones leave the range of a float32
 DEALS = 0xFFFFFFFF  # folded into the key of a training for the seats of games on the host; no update has this number
@@ -109,8 +109,7 @@ def is_sound(params: Any, largest: float = LARGEST) -> jax.Array:
     """bool[]: all parameters are finite, and weights below `largest` besides."""
 
     def sound(path: Any, leaf: jax.Array) -> jax.Array:
-        statistics = path and getattr(path[0], "key", None) == STATISTICS  # of observations, which may be of any size
-        return jnp.all(jnp.isfinite(leaf) & (statistics or jnp.abs(leaf) < largest))
+        return jnp.all(jnp.isfinite(leaf) & (is_statistics(path) or jnp.abs(leaf) < largest))
 
     return jnp.all(jnp.array(jax.tree.leaves(jax.tree_util.tree_map_with_path(sound, params))))
 

@@ -35,7 +35,7 @@ from jaxrl.runs.directory import (
     write_json,
 )
 from jaxrl.runs.games import make_stages
-from jaxrl.runs.logs import LOG, say
+from jaxrl.runs.logs import LOG, reached, say
 from jaxrl.runs.prometheus import make_exporter
 from jaxrl.training import continuation, league, memory
 from jaxrl.training.callbacks import Callbacks, RunFacts
@@ -83,10 +83,11 @@ class Trainer:
             stages = [(s._replace(config=continuation.resolve(s.config, origin)), each) for s, each in stages]
         self._whole = config
         self.update = snapshot.step if snapshot else origin.update if origin else 0
+        reached(self.update)
         self.host, self.window, self.course = remembered(snapshot, stages, number, self.update)
         self.course.check()
         self._adopt(self.course.parts(number))
-        self._exporter = make_exporter(config, lambda: self.env) if processes.leads() else None
+        self._exporter = make_exporter(config, run.name, lambda: self.program.counters())
         if snapshot is not None:
             self.state = self._restore(snapshot)
         elif origin is not None:
@@ -220,6 +221,7 @@ class Trainer:
         self.host.seconds += watch.elapsed()
         seconds = watch.seconds()  # only the first call has compiled
         self.update = first(self.state.update)
+        reached(self.update)
         self._check_finite(found)
         row = self._row(found, seconds, updates)
         LOG.debug("update %d: %.3f s in the call", self.update, seconds)

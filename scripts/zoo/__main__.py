@@ -19,6 +19,7 @@ import yaml
 
 from jaxrl import cli, zoo
 from jaxrl import config as configs
+from jaxrl.commands import options
 from jaxrl.envs.errors import UserError
 from jaxrl.export import load_policy, save_policy
 from jaxrl.matches.alike import compare_choices
@@ -88,11 +89,23 @@ def make(name: str, checkpoint: str, note: str) -> int:
 
 
 def show(name: str, command: str) -> int:
-    """The run of that name, which has learnt to play as it was shown by `command`; returns an exit code."""
+    """The run of that name, which has learnt to play as it was shown by `command`; returns an exit code.
+
+    Raises:
+      UserError: there is one that was made otherwise.
+    """
     try:
-        find_run(name)
+        run = find_run(name)
     except UserError:
         return cli.main(shlex.split(command))
+    parser = argparse.ArgumentParser()
+    options.imitate(parser)
+    args = parser.parse_intermixed_args(shlex.split(command)[1:])
+    wanted = configs.named(configs.load(args.config, args.overrides), name)
+    told = json.loads(run.imitation_file.read_text(encoding="utf-8")) if run.imitation_file.exists() else {}
+    settings = {key: value for key, value in vars(args).items() if key not in ("config", "overrides", "allow")}
+    if not settings.items() <= told.items() or configs.to_dict(wanted) != configs.to_dict(run.config()):
+        raise UserError(f"run {name!r} was made otherwise than by `jaxrl {command}`: remove it.")
     return 0
 
 

@@ -48,7 +48,7 @@ class Hierarchical(Algorithm):
         """Compiles nothing.
 
         Raises:
-          UserError: the game has no goals, or does not say which came true where hindsight asks for it.
+          UserError: the game has no goals.
         """
         super().__init__(config, env)
         check_goals(config, env)

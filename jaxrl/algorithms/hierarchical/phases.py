@@ -14,6 +14,8 @@ from jaxrl.algorithms.ppo.loss import Batch
 from jaxrl.envs.core import Env
 from jaxrl.figures import Figures
 
+SAME = 1e-6  # the variance of advantages below which they are all the same but for rounding
+
 
 class Scaled(NamedTuple):
     """Advantages f32[...] of mean 0, and what they were multiplied with, f32[...]."""
@@ -31,7 +33,8 @@ def phases_of(env: Env, observation: Any, axes: int) -> dict[str, jax.Array]:
 
 
 def normalised_within(advantage: jax.Array, weight: jax.Array, group: jax.Array, groups: int) -> Scaled:
-    """Zero mean and unit variance of the weighted decisions of every group, over all devices.
+    """Zero mean and unit variance of the weighted decisions of every group, over all devices; 0 in a group whose
+    decisions are all the same, such as a single one: it says nothing of what is better.
 
     Args:
       advantage, weight: f32[...].
@@ -45,7 +48,8 @@ def normalised_within(advantage: jax.Array, weight: jax.Array, group: jax.Array,
 
     count = jnp.maximum(sums(jnp.ones_like(weight)), 1.0)
     centred = advantage - (sums(advantage) / count)[group]
-    scale = jax.lax.rsqrt(sums(jnp.square(centred)) / count + 1e-8)[group]
+    variance = sums(jnp.square(centred)) / count
+    scale = jnp.where(variance > SAME, jax.lax.rsqrt(variance + 1e-8), 0.0)[group]
     return Scaled(centred * scale, scale)
 
 

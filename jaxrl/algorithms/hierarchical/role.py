@@ -113,15 +113,17 @@ class Role(PPO):
             group, groups = phases.combined(env, sorts)
         scaled = phases.normalised_within(batch.advantage, batch.weight, group, groups)
         batch = batch._replace(advantage=scaled.advantage)
-        shape = shuffle_of(coefs, batch, group_keys, self.sequence)
-        order = own_first(group_keys, shape, coefs, batch.weight, self.sequence)
-        rows, network = rows_of(batch), self.network
-        keys_of = functools.partial(dropout_keys, group_keys, shape, self.sequence, batch)
-        again = None
+        again, teaches = None, batch.weight
         section: HindsightConfig = learner.hindsight
         if self._relabels:
             again, told = self._again(rollout, coefs, section, scaled.scale)
             about |= told
+            # Where a sequence ends with the rollout its last decision has weight 0, though its goal has come true.
+            teaches = teaches + again.known.reshape(teaches.shape)
+        shape = shuffle_of(coefs, batch, group_keys, self.sequence)
+        order = own_first(group_keys, shape, coefs, teaches, self.sequence)
+        rows, network = rows_of(batch), self.network
+        keys_of = functools.partial(dropout_keys, group_keys, shape, self.sequence, batch)
 
         def loss(params: Any, epoch: jax.Array, index: jax.Array) -> tuple[jax.Array, LossSums]:
             keys = keys_of(epoch, index) if network.dropout else None
@@ -169,7 +171,7 @@ def own_first(group_keys: jax.Array, shape: Shuffle, coefs: PPOConfig, weight: j
       group_keys: typed keys [groups].
       shape, sequence: see `update`.
       coefs: of the update.
-      weight: f32[T, L] or f32[T, L, S] of the batch.
+      weight: f32[T, L] or f32[T, L, S], above 0 where there is something to learn.
     """
     heavy = weight.reshape(shape.chunks, sequence, shape.lanes, -1) > 0.0
     idle = ~jnp.any(heavy, axis=(1, 3))  # bool[chunks, lanes]

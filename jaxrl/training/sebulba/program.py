@@ -159,6 +159,11 @@ class Sebulba(Program):
         """A state to run on from."""
         return state.replace(learner=self.algorithm.restored(state.learner))
 
+    def counters(self) -> dict[str, Any]:
+        """See `Program.counters`."""
+        session = self._session
+        return self.game.counters() | ({"workers": session.workers()} if session is not None else {})
+
     def request_stop(self) -> None:
         """A `run` under way returns after the update in hand; one that waits for a rollout returns at once."""
         self._stop = True

@@ -104,6 +104,15 @@ class Session:
 
         return figures
 
+    def workers(self) -> list[dict[str, Any]]:
+        """What the workers of a fleet have done, see `Program.counters`; actor and number give a name."""
+        return [
+            {"name": f"{thread.number}.{number}", **worker}
+            for thread in self._threads
+            if isinstance(thread.pool, WorkerPool)
+            for number, worker in enumerate(thread.pool.told())
+        ]
+
     def _work(self) -> tuple[Any, np.ndarray]:
         """ns that the engine threads have worked, and of it for (rules and observations, scripted players)."""
         busy, parts = 0, np.zeros(2, np.int64)

@@ -49,11 +49,21 @@ class Worker(Protocol):
         """Ends it."""
 
 
+@dataclasses.dataclass
+class _Tally:
+    """What is counted of a worker."""
+
+    busy_ns: int = 0
+    calls: int = 0  # that it has not answered yet
+    losses: int = 0  # blocks that were lost with it
+
+
 @dataclasses.dataclass(eq=False)
 class _Part:
     """A block of games on a worker."""
 
     worker: Worker
+    tally: _Tally
     block: int  # number within the worker
     lanes: slice  # of the pool
     orders: list[Order] = dataclasses.field(default_factory=list)  # since the games were last saved
@@ -89,7 +99,7 @@ class WorkerPool:
         self.controllers = np.full((share, game.num_players), -1, np.int8)
         self.next_controllers, self.length = self.controllers.copy(), np.zeros(share, np.int32)
         self._workers, self._tries, self._simultaneous = workers, tries, game.simultaneous
-        self._busy_ns, self._closed = 0, False
+        self._tallies, self._closed = [_Tally() for _ in workers], False
         size, part = share // groups, share // groups // len(workers)
 
         def lanes(group: int, number: int) -> slice:
@@ -97,7 +107,7 @@ class WorkerPool:
             return slice(first, first + part)
 
         self._parts = [
-            [_Part(worker, group, lanes(group, number)) for number, worker in enumerate(workers)]
+            [_Part(worker, self._tallies[i], group, lanes(group, i)) for i, worker in enumerate(workers)]
             for group in range(groups)
         ]
         self._into: list[Buffers | None] = [None] * groups
@@ -166,7 +176,15 @@ class WorkerPool:
     @property
     def busy_ns(self) -> np.ndarray:
         """i64[1]: that the engines have worked."""
-        return np.array([self._busy_ns], np.int64)
+        return np.array([sum(tally.busy_ns for tally in self._tallies)], np.int64)
+
+    def told(self) -> list[dict[str, float]]:
+        """What each worker has done, see `jaxrl.training.program.Program.counters`."""
+        threads = len(self.threads) / len(self._tallies)
+        return [
+            {"threads": threads, "busy_seconds": each.busy_ns / 1e9, "calls": each.calls, "losses": each.losses}
+            for each in self._tallies
+        ]
 
     def close(self) -> None:
         """Ends the workers; a second call does nothing."""
@@ -205,6 +223,7 @@ class WorkerPool:
     def _order(self, part: _Part, order: Order) -> None:
         """Begins an order."""
         part.orders.append(order)
+        part.tally.calls += 1
         part.asked = part.worker.ask(part.block, part.number, [order])
         part.number += 1
 
@@ -229,6 +248,7 @@ class WorkerPool:
                     raise Lost("the worker was started again")
             except Lost as error:
                 lost += 1
+                part.tally.losses += 1
                 if self._closed:
                     raise HungEngine(part.lanes.start, "its workers have been ended") from error
                 if lost > self._tries:
@@ -236,12 +256,13 @@ class WorkerPool:
                 LOG.warning("games %d to %d are played again: %s", part.lanes.start, part.lanes.stop - 1, error)
                 orders = len(part.orders)
                 part.asked = part.worker.ask(part.block, part.number - orders, part.orders)
+        part.tally.calls -= 1
         if isinstance(answer, Failure):
             kind = HungEngine if answer.hung else EngineError
             raise kind(part.lanes.start + answer.game, answer.message)
         part.mask = answer.rows["legal_action_mask"]
         self.controllers[part.lanes], self.length[part.lanes] = answer.controllers, answer.length
-        self._busy_ns += answer.busy_ns
+        part.tally.busy_ns += answer.busy_ns
         return answer
 
     def _require_legal(self, part: _Part, actions: np.ndarray) -> None:

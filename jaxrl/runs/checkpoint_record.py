@@ -1,0 +1,111 @@
+"""The record of a checkpoint, and whether its files are those that were written: no jax, and nothing but JSON is read.
+
+record.json holds its own SHA-256 in the first line, then JSON: format, step, game (id, version, options), a digest of
+the config, a hash of the parameters, shape, dtype and CRC-32 of every leaf, what the host remembers, and the SHA-256 of
+every file in state/ and of every share: no library ever opens a damaged one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError
+
+FORMAT, ALONE = 3, 2  # 3 has shares of several processes; 1 has its record in meta/metadata, without checksums
+STATE = "state"
+SHARES = "shares"  # in a record: by process, what `checkpoint_shares.write_share` has returned
+_RECORD, _RECORD_1 = "record.json", "meta/metadata"
+_FIELDS = {"format": int, "step": int, "game": dict, "params_hash": str, "leaves": dict, "host": dict}
+
+
+class Damaged(Exception):
+    """A checkpoint cannot be read back as it was written."""
+
+
+def write_record(place: Path, meta: dict[str, Any]) -> None:
+    """The record of a checkpoint whose other files are there; `format` and `files` are added to `meta`."""
+    format = FORMAT if SHARES in meta else ALONE
+    text = json.dumps(meta | {"format": format, "files": _digests(place / STATE)}).encode()
+    files.write(place / _RECORD, hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+
+
+def read_record(place: Path, step: int) -> dict[str, Any]:
+    """The record of a checkpoint, of which only `files` is still to be checked.
+
+    Raises:
+      Damaged: it is not as it was written, or not that of this step.
+      UserError: a newer jaxrl has written it.
+    """
+    with unreadable_is_damaged():
+        return _checked_record(place, step)
+
+
+def _checked_record(place: Path, step: int) -> dict[str, Any]:
+    if (place / _RECORD).is_file():
+        digest, _, text = (place / _RECORD).read_bytes().partition(b"\n")
+        if digest != hashlib.sha256(text).hexdigest().encode():
+            raise Damaged("the checksum of its record is wrong")
+    else:
+        text = (place / _RECORD_1).read_bytes()
+    record = json.loads(text)
+    if record["format"] > FORMAT:
+        raise UserError(
+            f"checkpoint {place} has the format {record['format']}, this jaxrl reads up to {FORMAT}: use the newer "
+            "version that has written it."
+        )
+    wrong = [field for field, kind in _FIELDS.items() if not isinstance(record.get(field), kind)]
+    if wrong or record["step"] != step or not {"id", "version", "options"} <= record["game"].keys():
+        raise Damaged("its record is of another one" if record.get("step") != step else "its record lacks something")
+    return record
+
+
+def check_state(place: Path, record: dict[str, Any]) -> None:
+    """Raises Damaged unless every file below `state/` is as its record says."""
+    if changed := record.get("files", {}).items() - _digests(place / STATE).items():
+        raise Damaged(f"the checksum of {STATE}/{min(changed)[0]} is wrong")
+
+
+def check_share(place: Path, share: dict[str, Any]) -> Path:
+    """The file of a share of a checkpoint; raises Damaged unless it is as the record says."""
+    file = place / share["file"]
+    if not file.is_file() or digest_of(file) != share["sha256"]:
+        raise Damaged(f"the checksum of {share['file']} is wrong")
+    return file
+
+
+def check_files(place: Path, step: int) -> dict[str, Any]:
+    """The record of a checkpoint, all of whose files are as it says. Errors as of `read_record`."""
+    record = read_record(place, step)
+    with unreadable_is_damaged():
+        check_state(place, record)
+        for share in record.get(SHARES, []):
+            check_share(place, share)
+    return record
+
+
+def digest_of(file: Path) -> str:
+    """The SHA-256 of a file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file below a folder."""
+    return {path.relative_to(folder).as_posix(): digest_of(path) for path in folder.rglob("*") if path.is_file()}
+
+
+@contextlib.contextmanager
+def unreadable_is_damaged() -> Iterator[None]:
+    """Whatever goes wrong while files are read raises Damaged."""
+    try:
+        yield
+    except (Damaged, UserError, MemoryError, PermissionError):  # the last two say nothing about the files
+        raise
+    except Exception as error:  # tensorstore, JSON and records of a wrong shape raise many types
+        raise Damaged(f"{type(error).__name__} while reading it") from error

@@ -1,0 +1,80 @@
+"""The logs in a run's folder: what they are called, and reading them back. No jax.
+
+log.txt is of process 0, log.1.txt of process 1, ...: one line for each event, if `run.log_format` is text. If it is
+json, log.jsonl, log.1.jsonl, ... have one JSON object for each.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from jaxrl.envs import files
+
+SUFFIXES = {"text": ".txt", "json": ".jsonl"}
+TAIL = 2**18  # bytes at the end of a log that are read back
+_NAME = re.compile(r"log(?:\.([1-9][0-9]{0,5}))?(\.txt|\.jsonl)")
+_LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}) (error|warning|info|debug) \S+ .*?: (.*)")
+
+
+class Event(NamedTuple):
+    """What a log says of one event."""
+
+    time: float  # seconds since 1970
+    level: str  # error, warning, info or debug
+    message: str  # the first line of it
+
+
+def file_name(rank: int, format: str) -> str:
+    """The log of a process, by `run.log_format`."""
+    return f"log{f'.{rank}' if rank else ''}{SUFFIXES[format]}"
+
+
+def logs(run: Path) -> dict[int, Path]:
+    """The newest log of every process by rank."""
+    found: dict[int, Path] = {}
+    for path in run.glob("log*"):
+        if (match := _NAME.fullmatch(path.name)) and path.is_file():
+            rank = int(match[1] or 0)
+            if rank not in found or path.stat().st_mtime > found[rank].stat().st_mtime:
+                found[rank] = path
+    return dict(sorted(found.items()))
+
+
+def last_lines(path: Path, most: int) -> list[bytes]:
+    """The lines in the last `most` bytes of a file, of which the first may be cut; none if it cannot be read."""
+    try:
+        with files.opened(path) as file:
+            file.seek(max(0, path.stat().st_size - most))
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def events(path: Path) -> list[Event]:
+    """The newest events of a log; tracebacks, and lines of another kind, are left out."""
+    read = _of_json if path.suffix == SUFFIXES["json"] else _of_text
+    found = (read(line.decode(errors="replace")) for line in last_lines(path, TAIL))
+    return [event for event in found if event is not None]
+
+
+def _of_text(line: str) -> Event | None:
+    match = _LINE.match(line)
+    if match is None:
+        return None
+    try:
+        return Event(datetime.datetime.fromisoformat(match[1]).timestamp(), match[2], match[3])
+    except (ValueError, OverflowError):
+        return None
+
+
+def _of_json(line: str) -> Event | None:
+    try:
+        record = json.loads(line)
+        when = datetime.datetime.fromisoformat(record["time"]).timestamp()
+        return Event(when, str(record["level"]), str(record["message"]).partition("\n")[0])
+    except (ValueError, OverflowError, LookupError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,85 @@
+"""`process.json` in a run's folder: who trains there, or did last, and how that ended. No jax.
+
+A process that is killed, or whose machine is gone, leaves it without an end; whether one is still there, the run's lock
+tells.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import platform
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError
+
+FILE = "process.json"
+FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
+
+
+class Presence(NamedTuple):
+    """Times are UTC in ISO 8601."""
+
+    pid: int
+    host: str
+    processes: int  # that train together; this is the first of them
+    begun: str
+    ended: str = ""  # nothing as long as it runs, or if it was killed
+    how: str = ""  # FINISHED, STOPPED or FAILED
+    why: str = ""  # one sentence, where it has failed
+
+
+@contextlib.contextmanager
+def present(run: Path, processes: int) -> Iterator[Callable[[str], None]]:
+    """Says in a run's folder that this process trains while the block runs, and afterwards how it ended.
+
+    Args:
+      run: the folder, locked by the caller.
+      processes: that train together.
+
+    Yields:
+      what takes STOPPED, if that is how it ends; a block that is left by an exception has FAILED.
+    """
+    found = Presence(os.getpid(), platform.node(), processes, now())
+    how, why = [FINISHED], ""
+    _write(run, found)
+    try:
+        yield how.append
+    except BaseException as error:
+        how.append(FAILED)
+        why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise
+    finally:
+        _write(run, found._replace(ended=now(), how=how[-1], why=why))
+
+
+def read_presence(run: Path) -> Presence | None:
+    """Who trains in a folder, or did last; None if nobody has said so."""
+    try:
+        record = json.loads(files.contents(run / FILE))
+        found = Presence(**record)
+    except (OSError, ValueError, TypeError):
+        return None
+    kinds = typing.get_type_hints(Presence)
+    return found if all(isinstance(getattr(found, name), kind) for name, kind in kinds.items()) else None
+
+
+def now() -> str:
+    """In UTC, ISO 8601, to the second."""
+    return iso(datetime.datetime.now(datetime.UTC).timestamp())
+
+
+def iso(seconds: float) -> str:
+    """A time since 1970 as UTC in ISO 8601, to the second."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="seconds")
+
+
+def _write(run: Path, found: Presence) -> None:
+    with contextlib.suppress(OSError):  # a full disk: what is trained tells
+        files.write(run / FILE, (json.dumps(found._asdict()) + "\n").encode())

@@ -1,0 +1,256 @@
+"""What a run is doing, or how it ended, from its files alone.
+
+Nothing is written, nothing that the files name is run, and jax is not imported: safe beside a training, and for a
+stranger's run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import platform
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jaxrl import config as configs
+from jaxrl.config import Config, presets
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError
+from jaxrl.runs import checkpoint_record, log_files, presence
+from jaxrl.runs.command import next_command
+
+TAIL = 2**16  # bytes at the end of metrics.jsonl in which its last lines are
+SHOWN = 5  # warnings
+UNREADABLE = "config.yaml cannot be read"
+# What reading a file of a stranger, or of a process that was killed, may raise.
+UNSOUND = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """A run. Times are UTC in ISO 8601; empty or None where nothing is known.
+
+    Attributes:
+      name, path, game, algorithm: of the run.
+      state: training; finished; stopped, by somebody; failed; lost (its process is gone without a word); imitated;
+        no checkpoint; or `UNREADABLE`.
+      why: of a run that has failed, a sentence.
+      process: who trains it, or did last, see `presence.Presence`; here: whether that was on this machine.
+      update, updates: so far, and in all.
+      steps, total_steps: environment steps, of each seed.
+      steps_per_second: of all seeds, in the window of the last figures.
+      seconds_left, estimated_end: at that rate; evaluations are not counted.
+      last_figures: when they were written.
+      evaluation: the newest: update, and win_rate or return.
+      best: the best during training: update, best_by and score.
+      checkpoint: the newest intact one: update, bytes; and `damaged`, those after it.
+      ranks: the logs of its processes: rank, log, last_event, warnings, errors.
+      events: the last warnings and errors: time, rank, level, message.
+      next_command: what goes on with it, where something does.
+    """
+
+    name: str
+    path: str
+    game: str = "?"
+    algorithm: str = "?"
+    state: str = UNREADABLE
+    why: str = ""
+    process: dict[str, Any] | None = None
+    update: int = 0
+    updates: int = 0
+    steps: int = 0
+    total_steps: int = 0
+    steps_per_second: float | None = None
+    seconds_left: float | None = None
+    estimated_end: str = ""
+    last_figures: str = ""
+    evaluation: dict[str, Any] | None = None
+    best: dict[str, Any] | None = None
+    checkpoint: dict[str, Any] | None = None
+    ranks: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    events: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    next_command: str = ""
+
+
+def found_in(folder: Path) -> list[Path]:
+    """The runs in a folder.
+
+    Raises:
+      UserError: there are none.
+    """
+    found = sorted(path.parent for path in folder.glob("*/config.yaml"))
+    if not found:
+        raise UserError(f"there are no runs in {folder}: begin one with `jaxrl train`, or name another folder.")
+    return found
+
+
+def brief(run: Path) -> Status:
+    """A run's state, progress and newest evaluation, from a few small files."""
+    here = Status(run.name, str(run))
+    try:
+        config = configs.from_dict(presets.read(run / "config.yaml"))  # which runs nothing that it names
+    except UserError:
+        return here
+    rows = list(_last_rows(run / "metrics.jsonl"))
+    evaluation, who = _evaluation(run), presence.read_presence(run)
+    state = _state(run, config, who, (evaluation or {}).get("update", -1))
+    return dataclasses.replace(
+        here,
+        game=config.env.id,
+        algorithm=config.train.algorithm,
+        state=state,
+        why=who.why if who and state == presence.FAILED else "",
+        process=who and who._asdict() | {"here": who.host == platform.node()},
+        update=max((row["update"] for row in rows), default=0),
+        updates=config.num_updates,
+        steps=max((row["steps"] for row in rows), default=0),
+        total_steps=config.train.total_steps,
+        evaluation=_newer(evaluation, rows),
+        **_pace(run, config, rows, state),
+    )
+
+
+def whole(run: Path) -> Status:
+    """All of it: `brief`, and the checkpoints, of which every byte is read, and the logs."""
+    found = brief(run)
+    ranks, events = _logs(run, found.process)
+    goes_on = found.state not in ("training", "finished", "imitated", UNREADABLE)
+    return dataclasses.replace(
+        found,
+        best=_best(run),
+        checkpoint=_newest_intact(run),
+        ranks=ranks,
+        events=events,
+        next_command=next_command("resume", run) if goes_on else "",
+    )
+
+
+def _state(run: Path, config: Config, who: presence.Presence | None, evaluated: int) -> str:
+    if files.is_locked(run / ".lock"):
+        return "training"
+    saved = _saved(run)
+    if saved and (run / "imitation.json").exists():
+        return "imitated"
+    done = bool(saved) and saved[0] >= config.num_updates
+    if done and (who is None or who.how == presence.FINISHED or evaluated >= saved[0]):
+        return presence.FINISHED
+    if who is not None and not who.ended:
+        return "lost"
+    if who is not None and who.how == presence.FAILED:
+        return presence.FAILED
+    return presence.STOPPED if saved else "no checkpoint"
+
+
+def _saved(run: Path) -> list[int]:
+    """The updates of its checkpoints, newest first."""
+    names = (path.name for path in (run / "checkpoints").glob("*"))
+    return sorted((int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 19), reverse=True)
+
+
+def _pace(run: Path, config: Config, rows: list[dict[str, Any]], state: str) -> dict[str, Any]:
+    """How fast it is, or was, and when it will be over."""
+    if not rows:
+        return {}
+    written = (run / "metrics.jsonl").stat().st_mtime
+    rates = [rate for row in rows if isinstance(rate := row.get("time/fps"), float) and 0 < rate < math.inf]
+    found: dict[str, Any] = {"last_figures": presence.iso(written)}
+    if not rates:
+        return found
+    updates = max(config.num_updates - max(row["update"] for row in rows), 0)
+    left = updates * config.batch_size * config.run.seeds / rates[-1]
+    found["steps_per_second"] = rates[-1]
+    if state == "training" and left < 1e9:
+        found |= {"seconds_left": left, "estimated_end": presence.iso(time.time() + left)}
+    return found
+
+
+def _evaluation(run: Path) -> dict[str, Any] | None:
+    """The newest evaluation of a checkpoint; None without one."""
+    try:
+        last = json.loads(files.contents(run / "evaluation.json"))[-1]
+        means = [row["figures"]["return"]["mean"] for row in last["rows"]]
+        wins = [each["mean_win_rate"] for each in last["overall"].values()]
+        score = {"win_rate": _finite(wins[0])} if wins else {"return": _finite(sum(means) / len(means))}
+        return {"update": int(last["update"]), **score}
+    except UNSOUND:
+        return None
+
+
+def _newer(found: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """An evaluation, or the newest one during the training if that is newer."""
+    for row in rows:
+        rate = row.get("eval/mean_win_rate")
+        if isinstance(rate, float) and math.isfinite(rate) and (not found or row["update"] > found["update"]):
+            found = {"update": row["update"], "win_rate": rate}
+    return found
+
+
+def _best(run: Path) -> dict[str, Any] | None:
+    """The best evaluation during training."""
+    try:
+        record = json.loads(files.contents(run / "best.json"))
+        return {"update": int(record["update"]), "best_by": str(record["best_by"]), "score": _finite(record["score"])}
+    except UNSOUND:
+        return None
+
+
+def _finite(value: Any) -> float:
+    """A number of a file; raises ValueError for one that is none."""
+    if not math.isfinite(number := float(value)):
+        raise ValueError(f"{value} is no number")
+    return number
+
+
+def _newest_intact(run: Path) -> dict[str, Any] | None:
+    """The newest checkpoint all of whose files are as they were written."""
+    damaged = []
+    for step in _saved(run):
+        place = run / "checkpoints" / str(step)
+        try:
+            checkpoint_record.check_files(place, step)
+            size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+        except (checkpoint_record.Damaged, UserError, OSError):
+            if place.exists():  # newer ones have not taken its place meanwhile
+                damaged.append(step)
+            continue
+        return {"update": step, "bytes": size, "damaged": damaged}
+    return {"update": None, "bytes": 0, "damaged": damaged} if damaged else None
+
+
+def _logs(run: Path, process: dict[str, Any] | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The logs of the processes, and the last warnings and errors in them, oldest first."""
+    ranks, told = [], []
+    for rank, path in log_files.logs(run).items():
+        if process is not None and rank >= process["processes"]:
+            continue  # of an earlier start
+        events = log_files.events(path)
+        levels = [event.level for event in events]
+        ranks.append(
+            {
+                "rank": rank,
+                "log": path.name,
+                "last_event": presence.iso(events[-1].time) if events else "",
+                "warnings": levels.count("warning"),
+                "errors": levels.count("error"),
+            }
+        )
+        told += [(rank, event) for event in events if event.level in ("warning", "error")]
+    told.sort(key=lambda each: each[1].time)
+    return ranks, [
+        {"time": presence.iso(event.time), "rank": rank, "level": event.level, "message": event.message}
+        for rank, event in told[-SHOWN:]
+    ]
+
+
+def _last_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows at the end of a metrics.jsonl; broken lines are left out."""
+    for line in log_files.last_lines(path, TAIL):
+        try:
+            row = json.loads(line)
+            if isinstance(row["steps"] + row["update"], int) and max(row["steps"], row["update"]) < 2**63:
+                yield row
+        except (ValueError, LookupError, TypeError, RecursionError):
+            continue

@@ -1,0 +1,180 @@
+"""`jaxrl status`: a run through its life, from its files alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxrl import cli
+from jaxrl.runs import presence, status
+from jaxrl.runs.logs import LOG
+from jaxrl.training import trainer
+from tests.killing import ROOT
+
+CONFIG = """
+env: {id: "examples.nim:Nim"}
+run: {devices: 1, cache_dir: ""}
+network: {hidden: [8]}
+ppo: {minibatches: 2}
+train: {num_envs: 16, num_steps: 8, total_steps: 1024, updates_per_call: 1, checkpoint_every: 2, evaluate_every: 2}
+evaluate: {deals: 2, training_deals: 2, opponents: [random]}
+"""
+
+
+def told(*arguments: str, capsys) -> dict:
+    """What `jaxrl status --json` prints."""
+    capsys.readouterr()
+    assert cli.main(["status", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory):
+    """The folder of a run that was stopped, failed and then finished, and its `whole` status after each and between."""
+    home, patch, seen = tmp_path_factory.mktemp("home"), pytest.MonkeyPatch(), {}
+    patch.chdir(home)
+    Path("nim.yaml").write_text(CONFIG)
+    run, log = Path("runs/nim"), trainer.Trainer._log
+
+    def at_update(number: int, then):
+        def logged(self, row):
+            log(self, row)
+            if self.update == number and "train/loss" in row:
+                then(self)
+
+        return logged
+
+    def stop(self):
+        LOG.warning("update %d: a warning\nof two lines", self.update)
+        seen["training"] = status.whole(run)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def fail(self):
+        raise ZeroDivisionError("nothing to divide by")
+
+    patch.setattr(trainer.Trainer, "_log", at_update(3, stop))
+    assert cli.main(["train", "--config", "nim.yaml"]) == 130
+    seen["stopped"] = status.whole(run)
+    patch.setattr(trainer.Trainer, "_log", at_update(5, fail))
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["resume", "nim"])
+    seen["failed"] = status.whole(run)
+    patch.undo()
+    patch.chdir(home)
+    assert cli.main(["resume", "nim"]) == 0
+    seen["finished"] = status.whole(run)
+    yield home, seen
+    patch.undo()
+
+
+def test_while_it_trains(life):
+    run = life[1]["training"]
+    assert (run.state, run.update, run.updates, run.next_command) == ("training", 3, 8, "")
+    assert run.process["pid"] == os.getpid() and run.process["here"] and not run.process["ended"]
+    assert (run.game, run.algorithm, run.steps, run.total_steps) == ("examples.nim:Nim", "ppo", 3 * 128, 1024)
+    left = 5 * 128 / run.steps_per_second
+    assert run.seconds_left == pytest.approx(left) and run.estimated_end >= presence.iso(time.time() - 3600)
+    assert run.evaluation["update"] == 2 and 0.0 <= run.evaluation["win_rate"] <= 1.0
+    assert [rank["rank"] for rank in run.ranks] == [0] and run.ranks[0]["warnings"] == 1
+    assert run.events[-1]["message"] == "update 3: a warning" and run.events[-1]["level"] == "warning"
+
+
+def test_how_it_was_stopped_and_failed_and_finished(life):
+    stopped, failed, finished = (life[1][state] for state in ("stopped", "failed", "finished"))
+    assert (stopped.state, stopped.next_command) == ("stopped", "jaxrl resume runs/nim")
+    assert stopped.checkpoint["update"] == 3 and not stopped.checkpoint["damaged"] and stopped.seconds_left is None
+    assert (failed.state, failed.why) == ("failed", "ZeroDivisionError: nothing to divide by")
+    assert failed.checkpoint["update"] == 4 and failed.events[-1]["message"] == "the run ended by an exception"
+    assert (finished.state, finished.why, finished.next_command) == ("finished", "", "")
+    assert finished.update == finished.updates == 8 and finished.evaluation["update"] == 8
+    assert finished.best["update"] in (2, 4, 6, 8) and finished.best["best_by"] == "return"
+    place = life[0] / "runs" / "nim" / "checkpoints" / "8"
+    assert finished.checkpoint["bytes"] == sum(f.stat().st_size for f in place.rglob("*") if f.is_file())
+
+
+def test_as_text_and_as_json(life, capsys, monkeypatch):
+    monkeypatch.chdir(life[0])
+    assert cli.main(["status", "nim"]) == 0
+    text = capsys.readouterr().out
+    for line in (
+        "state       finished: process",
+        "update 8 of 8 (100.0%), 1.02 k of 1.02 k steps",
+        "of update 8, intact",
+    ):
+        assert line in text
+    assert told("nim", capsys=capsys)["state"] == "finished"
+    [each] = told(capsys=capsys)
+    assert each["name"] == "nim" and each["state"] == "finished"
+    assert cli.main(["status"]) == 0
+    table = capsys.readouterr().out
+    assert cli.main(["runs"]) == 0 and capsys.readouterr().out == table
+
+
+@pytest.fixture
+def copied(life, tmp_path, monkeypatch):
+    """A copy of the finished run, to be changed."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(life[0] / "runs", tmp_path / "runs")
+    return tmp_path / "runs" / "nim"
+
+
+def test_a_process_that_is_gone_without_a_word(copied, capsys):
+    shutil.rmtree(copied / "checkpoints" / "8")
+    record = json.loads((copied / "process.json").read_text()) | {"ended": "", "how": "", "host": "elsewhere"}
+    (copied / "process.json").write_text(json.dumps(record))
+    run = status.whole(copied)
+    assert run.state == "lost" and run.next_command.startswith("jaxrl resume")
+    assert cli.main(["status", "nim"]) == 0
+    assert "on elsewhere has gone without a word: killed, or with its machine; it may" in capsys.readouterr().out
+
+
+def test_a_damaged_checkpoint_is_passed_over(copied):
+    file = max((f for f in (copied / "checkpoints" / "8").rglob("*") if f.is_file()), key=lambda f: f.stat().st_size)
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    found = status.whole(copied).checkpoint
+    assert found["damaged"] == [8] and found["update"] == 6
+    shutil.rmtree(copied / "checkpoints")
+    assert status.whole(copied).checkpoint is None and status.whole(copied).state == "no checkpoint"
+
+
+def test_a_strangers_run_runs_nothing_and_reads_nothing_odd(copied, capsys):
+    Path("theirs.py").write_text("open('executed', 'w')")
+    (copied / "config.yaml").write_text("env: {id: 'theirs:Game'}\ncallbacks: ['theirs:Callback']\n")
+    (copied / "process.json").write_text('{"pid": "x", "host": 3}')
+    for name in ("metrics.jsonl", "best.json", "evaluation.json"):
+        (copied / name).unlink()
+    os.mkfifo(copied / "metrics.jsonl")  # reading it would wait for ever
+    (copied / "best.json").write_text('{"update": 1e999, "best_by": [], "score": NaN}')
+    (copied / "evaluation.json").write_text("[" * 100_000)
+    (copied / "log.txt").write_text(
+        "2026-01-01T00:00:00.000 warning jaxrl MainThread: \x1b[2Jboo\n\udcff".encode("utf-8", "replace").decode()
+    )
+    assert cli.main(["status", "nim"]) == 0
+    text = capsys.readouterr().out
+    assert "theirs:Game" in text and "\x1b" not in text and "boo" in text and not Path("executed").exists()
+    before = {path: path.stat().st_mtime_ns for path in copied.rglob("*")}
+    assert cli.main(["status", "nim", "--json"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in copied.rglob("*")} == before
+
+
+def test_mistakes_are_one_sentence(copied, capsys):
+    assert cli.main(["status", "nimm"]) == 2
+    assert capsys.readouterr().err == "jaxrl: there is no run 'nimm': did you mean 'nim'?\n"
+    (copied / "config.yaml").write_text("train: [")
+    assert cli.main(["status", "nim"]) == 2 and "config.yaml cannot be read" in capsys.readouterr().err
+    assert cli.main(["status", "--directory", "nowhere"]) == 2
+
+
+def test_without_jax(copied):
+    code = "import sys\nfrom jaxrl import cli\nassert cli.main(['status', 'nim']) == 0\nassert 'jax' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
