@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,10 @@ import pytest
 
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.commands import diagnose
 from jaxrl.config import presets
+from jaxrl.envs.errors import UserError
+from jaxrl.measure import agreement, saturation
 from jaxrl.measure.lowering import Program, lower, lowered, programs
 from jaxrl.runs.games import make_games
 
@@ -59,3 +63,70 @@ def test_every_preset_lowers_for_a_gpu(name):
     for stage in configs.stages(configs.load(name)):
         for one in lowered(stage.config, make_games(stage.config)):
             assert one.wrong == (), f"{stage}: {one.name}"
+
+
+# ---- beside the CPU, and rates: with two CPU devices in the place of a CPU and a GPU --------------------------------
+
+
+@pytest.fixture(scope="module")
+def nim():
+    """A small training and its game."""
+    keys = ["network.hidden=[16]", "train.num_envs=256", "train.num_steps=8", "ppo.minibatches=2", "ppo.epochs=2"]
+    config = configs.load("examples/nim.yaml", keys, ["examples"])
+    return config, make_games(config).training
+
+
+def test_a_device_that_computes_the_same_is_fine(nim):
+    found = list(agreement.agreements(*nim, *[jax.devices()[0]] * 2))
+    assert [each.fine for each in found] == [True] * 3
+    assert [each.found for each in found[::2]] == ["100.0% equal", "differ by 0.0e+00 of their length"]
+
+
+def test_a_device_that_computes_something_else_is_not(nim, monkeypatch):
+    config, env = nim
+    devices, small = [jax.devices()[0]] * 2, agreement.smaller(config)
+    assert small.train.num_envs == agreement.LANES
+    on, within, turn = agreement._on, agreement._within, itertools.count()
+
+    def second():
+        """Of two calls in turn."""
+        return next(turn) % 2 == 1
+
+    def other_sums(device, function, *arguments):
+        more = second()
+        return jax.tree.map(lambda leaf: leaf + more * leaf.dtype.type(1), on(device, function, *arguments))
+
+    def other_seed(device, function, seed):
+        return on(device, function, seed + np.uint32(second()))
+
+    def other_start(program, function):
+        learn, more = within(program, function), next(turn) == 2  # playing, learning, learning
+        return lambda learner, *rest: learn(_doubled(learner) if more else learner, *rest)
+
+    monkeypatch.setattr(agreement, "_on", other_sums)
+    assert not agreement.same_answers(small, env, *devices).fine
+    monkeypatch.setattr(agreement, "_on", other_seed)
+    found = agreement.same_games(env, *devices)
+    assert not found.fine and found.bound == ">= 100%"
+    turn = itertools.count()
+    monkeypatch.setattr(agreement, "_within", other_start)
+    assert not agreement.same_update(small, env, *devices).fine
+
+
+def _doubled(learner):
+    return learner.replace(params=jax.tree.map(lambda x: 2 * x, learner.params))
+
+
+def test_rates_go_up_to_what_is_asked_and_stand_in_a_document(nim, tmp_path):
+    config, env = nim
+    found = list(saturation.rates(config, env, 0.03, most=1024))
+    assert [each.num_envs for each in found] in ([256, 1024], [256])  # it ends where more games bring nothing
+    assert all(each.playing > 0 and each.training > 0 for each in found)
+    place = tmp_path / "page.md"
+    place.write_text("a\n" + "\nold\n".join(diagnose.MARKS) + "\nb\n")
+    for text in ("one\n", "two\n"):
+        diagnose.put_into(place, text)
+    assert place.read_text() == "a\n" + "\ntwo\n".join(diagnose.MARKS) + "\nb\n"
+    place.write_text("nothing\n")
+    with pytest.raises(UserError, match="it has no lines"):
+        diagnose.put_into(place, "text")

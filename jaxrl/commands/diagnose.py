@@ -12,17 +12,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config, Stage
 from jaxrl.envs import files, registry
+from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
+from jaxrl.matches.tables import align
 from jaxrl.measure import hardware
 from jaxrl.measure.diagnosis import FORMAT, PERCENTILES, diagnose
 from jaxrl.measure.tables import flat, machine, table
 from jaxrl.measure.timing import safe_ratio
 from jaxrl.runs.directory import find_run, stage_number
 from jaxrl.runs.games import deployment, make_games
+
+MARKS = ("<!-- BENCHMARK:GPU:BEGIN -->", "<!-- BENCHMARK:GPU:END -->")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -41,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
     if stage.name:
         print(str(stage))
     if args.gpu:
-        return lower_for_gpu(stage.config)
+        return ready_for_gpu(stage.config, args)
     report = diagnose(stage.config, seconds=args.seconds)
     print(describe(report))
     if args.save:
@@ -56,21 +62,73 @@ def diagnose_engine(args: argparse.Namespace) -> int:
     return 0 if registry.game_module(args.run, "diagnosis").diagnose(**deployment(config)) else 2
 
 
-def lower_for_gpu(config: Config) -> int:
-    """Whether everything that a configuration compiles can be lowered for a GPU; 1 if not, which is ours to mend."""
-    from jaxrl.measure.lowering import lowered  # here, because it knows every part that compiles
+def ready_for_gpu(config: Config, args: argparse.Namespace) -> int:
+    """What a first run on a GPU would show; 1 if something is wrong, which is ours to mend.
 
+    Without a GPU: whether everything that the configuration compiles can be lowered for one. With one also whether it
+    computes what the CPU computes, and how fast it is by the number of games at once.
+    """
+    from jaxrl.measure.agreement import agreements  # here, because they know every part that compiles
+    from jaxrl.measure.lowering import lowered
+
+    games, gpus = make_games(config), ", ".join(gpu["name"] for gpu in hardware.gpus())
     print(machine(hardware.describe()))
-    print(
-        "GPUs: " + ("; ".join(gpu["name"] for gpu in hardware.gpus()) or "none here; lowering needs none"), flush=True
-    )
+    print(f"GPUs: {gpus or 'none here; lowering needs none'}", flush=True)
     found = []
-    for each in lowered(config, make_games(config)):
+    for each in lowered(config, games):
         found.append(each)
         print(f"{each.name}: {', '.join(each.wrong) or 'fine'}", file=sys.stderr, flush=True)
     rows = [[one.name, f"{one.operations:,}", f"{one.flops:.3g}", ", ".join(one.wrong) or "nothing"] for one in found]
     print(table(["program", "operations", "FLOPs of a call (matrix products)", "wrong for a GPU"], rows))
-    return int(any(one.wrong for one in found))
+    fine = not any(one.wrong for one in found)
+    if xla.on_cpu():
+        print("Computing on the CPU: with a GPU, agreement with the CPU and rates by batch are measured here too.")
+        return int(not fine)
+    compared = list(agreements(config, games.training, _cpu(), jax.devices()[0]))
+    rows = [[one.what, one.found, one.bound, "yes" if one.fine else "NO"] for one in compared]
+    print(f"\n{table(['beside the CPU', 'found', 'bound', 'fine'], rows)}", flush=True)
+    if not games.training.host:
+        _rates(config, games.training, args)
+    return int(not (fine and all(one.fine for one in compared)))
+
+
+def _cpu() -> jax.Device:
+    try:
+        return jax.devices("cpu")[0]
+    except RuntimeError as error:
+        raise UserError("jax may not use the CPU here: unset JAX_PLATFORMS, or set it to cuda,cpu.") from error
+
+
+def _rates(config: Config, env: Env, args: argparse.Namespace) -> None:
+    """Prints rates by batch; with `--into` they also stand in a document."""
+    from jaxrl.measure.saturation import rates
+
+    name = f"`{args.config or args.run or config.env.id}`"
+    cells = [["configuration", "games at once", "environment steps/s", "training steps/s", "peak device MiB"]]
+    for each in rates(config, env, args.seconds):
+        peak = "-" if each.peak_mib is None else f"{each.peak_mib:.0f}"
+        cells.append([name, f"{each.num_envs:,}", f"{each.playing:,.0f}", f"{each.training:,.0f}", peak])
+        print("  ".join(cells[-1]), file=sys.stderr, flush=True)
+    text = align(cells)
+    print(f"\n{text}")
+    if args.into:
+        put_into(Path(args.into), f"{machine(hardware.describe())}\n\n{text}\n")
+
+
+def put_into(path: Path, text: str) -> None:
+    """Puts a text between the two lines of a document that are meant for it.
+
+    Raises:
+      UserError: there are none.
+    """
+    try:
+        before, _, rest = path.read_text(encoding="utf-8").partition(f"{MARKS[0]}\n")
+        _, end, after = rest.partition(MARKS[1])
+    except OSError as error:
+        raise UserError(f"--into {str(path)!r}: {error.strerror}.") from error
+    if not end:
+        raise UserError(f"--into {str(path)!r}: it has no lines {MARKS[0]} and {MARKS[1]}.")
+    path.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}", encoding="utf-8")
 
 
 def _stage(args: argparse.Namespace) -> Stage:
