@@ -214,7 +214,7 @@ def test_no_space_left_is_one_sentence_and_a_larger_disk_goes_on_exactly(home, p
 
 
 def test_a_disk_that_is_full_at_the_start_is_one_sentence(home, tmp_path, capfd):
-    with small_disk(tmp_path / "disk", "4k"):
+    with small_disk(tmp_path / "disk", "12k"):  # room for process.json, config.yaml and a log
         assert train(home, "full", f"run.directory={tmp_path / 'disk' / 'runs'}") == 2
         said = capfd.readouterr().err.splitlines()
         assert len(said) == 3 and "no space left" in said[-1] and said[-1].endswith("free some and start again.")
