@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import itertools
 import json
 import os
-import sys
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -26,14 +25,14 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from jaxrl.envs.errors import UserError
+from jaxrl.watch import BEAT, LOST, SILENT, Watch, leave_at_once
 
 PyTree = Any
 T = TypeVar("T")
 
-BEAT, SILENT = 2.0, 20.0  # seconds between two signs of life, and without one until a process is taken for dead
 HEARTBEAT = 50  # the same for jax itself, which aborts all processes: only if nobody here has said why before
 LONG = 24 * 3600 * 1000  # milliseconds to wait for another process; if it dies meanwhile, this one ends too
-USER_ERROR, LOST = 2, 75  # exit codes: of a mistake of the user; of a process that has lost another one
+USER_ERROR = 2  # exit code of a mistake of the user
 _TRANSPORT = ("gloo", "nccl", "rccl", "connection closed", "connection reset", "unavailable")
 
 
@@ -63,22 +62,23 @@ def join(coordinator: str | None, processes: int | None, rank: int | None) -> No
       rank: the number of this one.
 
     Raises:
-      UserError: some are given and some are not, or jax finds none.
+      UserError: some are given and some are not, or one of them is wrong, or jax finds none.
     """
-    given = [each is not None for each in (coordinator, processes, rank)]
-    if any(given) and not all(given):
-        raise UserError("--coordinator, --processes and --rank belong together: give all three or none.")
+    _check_given(coordinator, processes, rank)
     more: dict[str, Any] = {}
     if coordinator is not None:  # nothing listens but at the address that was told
         more = {"cluster_detection_method": "deactivate", "coordinator_bind_address": coordinator}
+    with contextlib.suppress(AttributeError):  # a jax without it; it would take SIGTERM from us, who save and stop then
+        jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(
             coordinator, processes, rank, heartbeat_timeout_seconds=HEARTBEAT, shutdown_timeout_seconds=60, **more
         )
     except (ValueError, RuntimeError, TypeError) as error:
+        why = (str(error).splitlines() or [repr(error)])[0]
         raise UserError(
-            f"the processes cannot be joined ({str(error).splitlines()[0]}): give --coordinator HOST:PORT, "
-            "--processes N and --rank R, or start under Slurm, Open MPI or Kubernetes."
+            f"the processes cannot be joined ({why}): give --coordinator HOST:PORT, --processes N and --rank R, or "
+            "start under Slurm, Open MPI or Kubernetes."
         ) from error
     state = distributed.global_state
     if state.num_processes == 1:
@@ -88,6 +88,20 @@ def join(coordinator: str | None, processes: int | None, rank: int | None) -> No
     watch.start()
     if not leads():
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # standard output, of libraries too
+
+
+def _check_given(coordinator: str | None, processes: int | None, rank: int | None) -> None:
+    """Raises UserError unless nothing is given, or all of it and well."""
+    given = [each is not None for each in (coordinator, processes, rank)]
+    if any(given) and not all(given):
+        raise UserError("--coordinator, --processes and --rank belong together: give all three or none.")
+    if coordinator is None or processes is None or rank is None:
+        return
+    host, _, port = coordinator.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise UserError(f"--coordinator must be HOST:PORT, such as 10.0.0.1:1234, got {coordinator!r}.")
+    if not 0 <= rank < processes:
+        raise UserError(f"--rank {rank} is not one of the --processes {processes}: they count from 0.")
 
 
 def meet() -> None:
@@ -136,6 +150,33 @@ def agreed(find: Callable[[], T]) -> T:
         raise Told(USER_ERROR)
     value: T = told["value"]
     return value
+
+
+def check_alike(things: Mapping[str, str]) -> None:
+    """Compares texts that have to be the same in all processes, by digest.
+
+    Args:
+      things: what it is, as the sentence calls it -> its text.
+
+    Raises:
+      UserError: another process has another one; the others end.
+    """
+    if not _groups:
+        return
+    own = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in things.items()}
+    name = f"alike/{next(_groups[0].numbers)}"
+    post(f"{name}/{rank()}", json.dumps(own))
+
+    def compare() -> None:
+        for other in range(1, count()):
+            found = json.loads(wait_for(f"{name}/{other}"))
+            if differs := [each for each in own if own[each] != found.get(each)]:
+                raise UserError(
+                    f"process {other} has another {differs[0]} than process 0: start all of them with the same "
+                    "command, files and version of jaxrl."
+                )
+
+    agreed(compare)
 
 
 @contextlib.contextmanager
@@ -225,13 +266,28 @@ def place(tree: PyTree, shardings: PyTree) -> PyTree:
 
 def _placed(leaf: Any, sharding: Any) -> Any:
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
-        return leaf if leaf.sharding == sharding else jax.jit(lambda x: x, out_shardings=sharding)(leaf)
+        if leaf.sharding == sharding:
+            return leaf
+        if leaf.sharding.device_set == sharding.device_set:
+            return _mover(sharding)(leaf)
     if jax.dtypes.issubdtype(getattr(leaf, "dtype", np.int32), jax.dtypes.prng_key):
-        wrap = functools.partial(jax.random.wrap_key_data, impl=jax.random.key_impl(leaf))
-        data = _placed(np.asarray(jax.random.key_data(leaf)), sharding)
-        return jax.jit(wrap, out_shardings=sharding)(data)
+        return _wrapper(jax.random.key_impl(leaf), sharding)(_placed(jax.random.key_data(leaf), sharding))
+    if isinstance(leaf, jax.Array):  # between other devices it goes through the host
+        leaf = fetch(leaf)
     whole = np.asarray(leaf, getattr(leaf, "dtype", None) or jax.numpy.result_type(leaf))
     return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
+
+
+@functools.cache
+def _mover(sharding: Any) -> Any:
+    """Moves an array; compiled once for each shape."""
+    return jax.jit(lambda array: array, out_shardings=sharding)
+
+
+@functools.cache
+def _wrapper(impl: Any, sharding: Any) -> Any:
+    """Typed keys from their data."""
+    return jax.jit(functools.partial(jax.random.wrap_key_data, impl=impl), out_shardings=sharding)
 
 
 def spread_axis(leaf: Any) -> int | None:
@@ -257,7 +313,7 @@ def fetch(tree: PyTree) -> PyTree:
     def whole(leaf: Any) -> Any:
         if spread_axis(leaf) is None:
             return leaf
-        return jax.jit(lambda x: x, out_shardings=NamedSharding(leaf.sharding.mesh, Spec()))(leaf)
+        return _mover(NamedSharding(leaf.sharding.mesh, Spec()))(leaf)
 
     return jax.device_get(jax.tree.map(whole, tree) if _groups else tree)
 
@@ -285,61 +341,14 @@ def ended(run: Callable[[], int]) -> int:
 def _leave(code: int) -> None:
     """Waits for the others, who come here too unless something is wrong."""
     group, well = _groups[0], code == 0 or code > 128  # at its end, or stopped by a signal
-    name, seconds = ("well", 20 if code else 600) if well else ("wrong", 5)  # replays are still written at the end
-    with contextlib.suppress(jax.errors.JaxRuntimeError):  # whoever has gone before has said why
-        group.client.wait_at_barrier(f"jaxrl/{name}", seconds * 1000)
+    # At the end process 0 still writes replays, however long; who waits for it is ended by the watch if it dies.
+    name, most = ("well", 60_000 if code else LONG) if well else ("wrong", 5000)
+    try:
+        group.client.wait_at_barrier(f"jaxrl/{name}", most)
         group.watch.done.set()
         if well:
             jax.distributed.shutdown()
             return
-    _exit(code)
-
-
-def _exit(code: int) -> None:
-    """Ends this process without waiting for anybody."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
-
-
-class Watch(threading.Thread):
-    """Gives signs of life and looks for those of the others; where they are missing, one sentence and the end."""
-
-    def __init__(self, client: Any, rank: int, count: int):
-        """Begins with `start`."""
-        super().__init__(name="watch", daemon=True)
-        self.done = threading.Event()
-        self._client, self._rank, self._count = client, rank, count
-
-    def run(self) -> None:
-        """Until `done`."""
-        seen: dict[int, tuple[str | None, float]] = {}  # the newest sign of each, and since when it is known
-        for number in itertools.count():
-            signs, now = self._signs(number), time.monotonic()
-            for other in range(self._count):
-                if other not in seen or signs.get(other) != seen[other][0]:
-                    seen[other] = signs.get(other), now
-                elif now - seen[other][1] > SILENT:
-                    self._lost(other)
-            if self.done.wait(BEAT):
-                return
-
-    def _signs(self, number: int) -> dict[int, str]:
-        """The newest sign of every process by rank, after giving one's own; none if process 0, who keeps them, is
-        gone."""
-        try:
-            self._client.key_value_set(f"jaxrl/alive/{self._rank}", str(number), allow_overwrite=True)
-            found = self._client.key_value_dir_get("jaxrl/alive/")
-        except jax.errors.JaxRuntimeError:
-            return {}
-        return {int(key.rpartition("/")[2]): sign for key, sign in found}
-
-    def _lost(self, other: int) -> None:
-        if self._rank == (0 if other else 1):
-            print(
-                f"jaxrl: process {other} of {self._count} has died or hangs, so all of them end; what was saved is "
-                "intact: continue with jaxrl resume.",
-                file=sys.stderr,
-            )
-        _exit(LOST)
+    except jax.errors.JaxRuntimeError:  # whoever has gone before has said why
+        code = LOST if well else code
+    leave_at_once(code)

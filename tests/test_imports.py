@@ -153,7 +153,7 @@ ORDER = [
     {"algorithms", "league"},
     {"players", "search"},
     {"networks", "runs"},
-    {"config", "figures", "intervals", "processes", "xla", "zoo"},
+    {"config", "figures", "intervals", "processes", "watch", "xla", "zoo"},
     {"envs"},
 ]
 

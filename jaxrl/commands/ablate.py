@@ -21,11 +21,11 @@ import numpy as np
 
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.commands.train import described
+from jaxrl.commands.train import begun_config, described
 from jaxrl.config import Config, presets
 from jaxrl.envs.errors import UserError, nearest
 from jaxrl.intervals import Interval, student_interval
-from jaxrl.measure.tables import flat, table
+from jaxrl.measure.tables import table
 from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
 from jaxrl.runs.games import make_stages
 from jaxrl.training.run import run_training
@@ -163,26 +163,8 @@ def trained(config: Config) -> int:
     if not run.checkpoints().saved():
         with begun_run(config) as run:
             return run_training(config, run, resume=False)
-    begun = configs.from_dict(presets.read(run.config_file))
-    before, now = (flat(configs.to_dict(_anyhow(each))) for each in (begun, config))
-    if other := [key for key in {**before, **now} if before.get(key) != now.get(key)]:
-        raise UserError(
-            f"{run.path} was begun with {other[0]} {before.get(other[0])!r}, not {now.get(other[0])!r}: "
-            "give this ablation a --name of its own."
-        )
-    if scores_of(run, begun) is not None:
-        return 0
-    own = dataclasses.replace(begun.run, cache_dir=config.run.cache_dir, log_level=config.run.log_level)
-    return run_training(dataclasses.replace(begun, run=own), run, resume=True)
-
-
-def _anyhow(config: Config) -> Config:
-    """A configuration without what a run has written out (`train.from_run`) or changes nothing that is learnt."""
-    return dataclasses.replace(
-        config,
-        train=dataclasses.replace(config.train, from_run=config.train.from_name),
-        run=dataclasses.replace(config.run, devices=0, cache_dir="", log_level="info"),
-    )
+    begun = begun_config(run, config, "give this ablation a --name of its own.")
+    return 0 if scores_of(run, begun) is not None else run_training(begun, run, resume=True)
 
 
 def scores_of(run: RunDirectory, config: Config) -> Any:

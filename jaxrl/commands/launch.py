@@ -20,12 +20,16 @@ from types import FrameType
 from jaxrl import xla
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.machine import cores
-from jaxrl.processes import LOST, USER_ERROR
+from jaxrl.processes import USER_ERROR
+from jaxrl.watch import LOST
 
 PROGRAM = (sys.executable, "-m", "jaxrl")
 LOOK = 0.2  # seconds between two looks at the processes
 GRACE = 30.0  # seconds that the others have to end by themselves after one has ended with a sentence
+SETTLE = 10.0  # seconds in which all that have lost the same one end: it is who is left then
 WELL = (0, 128 + signal.SIGINT, 128 + signal.SIGTERM)  # exit codes: at its end, or stopped and saved
+OTHERS = (-signal.SIGABRT, LOST)  # and how processes end for want of another one
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -51,30 +55,24 @@ class Processes:
     """The processes of one start."""
 
     def __init__(self, words: Sequence[str], count: int):
-        """Starts them.
+        """Starts nothing yet.
 
         Args:
           words: of the command line, after `jaxrl`.
           count: how many.
         """
-        self._stopped = False  # by a signal to this process
-        address = f"127.0.0.1:{free_port()}"
-        more = ["--distributed", "--coordinator", address, "--processes", str(count)]
-        self._each = [
-            subprocess.Popen(
-                [*PROGRAM, *words, *more, "--rank", str(rank)],
-                env=os.environ | devices_of(rank, count),
-                start_new_session=True,  # Ctrl-C comes to this process, which tells them
-            )
-            for rank in range(count)
-        ]
-        for rank, process in enumerate(self._each):
-            pin(process.pid, rank, count)
+        self._words, self._count = words, count
+        self._each: list[subprocess.Popen[bytes]] = []
+        self._signals: list[int] = []  # to this process, in turn
+        self._told = 0  # how many of them the processes know of
+        self._lost = 0.0  # when the first ended for want of another one that still ran
 
     def watched(self) -> tuple[int, str]:
-        """Their exit code when all have ended, and what has happened to the first that died."""
-        previous = {number: signal.signal(number, self._pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+        """Starts them; their exit code when all have ended, and what has happened to the first that died."""
+        heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup's is not
+        previous = {number: signal.signal(number, self._hear) for number in heard}
         try:
+            self._start()
             return self._watched()
         finally:
             for process in self._each:
@@ -83,35 +81,64 @@ class Processes:
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
+    def _start(self) -> None:
+        address = f"127.0.0.1:{free_port()}"
+        more = ["--distributed", "--coordinator", address, "--processes", str(self._count)]
+        for rank in range(self._count):
+            process = subprocess.Popen(
+                [*PROGRAM, *self._words, *more, "--rank", str(rank)],
+                env=os.environ | devices_of(rank, self._count),
+                start_new_session=True,  # Ctrl-C comes to this process, which tells them
+            )
+            self._each.append(process)
+            pin(process.pid, rank, self._count)
+
     def _watched(self) -> tuple[int, str]:
         until = float("inf")
         while None in (codes := [process.poll() for process in self._each]) and time.monotonic() < until:
+            self._pass_on()
             if first := self._dead(codes):
                 return first
-            if any(code is not None for code in codes):
+            if self._signals or any(code is not None for code in codes):
                 until = min(until, time.monotonic() + (GRACE if USER_ERROR in codes else 10 * GRACE))
             time.sleep(LOOK)
         if first := self._dead(codes):
             return first
-        ended = [code for code in codes if code is not None]
+        for rank in (rank for rank, code in enumerate(codes) if code is None):
+            print(f"jaxrl: process {rank} of {self._count} does not end and is killed", file=sys.stderr)
+        ended = [of_shell(code) for code in codes if code is not None] or [of_shell(-signal.SIGKILL)]
         return max(ended, key=lambda code: (code == USER_ERROR, code)), ""
 
     def _dead(self, codes: Sequence[int | None]) -> tuple[int, str] | None:
         """The exit code of a process that has died, as a shell has it, and a sentence; None as long as all is well. Of
         several it is the one that the others did not die of. Who stops them need not be told."""
-        dead = [(rank, code) for rank, code in enumerate(codes) if code not in (None, *WELL, USER_ERROR)]
-        others = (-signal.SIGABRT, LOST)  # how they end for want of another one
-        if self._stopped or not dead or USER_ERROR in codes and all(code in others for _, code in dead):
+        dead = {rank: code for rank, code in enumerate(codes) if code is not None and code not in (*WELL, USER_ERROR)}
+        first = [rank for rank, code in dead.items() if code not in OTHERS]
+        if self._signals or not dead or USER_ERROR in codes and not first:
             return None
-        rank, code = min(dead, key=lambda each: each[1] in others)
-        assert code is not None
+        if not first and None in codes and LOST in dead.values():
+            self._lost = self._lost or time.monotonic()
+            hangs = f"process {codes.index(None)} of {self._count} hangs"
+            return (LOST, hangs) if time.monotonic() - self._lost > SETTLE else None
+        rank = (first or list(dead))[0]
+        code = dead[rank]
         ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"has ended with exit code {code}"
-        return 128 - code if code < 0 else code, f"process {rank} of {len(codes)} {ended}"
+        return of_shell(code), f"process {rank} of {self._count} {ended}"
 
-    def _pass_on(self, number: int, frame: FrameType | None) -> None:
-        self._stopped = True
-        for process in self._each:
-            process.send_signal(number)
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._signals.append(number)
+
+    def _pass_on(self) -> None:
+        """Tells the processes of signals; when the terminal is closed they save and end, as by SIGTERM."""
+        for number in self._signals[self._told :]:
+            self._told += 1
+            for process in self._each:
+                process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)
+
+
+def of_shell(code: int) -> int:
+    """An exit code of Python as a shell has it: 128 + the signal that has ended a process."""
+    return 128 - code if code < 0 else code
 
 
 def free_port() -> int:

@@ -20,9 +20,8 @@ SLOWEST, FASTEST = 0.1, 20.0  # of `film`: pace
 def train(parser: ArgumentParser) -> None:
     """`jaxrl train`."""
     _training(parser)
-    parser.add_argument(
-        "--continue", action="store_true", dest="goes_on", help="go on with the run of that name if it is saved already"
-    )
+    help = "go on with the run of that name if it is saved already; refuses other settings than it was begun with"
+    parser.add_argument("--continue", action="store_true", dest="goes_on", help=help)
     common.distributed(parser)
 
 

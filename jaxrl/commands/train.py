@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 from collections.abc import Sequence
 
+import jax
+
+import jaxrl
 from jaxrl import config as configs
 from jaxrl import processes, xla
 from jaxrl.config import Config, presets
 from jaxrl.envs.errors import UserError
+from jaxrl.measure.tables import flat
+from jaxrl.runs.command import next_command
 from jaxrl.runs.directory import RunDirectory, begun_run
 from jaxrl.runs.games import make_stages
 from jaxrl.training.run import run_training
@@ -18,9 +25,10 @@ def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl train`."""
     config = described(args)
     prepare(args, config)
-    if args.goes_on and processes.agreed(lambda: RunDirectory(config.run.path).checkpoints().saved()):
-        run = RunDirectory(config.run.path)
-        return run_training(configs.load(run.config_file, (), args.allow), run, resume=True)
+    run = RunDirectory(config.run.path)
+    if args.goes_on and processes.agreed(run.checkpoints().saved):
+        other = f"change it with `{next_command('resume', run.path, 'KEY=VALUE')}`, or give another --name."
+        return run_training(begun_config(run, config, other), run, resume=True)
     stages = make_stages(config)  # before there is a directory: a mistake leaves nothing behind
     with begun_run(config) as run:
         return run_training(config, run, resume=False, stages=stages)
@@ -30,13 +38,39 @@ def prepare(args: argparse.Namespace, config: Config) -> None:
     """Joins the other processes, with --distributed, and tells XLA what the training needs; before it computes.
 
     Raises:
-      UserError: they cannot be joined, or cannot share the training.
+      UserError: they cannot be joined, or cannot share the training, or have another configuration or version.
     """
     if args.distributed:
         processes.join(args.coordinator, args.processes, args.rank)
+        text = json.dumps(configs.to_dict(config), sort_keys=True)
+        versions = {"version of jaxrl": jaxrl.__version__, "version of jax": jax.__version__}
+        processes.check_alike(versions | {"configuration": text})
     elif any(each is not None for each in (args.coordinator, args.processes, args.rank)):
         raise UserError("--coordinator, --processes and --rank go with --distributed.")
     xla.prepare_training(config, processes.count())
+
+
+def begun_config(run: RunDirectory, config: Config, otherwise: str) -> Config:
+    """The configuration with which a run that is saved goes on, where `config` describes it once more.
+
+    Raises:
+      UserError: it was begun with other settings, of those that change what is learnt; and `otherwise`.
+    """
+    begun = configs.from_dict(presets.read(run.config_file))
+    before, now = (flat(configs.to_dict(_anyhow(each))) for each in (begun, config))
+    if other := [key for key in {**before, **now} if before.get(key) != now.get(key)]:
+        told = f"{run.path} was begun with {other[0]} {before.get(other[0])!r}, not {now.get(other[0])!r}"
+        raise UserError(f"{told}: {otherwise}")
+    return dataclasses.replace(config, train=dataclasses.replace(config.train, from_run=begun.train.from_run))
+
+
+def _anyhow(config: Config) -> Config:
+    """A configuration without what a run has written out (`train.from_run`) or changes nothing that is learnt."""
+    return dataclasses.replace(
+        config,
+        train=dataclasses.replace(config.train, from_run=config.train.from_name),
+        run=dataclasses.replace(config.run, directory="", devices=0, cache_dir="", log_level="info"),
+    )
 
 
 def described(args: argparse.Namespace) -> Config:

@@ -99,7 +99,9 @@ def device_count(config: Config, available: int, processes: int = 1) -> int:
         divides(wanted, processes, "run.devices", "the number of processes")
         return wanted
     num_envs, slots = config.train.num_envs, max(1, config.league.snapshots)
-    divides(num_envs, processes * slots, "train.num_envs", "processes" + (" * league.snapshots" if slots > 1 else ""))
+    factors = {"processes": processes, "league.snapshots": slots}
+    by = " * ".join(name for name, factor in factors.items() if factor > 1)
+    divides(num_envs, processes * slots, "train.num_envs", by)
     groups, each = shuffle_groups(num_envs, 1), range(processes, available + 1, processes)
     return max((n for n in each if num_envs % (n * slots) == 0 and groups % n == 0), default=processes)
 

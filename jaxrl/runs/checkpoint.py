@@ -220,7 +220,9 @@ class CheckpointStore:
             part = self.directory / f"{snapshot.step}{_PART}"
             share = write_share(part, snapshot.arrays, snapshot.meta["leaves"])
         except BaseException as error:
-            processes.post(own, json.dumps({"error": str(error)}))
+            processes.post(own, json.dumps({"error": str(error) or type(error).__name__}))
+            with contextlib.suppress(processes.Told):  # process 0 drops the checkpoint first, and ends too
+                processes.wait_told(f"{name}/done")
             raise
         processes.post(own, json.dumps(share))
         processes.wait_told(f"{name}/done")
@@ -261,8 +263,8 @@ class CheckpointStore:
         meta = read_record(place, step)
         return Snapshot(step, read_arrays(place, meta, whole=whole), meta)
 
-    def _read_together(self, step: int, *, whole: bool) -> Snapshot:
-        """`read` in all processes: what is damaged for one of them is so for all."""
+    def read_together(self, step: int, *, whole: bool) -> Snapshot:
+        """`read` in all processes: what is damaged for one of them is so for all. Errors as of `read`."""
         found, wrong = None, Damaged("another process has found it so")
         try:
             found = self.read(step, whole=whole)
@@ -285,9 +287,9 @@ class CheckpointStore:
         for index, step in reversed(list(enumerate(steps))):
             place = self.directory / str(step)
             try:
-                found = self._read_together(step, whole=not quarantine)
+                found = self.read_together(step, whole=not quarantine)
             except Damaged as error:
-                if not place.exists():  # newer ones have taken its place meanwhile
+                if not processes.agreed(place.exists):  # newer ones have taken its place meanwhile
                     return self.newest(quarantine=quarantine)
                 then = "falling back to the one before" if index else "and there is no older one"
                 _log.warning("checkpoint %s is damaged (%s): %s.", place, error, then)

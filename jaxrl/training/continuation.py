@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxrl import processes
 from jaxrl.config import Config, Stage
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint
@@ -136,11 +137,11 @@ def _earlier(origin: Origin, count: int) -> list[tuple[int, Any]]:
     """The newest `count` checkpoints before `origin`, oldest first: updates and parameters, without damaged ones."""
     found: list[tuple[int, Any]] = []
     store = origin.run.checkpoints()
-    for step in sorted((step for step in store.steps() if step < origin.update), reverse=True):
+    for step in sorted((step for step in processes.agreed(store.steps) if step < origin.update), reverse=True):
         if len(found) == count:
             break
         try:
-            snapshot = store.read(step)
+            snapshot = store.read_together(step, whole=True)
         except checkpoint.Damaged as error:
             _log.warning(
                 "checkpoint %s is damaged (%s): it is left out of the pool.", store.directory / str(step), error

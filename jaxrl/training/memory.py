@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from jaxrl import processes
 from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.config.schema import Config
 from jaxrl.envs import machine
@@ -20,7 +21,7 @@ def check_state(config: Config, program: Program) -> None:
     """Compares the training state and the rollouts of the host with the memory that is free; computes nothing.
 
     Raises:
-      UserError: they do not fit.
+      UserError: they do not fit, in one of the processes.
     """
     state = program.abstract_state
     for host in (True, False):
@@ -37,7 +38,7 @@ def check_program(config: Config, program: Program, state: PyTree) -> None:
     """Compares what the compiled program needs besides its state with the memory that is free.
 
     Raises:
-      UserError: it does not fit.
+      UserError: it does not fit, in one of the processes.
     """
     parts = {"rollouts and updates": program.working_bytes(state)}
     _check(config, parts, free_bytes(host=jax.default_backend() == "cpu"))
@@ -71,15 +72,17 @@ def free_bytes(*, host: bool) -> int | None:
 
 def _check(config: Config, parts: dict[str, int], free: int | None) -> None:
     needed = sum(parts.values())
-    if free is None or needed <= free:
+    short = free is not None and needed > free
+    if not processes.largest(short):
         return
     listed = ", ".join(f"{name} {_gib(size)}" for name, size in parts.items() if size > needed / 100)
     train, seeds = config.train, config.run.seeds
     keys = {"train.num_envs": train.num_envs, "train.num_steps": train.num_steps}
     keys |= {key: attrgetter(key)(config) for key in find_algorithm(train.algorithm).grows_with}
     keys |= {"run.seeds": seeds} if seeds > 1 else {}
+    has = f"but {_gib(free)} are free" if short and free is not None else "which another of its processes does not have"
     raise UserError(
-        f"this training needs about {_gib(needed)} of memory ({listed}), but {_gib(free)} are free: lower "
+        f"this training needs about {_gib(needed)} of memory ({listed}), {has}: lower "
         f"{', '.join(f'{key} ({value})' for key, value in keys.items())} or the size of the network."
     )
 

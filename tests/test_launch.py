@@ -1,0 +1,88 @@
+"""`jaxrl launch` and `train --continue`: who died is named, all start again as they began, none waits for ever."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from jaxrl import cli
+from jaxrl import config as configs
+from jaxrl.commands import launch, train
+from jaxrl.watch import LOST
+
+PLAYED = """
+import os, signal, sys, time
+rank, again = int(sys.argv[-1]), "--continue" in sys.argv
+if "--user" in sys.argv:
+    sys.exit(2) if rank else time.sleep(1) or os.abort()
+if again or "resume" in sys.argv:
+    sys.exit(0)
+if rank:
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(100)
+"""
+
+
+def test_launch_names_who_died_and_starts_all_again(capfd, monkeypatch):
+    monkeypatch.setattr(launch, "PROGRAM", (sys.executable, "-c", PLAYED))
+    assert cli.main(["launch", "-n", "2", "train", "--config", "x"]) == 0
+    sentence = "jaxrl: process 1 of 2 was ended by SIGKILL; all are started again from the newest checkpoint, and 2"
+    assert capfd.readouterr().err.startswith(sentence)
+    assert cli.main(["launch", "-n", "3", "--restarts", "0", "train"]) == 128 + signal.SIGKILL
+    assert "the restarts are used up: go on with jaxrl launch -n 3 train --continue" in capfd.readouterr().err
+    assert cli.main(["launch", "-n", "2", "resume", "x"]) == 0
+    assert cli.main(["launch", "-n", "2", "train", "--user"]) == 2  # a mistake of the user is not tried again
+    assert cli.main(["launch", "-n", "2"]) == 2
+
+
+HUNG_UP = """
+import os, signal, sys, time
+if sys.argv[-1] == "1":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.kill(os.getppid(), signal.SIGHUP)
+time.sleep(300)
+"""
+
+
+def test_launch_ends_when_it_is_told_to(capfd, monkeypatch):
+    """When its terminal is closed the processes are told, and who does not end is killed."""
+    monkeypatch.setattr(launch, "PROGRAM", (sys.executable, "-c", HUNG_UP))
+    monkeypatch.setattr(launch, "GRACE", 0.2)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        assert cli.main(["launch", "-n", "2", "train"]) == 128 + signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert capfd.readouterr().err == "jaxrl: process 1 of 2 does not end and is killed\n"
+
+
+def test_launch_knows_who_was_lost(monkeypatch):
+    watching = launch.Processes(["train"], 3)
+    assert watching._dead([None, 0, 2]) is watching._dead([LOST, 2, -signal.SIGABRT]) is None
+    assert watching._dead([-signal.SIGABRT, -signal.SIGKILL, LOST]) == (137, "process 1 of 3 was ended by SIGKILL")
+    assert watching._dead([None, -signal.SIGABRT, None]) == (134, "process 1 of 3 was ended by SIGABRT")
+    assert watching._dead([LOST, None, LOST]) is None  # it may be about to end
+    monkeypatch.setattr(launch, "SETTLE", -1.0)
+    assert watching._dead([LOST, None, LOST]) == (LOST, "process 1 of 3 hangs")
+
+
+def test_continue_refuses_other_settings(tmp_path, monkeypatch, capsys):
+    """A run that is saved goes on as it was begun; where it is computed may be another place."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"])  # to which the command adds
+    began: list[tuple[bool, int]] = []
+
+    def trained(config, run, *, resume, stages=None):
+        began.append((resume, config.run.devices))
+        configs.save(config, run.config_file)
+        (run.path / ".checkpoints-saved").touch()
+        return 0
+
+    monkeypatch.setattr(train, "run_training", trained)
+    words = ["train", "env.id=tests.games:TicTacToe", "--allow", "tests", "--name", "run", "--continue"]
+    assert cli.main([*words, "run.devices=1"]) == cli.main([*words, "run.devices=2"]) == 0
+    assert began == [(False, 1), (True, 2)]
+    assert cli.main([*words, "ppo.clip=0.5"]) == 2
+    said = "runs/run was begun with ppo.clip 0.05, not 0.5: change it with `jaxrl resume runs/run KEY=VALUE"
+    assert said in capsys.readouterr().err and len(began) == 2
