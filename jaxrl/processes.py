@@ -306,6 +306,8 @@ def _leave(code: int) -> None:
         if well:
             jax.distributed.shutdown()
             return
+    if leads():  # last: jax aborts whoever still is there when the one that keeps its service is gone
+        time.sleep(1.0)
     _exit(code)
 
 

@@ -246,7 +246,7 @@ def test_an_engine_that_fails_ends_all_of_them(home, monkeypatch):
     trouble.touch()
     errors = [process.communicate(timeout=120)[1] for process in started]
     assert [process.returncode for process in started] == [2, 2], errors
-    assert "the engine of troubled failed in game 17: " in errors[1] and "the dice are lost" in errors[1]
+    assert "the engine of host_tic_tac_toe failed in game 17: " in errors[1] and "the dice are lost" in errors[1]
     assert "the training stopped and is saved after update" in errors[0] and "Traceback" not in errors[0]
     trouble.unlink()
     step = newest(home, "run").step
