@@ -29,7 +29,7 @@ from jaxrl.training.state import TrainState, update_keys
 STEPS, LANES = Spec(None, AXIS), Spec(AXIS)
 # Lanes are spread, the policy is not.
 PLACES: Any = Rollout(STEPS, STEPS, LANES, LANES, Spec(), LANES)  # type: ignore[arg-type]
-GAMES: Any = PlayedGames(*[STEPS] * 6, restarted=LANES, first=LANES)
+GAMES: Any = PlayedGames(STEPS, STEPS, STEPS, STEPS, STEPS, STEPS, LANES, LANES)
 
 
 class HostLearner:
