@@ -290,6 +290,20 @@ def _wrapper(impl: Any, sharding: Any) -> Any:
     return jax.jit(functools.partial(jax.random.wrap_key_data, impl=impl), out_shardings=sharding)
 
 
+def spread(tree: PyTree, sharding: Any) -> PyTree:
+    """Arrays of which every process has its own share, as `sharding` deals them out; with one process `place`."""
+    if not _groups:
+        return jax.device_put(tree, sharding)
+    return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), tree)
+
+
+def local(tree: PyTree, device: Any) -> PyTree:
+    """Arrays that are whole in every process, on a device of this one: what is computed with them is its own affair."""
+    if _groups:
+        tree = jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
+    return jax.device_put(tree, device)
+
+
 def spread_axis(leaf: Any) -> int | None:
     """Which axis of an array is spread over processes; None: it is whole in each."""
     if not _groups or not isinstance(leaf, jax.Array) or leaf.is_fully_addressable or leaf.is_fully_replicated:
@@ -351,4 +365,6 @@ def _leave(code: int) -> None:
             return
     except jax.errors.JaxRuntimeError:  # whoever has gone before has said why
         code = LOST if well else code
+    if leads():  # last: jax aborts whoever still is there when the one that keeps its service is gone
+        time.sleep(1.0)
     leave_at_once(code)

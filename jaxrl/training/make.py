@@ -13,6 +13,7 @@ from jaxrl import processes
 from jaxrl.algorithms.base import AXIS
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config.checks import check_numbers, device_count
+from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
@@ -41,11 +42,25 @@ def make_program(config: Config, env: Env, frozen: Config | None = None, devices
     algorithm = make_algorithm(config, env)
     actor = Actor(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env), other)
     together = processes.count()
-    if together > 1 and (env.host or not actor.algorithm.many_devices):
-        what = f"{config.env.id} is played on the host" if env.host else f"{config.train.algorithm} uses one device"
-        raise UserError(f"{what}, which trains in one process alone: leave --distributed out.")
+    if together > 1:
+        _check_together(config, env, actor.algorithm.many_devices)
     count = device_count(config, len(processes.devices()), together) if actor.algorithm.many_devices else 1
     if together > 1:  # what is shuffled depends on more than the configuration says
         check_numbers(dataclasses.replace(config, run=dataclasses.replace(config.run, devices=count)))
     mesh = Mesh(np.array(devices or processes.devices(count)), (AXIS,))
     return Sebulba(config, actor, mesh) if env.host else Anakin(config, actor, mesh)
+
+
+def _check_together(config: Config, env: Env, many_devices: bool) -> None:
+    """Raises UserError for what several processes cannot train together."""
+    alone = ""
+    if not many_devices:
+        alone = f"{config.train.algorithm} learns on one device"
+    elif config.fleet.workers:
+        alone = "fleet.workers plays games on other machines already"
+    elif env.host and env.game.remote:  # type: ignore[attr-defined]  # an jaxrl.envs.host.env.HostEnv
+        alone = f"{config.env.id} is played by engines of other processes"
+    if alone:
+        raise UserError(f"{alone} and so trains in one process alone: leave --distributed out.")
+    if env.host:
+        divides(config.sebulba.actors, processes.count(), "sebulba.actors", "the number of processes")

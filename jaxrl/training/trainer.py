@@ -142,6 +142,7 @@ class Trainer:
                         self._call()
             except Interrupted:
                 LOG.debug("update %d: asked to stop before the next one", self.update)
+                self.stopped = processes.largest(stop.wanted)
             except Failed as failure:
                 if isinstance(failure.__cause__, Diverged):
                     raise self._diverged(str(failure), failure.__cause__.version) from failure

@@ -29,7 +29,7 @@ SUSPECT = 1e3  # no weight of a network that plays by the rules is as large
 
 class ActorThread(threading.Thread):
     """Plays lanes ``number * share .. (number + 1) * share - 1`` in blocks: while the engine steps one block, the
-    device answers for the next."""
+    device answers for the next. Of several processes each numbers its own actors and lanes from 0."""
 
     def __init__(
         self,
@@ -40,6 +40,7 @@ class ActorThread(threading.Thread):
         *,
         lanes: HostLanes,
         share: int,
+        before: int,
         first: int,
         numbers: np.ndarray,
         place: Place,
@@ -54,6 +55,7 @@ class ActorThread(threading.Thread):
           pipeline: where rollouts go.
           lanes: of all actors, before rollout `first`; copied.
           share: lanes of each actor.
+          before: lanes of the processes before this one: lanes draw by their global number.
           first: number of the first rollout.
           numbers: i8[1 + E], `policy.host_numbers`.
           place: brings what was published, (Acting, key of the training), to its device.
@@ -68,7 +70,8 @@ class ActorThread(threading.Thread):
         self._local = [slice(g * size, (g + 1) * size) for g in range(groups)]  # lanes of each block, in this actor
         self._global = [slice(s.start + number * share, s.stop + number * share) for s in self._local]
         self._blocks = list(range(number * groups, (number + 1) * groups))
-        self._ids = [np.arange(s.start, s.stop, dtype=np.uint32) for s in self._global]
+        self._ids = [np.arange(s.start, s.stop, dtype=np.uint32) + np.uint32(before) for s in self._global]
+        self._first_lane = before + number * share
         self._blobs = lanes.blobs[self._lanes]
         self._length = lanes.length[self._lanes]
         self._controllers = np.array(lanes.controllers[self._lanes])  # i8[share, P], of the running games
@@ -84,7 +87,7 @@ class ActorThread(threading.Thread):
         except Closed:
             pass
         except EngineError as error:
-            self._pipeline.fail(explained(error, self._programs.actor.env.id, self._lanes.start))
+            self._pipeline.fail(explained(error, self._programs.actor.env.id, self._first_lane))
         except BaseException as error:  # also what was never meant to end a thread: nobody else would hear of it
             self._pipeline.fail(error)
         finally:
@@ -190,7 +193,7 @@ class ActorThread(threading.Thread):
         numbers = np.stack([answer.value, answer.log_prob])[..., error.game - lanes.start]
         if (np.abs(numbers) < -MASK_FILL).all() and is_sound(acting.policy.params, SUSPECT):
             return
-        game = error.game + self._lanes.start
+        game = error.game + self._first_lane
         found = f"its policy answers game {game} with action {error.action}, which is not legal,"
         raise Diverged(found, int(acting.version)) from error
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from jaxrl import processes
 from jaxrl.envs.host.core import RANDOM, Buffers, EngineError, make_buffers
 from jaxrl.envs.host.faults import explained
 from jaxrl.training.sebulba.policy import Seating
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
-    """All games before the first rollout, dealt and staggered.
+    """All games of this process before the first rollout, dealt and staggered.
 
     Args:
       program: the training.
@@ -29,12 +30,12 @@ def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
     Raises:
       UserError: an engine failed or hangs.
     """
-    lanes, actors = program.config.train.num_envs, program.config.sebulba.actors
     pool_state = state.pool.replace(snapshots=None) if state.pool is not None else None
-    ids = np.arange(lanes, dtype=np.uint32)
-    seating = program.programs.seating(state.key, np.int32(0), pool_state, ids)
+    ids = np.arange(program.lanes_before, program.lanes_before + program.own_lanes, dtype=np.uint32)
+    key, pool_state = processes.local((state.key, pool_state), program.mesh.local_devices[0])
+    seating = program.programs.seating(key, np.int32(0), pool_state, ids)
     parts = []
-    for actor in range(actors):
+    for actor in range(program.own_actors):
         share = slice(actor * program.share, (actor + 1) * program.share)
         # Without a pool there are no odds.
         odds, numbers = jax.tree.map(lambda leaf, s=share: leaf[s], (seating.odds, seating.lane_ids))
@@ -42,11 +43,11 @@ def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
             try:
                 parts.append(_Beginning(program, pool, seating._replace(odds=odds, lane_ids=numbers)).play())
             except EngineError as error:
-                raise explained(error, program.game.id, share.start) from error
+                raise explained(error, program.game.id, program.lanes_before + share.start) from error
     blobs, controllers, episode, length, returns = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
     seats = program.game.num_players
-    memory = jax.tree.map(np.asarray, program.algorithm.network.memory((lanes, seats)))
-    return HostLanes(blobs, controllers, memory, episode, length, jax.device_put(returns, program.replicated))
+    memory = jax.tree.map(np.asarray, program.algorithm.network.memory((program.own_lanes, seats)))
+    return HostLanes(blobs, controllers, memory, episode, length, processes.spread(returns, program.by_lane))
 
 
 class _Beginning:

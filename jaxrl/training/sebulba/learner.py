@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxrl.algorithms.base import AXIS, Rollout, Transition
+from jaxrl import processes
+from jaxrl.algorithms.base import AXIS, Rollout, Transition, across_devices
 from jaxrl.config.schema import Config
 from jaxrl.figures import Figures
 from jaxrl.networks import distributions
@@ -28,6 +29,7 @@ from jaxrl.training.state import TrainState, update_keys
 STEPS, LANES = Spec(None, AXIS), Spec(AXIS)
 # Lanes are spread, the policy is not.
 PLACES: Any = Rollout(STEPS, STEPS, LANES, LANES, Spec(), LANES)  # type: ignore[arg-type]
+GAMES: Any = PlayedGames(STEPS, STEPS, STEPS, STEPS, STEPS, STEPS, LANES, LANES)
 
 
 class HostLearner:
@@ -51,7 +53,8 @@ class HostLearner:
         self._host = actor.algorithm.host_learning(timers)
         self._holds: Any = None  # the lanes of the state whose learner's host part is held here
         self.compiled = jax.jit(self._compiled, donate_argnums=1)
-        self._account = jax.jit(self._accounted, out_shardings=NamedSharding(mesh, Spec()))
+        every, each = NamedSharding(mesh, Spec()), NamedSharding(mesh, LANES)
+        self._account = jax.jit(self._accounted, out_shardings=(every, every, each, every, every))
         self._keys = jax.jit(update_keys)
         self._figures = jax.jit(actor.seats.figures)
         self._results: Any = None  # of the games since the last `league_figures`
@@ -99,15 +102,17 @@ class HostLearner:
             return self._host.learn(learner, rollout, self._keys(key, number)[1], number)
         start = time.perf_counter_ns()
         # On a CPU the rollout may stay where it is.
-        parts = [
-            jax.device_put(part, NamedSharding(self._mesh, place)) for part, place in zip(rollout, PLACES, strict=True)
-        ]
-        placed = Rollout(*parts)
+        placed = self._spread(rollout._replace(policy=None), PLACES)._replace(policy=rollout.policy)
         found = self.compiled(*parted(learner), placed, key, number)
         if self._timers.enabled:  # else the games are accounted for meanwhile
             jax.block_until_ready(found)
             self._timers.add_ns("backward", time.perf_counter_ns() - start)
         return found
+
+    def _spread(self, shares: Any, places: Any) -> Any:
+        """Arrays of which every process has its share, over the mesh; both are tuples of the same kind."""
+        each = zip(shares, places, strict=True)
+        return type(shares)(*[processes.spread(part, NamedSharding(self._mesh, place)) for part, place in each])
 
     def close(self) -> None:
         """Ends all threads."""
@@ -142,14 +147,14 @@ class HostLearner:
 
         Args:
           state: before; its learner and the lanes but for the returns are left alone.
-          games_played: of the rollout.
+          games_played: of the rollout, arrays of the host.
           played: the pool that it was played with, or None.
         """
         pool = state.pool.replace(snapshots=None) if state.pool is not None else None
         born = played.born if played is not None and played.born.shape[0] else None
         counters = (state.update, state.env_steps, state.games)
         counters, pool, returns, results, found = self._account(
-            counters, pool, state.lanes.episode_return, games_played, born
+            counters, pool, state.lanes.episode_return, self._spread(games_played, GAMES), born
         )
         if pool is not None and state.pool is not None:
             pool = pool.replace(snapshots=state.pool.snapshots)
@@ -169,15 +174,22 @@ class HostLearner:
     def _accounted(self, counters: Any, pool: Any, returns: jax.Array, games_played: PlayedGames, born: Any) -> Any:
         update, env_steps, games = counters
         seats = self._actor.seats
-        returns, played = self._finished(returns, games_played, born is not None)
+        finished_games = jax.shard_map(
+            functools.partial(self._finished, snapshots=born is not None),
+            mesh=self._mesh,
+            in_specs=(LANES, GAMES),
+            out_specs=(LANES, Spec()),
+            check_vma=False,  # sums over devices are written out
+        )
+        returns, played = finished_games(returns, games_played)
         played = played._replace(results=_of_same_snapshots(played.results, pool, born))
         counters = (update + 1, env_steps.add(self._config.batch_size), games.add(played.games))
         return counters, seats.learn(pool, played.results), returns, played.results, played.figures()
 
     def _finished(
-        self, returns: jax.Array, games_played: PlayedGames, snapshots: bool
+        self, returns: jax.Array, games_played: PlayedGames, *, snapshots: bool
     ) -> tuple[jax.Array, FinishedGames]:
-        """Returns f32[B, P] of the running games afterwards, and the sums over those that ended."""
+        """Returns f32[B, P] of the running games afterwards, and the sums over those that ended on all devices."""
         seats = self._actor.seats
         sums = no_games(seats, self._names)
         if snapshots:
@@ -200,7 +212,8 @@ class HostLearner:
             return (returns, jax.tree.map(jnp.add, sums, over_lanes(ended))), None
 
         along = games_played._replace(restarted=None, first=None)
-        return jax.lax.scan(step, (returns, sums), along)[0]
+        returns, sums = jax.lax.scan(step, (returns, sums), along)[0]
+        return returns, across_devices(sums)
 
 
 def _of_same_snapshots(results: Any, pool: Any, born: Any) -> Any:

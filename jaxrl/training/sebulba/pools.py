@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxrl import xla
+from jaxrl import processes, xla
 from jaxrl.config.schema import Config
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.bridge import HostPool
@@ -29,9 +29,10 @@ def actor_pool(
     if config.fleet.workers:
         return worker_pool(config, game, actor, share, seed=seed, groups=groups)
     sebulba = config.sebulba
+    threads = sebulba.threads or xla.cores() * processes.count()
     return HostPool(
         game.engine(share, seed, first_slot=actor * share),
-        threads=share if game.remote else max(1, (sebulba.threads or xla.cores()) // sebulba.actors),
+        threads=share if game.remote else max(1, threads // sebulba.actors),
         groups=groups,
         timeout=sebulba.timeout,
         timed=sebulba.profile,

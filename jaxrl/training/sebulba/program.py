@@ -3,6 +3,9 @@
 Rollout r is played with the policy after max(0, r - lag) updates and learnt from in update r, whatever the timing, so a
 training is reproducible and resumes exactly. An environment step is one decision that the learner gets to see, of its
 own seats or of a snapshot's: a row of the storage. Decisions of scripted players happen inside the engine.
+
+Of several processes each has its share of the actors and plays their lanes; what is learnt is learnt by all, from all
+lanes. Nobody goes on alone: before each update they agree that every one of them has its rollout (`_taken`).
 """
 
 from __future__ import annotations
@@ -17,15 +20,15 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxrl import figures
-from jaxrl.algorithms.base import Rollout
+from jaxrl import figures, processes
+from jaxrl.algorithms.base import AXIS, Rollout
 from jaxrl.config.schema import Config
 from jaxrl.envs.host.bridge import HostPool
 from jaxrl.envs.host.core import HostGame, make_buffers
 from jaxrl.figures import Figures
 from jaxrl.league.pool import add_snapshot
 from jaxrl.training.playing import Actor
-from jaxrl.training.program import Failed, Interrupted, Program
+from jaxrl.training.program import Diverged, Failed, Interrupted, Program
 from jaxrl.training.sebulba.counters import Timers
 from jaxrl.training.sebulba.lanes import first_lanes
 from jaxrl.training.sebulba.learner import HostLearner
@@ -68,6 +71,13 @@ class Sebulba(Program):
         self._policy = jax.jit(actor.algorithm.policy)
         self._session: Session | None = None
         self._fault: BaseException | None = None
+        together = processes.count()
+        self.own_actors = config.sebulba.actors // together
+        """Threads of this process."""
+        self.own_lanes = config.train.num_envs // together
+        """Games of this process."""
+        self.lanes_before = self.own_lanes * processes.rank()
+        """Games of the processes before it."""
         self._stop = False  # no Event: a signal handler sets it, and must not wait for a lock that this thread holds
 
     # ---- the protocol -------------------------------------------------------------------------------------------
@@ -88,7 +98,7 @@ class Sebulba(Program):
             return state.replace(acting=())
         acting = [Acting(self._policy(learner, np.int32(number)), pool, state.update)]
         if pool is not None:  # games against stale opponents are dealt anew once, before the first rollout
-            pool = jax.device_put(pool.replace(stale=jnp.zeros_like(pool.stale)), self.replicated)
+            pool = processes.place(pool.replace(stale=jnp.zeros_like(pool.stale)), self.replicated)
         for later in range(1, lag):
             acting.append(Acting(self._policy(learner, np.int32(number + later)), pool, state.update))
         return state.replace(pool=pool, acting=tuple(acting))
@@ -102,15 +112,16 @@ class Sebulba(Program):
         light = state.replace(learner=learner)
         found: Figures = {}
         try:
-            while done < per_call - number % per_call and not self._stop:
+            while done < per_call - number % per_call:
                 light, now = self._update(session, light, number + done)
                 found = figures.join(found, now)
                 done += 1
         except Stopped:
-            LOG.debug("asked to stop while waiting for rollout %d", number + done)
+            LOG.debug("asked to stop before rollout %d was there, or learnt from", number + done)
         except Fault as fault:
             cause = fault.__cause__
-            if not isinstance(cause, Exception):  # a thread that was told to exit must not end the process in silence
+            # A thread that was told to exit must not end the process in silence.
+            if not isinstance(cause, (Exception, processes.Told)):
                 cause = RuntimeError(f"an actor was ended by {type(cause).__name__}")
             self._fault = cause
             self.close(keep_learner=True)
@@ -127,7 +138,7 @@ class Sebulba(Program):
     def host_rollout_bytes(self) -> int:
         """Memory of `storages`, but for what a network remembers."""
         row = make_buffers(self.game, 1, steps=1)
-        steps = (self.config.train.num_steps + 1) * self.config.train.num_envs
+        steps = (self.config.train.num_steps + 1) * self.own_lanes
         return sum(leaf.nbytes for leaf in jax.tree.leaves(vars(row))) * steps * self._rollouts
 
     @property
@@ -140,11 +151,15 @@ class Sebulba(Program):
         of_host = HostLanes(
             blobs=jax.ShapeDtypeStruct((lanes, self.game.state_bytes), jnp.uint8),
             controllers=jax.ShapeDtypeStruct((lanes, seats), jnp.int8),
-            memory=jax.tree.map(self._form, memory),
+            memory=memory,
             episode=jax.ShapeDtypeStruct((lanes,), jnp.uint32),
             length=jax.ShapeDtypeStruct((lanes,), jnp.int32),
-            episode_return=jax.ShapeDtypeStruct((lanes, seats), jnp.float32, sharding=self.replicated),
+            episode_return=jax.ShapeDtypeStruct((lanes, seats), jnp.float32),
         )
+        # Several processes save arrays of the host as what they are together: one array, of which each has its share.
+        place = self.by_lane if processes.count() > 1 else None
+        of_host = jax.tree.map(lambda leaf: self._form(leaf, place), of_host)
+        of_host = of_host.replace(episode_return=self._form(of_host.episode_return, self.by_lane))
         policy = jax.eval_shape(self.algorithm.policy, shapes.learner, shapes.update)
         policy = jax.tree.map(lambda leaf: self._form(leaf, self.replicated), policy)
         acting = Acting(policy, state.pool, state.update)
@@ -153,11 +168,21 @@ class Sebulba(Program):
 
     def saved(self, state: TrainState) -> TrainState:
         """The state as checkpoints hold it."""
-        return state.replace(learner=self.algorithm.saved(state.learner))
+        state = state.replace(learner=self.algorithm.saved(state.learner))
+        if processes.count() == 1:
+            return state
+        returns = state.lanes.episode_return  # spread already
+        lanes = processes.spread(state.lanes.replace(episode_return=None), self.by_lane)
+        return state.replace(lanes=lanes.replace(episode_return=returns))
 
     def restored(self, state: TrainState) -> TrainState:
         """A state to run on from."""
-        return state.replace(learner=self.algorithm.restored(state.learner))
+        state = state.replace(learner=self.algorithm.restored(state.learner))
+        if processes.count() == 1:
+            return state
+        returns = state.lanes.episode_return
+        lanes = jax.tree.map(processes.own_share, state.lanes.replace(episode_return=None))
+        return state.replace(lanes=lanes.replace(episode_return=returns))
 
     def counters(self) -> dict[str, Any]:
         """See `Program.counters`."""
@@ -165,7 +190,8 @@ class Sebulba(Program):
         return self.game.counters() | ({"workers": session.workers()} if session is not None else {})
 
     def request_stop(self) -> None:
-        """A `run` under way returns after the update in hand; one that waits for a rollout returns at once."""
+        """A `run` under way returns after the update in hand; one that waits for a rollout returns at once, or when the
+        other processes have theirs."""
         self._stop = True
 
     def close(self, *, keep_learner: bool = False) -> None:
@@ -183,12 +209,32 @@ class Sebulba(Program):
         later = number + self.config.sebulba.lag
         now = Acting(self._policy(state.learner, np.int32(later)), state.pool, state.update)
         session.pipeline.publish(later, (now, state.key))
-        storage = session.pipeline.take(number, lambda: self._stop)
+        storage = self._taken(session, number)
         acting = (*state.acting, now)
         state, found = self._learn(state, storage, acting[0], number)
         session.lanes = state.lanes
         session.pipeline.release(number)
         return state.replace(acting=acting[1:]), found
+
+    def _taken(self, session: Session, number: int) -> Storage:
+        """The rollout of this process, as soon as all of them have theirs.
+
+        Raises:
+          Stopped, Fault: in all of them, with what has happened in one.
+        """
+        found: Storage | Stopped | Fault
+        try:
+            if self._stop:
+                raise Stopped
+            found = session.pipeline.take(number, lambda: self._stop)
+        except (Stopped, Fault) as error:
+            found = error
+        worst = processes.largest(_gravity(found))
+        if isinstance(found, Exception):
+            raise found
+        if worst:
+            raise _elsewhere(worst)
+        return found
 
     def _learn(self, state: TrainState, storage: Storage, behaviour: Acting, number: int) -> tuple[TrainState, Figures]:
         """One update from a rollout that was played with `behaviour`."""
@@ -199,7 +245,7 @@ class Sebulba(Program):
         if self.actor.seats.due(state.pool, number + 1):
             # The pool's own `renew`, but snapshots that do not change are shared with the actors, not copied.
             renewed = add_snapshot(state.pool, learner.params, state.update)
-            state = state.replace(pool=jax.device_put(renewed, self.replicated))
+            state = state.replace(pool=processes.place(renewed, self.replicated))
         lanes = storage.after.replace(episode_return=state.lanes.episode_return)
         lag = figures.measured(number - int(behaviour.version))
         return state.replace(learner=learner, lanes=lanes), played | found | {"train/policy_lag": lag}
@@ -224,7 +270,7 @@ class Sebulba(Program):
     def storages(self) -> list[Storage]:
         """As many rollouts as can be learnt from, wait and be played at a time."""
         config, train = self.config.sebulba, self.config.train
-        shape = (train.num_steps, train.num_envs, config.actors, config.groups)
+        shape = (train.num_steps, self.own_lanes, self.own_actors, config.groups)
         return [make_storage(self.game, self.algorithm, *shape) for _ in range(self._rollouts)]
 
     @property
@@ -237,8 +283,9 @@ class Sebulba(Program):
         return self.config.train.num_envs // self.config.sebulba.actors
 
     def make_pool(self, actor: int, seed: int, groups: int) -> HostPool | WorkerPool:
-        """The games of one actor, and what steps them."""
-        return actor_pool(self.config, self.game, actor, self.share, seed=seed, groups=groups)
+        """The games of one actor of this process, and what steps them."""
+        number = self.lanes_before // self.share + actor
+        return actor_pool(self.config, self.game, number, self.share, seed=seed, groups=groups)
 
     # ---- arrays -------------------------------------------------------------------------------------------------
 
@@ -246,6 +293,11 @@ class Sebulba(Program):
     def replicated(self) -> NamedSharding:
         """On all devices."""
         return NamedSharding(self.mesh, Spec())
+
+    @property
+    def by_lane(self) -> NamedSharding:
+        """Lanes spread over the devices."""
+        return NamedSharding(self.mesh, Spec(AXIS))
 
     @staticmethod
     def _form(leaf: Any, sharding: Any = None) -> jax.ShapeDtypeStruct:
@@ -270,3 +322,26 @@ class Sebulba(Program):
             pool=self.actor.first_pool(learner.params),
         )
         return state, jax.random.bits(lane_key, dtype=jnp.uint32)
+
+
+STOPPED, FAULT, DIVERGED = 1, 2, 3  # DIVERGED + version
+
+
+def _gravity(found: Storage | Stopped | Fault) -> int:
+    """What has come of waiting for a rollout as one number, the gravest the largest; 0: it is there."""
+    if isinstance(found, Storage):
+        return 0
+    if isinstance(found, Stopped):
+        return STOPPED
+    return DIVERGED + found.__cause__.version if isinstance(found.__cause__, Diverged) else FAULT
+
+
+def _elsewhere(gravity: int) -> Stopped | Fault:
+    """The same in a process where all is well."""
+    if gravity == STOPPED:
+        return Stopped()
+    fault = Fault()
+    fault.__cause__ = processes.Told(processes.USER_ERROR)  # the other one says what it is
+    if gravity >= DIVERGED:
+        fault.__cause__ = Diverged("the policy plays what is not legal", gravity - DIVERGED)
+    return fault

@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
+from jaxrl import processes
 from jaxrl.figures import Figures, measured
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.pipeline import Pipeline
@@ -46,11 +46,11 @@ class Session:
         self.lanes = state.lanes
         for storage in storages:
             storage.renew()
-        self.pipeline = Pipeline(storages, config.actors, first, config.timeout)
+        self.pipeline = Pipeline(storages, program.own_actors, first, config.timeout)
         self._config, self._timers = config, program.timers
         self._threads: list[ActorThread] = []
         try:
-            for number in range(config.actors):
+            for number in range(program.own_actors):
                 self._threads.append(self._actor(program, number, state, first))
         except BaseException:
             self.close()
@@ -60,14 +60,14 @@ class Session:
             self.pipeline.publish(first + i, (acting, state.key))
         for thread in self._threads:
             thread.start()
-        LOG.debug("%d actors play on from update %d", config.actors, first)
+        LOG.debug("%d actors play on from update %d", program.own_actors, first)
 
     def _actor(self, program: Sebulba, number: int, state: TrainState, first: int) -> ActorThread:
-        devices = program.mesh.devices.ravel()
-        device = devices[number % devices.size]
+        devices = program.mesh.local_devices
+        device = devices[number % len(devices)]
 
         def place(acting: Any) -> Any:
-            return acting if devices.size == 1 else jax.device_put(acting, device)
+            return acting if program.mesh.size == 1 else processes.local(acting, device)
 
         return ActorThread(
             number,
@@ -76,6 +76,7 @@ class Session:
             self.pipeline,
             lanes=state.lanes,
             share=program.share,
+            before=program.lanes_before,
             first=first,
             numbers=program.numbers,
             place=place,
