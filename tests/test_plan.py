@@ -1,4 +1,4 @@
-"""`jaxrl plan`: the model of a fleet on cases whose answers are known, and what it predicts against what is measured."""
+"""`jaxrl plan`: the model of a fleet on cases whose answers are known, and its predictions against measurements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from jaxrl.measure.training import Training
 from jaxrl.runs.games import make_games
 
 FREE = Line(0.0, 0.0)
-NOTHING = Times(engine=0.0, engine_cpu=0.0, transport=FREE, remote=FREE, answers=FREE, update=0.0, network=0.0)
+NOTHING = Times(
+    engine=0.0, engine_cpu=0.0, transport=FREE, remote=FREE, waiting=0.0, answers=FREE, update=0.0, network=0.0
+)
 
 
 def fleet(workers: int = 1, **changes) -> Fleet:
@@ -77,7 +79,7 @@ def test_another_block_is_played_while_the_first_is_answered():
 
 def test_no_fleet_is_faster_than_its_parts():
     """Conservation: engines, the learner's interpreter and its core each do at most one second of work in a second."""
-    times = Times(1e-3, 5e-4, Line(3e-4, 1e-5), Line(2e-4, 1e-5), Line(1e-3, 1e-5), 1e-4, 1e-5)
+    times = Times(1e-3, 5e-4, Line(3e-4, 1e-5), Line(2e-4, 1e-5), 1e-4, Line(1e-3, 1e-5), 1e-4, 1e-5)
     before = 0.0
     for workers in (1, 4, 64):
         asked = fleet(workers, machines=max(1, workers // 4), cores=4)
@@ -148,11 +150,12 @@ def test_the_choice_fits_and_saturates_if_it_can(card, peak):
     work = Work(32, Footprint(flops32=1e9, bytes=1e7, kernels=1000.0, peak=peak), steps=64)
     found, room = choose(CARDS[card], work), USABLE * CARDS[card].memory
     if found is None:
-        assert peak > room
+        assert peak / 32 > room
         return
-    assert work.at(found.games).peak <= room and found.games % 32 == 0 and (found.games & (found.games - 1)) == 0
+    assert work.at(found.games).peak <= room and (found.games & (found.games - 1)) == 0
+    assert found.games >= 32 or peak > room
     larger, smaller = row(CARDS[card], work, 2 * found.games), row(CARDS[card], work, found.games // 2)
-    assert found.share >= 0.8 > smaller.share or found.games == 32 or not larger.fits
+    assert found.share >= 0.8 > smaller.share or found.games <= 32 or not larger.fits
     assert smaller.steps_per_second <= found.steps_per_second <= larger.steps_per_second
 
 
@@ -185,7 +188,7 @@ def test_a_plan_for_a_fleet(small, capsys, monkeypatch):
     rates = [float(row[3].replace(",", "")) for row in rows]
     assert all(a < b for a, b in zip(rates, rates[1:], strict=False)) and rates[0] < 1000
     hours, cost = (float(rows[-1][i]) for i in (5, 6))
-    assert hours == pytest.approx(10 / rates[-1], abs=0.006) and cost == pytest.approx(2 * 0.5 * hours, abs=0.006)
+    assert hours == pytest.approx(10 / rates[-1], rel=0.01) and cost == pytest.approx(2 * 0.5 * hours, abs=0.006)
 
 
 def test_a_plan_for_a_card(small, capsys):
@@ -203,15 +206,16 @@ def test_a_plan_for_a_card(small, capsys):
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray: pip install 'jaxrl[fleet]'")
 @pytest.mark.parametrize("ms", [10.0, 1.0])
 def test_what_is_predicted_is_measured(tmp_path, ms):
-    """On one, two and four workers of Ray here; the quietest stretches of both, because others use the machine."""
+    """On one, two and four workers of Ray here; the quietest stretches of both, for others may use the machine."""
     (tmp_path / "small.yaml").write_text(SMALL)
     config = configs.load(str(tmp_path / "small.yaml"), [f"env.options.ms={ms}"], ["tests"])
-    found = {}
+    found, env = {}, make_games(config).training
+    several = dataclasses.replace(config, fleet=dataclasses.replace(config.fleet, workers=4))  # one cluster for all
+    times = measure(several, env, 4, 8, gbit=10.0, seconds=3.0).times
+    print(times)
     for workers in (4, 2, 1):
         train = dataclasses.replace(config.train, num_envs=4 * workers)
         played = dataclasses.replace(config, train=train, fleet=dataclasses.replace(config.fleet, workers=workers))
-        env = make_games(played).training
-        times = measure(played, env, 4, 4 * workers, gbit=10.0, seconds=3.0).times
         predicted = predict(times, fleet(workers, steps=32, cores=xla.cores())).rate
         with contextlib.closing(Training(played, env)) as training:
             for _ in range(3):
@@ -223,6 +227,6 @@ def test_what_is_predicted_is_measured(tmp_path, ms):
                     training.block()
                 stretches.append(time.perf_counter() - start)
         measured = 3 * played.batch_size / min(stretches)
-        print(f"{ms:g} ms, {workers} workers: predicted {predicted:.0f}, measured {measured:.0f}; {times}")
+        print(f"{ms:g} ms, {workers} workers: predicted {predicted:.0f}, measured {measured:.0f}")
         found[workers] = predicted / measured
     assert all(0.75 <= ratio <= 1.25 for ratio in found.values()), found

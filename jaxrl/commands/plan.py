@@ -51,10 +51,14 @@ def _configuration(args: argparse.Namespace, name: str | None) -> Config:
     return configs.stages(configs.load(name, overrides, args.allow))[0].config
 
 
-def _costs(args: argparse.Namespace, config: Config, rate: float, machines: int) -> list[str]:
-    """Hours of the whole training and what they cost, as cells."""
+def _costs(args: argparse.Namespace, config: Config, rate: float, machines: int = 1) -> list[str]:
+    """Hours of the whole training and, if there is a price, what they cost, as cells."""
     hours = config.train.total_steps / rate / 3600
-    return [f"{hours:,.2f}", "" if args.price is None else f"{hours * machines * args.price:,.2f}"]
+    return [f"{hours:.3g}", *([f"{hours * machines * args.price:,.2f}"] if args.price is not None else [])]
+
+
+def _cost_heads(args: argparse.Namespace) -> list[str]:
+    return ["hours", *(["cost"] if args.price is not None else [])]
 
 
 # ---- games on the host --------------------------------------------------------------------------------------------
@@ -142,22 +146,10 @@ def _here(args: argparse.Namespace, config: Config, env: Env) -> None:
         raise UserError("compiled games have no workers: leave --machines and --workers out, or plan for a --card.")
     training = Training(config, env)
     [speed] = race([training.contestant("training")], rounds=3, seconds=args.seconds)
-    hours, cost = _costs(args, config, speed.rate, 1)
-    head = ["steps/s", "games/s", "hours", "cost", "limit"]
-    print(
-        table(
-            head,
-            [
-                [
-                    f"{speed.rate:,.0f}",
-                    f"{speed.rate * training.games_per_step():,.1f}",
-                    hours,
-                    cost,
-                    "one compiled program",
-                ]
-            ],
-        )
-    )
+    games = speed.rate * training.games_per_step()
+    head = ["steps/s", "games/s", *_cost_heads(args), "limit"]
+    cells = [f"{speed.rate:,.0f}", f"{games:,.1f}", *_costs(args, config, speed.rate), "one compiled program"]
+    print(table(head, [cells]))
     print(
         "Measured: whole updates on this machine. Evaluations, checkpoints and compilation "
         f"({speed.first_seconds:.0f} s) are left out; games last as long as those of a policy that has learnt nothing."
@@ -176,23 +168,27 @@ def _cards(args: argparse.Namespace, names: list[str | None]) -> int:
             raise UserError(f"there is no card {name!r}; known: {', '.join(CARDS)}.")
     rows: dict[str, list[list[str]]] = {name: [] for name in args.card}
     for name in names:
-        for card, row in _of_cards(args, name):
-            rows[card].append(row)
-        print(f"{name or 'defaults'}: done", file=sys.stderr, flush=True)
-    head = ["configuration", "games", "kernels/update", "FLOPs/step", "bytes/step", "memory GiB", "steps/s at most"]
+        try:
+            for card, row in _of_cards(args, name):
+                rows[card].append(row)
+        except UserError as error:
+            if not args.all:
+                raise
+            print(f"{name} is left out: {error}", file=sys.stderr, flush=True)
+    head = ["configuration", "games", "updates", "kernels/update", "FLOPs/step", "bytes/step", "memory GiB"]
+    head += ["steps/s at most", "saturated %", *_cost_heads(args)]
     for name in args.card:
         card = CARDS[name]
-        print(
-            f"\n{card.name}: {card.memory / 1e9:g} GB, {card.bandwidth / 1e9:,.0f} GB/s, {card.peak32 / 1e12:g} TFLOP/s "
-            f"in float32, {card.peak16 / 1e12:g} in bfloat16 ({card.source})\n"
-        )
-        print(table([*head, "saturated %", "hours at least", "cost"], rows[name]))
+        peaks = f"{card.peak32 / 1e12:g} TFLOP/s in float32, {card.peak16 / 1e12:g} in bfloat16"
+        print(f"\n{card.name}: {card.memory / 1e9:g} GB, {card.bandwidth / 1e9:,.0f} GB/s, {peaks} ({card.source})\n")
+        print(table(head, rows[name]))
     print(
-        "\nEstimates, not measured on a GPU: operations and bytes of the traced program, fused by rule; a step takes as "
-        f"long as its arithmetic or its memory traffic at the data sheet's peak, and {1e6 * LAUNCH:g} us for each "
-        f"kernel. Saturated: the share of time that is not launches; num_envs is the smallest with {100 * SATURATED:.0f} "
-        f"%, within {100 * USABLE:.0f} % of the memory (*). Games on the host (h): the network's part alone, engines not "
-        "counted."
+        room = f"{card.memory / 1e9:g} GB, {card.bandwidth / 1e9:,.0f} GB/s"
+        print(f"\n{card.name}: {room}, {peaks} ({card.source})\n")
+        "its arithmetic or its memory traffic at the data sheet's peak, the longer one, and "
+        f"{1e6 * LAUNCH:g} us for each kernel. Saturated: the share that is not launches. *: train.num_envs for this "
+        f"card, the smallest with {100 * SATURATED:.0f} %, or the largest in {100 * USABLE:.0f} % of the memory; more "
+        "games make fewer, larger updates of the same training. h: games on the host, the network's part alone."
     )
     return 0
 
@@ -217,12 +213,13 @@ def _of_cards(args: argparse.Namespace, name: str | None) -> Iterator[tuple[str,
                 [
                     title,
                     f"{number:,}" + ("*" if chosen and number == chosen.games else ""),
+                    f"{config.train.total_steps / steps:,.0f}",
                     f"{one.kernels:,.0f}",
                     count((one.flops32 + one.flops16) / steps),
                     count(one.bytes / steps),
                     f"{one.peak / 2**30:.2f}" + ("" if row.fits else " (too much)"),
                     count(row.steps_per_second),
                     f"{100 * row.share:.0f}",
-                    *_costs(args, config, row.steps_per_second, 1),
+                    *_costs(args, config, row.steps_per_second),
                 ],
             )

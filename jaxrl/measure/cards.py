@@ -1,4 +1,4 @@
-"""What a training would ask of a graphics card that is not here: an estimate by the roofline model, never a measurement.
+"""What a training would ask of a graphics card that is not here: an estimate by the roofline model, not a measurement.
 
 A call takes as long as its arithmetic at the card's peak or its memory traffic at the card's bandwidth, whichever is
 more, and a launch for each kernel (Williams et al. 2009, https://doi.org/10.1145/1498765.1498785, and the launches).
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxrl.config import Config
@@ -106,13 +105,12 @@ def row(card: Card, of: Work, games: int) -> Row:
     return Row(games, one, seconds(card, one), rate, share, one.peak <= USABLE * card.memory)
 
 
-def batches(of: Work) -> Iterator[int]:
-    """The configured number of games, and twice as many again and again: what it is divided by still divides it."""
-    return (of.games * 2**i for i in range(DOUBLINGS))
-
-
 def choose(card: Card, of: Work) -> Row | None:
-    """The smallest number of games that saturates the card; the largest that fits if none of those does; None if not
-    even the configured number fits."""
-    fitting = [found for found in (row(card, of, games) for games in batches(of)) if found.fits]
-    return next((found for found in fitting if found.share >= SATURATED), fitting[-1] if fitting else None)
+    """The smallest number of games that saturates the card: the configured one, or twice that again and again, so that
+    what it is divided by still divides it; the largest that fits if none of those does. Where not even the configured
+    number fits, half of it again and again. None: there is none."""
+    fitting = [found for found in (row(card, of, of.games * 2**i) for i in range(DOUBLINGS)) if found.fits]
+    if fitting:
+        return next((found for found in fitting if found.share >= SATURATED), fitting[-1])
+    halves = (of.games >> i for i in range(1, of.games.bit_length()) if of.games % 2**i == 0)
+    return next((found for found in (row(card, of, games) for games in halves) if found.fits), None)

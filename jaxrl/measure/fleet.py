@@ -38,14 +38,15 @@ class Times(NamedTuple):
     engine: float  # of a decision in the engine, on one core
     engine_cpu: float  # of these, computing; the rest is waiting, which takes no core
     transport: Line  # of a worker's call, in the learner's process
-    remote: Line  # of the same, in the worker's
+    remote: Line  # of the same, computing in the worker's
+    waiting: float  # of the same, when neither computes
     answers: Line  # of the policy for a block
     update: float  # of learning, for each environment step
     network: float  # of a decision on the way to another machine
 
     def twice(self, part: str) -> Times:
         """With one part twice as fast."""
-        names = {"engine": ("engine", "engine_cpu"), "transport": ("transport", "remote")}.get(part, (part,))
+        names = {"engine": ("engine", "engine_cpu"), "transport": ("transport", "remote", "waiting")}.get(part, (part,))
         return self._replace(**{name: _half(getattr(self, name)) for name in names})
 
 
@@ -231,13 +232,13 @@ class Simulation:
     def _call(self, machine: int) -> Process:
         """A worker's part of a step."""
         times, fleet = self._times, self._fleet
+        yield times.waiting
         if machine:
             yield LATENCY + self._wire.until(self._clock.now, times.network * fleet.part)
         yield self._core(machine, times.remote.at(fleet.part))
         threads = min(fleet.threads, fleet.part)
         shares = [fleet.part // threads + (i < fleet.part % threads) for i in range(threads)]
-        for thread in [self._clock.start(self._play(machine, games)) for games in shares]:
-            yield thread
+        yield from [self._clock.start(self._play(machine, games)) for games in shares]
 
     def _play(self, machine: int, games: int) -> Process:
         """A thread decides in so many games, one after the other."""

@@ -1,9 +1,10 @@
-"""What a program would ask of an accelerator, estimated from its jaxpr: floating-point operations, bytes, kernels, memory.
+"""What a program would ask of an accelerator: floating-point operations, bytes, kernels, memory; from its jaxpr.
 
-Nothing is compiled. XLA's own `cost_analysis` counts the body of a loop once, and ours are loops, so the jaxpr is walked
-as often as its loops run (`jaxrl.measure.jaxprs.repeats`). What XLA would fuse is told by a simple rule: element-wise operations are
-worked out where a matrix product, a reduction, a sort, a scatter or a loop needs their result, and only those results
-are ever in memory. Sums of a few numbers, and products of matrices as small, count as element-wise.
+Nothing is compiled. XLA's own `cost_analysis` counts the body of a loop once, and ours are loops, so the jaxpr is
+walked as often as its loops run (`jaxrl.measure.jaxprs.repeats`). What XLA would fuse is told by a simple rule:
+element-wise operations are worked out where a matrix product, a reduction, a sort, a scatter or a loop needs their
+result, and only those results are ever in memory. Sums of a few numbers, and products of matrices as small, count as
+element-wise.
 """
 
 from __future__ import annotations

@@ -6,15 +6,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.util
-import statistics
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxrl import config as configs
 from jaxrl.algorithms.base import Asked
 from jaxrl.config import Config
 from jaxrl.envs.core import Env
@@ -70,19 +70,23 @@ def measure(config: Config, env: Env, part: int, block: int, *, gbit: float, sec
         update = _learning(program, state, seconds) / here.batch_size
     bytes_moved = _bytes(program.game)
     if importlib.util.find_spec("ray") is not None:
-        points = [_transport(config, program, state, games, seconds / 2) for games in (part, MORE * part)]
-        mine, theirs = (_line(part, a, MORE * part, b) for a, b in zip(*points, strict=True))
+        points = [_transport(config, program, state, games, computing, seconds / 2) for games in (part, MORE * part)]
+        mine, theirs = (_line(part, a, MORE * part, b) for a, b in zip(*(each[:2] for each in points), strict=True))
+        waiting = min(each[2] for each in points)
         how = "measured with one worker of Ray on this machine"
     else:
         whole = Line(CALL, PER_BYTE * bytes_moved)
-        theirs = Line(WORKERS_SHARE * whole.fixed, WORKERS_SHARE * whole.each)
+        theirs, waiting = Line(WORKERS_SHARE * whole.fixed, WORKERS_SHARE * whole.each), 0.0
         mine = Line(whole.fixed - theirs.fixed, whole.each - theirs.each)
-        how = f"ray is not installed: {1e3 * CALL:.2f} ms a call and {1e9 * PER_BYTE:.0f} ns a byte, as in docs/planning.md"
+        how = (
+            f"ray is not installed: {1e3 * CALL:.2g} ms a call, {1e9 * PER_BYTE:.0f} ns a byte, as in docs/planning.md"
+        )
     times = Times(
         engine=engine,
         engine_cpu=computing,
         transport=mine,
         remote=theirs,
+        waiting=waiting,
         answers=_line(block, near, MORE * block, far),
         update=update,
         network=8 * bytes_moved / (gbit * 1e9),
@@ -179,21 +183,42 @@ def _learning(program: Sebulba, state: Any, seconds: float) -> float:
     return _repeated(learn, seconds)[0]
 
 
-def _transport(config: Config, program: Sebulba, state: Any, games: int, seconds: float) -> tuple[float, float]:
-    """(seconds in this process, seconds elsewhere) of a call to a worker with so many games, without its engine."""
-    one = {"sebulba": {"actors": 1, "groups": 1}, "fleet": {"workers": 1}}
-    tree = configs.to_dict(config)
-    alone = configs.from_dict(tree | {name: tree[name] | changes for name, changes in one.items()})
+def _transport(
+    config: Config, program: Sebulba, state: Any, games: int, computing: float, seconds: float
+) -> tuple[float, float, float]:
+    """Of a call to a worker with so many games, without its engine (`computing` seconds of a decision): seconds of
+    processor time here and in Ray's processes, and seconds when nobody computes."""
+    workers = max(1, config.fleet.workers)  # of which one is asked; a cluster for all of them may go on
+    alone = dataclasses.replace(
+        config,
+        sebulba=dataclasses.replace(config.sebulba, actors=workers, groups=1),
+        fleet=dataclasses.replace(config.fleet, workers=workers),
+    )
     with worker_pool(alone, program.game, 0, games, seed=0, groups=1) as pool:
         played = _Games(pool, program, state, games)
-        busy: list[float] = []
+        played.step()
+        steps, busy, theirs = played.steps, int(pool.busy_ns[0]), _descendants_seconds()
+        clock, cpu = _repeated(played.step, seconds)
+        calls = (played.steps - steps) / games
+        engine, theirs = (int(pool.busy_ns[0]) - busy) / 1e9 / calls, (_descendants_seconds() - theirs) / calls
+    rest = max(0.0, clock - engine / min(games, max(1, int(config.fleet.cpus))))
+    cpu = min(cpu, rest)
+    theirs = min(max(0.0, theirs - computing * games), rest - cpu) if theirs else rest - cpu
+    return cpu, theirs, rest - cpu - theirs
 
-        def step() -> None:
-            before = int(pool.busy_ns[0])
-            played.step()
-            busy.append((int(pool.busy_ns[0]) - before) / 1e9)
 
-        clock, cpu = _repeated(step, seconds)
-    engine = statistics.median(busy) / min(games, max(1, int(config.fleet.cpus)))
-    cpu = min(cpu, clock)
-    return cpu, max(0.0, clock - cpu - engine)
+def _descendants_seconds() -> float:
+    """Processor time of the workers that this process has started; 0 where no system tells."""
+    parents, seconds = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            name, _, fields = path.read_text().partition("(")[2].rpartition(")")
+            found = fields.split()
+            parents[int(path.parent.name)] = int(found[1])
+            if name.startswith(("ray::", "raylet")):
+                seconds[int(path.parent.name)] = (int(found[11]) + int(found[12])) / os.sysconf("SC_CLK_TCK")
+
+    def ours(number: int) -> bool:
+        return number == os.getpid() or (number in parents and ours(parents[number]))
+
+    return sum(value for number, value in seconds.items() if ours(number))
