@@ -183,9 +183,8 @@ def _cards(args: argparse.Namespace, names: list[str | None]) -> int:
         print(f"\n{card.name}: {card.memory / 1e9:g} GB, {card.bandwidth / 1e9:,.0f} GB/s, {peaks} ({card.source})\n")
         print(table(head, rows[name]))
     print(
-        room = f"{card.memory / 1e9:g} GB, {card.bandwidth / 1e9:,.0f} GB/s"
-        print(f"\n{card.name}: {room}, {peaks} ({card.source})\n")
-        "its arithmetic or its memory traffic at the data sheet's peak, the longer one, and "
+        "\nEstimates, not measured on a GPU: operations and bytes of the traced program, fused by rule; an update "
+        "takes its arithmetic or its memory traffic at the data sheet's peak, the longer one, and "
         f"{1e6 * LAUNCH:g} us for each kernel. Saturated: the share that is not launches. *: train.num_envs for this "
         f"card, the smallest with {100 * SATURATED:.0f} %, or the largest in {100 * USABLE:.0f} % of the memory; more "
         "games make fewer, larger updates of the same training. h: games on the host, the network's part alone."
