@@ -161,7 +161,7 @@ def _here(args: argparse.Namespace, config: Config, env: Env) -> None:
 
 def _cards(args: argparse.Namespace, names: list[str | None]) -> int:
     """The table of some configurations, for each card."""
-    from jaxrl.measure.cards import CARDS, LAUNCH, SATURATED, USABLE
+    from jaxrl.measure.cards import CARDS, LAUNCH, SATURATED, UPDATES, USABLE
 
     for name in args.card:
         if name not in CARDS:
@@ -176,7 +176,7 @@ def _cards(args: argparse.Namespace, names: list[str | None]) -> int:
                 raise
             print(f"{name} is left out: {error}", file=sys.stderr, flush=True)
     head = ["configuration", "games", "updates", "kernels/update", "FLOPs/step", "bytes/step", "memory GiB"]
-    head += ["steps/s at most", "saturated %", *_cost_heads(args)]
+    head += ["steps/s at most", "saturated %", "saturates at", *_cost_heads(args)]
     for name in args.card:
         card = CARDS[name]
         peaks = f"{card.peak32 / 1e12:g} TFLOP/s in float32, {card.peak16 / 1e12:g} in bfloat16"
@@ -185,9 +185,10 @@ def _cards(args: argparse.Namespace, names: list[str | None]) -> int:
     print(
         "\nEstimates, not measured on a GPU: operations and bytes of the traced program, fused by rule; an update "
         "takes its arithmetic or its memory traffic at the data sheet's peak, the longer one, and "
-        f"{1e6 * LAUNCH:g} us for each kernel. Saturated: the share that is not launches. *: train.num_envs for this "
-        f"card, the smallest with {100 * SATURATED:.0f} %, or the largest in {100 * USABLE:.0f} % of the memory; more "
-        "games make fewer, larger updates of the same training. h: games on the host, the network's part alone."
+        f"{1e6 * LAUNCH:g} us for each kernel. Saturated: the share that is not launches; a card saturates at "
+        f"{100 * SATURATED:.0f} %. *: train.num_envs for this card, where it saturates or the largest that fits in "
+        f"{100 * USABLE:.0f} % of the memory and leaves {UPDATES} updates. h: games on the host, the network's part "
+        "alone."
     )
     return 0
 
@@ -202,7 +203,7 @@ def _of_cards(args: argparse.Namespace, name: str | None) -> Iterator[tuple[str,
     games = make_games(config)
     work, title = cards.work(config, games), f"{name or 'defaults'}{' h' if games.training.host else ''}"
     for card in args.card:
-        chosen = cards.choose(cards.CARDS[card], work)
+        chosen, saturating = cards.choose(cards.CARDS[card], work), cards.saturating(cards.CARDS[card], work)
         multiples = COUNTERPARTS[:1] if args.all else COUNTERPARTS
         for number in sorted({*(work.games * each for each in multiples), *([chosen.games] if chosen else [])}):
             row = cards.row(cards.CARDS[card], work, number)
@@ -219,6 +220,7 @@ def _of_cards(args: argparse.Namespace, name: str | None) -> Iterator[tuple[str,
                     f"{one.peak / 2**30:.2f}" + ("" if row.fits else " (too much)"),
                     count(row.steps_per_second),
                     f"{100 * row.share:.0f}",
+                    f"{saturating.games:,}" if saturating else "",
                     *_costs(args, config, row.steps_per_second),
                 ],
             )

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxrl.config import Config
+from jaxrl.config.sizes import UPDATES
 from jaxrl.measure.footprint import Footprint, footprint
 from jaxrl.measure.lowering import programs
 from jaxrl.measure.training import comparable
@@ -47,6 +49,7 @@ class Work(NamedTuple):
     games: int
     footprint: Footprint  # with so many games
     steps: int  # environment steps of each game in an update
+    most: int  # games that leave the training as many updates as one has at least
 
     def at(self, games: int) -> Footprint:
         """With any number of games: all grows with it but the number of kernels. What does not grow, as parameters,
@@ -71,7 +74,9 @@ def work(config: Config, games: GameForms) -> Work:
     Games on the host: the network's answers and the learning. What learns by several programs is not counted.
     """
     config = comparable(dataclasses.replace(config, run=dataclasses.replace(config.run, devices=1)))
-    return Work(config.train.num_envs, _update(config, games), config.train.num_steps)
+    train = config.train
+    most = train.total_steps // (train.num_steps * UPDATES)
+    return Work(train.num_envs, _update(config, games), train.num_steps, most)
 
 
 def _update(config: Config, games: GameForms) -> Footprint:
@@ -105,11 +110,21 @@ def row(card: Card, of: Work, games: int) -> Row:
     return Row(games, one, seconds(card, one), rate, share, one.peak <= USABLE * card.memory)
 
 
+def _doubled(card: Card, of: Work) -> Iterator[Row]:
+    """The configured number of games, and twice that again and again: what it is divided by still divides it."""
+    return (row(card, of, of.games * 2**i) for i in range(DOUBLINGS))
+
+
+def saturating(card: Card, of: Work) -> Row | None:
+    """The smallest number of games that saturates the card, whether it fits or not; None: no number does."""
+    return next((found for found in _doubled(card, of) if found.share >= SATURATED), None)
+
+
 def choose(card: Card, of: Work) -> Row | None:
-    """The smallest number of games that saturates the card: the configured one, or twice that again and again, so that
-    what it is divided by still divides it; the largest that fits if none of those does. Where not even the configured
-    number fits, half of it again and again. None: there is none."""
-    fitting = [found for found in (row(card, of, of.games * 2**i) for i in range(DOUBLINGS)) if found.fits]
+    """The number of games for a card: the smallest that saturates it, or the largest that fits and leaves updates
+    enough to learn in, but not below the configured number. Where not even that fits, half of it again and again; None:
+    there is none."""
+    fitting = [found for found in _doubled(card, of) if found.fits and found.games <= max(of.games, of.most)]
     if fitting:
         return next((found for found in fitting if found.share >= SATURATED), fitting[-1])
     halves = (of.games >> i for i in range(1, of.games.bit_length()) if of.games % 2**i == 0)
