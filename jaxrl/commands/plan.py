@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxrl import config as configs
 from jaxrl import xla
@@ -27,7 +27,7 @@ def main(args: argparse.Namespace) -> int:
     if args.all:
         if args.config or not args.card:
             raise UserError("--all is for --card, without --config.")
-        return _cards(args, presets.shipped())
+        return _cards(args, [*presets.shipped()])
     if args.card:
         return _cards(args, [args.config])
     config = _configuration(args, args.config)
@@ -159,7 +159,7 @@ def _here(args: argparse.Namespace, config: Config, env: Env) -> None:
 # ---- cards --------------------------------------------------------------------------------------------------------
 
 
-def _cards(args: argparse.Namespace, names: list[str | None]) -> int:
+def _cards(args: argparse.Namespace, names: Sequence[str | None]) -> int:
     """The table of some configurations, for each card."""
     from jaxrl.measure.cards import CARDS, LAUNCH, SATURATED, UPDATES, USABLE
 
@@ -177,11 +177,12 @@ def _cards(args: argparse.Namespace, names: list[str | None]) -> int:
             print(f"{name} is left out: {error}", file=sys.stderr, flush=True)
     head = ["configuration", "games", "updates", "kernels/update", "FLOPs/step", "bytes/step", "memory GiB"]
     head += ["steps/s at most", "saturated %", "saturates at", *_cost_heads(args)]
-    for name in args.card:
-        card = CARDS[name]
-        peaks = f"{card.peak32 / 1e12:g} TFLOP/s in float32, {card.peak16 / 1e12:g} in bfloat16"
-        print(f"\n{card.name}: {card.memory / 1e9:g} GB, {card.bandwidth / 1e9:,.0f} GB/s, {peaks} ({card.source})\n")
-        print(table(head, rows[name]))
+    for name, cells in rows.items():
+        facts = CARDS[name]
+        room = f"{facts.memory / 1e9:g} GB, {facts.bandwidth / 1e9:,.0f} GB/s"
+        peaks = f"{facts.peak32 / 1e12:g} TFLOP/s in float32, {facts.peak16 / 1e12:g} in bfloat16"
+        print(f"\n{facts.name}: {room}, {peaks} ({facts.source})\n")
+        print(table(head, cells))
     print(
         "\nEstimates, not measured on a GPU: operations and bytes of the traced program, fused by rule; an update "
         "takes its arithmetic or its memory traffic at the data sheet's peak, the longer one, and "

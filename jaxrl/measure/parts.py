@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.algorithms.base import Asked
@@ -72,7 +73,7 @@ def measure(config: Config, env: Env, part: int, block: int, *, gbit: float, sec
     if importlib.util.find_spec("ray") is not None:
         points = [_transport(config, program, state, games, computing, seconds / 2) for games in (part, MORE * part)]
         mine, theirs = (_line(part, a, MORE * part, b) for a, b in zip(*(each[:2] for each in points), strict=True))
-        waiting = min(each[2] for each in points)
+        waiting, engine = min(each[2] for each in points), min(engine, *(each[3] for each in points))
         how = "measured with one worker of Ray on this machine"
     else:
         whole = Line(CALL, PER_BYTE * bytes_moved)
@@ -83,7 +84,7 @@ def measure(config: Config, env: Env, part: int, block: int, *, gbit: float, sec
         )
     times = Times(
         engine=engine,
-        engine_cpu=computing,
+        engine_cpu=min(computing, engine),
         transport=mine,
         remote=theirs,
         waiting=waiting,
@@ -156,7 +157,7 @@ def _answering(program: Sebulba, state: Any, block: int, seconds: float) -> floa
     """Seconds of the policy's answers for a block, from arrays of the host to arrays of the host."""
     programs, env = program.programs, program.actor.env
     acting = state.acting[0] if state.acting else None
-    policy = acting.policy if acting else program.algorithm.policy(state.learner, np.int32(0))
+    policy = acting.policy if acting else program.algorithm.policy(state.learner, jnp.int32(0))
     pool = state.pool.replace(snapshots=None) if state.pool is not None else None
     snapshots = state.pool.snapshots if state.pool is not None and state.pool.born.shape[0] else None
     ids = np.arange(block, dtype=np.uint32)
@@ -172,7 +173,7 @@ def _answering(program: Sebulba, state: Any, block: int, seconds: float) -> floa
 
 def _learning(program: Sebulba, state: Any, seconds: float) -> float:
     """Seconds of an update."""
-    policy = program.algorithm.policy(state.learner, np.int32(0))
+    policy = program.algorithm.policy(state.learner, jnp.int32(0))
     rollout = program.storages[0].rollout(policy, may_truncate=program.game.may_truncate)
     learner = state.learner
 
@@ -185,9 +186,9 @@ def _learning(program: Sebulba, state: Any, seconds: float) -> float:
 
 def _transport(
     config: Config, program: Sebulba, state: Any, games: int, computing: float, seconds: float
-) -> tuple[float, float, float]:
+) -> tuple[float, float, float, float]:
     """Of a call to a worker with so many games, without its engine (`computing` seconds of a decision): seconds of
-    processor time here and in Ray's processes, and seconds when nobody computes."""
+    processor time here and in Ray's processes, and seconds when nobody computes; and seconds of a decision there."""
     workers = max(1, config.fleet.workers)  # of which one is asked; a cluster for all of them may go on
     alone = dataclasses.replace(
         config,
@@ -201,10 +202,11 @@ def _transport(
         clock, cpu = _repeated(played.step, seconds)
         calls = (played.steps - steps) / games
         engine, theirs = (int(pool.busy_ns[0]) - busy) / 1e9 / calls, (_descendants_seconds() - theirs) / calls
-    rest = max(0.0, clock - engine / min(games, max(1, int(config.fleet.cpus))))
+    threads = min(games, max(1, int(config.fleet.cpus)))
+    rest = max(0.0, clock - engine / threads)
     cpu = min(cpu, rest)
     theirs = min(max(0.0, theirs - computing * games), rest - cpu) if theirs else rest - cpu
-    return cpu, theirs, rest - cpu - theirs
+    return cpu, theirs, rest - cpu - theirs, engine / games
 
 
 def _descendants_seconds() -> float:
