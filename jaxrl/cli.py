@@ -78,6 +78,7 @@ COMMANDS = {
     "ablate": Command("train without each part of a reward: what it is worth", options.ablate, OWN),
     "compare": Command("quality gate: is run B faster than run A, and as strong?", options.compare),
     "diagnose": Command("report where the time goes on this machine", options.diagnose, OWN),
+    "plan": Command("predict hours and cost, of a fleet of workers or on a graphics card", options.plan, OWN),
     "zoo": Command("list and get the trained policies that come with jaxrl", options.zoo),
     "games": Command("list the games, and say how others are named", options.games),
     "runs": Command("list the runs: how far they are, how well they play", options.runs),

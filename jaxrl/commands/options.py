@@ -280,6 +280,23 @@ def diagnose(parser: ArgumentParser) -> None:
     parser.add_argument("--seconds", type=common.real, default=2.0, help="how long each measurement takes (default: 2)")
 
 
+def plan(parser: ArgumentParser) -> None:
+    """`jaxrl plan`."""
+    common.config(parser, "what would be trained (default: the defaults, for env.id=GAME)")
+    common.allow(parser)
+    common.overrides(parser)
+    parser.add_argument("--steps", help="decisions of the training (default: train.total_steps)")
+    parser.add_argument("--num-envs", help="games side by side (default: train.num_envs)")
+    parser.add_argument("--machines", type=common.whole, help="of the fleet (default: as many as its workers need)")
+    parser.add_argument("--cores", type=common.whole, help="of each machine (default: those of this one)")
+    parser.add_argument("--workers", type=common.whole, help="of the largest fleet (default: one for each core)")
+    parser.add_argument("--price", type=common.real, help="of a machine (with --card: of the card) for an hour")
+    parser.add_argument("--gbit", type=common.real, default=10.0, help="Gbit/s between machines (default: 10)")
+    parser.add_argument("--seconds", type=common.real, default=2.0, help="how long each measurement takes (default: 2)")
+    parser.add_argument("--card", nargs="+", metavar="CARD", help="estimate for graphics cards instead: h100, rtx16")
+    parser.add_argument("--all", action="store_true", help="with --card: all shipped configurations")
+
+
 def config(parser: ArgumentParser) -> None:
     """`jaxrl config`."""
     help = "print this configuration, complete, with the origin of each value"

@@ -7,21 +7,37 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+from jax.extend.core import Literal
 
 from jaxrl.envs.core import Env
 from jaxrl.envs.wrappers import auto_reset
 
 
 def equations(jaxpr: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
-    """(equation, how often it runs) of a jaxpr and of every jaxpr inside its parameters; a `while` runs once."""
+    """(equation, how often it runs) of a jaxpr and of every jaxpr inside its parameters, see `repeats`."""
     for equation in jaxpr.eqns:
         yield equation, times
-        often = times * (equation.params["length"] if equation.primitive.name == "scan" else 1)
-        for value in equation.params.values():
-            for inner in value if isinstance(value, (tuple, list)) else (value,):
-                inner = getattr(inner, "jaxpr", inner)
-                if hasattr(inner, "eqns"):
-                    yield from equations(inner, often)
+        for inner in inner_jaxprs(equation):
+            yield from equations(inner, times * repeats(equation))
+
+
+def repeats(equation: Any) -> int:
+    """How often what is inside an equation runs: a scan its length; a `while` what it counts up to, if its condition
+    has the number in it, else once."""
+    if equation.primitive.name == "while":
+        tests = [each for each in equation.params["cond_jaxpr"].jaxpr.eqns if each.primitive.name == "lt"]
+        return next((int(each.invars[1].val) for each in tests if isinstance(each.invars[1], Literal)), 1)
+    length: int = equation.params["length"] if equation.primitive.name == "scan" else 1
+    return length
+
+
+def inner_jaxprs(equation: Any) -> Iterator[Any]:
+    """The jaxprs inside an equation's parameters: bodies of loops, branches, functions that are called."""
+    for value in equation.params.values():
+        for inner in value if isinstance(value, (tuple, list)) else (value,):
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                yield inner
 
 
 def count_equations(jaxpr: Any) -> int:
@@ -31,10 +47,11 @@ def count_equations(jaxpr: Any) -> int:
 
 def count_flops(jaxpr: Any) -> int:
     """2 M N K of every matrix product, loops as often as they run."""
-    return sum(times * _flops(equation) for equation, times in equations(jaxpr))
+    return sum(times * matrix_flops(equation) for equation, times in equations(jaxpr))
 
 
-def _flops(equation: Any) -> int:
+def matrix_flops(equation: Any) -> int:
+    """2 M N K of a matrix product, 0 of any other equation."""
     if equation.primitive.name != "dot_general":
         return 0
     (contracted, _), _ = equation.params["dimension_numbers"]

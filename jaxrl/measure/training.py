@@ -25,7 +25,7 @@ from jaxrl.config import Config
 from jaxrl.envs import prng
 from jaxrl.envs.core import Env
 from jaxrl.figures import values
-from jaxrl.measure.timing import Contestant
+from jaxrl.measure.timing import Contestant, safe_ratio
 from jaxrl.networks import distributions
 from jaxrl.training.anakin import Anakin
 from jaxrl.training.make import make_program
@@ -74,6 +74,10 @@ class Training:
         """Whole updates; a unit is one environment step."""
         units = self.config.batch_size * self.config.train.updates_per_call
         return Contestant(name, float(units), self.block, {"batch": self.config.train.num_envs})
+
+    def games_per_step(self) -> float:
+        """Games that have ended, for each environment step so far."""
+        return safe_ratio(int(self._state.games), int(self._state.env_steps))
 
     def close(self) -> None:
         """Ends all threads."""
