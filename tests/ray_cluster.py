@@ -55,7 +55,8 @@ class Machine:
 
     def begun(self) -> None:
         """Waits until its own process has begun all others."""
-        wait(lambda: "agent" in " ".join(map(name_of, self.processes())).lower(), 120.0, "a machine has begun")
+        ready = "ray::"  # what serves the machine names itself so
+        wait(lambda: any(name_of(pid).startswith(ready) for pid in self.processes()), 120.0, "a machine has begun")
 
     def kill(self) -> None:
         """kill -9 of all its processes at once."""
