@@ -173,7 +173,7 @@ def machines_killed(machines: Cluster, training: subprocess.Popen) -> list[tuple
     return done
 
 
-def test_engines_that_are_processes_end_with_their_worker_and_play_the_same_games(trainings):
+def test_engines_that_are_processes_end_with_their_worker_and_play_the_same_games(trainings, monkeypatch):
     """Magic, played by daemons of the tests: two workers with two each, of which one is killed amid its games."""
     (trainings.home / "scripted").touch()
     home, java = fake_home(trainings.home), fake_java(trainings.home)
@@ -186,7 +186,8 @@ def test_engines_that_are_processes_end_with_their_worker_and_play_the_same_game
         "evaluate": {"deals": 2, "opponents": ["random"]},
     }
     trainings.of(tree)
-    trainings.environment |= {"JAXRL_ALLOW": f"{home},{java}", "XDG_CACHE_HOME": str(trainings.home / "cache")}
+    monkeypatch.setenv("JAXRL_ALLOW", f"{home},{java}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(trainings.home / "cache"))
     trainings.whole("home", "forge.daemons=4")
     away = trainings.start("away", "fleet.workers=2")
     wait(lambda: trainings.lines("away") >= 2, 300.0, "it trains")
