@@ -17,7 +17,7 @@ from jaxrl.measure.tables import count, table
 from jaxrl.measure.timing import Contestant, Speed
 from jaxrl.measure.training import comparable
 from scripts.benchmark import __main__ as command
-from scripts.benchmark import breakdown, compiled, jobs, report, soccer, tables, training, worker
+from scripts.benchmark import breakdown, compiled, fleet, jobs, report, soccer, tables, training, worker
 from scripts.benchmark.peers import published
 from tests import games
 
