@@ -17,7 +17,7 @@ from jaxrl.measure.tables import count, table
 from jaxrl.measure.timing import Contestant, Speed
 from jaxrl.measure.training import comparable
 from scripts.benchmark import __main__ as command
-from scripts.benchmark import breakdown, compiled, jobs, report, soccer, tables, training, worker
+from scripts.benchmark import breakdown, compiled, fleet, jobs, report, soccer, tables, training, worker
 from scripts.benchmark.peers import published
 from tests import games
 
@@ -317,3 +317,8 @@ def test_hardware_is_named():
     assert facts["cpu"] and facts["cores"] >= 1 and facts["jax"] and facts["device_kind"]
     assert hardware.package_version("no-such-distribution") is None
     assert isinstance(hardware.gpus(), list)
+
+
+def test_games_that_sleep_are_as_fast_as_their_threads_and_cost_little():
+    found = fleet.play("1 ms", 0, 8, 0.3)
+    assert 50 < found.rate <= 1000 * fleet.GROUPS and 0 < found.learner < 1000

@@ -1,17 +1,15 @@
 """Games on workers elsewhere: the same run as with games in this process, whatever workers come and go.
 
-The workers here are threads that lose all they know when they are lost; `slow` tests have real ones, of Ray.
+The workers here are threads that lose all they know when they are lost; tests.test_ray_workers has real ones.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import os
-import signal
-import subprocess
 import sys
 import time
+import types
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -20,10 +18,10 @@ import pytest
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.host.core import EngineError, HungEngine, IllegalAction, make_buffers
-from jaxrl.runs.directory import load_run
+from jaxrl.envs.host.core import EngineError, HostGame, HungEngine, IllegalAction, make_buffers
 from jaxrl.training.program import Failed
 from jaxrl.training.sebulba import pools
+from jaxrl.training.sebulba.workers.cluster import RayWorker
 from jaxrl.training.sebulba.workers.pool import Lost, WorkerPool
 from jaxrl.training.sebulba.workers.worker import Block, EngineWorker
 from tests.host_games import HostTicTacToe, TicTacToeGame
@@ -35,8 +33,8 @@ from tests.training import assert_identical, run
 class Elsewhere:
     """A worker of threads; what it knows is gone after every so many answers."""
 
-    def __init__(self, game: TicTacToeGame, blocks: list[Block], lives: list[int], late: float = 0.0):
-        self.make, self.blocks, self.lives, self.late = (lambda: game), blocks, list(lives), late
+    def __init__(self, make: Callable[[], HostGame], blocks: list[Block], lives: list[int], late: float = 0.0):
+        self.make, self.blocks, self.lives, self.late = make, blocks, list(lives), late
         self.told = 0
         self.threads = ThreadPoolExecutor(len(blocks), thread_name_prefix="worker")
         self.worker = EngineWorker(self.make, blocks)
@@ -78,7 +76,7 @@ def elsewhere(lives: list[list[int]], *, tries: int = 5, late: float = 0.0):
             first = actor * share + worker * part
             return [Block(first + g * size, part, seed, 1, 30.0) for g in range(groups)]
 
-        workers = [Elsewhere(game, blocks(i), each, late * i) for i, each in enumerate(lives)]
+        workers = [Elsewhere(lambda: game, blocks(i), each, late * i) for i, each in enumerate(lives)]
         return WorkerPool(game, workers, share, groups, threads=len(lives), tries=tries)
 
     return pool
@@ -148,6 +146,7 @@ def test_what_is_wrong_with_a_fleet_is_said(tmp_path):
     for changes, message in (
         (["sebulba.actors=2", "fleet.workers=3"], "fleet.workers \\(3\\) must be divisible by sebulba.actors"),
         (["sebulba.groups=2", "fleet.workers=16"], "train.num_envs .* must be divisible by sebulba.groups \\* fleet"),
+        (["sebulba.profile=true", "fleet.workers=2"], "sebulba.profile measures engines of this process, but fleet"),
     ):
         config = configs.load(None, ["env.id=battle", "train.num_envs=16", *changes])
         with pytest.raises(UserError, match=message):
@@ -165,46 +164,103 @@ def test_without_ray_it_is_said_how_to_get_it(tmp_path, capsys):
     assert "pip install 'jaxrl[fleet]'" in capsys.readouterr().err
 
 
-SMALL = """
-env: {id: battle}
-league: {opponents: [self, snapshots, bots], snapshots: 2}
-network: {hidden: [32]}
-sebulba: {threads: 1}
-train: {num_envs: 16, num_steps: 32, total_steps: 16384, evaluate_every: 0}
-evaluate: {deals: 2, opponents: [random]}
-fleet: {patience: 60}
-"""
+# ---- what Ray says of a worker --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray: pip install 'jaxrl[fleet]'")
-def test_a_run_of_killed_workers_is_that_of_a_quiet_life(tmp_path):
-    """kill -9 of a worker of Ray every few seconds: the same parameters as with all games at home."""
-    (tmp_path / "small.yaml").write_text(SMALL)
-    command = [
-        sys.executable,
-        "-m",
-        "jaxrl",
-        "train",
-        "--config",
-        str(tmp_path / "small.yaml"),
-        f"run.directory={tmp_path}",
-    ]
-    subprocess.run([*command, "--name", "home"], check=True, timeout=900)
-    away = subprocess.Popen([*command, "--name", "away", "fleet.workers=2"])
-    rows, killed, drawn = tmp_path / "away" / "metrics.jsonl", 0, np.random.default_rng(0)
-    while away.poll() is None:
-        time.sleep(drawn.uniform(0.1, 2.0))
-        done = len(rows.read_text().splitlines()) if rows.exists() else 0
-        if done > killed:  # it has come further since the last one
-            found = subprocess.run(
-                ["pgrep", "-f", "ray::EngineWorker"], capture_output=True, check=False
-            ).stdout.split()
-            if found:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(drawn.choice(found)), signal.SIGKILL)
-                    killed += 1
-    assert away.returncode == 0 and killed >= 3
-    home, found = (load_run(tmp_path / name) for name in ("home", "away"))
-    assert home.params_hash == found.params_hash
-    assert "are played again" in (tmp_path / "away" / "log.txt").read_text()
+class FakeRay(types.ModuleType):
+    """What `RayWorker` uses of Ray, with answers and errors as they are put into `said`."""
+
+    def __init__(self):
+        super().__init__("ray")
+        error = type("RayError", (Exception,), {})
+        names = ("GetTimeoutError", "RayTaskError", "RayActorError", "ObjectLostError", "OutOfMemoryError")
+        kinds = {name: type(name, (error,), {}) for name in names}
+        self.exceptions = types.SimpleNamespace(RayError=error, **kinds)
+        self.said, self.killed, self.waited, self.options = [], [], [], {}
+
+    def remote(self, worker: type):
+        def options(**options):
+            self.options = options
+            return types.SimpleNamespace(remote=lambda *arguments: self)
+
+        return types.SimpleNamespace(options=options)
+
+    @property
+    def obey(self):
+        return types.SimpleNamespace(remote=lambda *arguments: arguments)
+
+    def get(self, asked, timeout: float):
+        self.waited.append(timeout)
+        found = self.said.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def kill(self, actor, no_restart: bool) -> None:
+        self.killed.append(no_restart)
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 3.0}
+
+
+@pytest.fixture
+def ray(monkeypatch):
+    fake = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    return fake
+
+
+def ray_worker(*changes: str) -> RayWorker:
+    common = ["env.id=battle", "fleet.patience=7", "sebulba.timeout=10"]
+    return RayWorker(configs.load(None, [*common, *changes]), [Block(0, 2, 0, 1, 10.0), Block(2, 2, 0, 1, 10.0)])
+
+
+def test_what_a_worker_asks_of_the_cluster(ray):
+    ray_worker("fleet.cpus=2.5", "fleet.memory=1.5")
+    assert ray.options["num_cpus"] == 2.5 and ray.options["memory"] == 3 << 29
+    assert ray.options["max_concurrency"] == 2  # one thread for each block
+    assert ray.options["max_restarts"] == ray.options["max_task_retries"] == -1
+    ray_worker()
+    assert "memory" not in ray.options
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "init", "raised", "said"),
+    [
+        ("RayActorError", "The actor died\nof hunger", False, Lost, "The actor died$"),
+        (
+            "RayActorError",
+            "Traceback\n  ...\nUserError: no such map",
+            True,
+            UserError,
+            "cannot start: UserError: no such",
+        ),
+        ("RayTaskError", "Traceback\n  ...\nKeyError: 'x'\n", False, UserError, "a worker failed: KeyError: 'x'"),
+        ("ObjectLostError", "Failed to retrieve object 1", False, Lost, "Failed to retrieve object 1"),
+        ("OutOfMemoryError", "", False, Lost, "OutOfMemoryError"),
+    ],
+)
+def test_errors_of_the_cluster_are_told_apart(ray, kind, text, init, raised, said):
+    worker, error = ray_worker(), getattr(ray.exceptions, kind)(text)
+    error.actor_init_failed = init
+    ray.said = [error, "an answer"]
+    asked = worker.ask(1, 5, [])
+    assert asked == (1, 5, [])
+    with pytest.raises(raised, match=said):
+        worker.answer(asked, 1)
+    assert worker.answer(asked, 1) == "an answer" and ray.killed == []  # Ray starts it again by itself
+
+
+def test_a_worker_that_says_nothing_is_ended_unless_it_never_began(ray):
+    worker, silent = ray_worker("fleet.cpus=4"), ray.exceptions.GetTimeoutError()
+    ray.said = [silent, "an answer", silent, "another"]
+    with pytest.raises(UserError, match="a worker of 4 cores has found no place within 17 s in a cluster of 3: lower"):
+        worker.answer(None, 1)
+    assert ray.killed == []
+    worker.answer(None, 1)
+    with pytest.raises(Lost, match="has said nothing for 37 s"):  # patience, and a timeout for each order
+        worker.answer(None, 3)
+    assert ray.killed == [False]  # and begins anew
+    assert worker.answer(None, 1) == "another" and ray.waited == [17.0, 17.0, 37.0, 17.0]
+    worker.close()
+    assert ray.killed == [False, True]

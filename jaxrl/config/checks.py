@@ -173,6 +173,11 @@ def check_host(config: Config) -> None:
     name = "sebulba.actors * sebulba.groups" + (" * league.snapshots" if slots > 1 else "")
     divides(config.train.num_envs, sebulba.actors * sebulba.groups * slots, "train.num_envs", name)
     if config.fleet.workers:
+        if sebulba.profile:
+            raise UserError(
+                "sebulba.profile measures engines of this process, but fleet.workers play elsewhere: "
+                "set sebulba.profile to false or fleet.workers to 0."
+            )
         divides(config.fleet.workers, sebulba.actors, "fleet.workers", "sebulba.actors")
         parts = sebulba.groups * config.fleet.workers
         divides(config.train.num_envs, parts, "train.num_envs", "sebulba.groups * fleet.workers")

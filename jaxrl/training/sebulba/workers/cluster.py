@@ -86,11 +86,13 @@ def connect(config: Config) -> None:
             ray.init(
                 **where, include_dashboard=None if fleet.address else False, log_to_driver=False, logging_level="error"
             )
-    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+    except Exception as error:  # Ray raises this very class where a process of its own does not begin in time
         reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise UserError(
             f"fleet.address {fleet.address!r}: no cluster of workers ({reason}); start it with `ray start --head`, or "
             "leave this empty for workers on this machine."
+            if fleet.address
+            else f"Ray cannot be started on this machine: {reason}."
         ) from error
     finally:
         if threading.current_thread() is threading.main_thread():
@@ -149,8 +151,8 @@ class RayWorker:
             if getattr(error, "actor_init_failed", False):
                 raise UserError(f"a worker cannot start: {_last_line(error)}") from error
             raise Lost(str(error).partition("\n")[0]) from error
-        except errors.ObjectLostError as error:
-            raise Lost("its answer was lost with its machine") from error
+        except errors.RayError as error:  # its answer was lost, its machine is gone or has no memory left
+            raise Lost(str(error).partition("\n")[0] or type(error).__name__) from error
 
     def close(self) -> None:
         """See `Worker.close`."""
