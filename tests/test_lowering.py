@@ -16,7 +16,7 @@ from jaxrl.commands import diagnose
 from jaxrl.config import presets
 from jaxrl.envs.errors import UserError
 from jaxrl.measure import agreement, saturation
-from jaxrl.measure.lowering import Program, lower, lowered, programs
+from jaxrl.measure.lowering import Lowerable, lower, lowered, programs
 from jaxrl.runs.games import make_games
 
 
@@ -34,12 +34,12 @@ def test_what_a_gpu_cannot_do_is_found():
     def solves(x):
         return jnp.linalg.qr(jnp.outer(x, x))[0]
 
-    found = [lower(Program(f.__name__, jax.jit(f), (number,))) for f in (jnp.sin, calls, solves)]
+    found = [lower(Lowerable(f.__name__, jax.jit(f), (number,))) for f in (jnp.sin, calls, solves)]
     assert found[0].wrong == () and found[0].operations > 0
     assert found[1].wrong == ("calls the host (pure_callback)",)
     assert any(word.startswith("calls ") for word in found[2].wrong)
     with jax.enable_x64(True):
-        assert "float64" in lower(Program("wide", jax.jit(jnp.sin), (np.ones(3),))).wrong[0]
+        assert "float64" in lower(Lowerable("wide", jax.jit(jnp.sin), (np.ones(3),))).wrong[0]
 
 
 def test_a_training_and_its_evaluation_lower_for_a_gpu():

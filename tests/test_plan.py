@@ -14,23 +14,23 @@ import pytest
 from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.measure.cards import CARDS, USABLE, Work, choose, row
-from jaxrl.measure.fleet import Fleet, Line, Times, predict
+from jaxrl.measure.fleet import Linear, SimulatedFleet, Times, predict
 from jaxrl.measure.footprint import Footprint, footprint
 from jaxrl.measure.jaxprs import count_flops
 from jaxrl.measure.parts import measure
 from jaxrl.measure.training import Training
 from jaxrl.runs.games import make_games
 
-FREE = Line(0.0, 0.0)
+FREE = Linear(0.0, 0.0)
 NOTHING = Times(
     engine=0.0, engine_cpu=0.0, transport=FREE, remote=FREE, waiting=0.0, answers=FREE, update=0.0, network=0.0
 )
 
 
-def fleet(workers: int = 1, **changes) -> Fleet:
+def fleet(workers: int = 1, **changes) -> SimulatedFleet:
     """Four games on each worker, of one core each, that one actor asks for 64 steps in one block."""
     known = {"part": 4, "actors": 1, "groups": 1, "steps": 64, "lag": 1, "threads": 1, "machines": 1}
-    return Fleet(workers=workers, cores=workers + 1, **known)._replace(**changes)
+    return SimulatedFleet(workers=workers, cores=workers + 1, **known)._replace(**changes)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 16])
@@ -60,8 +60,8 @@ def test_a_learner_that_is_the_limit():
 @pytest.mark.parametrize(
     ("part", "times"),
     [
-        ("transport", {"transport": Line(1e-3, 0.0)}),
-        ("answers", {"answers": Line(0.0, 1e-3)}),
+        ("transport", {"transport": Linear(1e-3, 0.0)}),
+        ("answers", {"answers": Linear(0.0, 1e-3)}),
         ("network", {"network": 1e-3}),
     ],
 )
@@ -72,14 +72,14 @@ def test_the_part_that_is_slow_is_named(part, times):
 
 def test_another_block_is_played_while_the_first_is_answered():
     """Two blocks: answers of 4 ms and decisions of 4 ms take turns, so neither waits; one block waits for both."""
-    even = NOTHING._replace(engine=1e-3, answers=Line(0.0, 1e-3))
+    even = NOTHING._replace(engine=1e-3, answers=Linear(0.0, 1e-3))
     assert predict(even, fleet(groups=1)).rate == pytest.approx(500, rel=0.02)
     assert predict(even, fleet(groups=2)).rate == pytest.approx(1000, rel=0.05)
 
 
 def test_no_fleet_is_faster_than_its_parts():
     """Conservation: engines, the learner's interpreter and its core each do at most one second of work in a second."""
-    times = Times(1e-3, 5e-4, Line(3e-4, 1e-5), Line(2e-4, 1e-5), 1e-4, Line(1e-3, 1e-5), 1e-4, 1e-5)
+    times = Times(1e-3, 5e-4, Linear(3e-4, 1e-5), Linear(2e-4, 1e-5), 1e-4, Linear(1e-3, 1e-5), 1e-4, 1e-5)
     before = 0.0
     for workers in (1, 4, 64):
         asked = fleet(workers, machines=max(1, workers // 4), cores=4)

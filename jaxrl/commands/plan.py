@@ -14,7 +14,7 @@ from jaxrl.config import Config, presets
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.measure import hardware
-from jaxrl.measure.fleet import PARTS, Fleet, predict
+from jaxrl.measure.fleet import PARTS, SimulatedFleet, predict
 from jaxrl.measure.tables import count, machine, table
 
 COUNTERPARTS = (1, 4, 16)  # times the configured games, in the table of one configuration
@@ -113,11 +113,11 @@ def _fleets(args: argparse.Namespace, config: Config, env: Env) -> None:
     )
 
 
-def _fleet(args: argparse.Namespace, config: Config, workers: int, cores: int) -> Fleet:
+def _fleet(args: argparse.Namespace, config: Config, workers: int, cores: int) -> SimulatedFleet:
     """So many workers, each with as many games as one of the configuration; without any, as one of its actors."""
     sebulba, fleet = config.sebulba, config.fleet
     share = config.train.num_envs // (fleet.workers or sebulba.actors)
-    return Fleet(
+    return SimulatedFleet(
         workers=workers,
         part=max(1, share // sebulba.groups),
         actors=max(each for each in range(1, min(sebulba.actors, workers) + 1) if workers % each == 0),

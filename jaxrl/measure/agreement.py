@@ -36,7 +36,7 @@ ANSWERS = 2e-2  # largest difference of a logit or a value
 UPDATE = 0.2  # length of the difference of two updates, of the length of the update
 
 
-class Agreement(NamedTuple):
+class Compared(NamedTuple):
     """One comparison."""
 
     what: str
@@ -45,7 +45,7 @@ class Agreement(NamedTuple):
     fine: bool
 
 
-def agreements(config: Config, env: Env, reference: jax.Device, device: jax.Device) -> Iterator[Agreement]:
+def agreements(config: Config, env: Env, reference: jax.Device, device: jax.Device) -> Iterator[Compared]:
     """What `device` computes beside `reference`, for one configuration and its game.
 
     The engine of a game on the host is the same program either way: only the network's answers are compared.
@@ -72,7 +72,7 @@ def smaller(config: Config) -> Config:
     return config
 
 
-def same_games(env: Env, reference: jax.Device, device: jax.Device) -> Agreement:
+def same_games(env: Env, reference: jax.Device, device: jax.Device) -> Compared:
     """Random legal play from the same seed: states, rewards, observations and masks of `STEPS` steps."""
     auto, act = auto_reset(env), env.bots["random"]
 
@@ -93,10 +93,10 @@ def same_games(env: Env, reference: jax.Device, device: jax.Device) -> Agreement
     rules = jax.eval_shape(env.init, jax.eval_shape(lambda: prng.fast_key(0))).replace(rewards=None, observation=None)
     bound = SAME_GAMES if any(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in jax.tree.leaves(rules)) else 1.0
     share = float(equal.mean())
-    return Agreement(f"{GAMES} games of {STEPS} steps", f"{share:.1%} equal", f">= {bound:.0%}", share >= bound)
+    return Compared(f"{GAMES} games of {STEPS} steps", f"{share:.1%} equal", f">= {bound:.0%}", share >= bound)
 
 
-def same_answers(config: Config, env: Env, reference: jax.Device, device: jax.Device) -> Agreement:
+def same_answers(config: Config, env: Env, reference: jax.Device, device: jax.Device) -> Compared:
     """Logits and values of a new network for observations of random numbers from 0 to 3."""
     function, arguments = evaluation(config, env, GAMES)
     rng = np.random.default_rng(0)
@@ -112,10 +112,10 @@ def same_answers(config: Config, env: Env, reference: jax.Device, device: jax.De
         [np.asarray(x, np.float64) for x in _on(d, jax.jit(function), *arguments)[1:]] for d in (reference, device)
     )
     gap = max(float(np.abs(a - b).max()) for a, b in zip(one, two, strict=True))
-    return Agreement(f"{GAMES} answers", f"differ by {gap:.1e} at most", f"<= {ANSWERS:g}", gap <= ANSWERS)
+    return Compared(f"{GAMES} answers", f"differ by {gap:.1e} at most", f"<= {ANSWERS:g}", gap <= ANSWERS)
 
 
-def same_update(config: Config, env: Env, reference: jax.Device, device: jax.Device) -> Agreement:
+def same_update(config: Config, env: Env, reference: jax.Device, device: jax.Device) -> Compared:
     """One update of the same learner from the same rollout, which `reference` has played."""
     first, second = (make_program(config, env, devices=[each]) for each in (reference, device))
     assert isinstance(first, Anakin) and isinstance(second, Anakin)
@@ -134,7 +134,7 @@ def same_update(config: Config, env: Env, reference: jax.Device, device: jax.Dev
     length = float(np.linalg.norm(changes[0]))
     gap = float(np.linalg.norm(changes[1] - changes[0])) / length if length else float(np.abs(changes[1]).max())
     found = f"differ by {gap:.1e} of their length" if length else "no update was due"
-    return Agreement("one update", found, f"<= {UPDATE:g}", gap <= UPDATE)
+    return Compared("one update", found, f"<= {UPDATE:g}", gap <= UPDATE)
 
 
 def _within(program: Anakin, function: Callable[..., Any]) -> Callable[..., Any]:

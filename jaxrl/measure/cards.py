@@ -57,7 +57,7 @@ class Work(NamedTuple):
         return self.footprint.scaled(games / self.games)
 
 
-class Row(NamedTuple):
+class OnCard(NamedTuple):
     """An update on a card."""
 
     games: int
@@ -102,25 +102,25 @@ def _roofs(card: Card, one: Footprint) -> float:
     return max(one.flops32 / card.peak32 + one.flops16 / card.peak16, one.bytes / card.bandwidth)
 
 
-def row(card: Card, of: Work, games: int) -> Row:
+def row(card: Card, of: Work, games: int) -> OnCard:
     """An update with so many games."""
     one = of.at(games)
     rate = games * of.steps / seconds(card, one)
     share = _roofs(card, one) / seconds(card, one)
-    return Row(games, one, seconds(card, one), rate, share, one.peak <= USABLE * card.memory)
+    return OnCard(games, one, seconds(card, one), rate, share, one.peak <= USABLE * card.memory)
 
 
-def _doubled(card: Card, of: Work) -> Iterator[Row]:
+def _doubled(card: Card, of: Work) -> Iterator[OnCard]:
     """The configured number of games, and twice that again and again: what it is divided by still divides it."""
     return (row(card, of, of.games * 2**i) for i in range(DOUBLINGS))
 
 
-def saturating(card: Card, of: Work) -> Row | None:
+def saturating(card: Card, of: Work) -> OnCard | None:
     """The smallest number of games that saturates the card, whether it fits or not; None: no number does."""
     return next((found for found in _doubled(card, of) if found.share >= SATURATED), None)
 
 
-def choose(card: Card, of: Work) -> Row | None:
+def choose(card: Card, of: Work) -> OnCard | None:
     """The number of games for a card: the smallest that saturates it, or the largest that fits and leaves updates
     enough to learn in, but not below the configured number. Where not even that fits, half of it again and again; None:
     there is none."""

@@ -21,7 +21,7 @@ SLICE = 1e-3  # seconds of an update after which others get the core
 WARM, COUNTED = 3, 4  # updates before and while the rate is taken
 
 
-class Line(NamedTuple):
+class Linear(NamedTuple):
     """Seconds for `n` games: fixed + each * n."""
 
     fixed: float
@@ -37,10 +37,10 @@ class Times(NamedTuple):
 
     engine: float  # of a decision in the engine, on one core
     engine_cpu: float  # of these, computing; the rest is waiting, which takes no core
-    transport: Line  # of a worker's call, in the learner's process
-    remote: Line  # of the same, computing in the worker's
+    transport: Linear  # of a worker's call, in the learner's process
+    remote: Linear  # of the same, computing in the worker's
     waiting: float  # of the same, when neither computes
-    answers: Line  # of the policy for a block
+    answers: Linear  # of the policy for a block
     update: float  # of learning, for each environment step
     network: float  # of a decision on the way to another machine
 
@@ -54,10 +54,10 @@ PARTS = ("engine", "transport", "network", "answers", "update")
 
 
 def _half(value: Any) -> Any:
-    return Line(value.fixed / 2, value.each / 2) if isinstance(value, Line) else value / 2
+    return Linear(value.fixed / 2, value.each / 2) if isinstance(value, Linear) else value / 2
 
 
-class Fleet(NamedTuple):
+class SimulatedFleet(NamedTuple):
     """Who plays."""
 
     workers: int
@@ -76,7 +76,7 @@ class Fleet(NamedTuple):
         return self.workers * self.part * self.groups
 
 
-class Found(NamedTuple):
+class Forecast(NamedTuple):
     """How a fleet does."""
 
     rate: float  # decisions/s
@@ -86,14 +86,14 @@ class Found(NamedTuple):
     gain: float  # that gain, as a share of the rate
 
 
-def predict(times: Times, fleet: Fleet) -> Found:
+def predict(times: Times, fleet: SimulatedFleet) -> Forecast:
     """Simulates a fleet, and what each part is worth to it."""
     simulation = Simulation(times, fleet)
     rate, seconds = simulation.run()
     gains = {part: Simulation(times.twice(part), fleet).run()[0] / rate - 1.0 for part in PARTS}
     limit = max(gains, key=lambda part: gains[part])
     threads = fleet.workers * min(fleet.threads, fleet.part) * fleet.groups
-    return Found(rate, simulation.played / threads / seconds, simulation.learnt / seconds, limit, gains[limit])
+    return Forecast(rate, simulation.played / threads / seconds, simulation.learnt / seconds, limit, gains[limit])
 
 
 class Signal:
@@ -117,7 +117,7 @@ class Server:
         return end - now
 
 
-class Clock:
+class EventClock:
     """Runs processes in the order of their events."""
 
     def __init__(self) -> None:
@@ -161,9 +161,9 @@ class Simulation:
       learnt: seconds of updates.
     """
 
-    def __init__(self, times: Times, fleet: Fleet):
+    def __init__(self, times: Times, fleet: SimulatedFleet):
         """Nothing happens yet."""
-        self._times, self._fleet, self._clock = times, fleet, Clock()
+        self._times, self._fleet, self._clock = times, fleet, EventClock()
         self._steps = max(4, min(fleet.steps, CALLS // (fleet.workers * fleet.groups)))
         self._cores = [Server(fleet.cores) for _ in range(fleet.machines)]
         self._python, self._wire = Server(1), Server(1)  # the learner's process calls one worker after the other

@@ -37,7 +37,7 @@ PLATFORM = "cuda"
 HARMLESS = {"cu_threefry2x32_ffi", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"}  # jax's own, on a GPU
 
 
-class Program(NamedTuple):
+class Lowerable(NamedTuple):
     """A program and the forms of what it is called with."""
 
     name: str
@@ -64,7 +64,7 @@ def lowered(config: Config, games: GameForms, platform: str = PLATFORM) -> Itera
         yield lower(program, platform)
 
 
-def lower(program: Program, platform: str = PLATFORM) -> Lowered:
+def lower(program: Lowerable, platform: str = PLATFORM) -> Lowered:
     """One program, lowered."""
     traced = program.function.trace(*program.arguments)
     flops = count_flops(traced.jaxpr.jaxpr)
@@ -79,14 +79,14 @@ def lower(program: Program, platform: str = PLATFORM) -> Lowered:
     return Lowered(program.name, len(re.findall(r"stablehlo\.\w+", text)), flops, tuple(wrong))
 
 
-def programs(config: Config, games: GameForms) -> Iterator[Program]:
+def programs(config: Config, games: GameForms) -> Iterator[Lowerable]:
     """The programs of a configuration, made when they are asked for; none is compiled."""
     training = make_program(config, games.training)
     if isinstance(training, Sebulba):
         yield from _host_programs(config, games.training, training)
         return
     assert isinstance(training, Anakin)
-    yield Program("training", training.compiled, (_state_of(training),))
+    yield Lowerable("training", training.compiled, (_state_of(training),))
     yield _evaluation(config, games.evaluation)
     for make in (_search, _best_response):
         try:
@@ -100,13 +100,13 @@ def _state_of(program: Anakin) -> Any:
     return jax.eval_shape(lambda: program.init(0))
 
 
-def _evaluation(config: Config, env: Env) -> Program:
+def _evaluation(config: Config, env: Env) -> Lowerable:
     policy = trained_player(config, env, "policy", None, greedy=config.evaluate.greedy)
     bots = [bot_player(env, name) for name in opponent_names(config, env) if name in env.bots]
     return _match("evaluation", config, env, policy, bots, _params_of(config, env))
 
 
-def _search(config: Config, games: GameForms) -> Program:
+def _search(config: Config, games: GameForms) -> Lowerable:
     env, network = games.evaluation, make_algorithm(config, games.evaluation).network
     settings = SearchSettings(simulations=16)
     search = make_search(env, settings, own=network_policy(network), guide=network_guide(network))
@@ -114,30 +114,30 @@ def _search(config: Config, games: GameForms) -> Program:
     return _match("search", config, env, search.player(), bots, SearchParams(_params_of(config, env)))
 
 
-def _best_response(config: Config, games: GameForms) -> Program:
+def _best_response(config: Config, games: GameForms) -> Lowerable:
     response = make_program(response_config(config, games.training), games.training)
     assert isinstance(response, Anakin)
-    return Program("best response", response.compiled, (_state_of(response),))
+    return Lowerable("best response", response.compiled, (_state_of(response),))
 
 
-def _match(name: str, config: Config, env: Env, policy: Player, bots: list[Player], params: Any) -> Program:
+def _match(name: str, config: Config, env: Env, policy: Player, bots: list[Player], params: Any) -> Lowerable:
     matchup = Matchup(env, policy, bots, deals=config.evaluate.training_deals, seed=EVALUATION_SEED)
-    return Program(name, *matchup.program(params))
+    return Lowerable(name, *matchup.program(params))
 
 
 def _params_of(config: Config, env: Env) -> Any:
     return jax.eval_shape(make_algorithm(config, env).network.init, jax.eval_shape(lambda: jax.random.key(0)))
 
 
-def _host_programs(config: Config, env: Env, training: Sebulba) -> Iterator[Program]:
+def _host_programs(config: Config, env: Env, training: Sebulba) -> Iterator[Lowerable]:
     """The network's answers for the games of one block, and the learning from a rollout."""
     sebulba = config.sebulba
     games = config.train.num_envs // (sebulba.actors * sebulba.groups)
     function, arguments = evaluation(config, env, games * (env.num_players if env.simultaneous else 1))
-    yield Program("answers", jax.jit(function), arguments)
+    yield Lowerable("answers", jax.jit(function), arguments)
     learner, key = training.algorithm.init(jax.random.key(0)), jax.random.key(0)
     if training.algorithm.host_learning(training.timers) is not None:
         return  # it learns by small programs of its own
     policy = training.algorithm.policy(learner, jnp.int32(0))
     rollout = training.storages[0].rollout(policy, may_truncate=env.may_truncate)
-    yield Program("learning", training.learner.compiled, (*parted(learner), rollout, key, np.int32(0)))
+    yield Lowerable("learning", training.learner.compiled, (*parted(learner), rollout, key, np.int32(0)))

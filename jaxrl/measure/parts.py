@@ -22,7 +22,7 @@ from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.bridge import HostPool
 from jaxrl.envs.host.core import RANDOM, HostGame, make_buffers, shapes
-from jaxrl.measure.fleet import Line, Times
+from jaxrl.measure.fleet import Linear, Times
 from jaxrl.measure.training import comparable
 from jaxrl.training.make import make_program
 from jaxrl.training.sebulba.program import Sebulba
@@ -76,9 +76,9 @@ def measure(config: Config, env: Env, part: int, block: int, *, gbit: float, sec
         waiting, engine = min(each[2] for each in points), min(engine, *(each[3] for each in points))
         how = "measured with one worker of Ray on this machine"
     else:
-        whole = Line(CALL, PER_BYTE * bytes_moved)
-        theirs, waiting = Line(WORKERS_SHARE * whole.fixed, WORKERS_SHARE * whole.each), 0.0
-        mine = Line(whole.fixed - theirs.fixed, whole.each - theirs.each)
+        whole = Linear(CALL, PER_BYTE * bytes_moved)
+        theirs, waiting = Linear(WORKERS_SHARE * whole.fixed, WORKERS_SHARE * whole.each), 0.0
+        mine = Linear(whole.fixed - theirs.fixed, whole.each - theirs.each)
         how = (
             f"ray is not installed: {1e3 * CALL:.2g} ms a call, {1e9 * PER_BYTE:.0f} ns a byte, as in docs/planning.md"
         )
@@ -95,9 +95,9 @@ def measure(config: Config, env: Env, part: int, block: int, *, gbit: float, sec
     return Measured(times, length, how)
 
 
-def _line(games: int, near: float, more: int, far: float) -> Line:
+def _line(games: int, near: float, more: int, far: float) -> Linear:
     each = max(0.0, (far - near) / (more - games))
-    return Line(max(0.0, near - each * games), each)
+    return Linear(max(0.0, near - each * games), each)
 
 
 def _bytes(game: HostGame) -> int:
