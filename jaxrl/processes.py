@@ -37,7 +37,7 @@ _TRANSPORT = ("gloo", "nccl", "rccl", "connection closed", "connection reset", "
 
 
 class Told(SystemExit):
-    """The end of a process because of a mistake of the user that process 0 tells."""
+    """The end of a process because of what another one tells."""
 
 
 class Group(NamedTuple):
@@ -235,6 +235,17 @@ def largest(number: int) -> int:
     return int(find(jax.make_array_from_callback((jax.device_count(),), sharding, lambda _: one)))
 
 
+def all_well(error: Exception | None) -> None:
+    """Goes on only where nothing went wrong in any process.
+
+    Raises:
+      Exception: `error`, what went wrong here.
+      Told: something went wrong elsewhere, which the process where it did tells.
+    """
+    if largest(error is not None):
+        raise error or Told(USER_ERROR)
+
+
 @functools.cache
 def _over_all() -> tuple[Any, Any]:
     """One number for each device of all processes, and what finds the largest."""
@@ -352,9 +363,16 @@ def ended(run: Callable[[], int]) -> int:
     return code
 
 
+def stopped_together() -> None:
+    """From now on this process waits for the others as at its end: all of them have stopped after the same update."""
+    if _groups:
+        _groups[0].watch.stopped = True
+
+
 def _leave(code: int) -> None:
     """Waits for the others, who come here too unless something is wrong."""
-    group, well = _groups[0], code == 0 or code > 128  # at its end, or stopped by a signal
+    group = _groups[0]
+    well = code == 0 or group.watch.stopped
     # At the end process 0 still writes replays, however long; who waits for it is ended by the watch if it dies.
     name, most = ("well", 60_000 if code else LONG) if well else ("wrong", 5000)
     try:

@@ -31,6 +31,7 @@ class Watch(threading.Thread):
         """Begins with `start`."""
         super().__init__(name="watch", daemon=True)
         self.done = threading.Event()
+        self.stopped = False  # see `processes.stopped_together`
         self._client, self._rank, self._count = client, rank, count
         self._signs: dict[int, str] = {}  # the newest of every process by rank
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 
-from jaxrl import cli
+import pytest
+
+from jaxrl import cli, watch
 from jaxrl import config as configs
 from jaxrl.commands import launch, train
 from jaxrl.watch import LOST
@@ -86,3 +89,32 @@ def test_continue_refuses_other_settings(tmp_path, monkeypatch, capsys):
     assert cli.main([*words, "ppo.clip=0.5"]) == 2
     said = "runs/run was begun with ppo.clip 0.05, not 0.5: change it with `jaxrl resume runs/run KEY=VALUE"
     assert said in capsys.readouterr().err and len(began) == 2
+
+
+class Service:
+    """The signs of life of three processes, of which one has fallen silent; this one is the second."""
+
+    def __init__(self, silent: int):
+        self._silent, self._number, self._signs = silent, 0, {}
+
+    def key_value_set(self, key, value, allow_overwrite):
+        if self._silent == 0:
+            threading.Event().wait(5.0)  # who keeps the signs hangs: nobody is heard of
+        self._signs[key] = value
+
+    def key_value_dir_get(self, prefix):
+        self._number += 1
+        others = {f"{prefix}{rank}": str(0 if rank == self._silent else self._number) for rank in (0, 2)}
+        return list((self._signs | others).items())
+
+
+@pytest.mark.parametrize("silent", [0, 2])
+def test_who_falls_silent_is_found(silent, monkeypatch):
+    monkeypatch.setattr(watch, "BEAT", 0.02)
+    monkeypatch.setattr(watch, "SILENT", 0.4)
+    found, lost = threading.Event(), []
+    one = watch.Watch(Service(silent), 1, 3)
+    monkeypatch.setattr(one, "_lost", lambda other: (lost.append(other), found.set(), one.done.set()))
+    one.start()
+    assert found.wait(60.0) and lost == [silent]
+    one.join()

@@ -8,16 +8,17 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 
-from jaxrl import cli
+from jaxrl import cli, processes
 from jaxrl.runs import directory as runs
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.pipeline import Pipeline
-from jaxrl.training.sebulba.program import Sebulba
+from jaxrl.training.sebulba.program import FAULT, STOPPED, Diverged, Fault, Sebulba, Stopped
 from jaxrl.training.trainer import Trainer
 from tests.killing import assert_same, kill, rows
 from tests.sebulba_training import sebulba_config, sebulba_program, threads_left, wait_until
@@ -263,6 +264,16 @@ def test_a_queue_that_is_full_for_long_loses_nothing(caplog):
         program.close()
         states.append(state)
     assert_identical(*states)
+
+
+def test_what_went_wrong_elsewhere_counts_for_more_than_a_signal_here(monkeypatch):
+    """All processes must go the same way, or they wait for each other for ever."""
+    asked_to_stop = SimpleNamespace(_stop=True)
+    for gravest, kind, cause in ((STOPPED, Stopped, type(None)), (FAULT, Fault, processes.Told), (9, Fault, Diverged)):
+        monkeypatch.setattr(processes, "largest", lambda own, gravest=gravest: max(own, gravest))
+        with pytest.raises(kind) as told:
+            Sebulba._taken(asked_to_stop, None, 0)
+        assert isinstance(told.value.__cause__, cause)
 
 
 def test_many_sessions_leave_nothing_behind():

@@ -69,7 +69,10 @@ def _anyhow(config: Config) -> Config:
     return dataclasses.replace(
         config,
         train=dataclasses.replace(config.train, from_run=config.train.from_name),
-        run=dataclasses.replace(config.run, directory="", devices=0, cache_dir="", log_level="info"),
+        run=dataclasses.replace(config.run, directory="", devices=0, cache_dir="", log_level="info", log_format="text"),
+        sebulba=dataclasses.replace(config.sebulba, threads=0, timeout=1.0, profile=False),
+        fleet=type(config.fleet)(),
+        metrics=type(config.metrics)(),
     )
 
 

@@ -99,10 +99,14 @@ class DuplicateDeals:
         (arguments, base), parts = self.placed((arguments, base)), []
         for first in range(0, self._deals, self.portion):
             deals = np.arange(first, first + self.portion, dtype=np.uint32)
+            found, wrong = None, None
             try:
-                parts.append(processes.fetch(self.compiled(arguments, deals, base)))
+                found = jax.block_until_ready(self.compiled(arguments, deals, base))
             except jax.errors.JaxRuntimeError as error:
-                raise explained_callback(error, self._env.id) or error from error
+                wrong = explained_callback(error, self._env.id) or error
+                wrong.__cause__ = error if wrong is not error else None
+            processes.all_well(wrong)  # before all wait for each other's games
+            parts.append(processes.fetch(found))
         games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
         if not games.over.all():
             steps = int(games.length.max())

@@ -38,6 +38,7 @@ def run_training(config: Config, run: RunDirectory, *, resume: bool, stages: Sta
             else:
                 then = next_command("resume", run.path)
                 end(STOPPED)
+                processes.stopped_together()
                 print(f"stopped after {trainer.update} updates and saved; continue with: {then}")
                 return 128 + trainer.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
     return 0

@@ -205,7 +205,7 @@ class Trainer:
             state = carried(parts.program, self.state)
             with waiting("compiling the stage ..."):
                 memory.check_program(parts.config, parts.program, state)
-        except UserError as error:
+        except (UserError, processes.Told) as error:
             raise Failed(str(error)) from error
         self._adopt(parts)
         self.state = state
@@ -338,7 +338,7 @@ class Trainer:
         try:
             verdict = self._parts.evaluation(players)
             row = verdict.row | self.course.evaluated(verdict, players)
-        except UserError as error:  # an engine that fails, a bot that breaks the rules
+        except (UserError, processes.Told) as error:  # an engine that fails, a bot that breaks the rules
             raise Failed(str(error)) from error
         self._log(row)
         self.progress.tell(row)

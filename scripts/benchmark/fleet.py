@@ -208,6 +208,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4], help="counts (default: 1 2 4)")
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=list(ENGINES))
     args = parser.parse_args()
+    if odd := [count for count in args.workers if args.games % (GROUPS * max(1, count))]:
+        parser.error(f"--games {args.games} cannot be shared evenly by {odd[0]} workers in {GROUPS} groups")
     print(
         "| engine | workers | decisions/s | processor, µs a decision: learner + workers + Ray | transport | ms a call |"
     )

@@ -14,7 +14,7 @@ from jaxrl.algorithms.ppo.loss import Batch
 from jaxrl.envs.core import Env
 from jaxrl.figures import Figures
 
-SAME = 1e-6  # the variance of advantages below which they are all the same but for rounding
+SAME = 1e-10  # the variance of advantages, of their mean square, below which they are all the same but for rounding
 
 
 class Scaled(NamedTuple):
@@ -49,7 +49,8 @@ def normalised_within(advantage: jax.Array, weight: jax.Array, group: jax.Array,
     count = jnp.maximum(sums(jnp.ones_like(weight)), 1.0)
     centred = advantage - (sums(advantage) / count)[group]
     variance = sums(jnp.square(centred)) / count
-    scale = jnp.where(variance > SAME, jax.lax.rsqrt(variance + 1e-8), 0.0)[group]
+    different = variance > SAME * sums(jnp.square(advantage)) / count
+    scale = jnp.where(different, jax.lax.rsqrt(variance + 1e-8), 0.0)[group]
     return Scaled(centred * scale, scale)
 
 

@@ -34,7 +34,7 @@ def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
     ids = np.arange(program.lanes_before, program.lanes_before + program.own_lanes, dtype=np.uint32)
     key, pool_state = processes.local((state.key, pool_state), program.mesh.local_devices[0])
     seating = program.programs.seating(key, np.int32(0), pool_state, ids)
-    parts = []
+    parts, wrong = [], None
     for actor in range(program.own_actors):
         share = slice(actor * program.share, (actor + 1) * program.share)
         # Without a pool there are no odds.
@@ -43,7 +43,10 @@ def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
             try:
                 parts.append(_Beginning(program, pool, seating._replace(odds=odds, lane_ids=numbers)).play())
             except EngineError as error:
-                raise explained(error, program.game.id, program.lanes_before + share.start) from error
+                wrong = explained(error, program.game.id, program.lanes_before + share.start)
+                wrong.__cause__ = error
+                break
+    processes.all_well(wrong)
     blobs, controllers, episode, length, returns = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
     seats = program.game.num_players
     memory = jax.tree.map(np.asarray, program.algorithm.network.memory((program.own_lanes, seats)))

@@ -229,11 +229,12 @@ class Sebulba(Program):
             found = session.pipeline.take(number, lambda: self._stop)
         except (Stopped, Fault) as error:
             found = error
-        worst = processes.largest(_gravity(found))
+        own = _gravity(found)
+        worst = processes.largest(own)
+        if worst > own:  # also where this one has only been asked to stop: all go the same way
+            raise _elsewhere(worst)
         if isinstance(found, Exception):
             raise found
-        if worst:
-            raise _elsewhere(worst)
         return found
 
     def _learn(self, state: TrainState, storage: Storage, behaviour: Acting, number: int) -> tuple[TrainState, Figures]:
