@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import dataclasses
 import importlib.util
@@ -13,6 +14,7 @@ import pytest
 
 from jaxrl import cli, xla
 from jaxrl import config as configs
+from jaxrl.commands import plan
 from jaxrl.measure.cards import CARDS, USABLE, Work, choose, row
 from jaxrl.measure.fleet import Linear, SimulatedFleet, Times, predict
 from jaxrl.measure.footprint import Footprint, footprint
@@ -185,10 +187,14 @@ def test_a_plan_for_a_fleet(small, capsys, monkeypatch):
     text = capsys.readouterr().out
     rows = [line.split() for line in text.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
     assert [row[0] for row in rows] == ["1", "2", "4", "8"] and "ray is not installed" in text
-    rates = [float(row[3].replace(",", "")) for row in rows]
+    rates = [float(row[4].replace(",", "")) for row in rows]
     assert all(a < b for a, b in zip(rates, rates[1:], strict=False)) and rates[0] < 1000
-    hours, cost = (float(rows[-1][i]) for i in (5, 6))
+    hours, cost = (float(rows[-1][i]) for i in (6, 7))
     assert hours == pytest.approx(10 / rates[-1], rel=0.01) and cost == pytest.approx(2 * 0.5 * hours, abs=0.006)
+    assert cli.main(["plan", *small, "--workers", "1", "--seconds", "0.1"]) == 0  # without a price
+    assert "cost" not in capsys.readouterr().out
+    for wrong in ("--gbit=0", "--price=-1", "--seconds=0", "--machines=0", "--workers=20000", "--cores=-1"):
+        assert cli.main(["plan", *small, wrong]) == 2, wrong
 
 
 def test_a_plan_for_a_card(small, capsys):
@@ -196,7 +202,14 @@ def test_a_plan_for_a_card(small, capsys):
     text = capsys.readouterr().out
     assert text.count("small.yaml h") >= 6 and "not measured on a GPU" in text
     assert cli.main(["plan", *small, "--card", "abacus"]) == 2
+    assert cli.main(["plan", *small, "--card", "h100", "--machines", "2"]) == 2
     assert cli.main(["plan", "--all"]) == 2
+
+
+def test_seeds_are_trained_one_after_the_other():
+    for seeds, expected in ((1, ["2", "1.00"]), (3, ["6", "3.00"])):
+        config = configs.load("skull_king_cpu", [f"run.seeds={seeds}", "train.total_steps=7_200_000"])
+        assert plan._costs(argparse.Namespace(price=0.5), config, 1000.0) == expected
 
 
 # ---- predicted and measured ---------------------------------------------------------------------------------------

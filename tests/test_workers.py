@@ -23,7 +23,7 @@ from jaxrl.training.program import Failed
 from jaxrl.training.sebulba import pools
 from jaxrl.training.sebulba.workers.cluster import RayWorker
 from jaxrl.training.sebulba.workers.pool import Lost, WorkerPool
-from jaxrl.training.sebulba.workers.worker import Block, EngineWorker
+from jaxrl.training.sebulba.workers.worker import EngineBlock, EngineWorker
 from tests.host_games import HostTicTacToe, TicTacToeGame
 from tests.sebulba_training import Trouble, sebulba_config, sebulba_program, threads_left
 from tests.test_sebulba_program import LEAGUE
@@ -33,7 +33,7 @@ from tests.training import assert_identical, run
 class Elsewhere:
     """A worker of threads; what it knows is gone after every so many answers."""
 
-    def __init__(self, make: Callable[[], HostGame], blocks: list[Block], lives: list[int], late: float = 0.0):
+    def __init__(self, make: Callable[[], HostGame], blocks: list[EngineBlock], lives: list[int], late: float = 0.0):
         self.make, self.blocks, self.lives, self.late = make, blocks, list(lives), late
         self.told = 0
         self.threads = ThreadPoolExecutor(len(blocks), thread_name_prefix="worker")
@@ -72,9 +72,9 @@ def elsewhere(lives: list[list[int]], *, tries: int = 5, late: float = 0.0):
         size = share // groups
         part = size // len(lives)
 
-        def blocks(worker: int) -> list[Block]:
+        def blocks(worker: int) -> list[EngineBlock]:
             first = actor * share + worker * part
-            return [Block(first + g * size, part, seed, 1, 30.0) for g in range(groups)]
+            return [EngineBlock(first + g * size, part, seed, 1, 30.0) for g in range(groups)]
 
         workers = [Elsewhere(lambda: game, blocks(i), each, late * i) for i, each in enumerate(lives)]
         return WorkerPool(game, workers, share, groups, threads=len(lives), tries=tries)
@@ -212,7 +212,9 @@ def ray(monkeypatch):
 
 def ray_worker(*changes: str) -> RayWorker:
     common = ["env.id=battle", "fleet.patience=7", "sebulba.timeout=10"]
-    return RayWorker(configs.load(None, [*common, *changes]), [Block(0, 2, 0, 1, 10.0), Block(2, 2, 0, 1, 10.0)])
+    return RayWorker(
+        configs.load(None, [*common, *changes]), [EngineBlock(0, 2, 0, 1, 10.0), EngineBlock(2, 2, 0, 1, 10.0)]
+    )
 
 
 def test_what_a_worker_asks_of_the_cluster(ray):

@@ -2,8 +2,9 @@
 # One learner, and games on all machines of a Slurm job:  sbatch --nodes 4 --cpus-per-task 16 examples/cluster/slurm.sh --config battle_balance
 #SBATCH --job-name=jaxrl
 #SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=4
 set -euo pipefail
-export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+export RAY_USAGE_STATS_ENABLED=0 SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun --nodes 1 --ntasks 1 -w "$head" ray start --head --node-ip-address="$head" --port=6379 --num-cpus="$SLURM_CPUS_PER_TASK" --block &

@@ -38,6 +38,12 @@ def main(args: argparse.Namespace) -> int:
         return 0
     if args.save and not Path(args.save).resolve().parent.is_dir():
         raise UserError(f"--save {args.save!r}: its folder does not exist.")
+    if args.into:
+        if not args.gpu:
+            raise UserError("--into is for what --gpu measures.")
+        between(Path(args.into))  # before anything is measured
+    if args.save and args.gpu:
+        raise UserError("--gpu has no report to --save.")
     if args.seconds <= 0:
         raise UserError(f"--seconds must be above 0, got {args.seconds:g}.")
     if args.run in registry.games_with("diagnosis"):
@@ -83,11 +89,15 @@ def ready_for_gpu(config: Config, args: argparse.Namespace) -> int:
     fine = not any(one.wrong for one in found)
     if xla.on_cpu():
         print("Computing on the CPU: with a GPU, agreement with the CPU and rates by batch are measured here too.")
+        if args.into:
+            print(f"Nothing is put into {args.into}: there are no rates.")
         return int(not fine)
     compared = list(agreements(config, games.training, _cpu(), jax.devices()[0]))
     rows = [[one.what, one.found, one.bound, "yes" if one.fine else "NO"] for one in compared]
     print(f"\n{table(['beside the CPU', 'found', 'bound', 'fine'], rows)}", flush=True)
-    if not games.training.host:
+    if games.training.host:
+        print("No rates by batch: the engine of this game computes on the host.")
+    else:
         _rates(config, games.training, args)
     return int(not (fine and all(one.fine for one in compared)))
 
@@ -103,7 +113,7 @@ def _rates(config: Config, env: Env, args: argparse.Namespace) -> None:
     """Prints rates by batch; with `--into` they also stand in a document."""
     from jaxrl.measure.saturation import rates
 
-    name = f"`{args.config or args.run or config.env.id}`"
+    name = f"`{args.config or config.run.name or config.env.id}`"
     cells = [["configuration", "games at once", "environment steps/s", "training steps/s", "peak device MiB"]]
     for each in rates(config, env, args.seconds):
         peak = "-" if each.peak_mib is None else f"{each.peak_mib:.0f}"
@@ -116,19 +126,25 @@ def _rates(config: Config, env: Env, args: argparse.Namespace) -> None:
 
 
 def put_into(path: Path, text: str) -> None:
-    """Puts a text between the two lines of a document that are meant for it.
+    """Puts a text between the two lines of a document that are meant for it; errors as for `between`."""
+    before, after = between(path)
+    path.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}", encoding="utf-8")
+
+
+def between(path: Path) -> tuple[str, str]:
+    """What stands before and behind the two lines of a document between which rates are put.
 
     Raises:
-      UserError: there are none.
+      UserError: it cannot be read, or has no such lines.
     """
     try:
         before, _, rest = path.read_text(encoding="utf-8").partition(f"{MARKS[0]}\n")
-        _, end, after = rest.partition(MARKS[1])
     except OSError as error:
         raise UserError(f"--into {str(path)!r}: {error.strerror}.") from error
+    _, end, after = rest.partition(MARKS[1])
     if not end:
         raise UserError(f"--into {str(path)!r}: it has no lines {MARKS[0]} and {MARKS[1]}.")
-    path.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}", encoding="utf-8")
+    return before, after
 
 
 def _stage(args: argparse.Namespace) -> Stage:

@@ -4,19 +4,21 @@ graphics card that is not here (`--card`)."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import sys
 from collections.abc import Iterator, Sequence
 
 from jaxrl import config as configs
 from jaxrl import xla
-from jaxrl.config import Config, presets
+from jaxrl.config import Config, Stage, presets
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.measure import hardware
 from jaxrl.measure.fleet import PARTS, SimulatedFleet, predict
 from jaxrl.measure.tables import count, machine, table
 
+LARGEST = 10_000  # workers
 COUNTERPARTS = (1, 4, 16)  # times the configured games, in the table of one configuration
 
 
@@ -24,16 +26,16 @@ def main(args: argparse.Namespace) -> int:
     """Prints a plan."""
     from jaxrl.runs.games import make_games
 
-    if args.all:
-        if args.config or not args.card:
-            raise UserError("--all is for --card, without --config.")
-        return _cards(args, [*presets.shipped()])
+    _check(args)
     if args.card:
-        return _cards(args, [args.config])
-    config = _configuration(args, args.config)
+        return _cards(args, [*presets.shipped()] if args.all else [args.config])
+    stage = _stage(args, args.config)
+    config = stage.config
     xla.prepare_training(config)
     games = make_games(config)
     print(machine(hardware.describe()))
+    if stage.name:
+        print(f"{stage}, measured alone: hours are as if all of the training were like it.")
     if games.training.host:
         _fleets(args, config, games.training)
     else:
@@ -41,19 +43,33 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _configuration(args: argparse.Namespace, name: str | None) -> Config:
+def _check(args: argparse.Namespace) -> None:
+    """Raises UserError for options that are out of range, or do not go together."""
+    if args.all and (args.config or not args.card):
+        raise UserError("--all is for --card, without --config.")
+    for name in ("machines", "cores", "workers", "gbit", "seconds"):
+        value = getattr(args, name)
+        if value is not None and not value > 0:
+            raise UserError(f"--{name} must be above 0, got {value:g}.")
+        if args.card and name in ("machines", "cores", "workers") and value is not None:
+            raise UserError(f"--{name} is of a fleet, which has no --card.")
+    if args.price is not None and not args.price >= 0:
+        raise UserError(f"--price must be at least 0, got {args.price:g}.")
+
+
+def _stage(args: argparse.Namespace, name: str | None) -> Stage:
     """What would be trained, of a curriculum its first stage."""
     overrides = list(args.overrides)
     if args.num_envs is not None:
         overrides.append(f"train.num_envs={args.num_envs}")
     if args.steps is not None:
         overrides.append(f"train.total_steps={args.steps}")
-    return configs.stages(configs.load(name, overrides, args.allow))[0].config
+    return configs.stages(configs.load(name, overrides, args.allow))[0]
 
 
 def _costs(args: argparse.Namespace, config: Config, rate: float, machines: int = 1) -> list[str]:
-    """Hours of the whole training and, if there is a price, what they cost, as cells."""
-    hours = config.train.total_steps / rate / 3600
+    """Hours of the whole training, all its seeds, and, if there is a price, what they cost, as cells."""
+    hours = config.run.seeds * config.train.total_steps / rate / 3600
     return [f"{hours:.3g}", *([f"{hours * machines * args.price:,.2f}"] if args.price is not None else [])]
 
 
@@ -70,6 +86,8 @@ def _fleets(args: argparse.Namespace, config: Config, env: Env) -> None:
 
     cores = args.cores or xla.cores()
     most = args.workers or max(1, int((args.machines or 1) * cores / config.fleet.cpus))
+    if most > LARGEST:
+        raise UserError(f"a fleet of {most:,} workers is beyond what is simulated: {LARGEST:,} at most (--workers).")
     first = _fleet(args, config, most, cores)
     block = first.workers // first.actors * first.part
     found = measure(config, env, first.part, block, gbit=args.gbit, seconds=args.seconds)
@@ -91,25 +109,16 @@ def _fleets(args: argparse.Namespace, config: Config, env: Env) -> None:
         games = "" if found.decisions_per_game is None else f"{one.rate / found.decisions_per_game:,.1f}"
         rate = [f"{one.rate:,.0f}", games, *_costs(args, config, one.rate, fleet.machines)]
         shares = [f"{100 * one.engines:.0f}", f"{100 * one.learner:.0f}", f"{one.limit} (+{100 * one.gain:.0f} %)"]
-        rows.append([str(workers), str(fleet.machines), str(fleet.games), *rate, *shares])
-    head = [
-        "workers",
-        "machines",
-        "games",
-        "decisions/s",
-        "games/s",
-        "hours",
-        "cost",
-        "engines busy %",
-        "learner busy %",
-    ]
-    print(table([*head, "limit (gain if twice as fast)"], rows))
+        rows.append([str(workers), str(fleet.actors), str(fleet.machines), str(fleet.games), *rate, *shares])
+    head = ["workers", "actors", "machines", "games", "decisions/s", "games/s", *_cost_heads(args)]
+    print(table([*head, "engines busy %", "learner busy %", "limit (gain if twice as fast)"], rows))
     print(
         f"Simulated, with these assumptions: the parts ({', '.join(PARTS)}) take as long there as here, with whatever "
         "else ran here; decisions are as in random play; workers beyond the cores share them; between machines "
         f"{args.gbit:g} Gbit/s; policy and learner are on the first machine and share its cores; each worker plays "
         f"{first.part * first.groups} games, so a larger fleet means more games and larger rollouts; no update stops "
-        "early. Evaluations, checkpoints and the start are left out. Parameters stay with the learner: no broadcast."
+        "early; several seeds are trained one after the other. Evaluations, checkpoints and the start are left out. "
+        "Parameters stay with the learner: no broadcast."
     )
 
 
@@ -144,9 +153,9 @@ def _here(args: argparse.Namespace, config: Config, env: Env) -> None:
 
     if args.machines or args.workers:
         raise UserError("compiled games have no workers: leave --machines and --workers out, or plan for a --card.")
-    training = Training(config, env)
-    [speed] = race([training.contestant("training")], rounds=3, seconds=args.seconds)
-    games = speed.rate * training.games_per_step()
+    with contextlib.closing(Training(config, env)) as training:
+        [speed] = race([training.contestant("training")], rounds=3, seconds=args.seconds)
+        games = speed.rate * training.games_per_step()
     head = ["steps/s", "games/s", *_cost_heads(args), "limit"]
     cells = [f"{speed.rate:,.0f}", f"{games:,.1f}", *_costs(args, config, speed.rate), "one compiled program"]
     print(table(head, [cells]))
@@ -166,7 +175,7 @@ def _cards(args: argparse.Namespace, names: Sequence[str | None]) -> int:
     for name in args.card:
         if name not in CARDS:
             raise UserError(f"there is no card {name!r}; known: {', '.join(CARDS)}.")
-    rows: dict[str, list[list[str]]] = {name: [] for name in args.card}
+    rows: dict[str, list[list[str]]] = {name: [] for name in args.card}  # each once
     for name in names:
         try:
             for card, row in _of_cards(args, name):
@@ -176,7 +185,7 @@ def _cards(args: argparse.Namespace, names: Sequence[str | None]) -> int:
                 raise
             print(f"{name} is left out: {error}", file=sys.stderr, flush=True)
     head = ["configuration", "games", "updates", "kernels/update", "FLOPs/step", "bytes/step", "memory GiB"]
-    head += ["steps/s at most", "saturated %", "saturates at", *_cost_heads(args)]
+    head += ["steps/s at most", "saturated %", "saturates at", *(f"{each} at least" for each in _cost_heads(args))]
     for name, cells in rows.items():
         facts = CARDS[name]
         room = f"{facts.memory / 1e9:g} GB, {facts.bandwidth / 1e9:,.0f} GB/s"
@@ -189,7 +198,7 @@ def _cards(args: argparse.Namespace, names: Sequence[str | None]) -> int:
         f"{1e6 * LAUNCH:g} us for each kernel. Saturated: the share that is not launches; a card saturates at "
         f"{100 * SATURATED:.0f} %. *: train.num_envs for this card, where it saturates or the largest that fits in "
         f"{100 * USABLE:.0f} % of the memory and leaves {UPDATES} updates. h: games on the host, the network's part "
-        "alone."
+        "alone. 1: of a curriculum, as if all of it were its first stage."
     )
     return 0
 
@@ -199,11 +208,13 @@ def _of_cards(args: argparse.Namespace, name: str | None) -> Iterator[tuple[str,
     from jaxrl.measure import cards
     from jaxrl.runs.games import make_games
 
-    config = _configuration(args, name)
+    stage = _stage(args, name)
+    config = stage.config
     xla.prepare_training(config)
     games = make_games(config)
-    work, title = cards.work(config, games), f"{name or 'defaults'}{' h' if games.training.host else ''}"
-    for card in args.card:
+    marks = (" h" if games.training.host else "") + (" 1" if stage.name else "")
+    work, title = cards.work(config, games), f"{name or 'defaults'}{marks}"
+    for card in dict.fromkeys(args.card):
         chosen, saturating = cards.choose(cards.CARDS[card], work), cards.saturating(cards.CARDS[card], work)
         multiples = COUNTERPARTS[:1] if args.all else COUNTERPARTS
         for number in sorted({*(work.games * each for each in multiples), *([chosen.games] if chosen else [])}):

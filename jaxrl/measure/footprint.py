@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from jax.extend.core import Literal
 
-from jaxrl.measure.jaxprs import inner_jaxprs, matrix_flops, repeats
+from jaxrl.measure.jaxprs import inner_jaxprs, kernel_terms, matrix_flops, repeats
 
 LOOPS = ("scan", "while", "cond")
 PRODUCTS = ("dot_general", "conv_general_dilated")
@@ -114,7 +114,7 @@ class _Scope:
         return known
 
     def _loop(self, bodies: Sequence[Any], equation: Any, known: dict[Any, _Value]) -> None:
-        """A scan, a `while` (once), or branches, all of which are worked out where lanes differ."""
+        """A scan, a `while`, or branches, all of which are worked out where lanes differ."""
         for var in equation.invars:
             self._needed(var, known)
         within = 0.0
@@ -132,7 +132,7 @@ class _Scope:
             flops, half = matrix_flops(equation), equation.invars[0].aval.dtype.itemsize == 2
             self._count(flops * (not half), flops * half)
             self._kernel([self._needed(var, known) for var in equation.invars], outs, known)
-        elif name.startswith(GATHERING) and _terms(equation) > FEW:
+        elif name.startswith(GATHERING) and name != "reduce_precision" and _terms(equation) > FEW:
             self._count(math.prod(equation.invars[0].aval.shape))
             self._kernel([_read(var, known) for var in equation.invars], outs, known)
         elif name in PICKING:  # of the first operand no more is read than is given
@@ -171,9 +171,11 @@ def _terms(equation: Any) -> int:
     operand = equation.invars[0].aval.shape if equation.invars else ()
     if equation.primitive.name == "dot_general":
         return math.prod(operand[axis] for axis in equation.params["dimension_numbers"][0][0])
-    if not equation.primitive.name.startswith(("reduce_", "argm", "cum")):
-        return FEW + 1 if equation.primitive.name.startswith(GATHERING) else 1
+    if equation.primitive.name == "conv_general_dilated":
+        return kernel_terms(equation)
     axes = equation.params.get("axes", (equation.params.get("axis"),))
+    if not equation.primitive.name.startswith(("reduce_", "argm", "cum")) or None in axes:
+        return FEW + 1 if equation.primitive.name.startswith(GATHERING) else 1
     return math.prod(operand[axis] for axis in axes)
 
 

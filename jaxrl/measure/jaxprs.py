@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import Literal
 
 from jaxrl.envs.core import Env
@@ -26,7 +27,8 @@ def repeats(equation: Any) -> int:
     has the number in it, else once."""
     if equation.primitive.name == "while":
         tests = [each for each in equation.params["cond_jaxpr"].jaxpr.eqns if each.primitive.name == "lt"]
-        return next((int(each.invars[1].val) for each in tests if isinstance(each.invars[1], Literal)), 1)
+        numbers = [np.asarray(each.invars[1].val) for each in tests if isinstance(each.invars[1], Literal)]
+        return next((int(each) for each in numbers if np.issubdtype(each.dtype, np.integer) and each > 0), 1)
     length: int = equation.params["length"] if equation.primitive.name == "scan" else 1
     return length
 
@@ -51,12 +53,20 @@ def count_flops(jaxpr: Any) -> int:
 
 
 def matrix_flops(equation: Any) -> int:
-    """2 M N K of a matrix product, 0 of any other equation."""
+    """2 M N K of a matrix product, or of what a convolution is; 0 of any other equation."""
+    if equation.primitive.name == "conv_general_dilated":
+        return 2 * math.prod(equation.outvars[0].aval.shape) * kernel_terms(equation)
     if equation.primitive.name != "dot_general":
         return 0
     (contracted, _), _ = equation.params["dimension_numbers"]
     shape = equation.invars[0].aval.shape
     return 2 * math.prod(equation.outvars[0].aval.shape) * math.prod(shape[axis] for axis in contracted)
+
+
+def kernel_terms(equation: Any) -> int:
+    """How many products each number of a convolution is the sum of."""
+    kernel = equation.invars[1].aval.shape
+    return math.prod(kernel) // kernel[equation.params["dimension_numbers"].rhs_spec[0]]
 
 
 def program_size(env: Env) -> int:

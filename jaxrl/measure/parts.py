@@ -193,7 +193,7 @@ def _transport(
     alone = dataclasses.replace(
         config,
         sebulba=dataclasses.replace(config.sebulba, actors=workers, groups=1),
-        fleet=dataclasses.replace(config.fleet, workers=workers),
+        fleet=dataclasses.replace(config.fleet, workers=workers, address=""),
     )
     with worker_pool(alone, program.game, 0, games, seed=0, groups=1) as pool:
         played = _Games(pool, program, state, games)

@@ -38,27 +38,34 @@ def rates(config: Config, env: Env, seconds: float, most: int = MOST) -> Iterato
       env: its game.
       seconds: how long each number is measured at least.
       most: games at once.
+
+    Raises:
+      UserError: none of these numbers fits the configuration.
     """
-    size, best = FIRST, 0.0
+    size, best, why = FIRST, 0.0, None
     while size <= most:
         each = dataclasses.replace(
             config,
             train=dataclasses.replace(config.train, num_envs=size),
             run=dataclasses.replace(config.run, devices=1),
         )
-        with contextlib.suppress(UserError):  # a number that does not divide as it must
-            check_numbers(each)
-            try:
-                found = _measured(each, env, seconds)
-            except jax.errors.JaxRuntimeError as error:
-                if "RESOURCE_EXHAUSTED" in str(error):
-                    return
-                raise
-            yield found
-            if found.training < GAIN * best:
-                return
-            best = found.training
         size *= FACTOR
+        try:
+            check_numbers(each)
+            found = _measured(each, env, seconds)
+        except UserError as error:  # a number that does not divide as it must
+            why = error
+            continue
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" in str(error):
+                return
+            raise
+        yield found
+        if found.training < GAIN * best:
+            return
+        best = found.training
+    if why is not None and not best:
+        raise why
 
 
 def _measured(config: Config, env: Env, seconds: float) -> Rate:

@@ -11,7 +11,7 @@ from jaxrl.envs.forge.game import ForgeGame
 from jaxrl.envs.host.bridge import HostPool
 from jaxrl.envs.host.core import RANDOM, make_buffers
 from jaxrl.training.sebulba.workers.pool import WorkerPool
-from jaxrl.training.sebulba.workers.worker import Block
+from jaxrl.training.sebulba.workers.worker import EngineBlock
 from tests.forge.fake import scripted
 from tests.forge.play import BOTS, DECKS, FakeFleet, faking, row_of
 from tests.test_workers import Elsewhere
@@ -76,7 +76,7 @@ def at_home():
 def test_a_worker_that_is_lost_with_its_daemons_plays_the_same_games(at_home, lives):
     machines = [Machine(), Machine()]
     with machines[0], machines[1]:
-        blocks = [[Block(2 * number, 2, SEED, 1, 60.0)] for number in (0, 1)]
+        blocks = [[EngineBlock(2 * number, 2, SEED, 1, 60.0)] for number in (0, 1)]
         workers = [Elsewhere(machine, *each) for machine, *each in zip(machines, blocks, [lives, []], strict=True)]
         game = Magic(machines[1].fleets[0])  # for its sizes
         with WorkerPool(game, workers, GAMES, 1, threads=GAMES, tries=5) as pool:

@@ -22,7 +22,7 @@ from jaxrl.config.schema import Config
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.core import HostGame
 from jaxrl.training.sebulba.workers.pool import Lost, WorkerPool
-from jaxrl.training.sebulba.workers.worker import Answer, Block, EngineWorker, Failure, Order, Strange
+from jaxrl.training.sebulba.workers.worker import Answer, EngineBlock, EngineWorker, Failure, Order, Strange
 
 _ALONE = {
     "RAY_USAGE_STATS_ENABLED": "0",  # it would report to its makers
@@ -49,9 +49,9 @@ def worker_pool(config: Config, game: HostGame, actor: int, share: int, *, seed:
     size, threads = share // groups, max(1, int(fleet.cpus))
     part = size // count
 
-    def blocks(worker: int) -> list[Block]:
+    def blocks(worker: int) -> list[EngineBlock]:
         first = actor * share + worker * part
-        return [Block(first + g * size, part, seed, threads, config.sebulba.timeout) for g in range(groups)]
+        return [EngineBlock(first + g * size, part, seed, threads, config.sebulba.timeout) for g in range(groups)]
 
     workers = [RayWorker(config, blocks(number)) for number in range(count)]
     threads = share if game.remote else threads * groups * count
@@ -102,7 +102,7 @@ def connect(config: Config) -> None:
 class RayWorker:
     """An `EngineWorker` in a process of the cluster."""
 
-    def __init__(self, config: Config, blocks: Sequence[Block]):
+    def __init__(self, config: Config, blocks: Sequence[EngineBlock]):
         """Asks for one; Ray starts it where `fleet.cpus` and `fleet.memory` are free, and again when it is lost."""
         import ray
 

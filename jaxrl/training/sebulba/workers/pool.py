@@ -17,13 +17,13 @@ from jaxrl.envs.host.core import Buffers, EngineError, HostGame, HungEngine, Ill
 from jaxrl.runs.logs import LOG
 from jaxrl.training.sebulba.workers.worker import (
     Answer,
+    Begin,
     Failure,
     Load,
     Order,
     Restart,
     Save,
     Send,
-    Start,
     Strange,
 )
 
@@ -116,7 +116,7 @@ class WorkerPool:
 
     def start(self, into: Buffers) -> None:
         """All games begin; writes all rows."""
-        begun = {part: Start(self.controllers[part.lanes].copy(), self._following(part)) for part in self._all}
+        begun = {part: Begin(self.controllers[part.lanes].copy(), self._following(part)) for part in self._all}
         self._together(into, begun)
 
     def load(

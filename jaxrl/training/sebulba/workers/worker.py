@@ -16,7 +16,7 @@ from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.core import Buffers, EngineError, HostGame, HungEngine, make_buffers
 
 
-class Block(NamedTuple):
+class EngineBlock(NamedTuple):
     """Games that are stepped together."""
 
     slot: int  # of the first game: its number among all games of the training
@@ -26,7 +26,7 @@ class Block(NamedTuple):
     timeout: float  # seconds without progress in any game after which the engine is taken to hang
 
 
-class Start(NamedTuple):
+class Begin(NamedTuple):
     """All games of a block begin. n games, P seats."""
 
     controllers: np.ndarray  # i8[n, P]
@@ -59,7 +59,7 @@ class Save(NamedTuple):
     """The games are told as they stand."""
 
 
-Order = Start | Load | Restart | Send | Save
+Order = Begin | Load | Restart | Send | Save
 
 
 class Answer(NamedTuple):
@@ -90,7 +90,7 @@ ENDED = ("final_observation", "stats")  # mean something where a game ended
 class EngineWorker:
     """The games of one worker."""
 
-    def __init__(self, make_game: Callable[[], HostGame], blocks: Sequence[Block]):
+    def __init__(self, make_game: Callable[[], HostGame], blocks: Sequence[EngineBlock]):
         """Makes the game and its engines; `make_game` is called where they run."""
         from jaxrl.envs.host.bridge import HostPool
 
@@ -119,7 +119,7 @@ class EngineWorker:
         """
         pool, rows = self._pools[block], self._rows[block]
         with self._one_at_a_time[block]:
-            if number != self._next[block] and not isinstance(orders[0], (Start, Load)):
+            if number != self._next[block] and not isinstance(orders[0], (Begin, Load)):
                 return Strange()
             self._next[block] = number + len(orders)
             busy = int(pool.busy_ns.sum())
@@ -141,7 +141,7 @@ class EngineWorker:
 def _obey(pool: Any, rows: Buffers, order: Order) -> None:
     """One order, carried out by a `HostPool` of one group."""
     match order:
-        case Start(controllers, following):
+        case Begin(controllers, following):
             pool.controllers[:], pool.next_controllers[:] = controllers, following
             pool.start(rows)
         case Load(states, controllers, length):
