@@ -70,7 +70,8 @@ class Limits:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return True
         low = (self.minimum is None or value >= self.minimum) and (self.above is None or value > self.above)
-        return low and math.isfinite(value) and (self.maximum is None or value <= self.maximum)
+        finite = isinstance(value, int) or math.isfinite(value)  # a whole number may be too large to be asked
+        return low and finite and (self.maximum is None or value <= self.maximum)
 
     def range_text(self) -> str:
         """The allowed values in a few characters, e.g. ``"0 <= x <= 1"`` or ``"mlp | transformer"``."""
@@ -127,7 +128,10 @@ NOWHERE = Place()
 
 def shown(value: Any) -> str:
     """A value in a message, shortened."""
-    text = "nothing" if value is None else repr(value)
+    try:
+        text = "nothing" if value is None else repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        text = "a number of thousands of digits"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -194,7 +198,10 @@ def convert(value: Any, kind: Any, limits: Limits = NO_LIMITS, place: Place = NO
     if origin is str and value is None:  # `run.cache_dir=` on the command line, `cache_dir:` in a file
         value = ""
     if origin is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise place.wrong(words_of(kind, limits), value) from None
     if origin is int and isinstance(value, float) and value.is_integer() and abs(value) < 2**53:  # 1e6
         value = int(value)
     if not (_is_a(value, origin, arguments) and limits.allow(value)):

@@ -369,6 +369,12 @@ def stopped_together() -> None:
         _groups[0].watch.stopped = True
 
 
+def at_loss(farewell: Callable[[str], None]) -> None:
+    """What to call with a sentence before this process leaves because another one is gone; the last one given holds."""
+    if _groups:
+        _groups[0].watch.farewell = farewell
+
+
 def _leave(code: int) -> None:
     """Waits for the others, who come here too unless something is wrong."""
     group = _groups[0]
@@ -382,7 +388,9 @@ def _leave(code: int) -> None:
             jax.distributed.shutdown()
             return
     except jax.errors.JaxRuntimeError:  # whoever has gone before has said why
-        code = LOST if well else code
+        if well:
+            code = LOST
+            group.watch.part(f"another of the {group.size} processes has died or hangs")
     if leads():  # last: jax aborts whoever still is there when the one that keeps its service is gone
         time.sleep(1.0)
     leave_at_once(code)

@@ -8,12 +8,14 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
 
 BEAT, SILENT = 2.0, 20.0  # seconds between two signs of life, and without one until a process is taken for dead
 LOST = 75  # exit code of a process that has lost another one
+FAREWELL = 5.0  # seconds for the last words
 
 
 def leave_at_once(code: int) -> None:
@@ -32,6 +34,7 @@ class Watch(threading.Thread):
         super().__init__(name="watch", daemon=True)
         self.done = threading.Event()
         self.stopped = False  # see `processes.stopped_together`
+        self.farewell: Callable[[str], None] | None = None  # is told why, in a sentence, before this process leaves
         self._client, self._rank, self._count = client, rank, count
         self._signs: dict[int, str] = {}  # the newest of every process by rank
 
@@ -60,10 +63,18 @@ class Watch(threading.Thread):
                 return
 
     def _lost(self, other: int) -> None:
+        why = f"process {other} of {self._count} has died or hangs"
         if self._rank == (0 if other else 1):
             print(
-                f"jaxrl: process {other} of {self._count} has died or hangs, so all of them end; what was saved is "
-                "intact: continue with jaxrl resume.",
+                f"jaxrl: {why}, so all of them end; what was saved is intact: continue with jaxrl resume.",
                 file=sys.stderr,
             )
+        self.part(why)
         leave_at_once(LOST)
+
+    def part(self, why: str) -> None:
+        """Says farewell, if anybody wants to hear it; a disk that hangs holds nobody up."""
+        if self.farewell is not None:
+            last = threading.Thread(target=self.farewell, args=(why,), name="farewell", daemon=True)
+            last.start()
+            last.join(FAREWELL)

@@ -20,6 +20,7 @@ from jaxrl import config as configs
 from jaxrl.commands import launch
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint_shares as shares
+from jaxrl.runs import status
 from jaxrl.runs.checkpoint import CheckpointStore
 from jaxrl.runs.checkpoint_record import Damaged
 from jaxrl.runs.directory import RunDirectory
@@ -342,6 +343,9 @@ def test_who_is_left_ends(home, victim):
     code = started[1 - victim].returncode
     if victim:  # jax itself ends the others at once where process 0 is gone
         assert code == LOST and "jaxrl: process 1 of 2 has died or hangs" in errors
+        run = status.whole(home / "runs" / "run")
+        assert (run.state, run.why) == ("failed", "process 1 of 2 has died or hangs")
+        assert "process 1 of 2 has died or hangs" in run.events[-1]["message"]
     else:
         assert code != 0
 

@@ -118,3 +118,17 @@ def test_who_falls_silent_is_found(silent, monkeypatch):
     one.start()
     assert found.wait(60.0) and lost == [silent]
     one.join()
+
+
+def test_who_leaves_says_farewell_before(monkeypatch, capsys):
+    seen = []
+    monkeypatch.setattr(watch, "leave_at_once", seen.append)
+    one = watch.Watch(None, 0, 3)
+    one.farewell = seen.append
+    one._lost(2)
+    assert seen == ["process 2 of 3 has died or hangs", LOST]
+    assert capsys.readouterr().err.startswith("jaxrl: process 2 of 3 has died or hangs, so all of them end; ")
+    monkeypatch.setattr(watch, "FAREWELL", 0.01)
+    one.farewell = lambda why: threading.Event().wait(60.0)  # a disk that hangs
+    one._lost(2)
+    assert seen[2:] == [LOST]

@@ -111,6 +111,26 @@ def test_both_formats_are_read_back_alike(tmp_path):
     assert all(abs(event.time - time.time()) < 60 for event in text + as_json)
 
 
+def test_times_that_no_calendar_has_are_left_out(tmp_path):
+    line = {"time": "0001-01-01T00:00:00+14:00", "level": "error", "message": "odd"}
+    whole = [line, line | {"time": "9999-12-31T23:59:59-14:00"}, line | {"time": "2026-01-01T00:00:00+00:00"}]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, whole)))
+    (tmp_path / "log.txt").write_text("0000-01-01T00:00:00.000 error jaxrl MainThread: odd\n")
+    assert [event.time for event in log_files.events(tmp_path / "log.jsonl")] == [1767225600.0]
+    assert log_files.events(tmp_path / "log.txt") == []
+
+
+def test_the_last_word_is_in_the_log_whoever_writes_there(tmp_path, capsys):
+    with logs.to_run("info", tmp_path):
+        logs.last_word("process 1 of 2 has died", tmp_path, "text")
+    logs.last_word("once more", tmp_path, "text")
+    assert [event.message for event in log_files.events(tmp_path / "log.txt")] == [
+        "process 1 of 2 has died",
+        "once more",
+    ]
+    assert capsys.readouterr().err == ""
+
+
 def test_the_level_is_a_key():
     assert configs.load(None, ["run.log_level=debug"]).run.log_level == "debug"
     with pytest.raises(UserError, match="run.log_level"):

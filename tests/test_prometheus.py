@@ -26,7 +26,7 @@ from jaxrl import config as configs
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.core import make_buffers
 from jaxrl.runs import log_files, status
-from jaxrl.runs.prometheus import Exporter, make_exporter
+from jaxrl.runs.prometheus import Exporter, exporting, make_exporter
 from jaxrl.training import trainer
 from jaxrl.training.program import Program
 from tests.host_games import HostTicTacToe, TicTacToeGame
@@ -171,6 +171,14 @@ def test_each_process_serves_its_own_at_a_port_of_its_own(monkeypatch):
     assert not names & {"jaxrl_env_steps_total", "jaxrl_games_total", "jaxrl_scalar"}  # the first process tells them
     with pytest.raises(UserError, match="process 2 would serve at port 65536: choose a lower one"):
         make_exporter(configs.from_dict({"metrics": {"prometheus": 65534}}), "mine", Figures())
+
+
+def test_a_training_that_cannot_begin_serves_nothing():
+    config = configs.from_dict({"metrics": {"prometheus": free_port()}})
+    with pytest.raises(OSError, match="full"), exporting(config, "mine", Figures()) as exporter:
+        assert scrape(exporter.port) is not None
+        raise OSError("the disk is full")
+    assert is_free(exporter.port)
 
 
 def test_what_is_counted_of_the_workers_of_a_fleet():

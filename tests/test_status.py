@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -14,7 +16,9 @@ from pathlib import Path
 import pytest
 
 from jaxrl import cli
-from jaxrl.runs import presence, status
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError
+from jaxrl.runs import checkpoint_record, presence, status
 from jaxrl.runs.logs import LOG
 from jaxrl.training import trainer
 from tests.killing import ROOT
@@ -144,7 +148,101 @@ def test_a_damaged_checkpoint_is_passed_over(copied):
     found = status.whole(copied).checkpoint
     assert found["damaged"] == [8] and found["update"] == 6
     shutil.rmtree(copied / "checkpoints")
-    assert status.whole(copied).checkpoint is None and status.whole(copied).state == "no checkpoint"
+    gone = status.whole(copied)
+    assert (gone.checkpoint, gone.state, gone.next_command) == (None, "no checkpoint", "")  # resume finds nothing
+    (copied / ".checkpoints-saved").unlink()
+    assert status.whole(copied).next_command.startswith("jaxrl resume")  # it begins anew
+
+
+def test_a_checkpoint_that_cannot_be_read_is_not_called_damaged(copied, capsys, monkeypatch):
+    check = checkpoint_record.check_files
+
+    def checked(place, step):
+        if step == 8:
+            raise PermissionError(13, "Permission denied")
+        return check(place, step)
+
+    (copied / "evaluation.json").unlink()
+    (copied / "process.json").write_text("{}")
+    monkeypatch.setattr(status, "_ended", lambda *_: "stopped")
+    monkeypatch.setattr(checkpoint_record, "check_files", checked)
+    found = status.whole(copied)
+    assert found.checkpoint["update"] == 6 and not found.checkpoint["damaged"] and found.next_command == ""
+    assert cli.main(["status", "nim"]) == 0 and "; 8: cannot be read: Permission denied" in capsys.readouterr().out
+    monkeypatch.setattr(checkpoint_record, "check_files", check)
+    for step in status._saved(copied):
+        record = json.loads((copied / "checkpoints" / str(step) / "record.json").read_bytes().partition(b"\n")[2])
+        files.write(*_record(copied / "checkpoints" / str(step), record | {"format": 99}))
+    found = status.whole(copied)
+    assert found.checkpoint["update"] is None and found.checkpoint["unread"]["8"] == "of a newer version of jaxrl"
+    for step in status._saved(copied):
+        (copied / "checkpoints" / str(step) / "record.json").write_text("x")
+    found = status.whole(copied)
+    assert found.checkpoint["damaged"] == status._saved(copied) and found.next_command == ""
+
+
+def _record(place: Path, record: dict) -> tuple[Path, bytes]:
+    """The file of a record and what stands in it."""
+    text = json.dumps(record).encode()
+    return place / "record.json", hashlib.sha256(text).hexdigest().encode() + b"\n" + text
+
+
+def test_a_run_that_ends_while_it_is_looked_at_is_not_lost(copied, monkeypatch):
+    ended = json.loads((copied / "process.json").read_text())
+    (copied / "process.json").write_text(json.dumps(ended | {"ended": "", "how": ""}))
+    shutil.rmtree(copied / "checkpoints" / "8")
+    read, seen = presence.read_presence, []
+
+    def reading(run):  # it ends just after it was read for the first time
+        seen.append(read(run))
+        (copied / "process.json").write_text(json.dumps(ended | {"how": "stopped"}))
+        return seen[-1]
+
+    monkeypatch.setattr(presence, "read_presence", reading)
+    found = status.brief(copied)
+    assert (found.state, found.process["ended"]) == ("stopped", ended["ended"]) and len(seen) == 2
+
+
+def test_how_a_process_says_that_it_ends(tmp_path):
+    def left(error: BaseException | None = None, lost: str = "", stopped: bool = False) -> tuple[str, str]:
+        with contextlib.suppress(BaseException), presence.present(tmp_path, 2) as here:
+            here.stopped = stopped
+            if lost:
+                here.lost(lost)
+            if error:
+                raise error
+        found = presence.read_presence(tmp_path)
+        assert found.ended and found.processes == 2
+        return found.how, found.why
+
+    assert left() == ("finished", "") and left(stopped=True) == left(KeyboardInterrupt()) == ("stopped", "")
+    assert left(UserError("a sentence.")) == ("failed", "a sentence.")
+    gone = "process 1 of 2 has died or hangs"
+    assert left(lost=gone) == left(RuntimeError("connection reset"), lost=gone) == ("failed", gone)
+    with presence.present(tmp_path, 1) as here:
+        pass
+    with presence.present(tmp_path, 3):  # somebody else by now
+        here.lost(gone)
+        assert not presence.read_presence(tmp_path).ended
+
+
+def test_one_strange_run_leaves_the_table_whole(copied, capsys):
+    shutil.copytree(copied, copied.parent / "odd")
+    for number in ("1" + 400 * "0", "0x" + 5000 * "f"):
+        for more in ("", "num_envs: 1000000, num_steps: 2000, "):
+            text = f"env: {{id: 'examples.nim:Nim'}}\ntrain: {{{more}total_steps: {number}}}\n"
+            (copied.parent / "odd" / "config.yaml").write_text(text)
+            assert cli.main(["status"]) == 0
+            odd = capsys.readouterr().out
+            assert "config.yaml cannot be read" in odd and "finished" in odd
+
+
+def test_a_record_that_is_a_pipe_is_not_waited_for(copied):
+    place = copied / "checkpoints" / "8"
+    (place / "record.json").unlink()
+    (place / "meta").mkdir()
+    os.mkfifo(place / "meta" / "metadata")
+    assert status.whole(copied).checkpoint["damaged"] == [8]
 
 
 def test_a_strangers_run_runs_nothing_and_reads_nothing_odd(copied, capsys):

@@ -116,3 +116,11 @@ def test_numbers_of_yaml_1_2_and_keys_that_are_written_once(tmp_path: Path):
 def write(path: Path, text: str) -> Path:
     path.write_text(text)
     return path
+
+
+def test_numbers_beyond_all_bounds_are_a_sentence():
+    huge = 10**400
+    assert convert(huge, int) == huge
+    for kind, number in ((float, huge), (float, 1 << 20_000), (str, 1 << 20_000)):
+        with pytest.raises(UserError, match="must be"):
+            convert(number, kind, place=Place("", "x"))

@@ -82,10 +82,11 @@ def _checkpoint(run: Status) -> str:
     found = run.checkpoint
     if found is None:
         return "none yet"
-    damaged = f"; damaged: {', '.join(map(str, found['damaged']))}" if found["damaged"] else ""
+    others = f"; damaged: {', '.join(map(str, found['damaged']))}" if found["damaged"] else ""
+    others += "".join(f"; {step}: {why}" for step, why in found["unread"].items())
     if found["update"] is None:
-        return f"none that is intact{damaged}"
-    return f"of update {found['update']:,}, intact, {found['bytes'] / 2**20:.3g} MiB{damaged}"
+        return f"none that is known to be intact{others}"
+    return f"of update {found['update']:,}, intact, {found['bytes'] / 2**20:.3g} MiB{others}"
 
 
 def _moment(when: str) -> str:

@@ -77,7 +77,7 @@ def _minibatches(config: Config, told: Set[str]) -> int:
 
 def _learning_rate(config: Config, told: Set[str]) -> Schedule:
     """1e-3 up to a million steps, then less the longer the run (6e-4 for 10 million); falling to a tenth of that."""
-    start = 1e-3 * min(1.0, (1e6 / config.train.total_steps) ** 0.25)
+    start = 1e-3 * min(1.0, (1e6 / min(config.train.total_steps, 1 << 62)) ** 0.25)
     start, end = (float(f"{max(start, 3e-4) * share:.0e}") for share in (1.0, 0.1))
     return Schedule("linear", start, end)
 

@@ -28,7 +28,7 @@ from jaxrl.runs.checkpoint_files import (
     read_arrays,
     write_files,
 )
-from jaxrl.runs.checkpoint_record import SHARES, read_record
+from jaxrl.runs.checkpoint_record import SHARES, mark, read_record
 from jaxrl.runs.checkpoint_record import Damaged as Damaged
 from jaxrl.runs.checkpoint_shares import write_share
 from jaxrl.runs.command import next_command
@@ -124,7 +124,7 @@ class CheckpointStore:
         """
         self.directory = Path(directory).absolute()
         self._keep, self._keep_every = keep, keep_every
-        self._mark = self.directory.with_name(f".{self.directory.name}-saved")  # is there after the first one
+        self._mark = mark(self.directory)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: Future[None] | None = None
         self._writes = itertools.count()

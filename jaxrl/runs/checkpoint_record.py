@@ -28,6 +28,11 @@ class Damaged(Exception):
     """A checkpoint cannot be read back as it was written."""
 
 
+def mark(folder: Path) -> Path:
+    """The file that is there as soon as there was a checkpoint in a folder, be it gone by now."""
+    return folder.with_name(f".{folder.name}-saved")
+
+
 def write_record(place: Path, meta: dict[str, Any]) -> None:
     """The record of a checkpoint whose other files are there; `format` and `files` are added to `meta`."""
     format = FORMAT if SHARES in meta else ALONE
@@ -48,11 +53,11 @@ def read_record(place: Path, step: int) -> dict[str, Any]:
 
 def _checked_record(place: Path, step: int) -> dict[str, Any]:
     if (place / _RECORD).is_file():
-        digest, _, text = (place / _RECORD).read_bytes().partition(b"\n")
+        digest, _, text = files.contents(place / _RECORD).partition(b"\n")
         if digest != hashlib.sha256(text).hexdigest().encode():
             raise Damaged("the checksum of its record is wrong")
     else:
-        text = (place / _RECORD_1).read_bytes()
+        text = files.contents(place / _RECORD_1)
     record = json.loads(text)
     if record["format"] > FORMAT:
         raise UserError(

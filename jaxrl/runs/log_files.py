@@ -66,15 +66,21 @@ def _of_text(line: str) -> Event | None:
     if match is None:
         return None
     try:
-        return Event(datetime.datetime.fromisoformat(match[1]).timestamp(), match[2], match[3])
-    except (ValueError, OverflowError):
+        return Event(_moment(match[1]), match[2], match[3])
+    except (ValueError, OverflowError, OSError):
         return None
+
+
+def _moment(text: str) -> float:
+    """A time as seconds since 1970. Raises ValueError or OverflowError for one that UTC does not reach."""
+    when = datetime.datetime.fromisoformat(text).timestamp()
+    datetime.datetime.fromtimestamp(when, datetime.UTC)
+    return when
 
 
 def _of_json(line: str) -> Event | None:
     try:
         record = json.loads(line)
-        when = datetime.datetime.fromisoformat(record["time"]).timestamp()
-        return Event(when, str(record["level"]), str(record["message"]).partition("\n")[0])
-    except (ValueError, OverflowError, LookupError, TypeError, RecursionError):
+        return Event(_moment(record["time"]), str(record["level"]), str(record["message"]).partition("\n")[0])
+    except (ValueError, OverflowError, OSError, LookupError, TypeError, RecursionError):
         return None

@@ -100,6 +100,14 @@ def reached(update: int) -> None:
     _update[:] = [update]
 
 
+def last_word(text: str, directory: Path, format: str) -> None:
+    """An error for the log alone, from a process that is about to leave: whatever `to_run` does, or has done."""
+    file = _File(Path(directory) / file_name(processes.rank(), format), encoding="utf-8")
+    file.setFormatter(AsJson() if format == "json" else OneLine())
+    file.handle(LOG.makeRecord(LOG.name, logging.ERROR, __file__, 0, "%s", (text,), None))
+    file.close()
+
+
 @contextlib.contextmanager
 def to_run(level: str, directory: Path, format: str = "text") -> Iterator[None]:
     """Logs into a run's directory while the block runs; an exception that leaves the block is logged too.

@@ -11,8 +11,9 @@ import datetime
 import json
 import os
 import platform
+import threading
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,8 +36,33 @@ class Presence(NamedTuple):
     why: str = ""  # one sentence, where it has failed
 
 
+class Here:
+    """What a training says of itself in its folder."""
+
+    def __init__(self, run: Path, found: Presence):
+        """It has begun."""
+        self._run, self._found = run, found
+        self._lock = threading.Lock()  # `lost` comes from another thread
+        self._lost = ""
+        self.stopped = False  # that is how it ends, unless something fails
+        _write(run, found)
+
+    def end(self, how: str, why: str = "") -> None:
+        """It has ended so; whatever follows the loss of another process is due to that."""
+        with self._lock:
+            end = self._found._replace(ended=now(), how=FAILED if self._lost else how, why=self._lost or why)
+            _write(self._run, end)
+
+    def lost(self, why: str) -> None:
+        """Another process is gone, and this one leaves at once; nothing where somebody else trains here by now."""
+        self._lost = why
+        found = read_presence(self._run)
+        if found is None or found[:4] == self._found[:4]:
+            self.end(FAILED, why)
+
+
 @contextlib.contextmanager
-def present(run: Path, processes: int) -> Iterator[Callable[[str], None]]:
+def present(run: Path, processes: int) -> Iterator[Here]:
     """Says in a run's folder that this process trains while the block runs, and afterwards how it ended.
 
     Args:
@@ -44,19 +70,19 @@ def present(run: Path, processes: int) -> Iterator[Callable[[str], None]]:
       processes: that train together.
 
     Yields:
-      what takes STOPPED, if that is how it ends; a block that is left by an exception has FAILED.
+      what is told of its end; a block that is left by Ctrl-C has STOPPED, by another exception FAILED.
     """
-    found = Presence(os.getpid(), platform.node(), processes, now())
-    how, why = [FINISHED], ""
-    _write(run, found)
+    here = Here(run, Presence(os.getpid(), platform.node(), processes, now()))
     try:
-        yield how.append
-    except BaseException as error:
-        how.append(FAILED)
-        why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}".removesuffix(": ")
+        yield here
+    except KeyboardInterrupt:
+        here.end(STOPPED)
         raise
-    finally:
-        _write(run, found._replace(ended=now(), how=how[-1], why=why))
+    except BaseException as error:
+        why = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}".removesuffix(": ")
+        here.end(FAILED, why)
+        raise
+    here.end(STOPPED if here.stopped else FINISHED)
 
 
 def read_presence(run: Path) -> Presence | None:

@@ -9,6 +9,7 @@ What is counted here is told by the training after every call, and by its progra
 
 from __future__ import annotations
 
+import contextlib
 import math
 import platform
 import threading
@@ -205,6 +206,18 @@ def _of_each(
 def _busy(counters: Mapping[str, Any]) -> dict[str, float]:
     """Seconds that each engine process, or worker, has been busy so far."""
     return {str(one["name"]): float(one["busy_seconds"]) for kind in KINDS for one in counters.get(f"{kind}s", ())}
+
+
+@contextlib.contextmanager
+def exporting(config: Config, run: str, counters: Callable[[], Mapping[str, Any]]) -> Iterator[Exporter | None]:
+    """`make_exporter`, for a block that goes on with it; one that fails ends its server."""
+    found = make_exporter(config, run, counters)
+    try:
+        yield found
+    except BaseException:
+        if found is not None:
+            found.close()
+        raise
 
 
 def make_exporter(config: Config, run: str, counters: Callable[[], Mapping[str, Any]]) -> Exporter | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import platform
 import time
 from collections.abc import Iterator
@@ -46,10 +47,11 @@ class Status:
       last_figures: when they were written.
       evaluation: the newest: update, and win_rate or return.
       best: the best during training: update, best_by and score.
-      checkpoint: the newest intact one: update, bytes; and `damaged`, those after it.
-      ranks: the logs of its processes: rank, log, last_event, warnings, errors.
+      checkpoint: the newest intact one: update, bytes; and those after it: `damaged`, and `unread`: update -> why.
+      ranks: the logs of its processes: rank, log, last_event; warnings, errors: in its last `log_files.TAIL` bytes.
       events: the last warnings and errors: time, rank, level, message.
-      next_command: what goes on with it, where something does.
+      next_command: what goes on with it, where something does: nothing does without an intact checkpoint, unless
+        there never was one.
     """
 
     name: str
@@ -92,11 +94,12 @@ def brief(run: Path) -> Status:
     here = Status(run.name, str(run))
     try:
         config = configs.from_dict(presets.read(run / "config.yaml"))  # which runs nothing that it names
-    except UserError:
+        updates = config.num_updates
+    except (UserError, *UNSOUND):
         return here
-    rows = list(_last_rows(run / "metrics.jsonl"))
-    evaluation, who = _evaluation(run), presence.read_presence(run)
-    state = _state(run, config, who, (evaluation or {}).get("update", -1))
+    training, who = _trainer(run)
+    rows, evaluation = list(_last_rows(run / "metrics.jsonl")), _evaluation(run)
+    state = "training" if training else _ended(run, updates, who, (evaluation or {}).get("update", -1))
     return dataclasses.replace(
         here,
         game=config.env.id,
@@ -105,7 +108,7 @@ def brief(run: Path) -> Status:
         why=who.why if who and state == presence.FAILED else "",
         process=who and who._asdict() | {"here": who.host == platform.node()},
         update=max((row["update"] for row in rows), default=0),
-        updates=config.num_updates,
+        updates=updates,
         steps=max((row["steps"] for row in rows), default=0),
         total_steps=config.train.total_steps,
         evaluation=_newer(evaluation, rows),
@@ -117,24 +120,34 @@ def whole(run: Path) -> Status:
     """All of it: `brief`, and the checkpoints, of which every byte is read, and the logs."""
     found = brief(run)
     ranks, events = _logs(run, found.process)
-    goes_on = found.state not in ("training", "finished", "imitated", UNREADABLE)
+    checkpoint = _newest_intact(run)
+    goes_on = found.state not in ("training", "finished", "imitated", UNREADABLE) and _goes_on(run, checkpoint)
     return dataclasses.replace(
         found,
         best=_best(run),
-        checkpoint=_newest_intact(run),
+        checkpoint=checkpoint,
         ranks=ranks,
         events=events,
         next_command=next_command("resume", run) if goes_on else "",
     )
 
 
-def _state(run: Path, config: Config, who: presence.Presence | None, evaluated: int) -> str:
-    if files.is_locked(run / ".lock"):
-        return "training"
+def _trainer(run: Path) -> tuple[bool, presence.Presence | None]:
+    """Whether a process trains it, and who does or did last."""
+    for _ in range(2):  # where the two do not fit together, it has just begun or ended: once more
+        training = files.is_locked(run / ".lock")  # first: an end is written before the lock is given up
+        who = presence.read_presence(run)
+        if who is None or training != bool(who.ended):
+            break
+    return training, who
+
+
+def _ended(run: Path, updates: int, who: presence.Presence | None, evaluated: int) -> str:
+    """The state of a run that nobody trains."""
     saved = _saved(run)
     if saved and (run / "imitation.json").exists():
         return "imitated"
-    done = bool(saved) and saved[0] >= config.num_updates
+    done = bool(saved) and saved[0] >= updates
     if done and (who is None or who.how == presence.FINISHED or evaluated >= saved[0]):
         return presence.FINISHED
     if who is not None and not who.ended:
@@ -142,6 +155,13 @@ def _state(run: Path, config: Config, who: presence.Presence | None, evaluated: 
     if who is not None and who.how == presence.FAILED:
         return presence.FAILED
     return presence.STOPPED if saved else "no checkpoint"
+
+
+def _goes_on(run: Path, checkpoint: dict[str, Any] | None) -> bool:
+    """Whether `jaxrl resume` would find what it begins with; it begins anew where there never was a checkpoint."""
+    if checkpoint is None:
+        return not os.path.exists(checkpoint_record.mark(run / "checkpoints"))
+    return checkpoint["update"] is not None and not checkpoint["unread"]
 
 
 def _saved(run: Path) -> list[int]:
@@ -154,6 +174,13 @@ def _pace(run: Path, config: Config, rows: list[dict[str, Any]], state: str) -> 
     """How fast it is, or was, and when it will be over."""
     if not rows:
         return {}
+    try:
+        return _pace_of(run, config, rows, state)
+    except UNSOUND:  # a time or a number that is none
+        return {}
+
+
+def _pace_of(run: Path, config: Config, rows: list[dict[str, Any]], state: str) -> dict[str, Any]:
     written = (run / "metrics.jsonl").stat().st_mtime
     rates = [rate for row in rows if isinstance(rate := row.get("time/fps"), float) and 0 < rate < math.inf]
     found: dict[str, Any] = {"last_figures": presence.iso(written)}
@@ -205,19 +232,26 @@ def _finite(value: Any) -> float:
 
 
 def _newest_intact(run: Path) -> dict[str, Any] | None:
-    """The newest checkpoint all of whose files are as they were written."""
-    damaged = []
+    """The newest checkpoint all of whose files are as they were written; None where there is none at all."""
+    damaged: list[int] = []
+    unread: dict[str, str] = {}
     for step in _saved(run):
         place = run / "checkpoints" / str(step)
         try:
             checkpoint_record.check_files(place, step)
             size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
-        except (checkpoint_record.Damaged, UserError, OSError):
-            if place.exists():  # newer ones have not taken its place meanwhile
+        except checkpoint_record.Damaged:
+            if os.path.exists(place):  # newer ones have not taken its place meanwhile
                 damaged.append(step)
-            continue
-        return {"update": step, "bytes": size, "damaged": damaged}
-    return {"update": None, "bytes": 0, "damaged": damaged} if damaged else None
+        except UserError:
+            unread[str(step)] = "of a newer version of jaxrl"
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                unread[str(step)] = f"cannot be read: {error.strerror or error}"
+        else:
+            return {"update": step, "bytes": size, "damaged": damaged, "unread": unread}
+    found = {"update": None, "bytes": 0, "damaged": damaged, "unread": unread}
+    return found if damaged or unread else None
 
 
 def _logs(run: Path, process: dict[str, Any] | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

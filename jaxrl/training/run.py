@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from jaxrl import processes
 from jaxrl.config import Config
@@ -13,7 +13,7 @@ from jaxrl.runs import checkpoint, logs
 from jaxrl.runs.command import next_command
 from jaxrl.runs.directory import RunDirectory, enable_compilation_cache
 from jaxrl.runs.logs import LOG
-from jaxrl.runs.presence import STOPPED, present
+from jaxrl.runs.presence import Here, present
 from jaxrl.training.stage import Stages
 from jaxrl.training.trainer import Trainer
 
@@ -22,7 +22,7 @@ def run_training(config: Config, run: RunDirectory, *, resume: bool, stages: Sta
     """Trains, saves and evaluates in `run`; the work of both commands."""
     log = logs.to_run(config.run.log_level, run.path, config.run.log_format)
     full = checkpoint.no_space_is_user_error(run.path)
-    with processes.led(run.lock), _present(run) as end, full, log:
+    with processes.led(run.lock), _present(config, run) as here, full, log:
         count = processes.count()
         LOG.info("process %d of %d: pid %d on %s", processes.rank(), count, os.getpid(), platform.node())
         enable_compilation_cache(config.run.cache_dir)
@@ -37,15 +37,26 @@ def run_training(config: Config, run: RunDirectory, *, resume: bool, stages: Sta
                 trainer.final_evaluation()
             else:
                 then = next_command("resume", run.path)
-                end(STOPPED)
+                if here is not None:
+                    here.stopped = True
                 processes.stopped_together()
                 print(f"stopped after {trainer.update} updates and saved; continue with: {then}")
                 return 128 + trainer.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
     return 0
 
 
-def _present(run: RunDirectory) -> contextlib.AbstractContextManager[Callable[[str], None]]:
+@contextlib.contextmanager
+def _present(config: Config, run: RunDirectory) -> Iterator[Here | None]:
     """Says in the run's folder who trains, and how it has ended; the other processes leave that to the first."""
     if not processes.leads():
-        return contextlib.nullcontext(lambda how: None)
-    return present(run.path, processes.count())
+        yield None
+        return
+    with present(run.path, processes.count()) as here:
+
+        def farewell(why: str) -> None:
+            here.lost(why)
+            with contextlib.suppress(OSError):  # the disk may be what is gone
+                logs.last_word(f"{why}, so all of them end", run.path, config.run.log_format)
+
+        processes.at_loss(farewell)  # also after the block: whoever fails at the end may fail for want of another
+        yield here

@@ -36,7 +36,7 @@ from jaxrl.runs.directory import (
 )
 from jaxrl.runs.games import make_stages
 from jaxrl.runs.logs import LOG, reached, say
-from jaxrl.runs.prometheus import make_exporter
+from jaxrl.runs.prometheus import exporting
 from jaxrl.training import continuation, league, memory
 from jaxrl.training.callbacks import Callbacks, RunFacts
 from jaxrl.training.calls import diverged, due, first, learning_rates, not_finite, row_of
@@ -87,21 +87,21 @@ class Trainer:
         self.host, self.window, self.course = remembered(snapshot, stages, number, self.update)
         self.course.check()
         self._adopt(self.course.parts(number))
-        self._exporter = make_exporter(config, run.name, lambda: self.program.counters())
         if snapshot is not None:
             self.state = self._restore(snapshot)
         elif origin is not None:
             self.state = continuation.first_state(self.program, origin)
         else:
             self.state = self.program.init(config.run.seed)
-        if processes.leads():
-            configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
-        self._steps_before = first(self.state.env_steps) - self.update * config.batch_size
-        self.logger = metrics.make_logger(run.path, self.update, self.steps)
-        total = self._steps_before + config.num_updates * config.batch_size
-        seeds, headline = config.run.seeds, self._headline()
-        self._standstill = None if snapshot or origin else Standstill(config.num_updates)
-        self.progress = metrics.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
+        with exporting(config, run.name, lambda: self.program.counters()) as self._exporter:
+            if processes.leads():
+                configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
+            self._steps_before = first(self.state.env_steps) - self.update * config.batch_size
+            self.logger = metrics.make_logger(run.path, self.update, self.steps)
+            total = self._steps_before + config.num_updates * config.batch_size
+            seeds, headline = config.run.seeds, self._headline()
+            self._standstill = None if snapshot or origin else Standstill(config.num_updates)
+            self.progress = metrics.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
         self.stopped = 0  # the signal that has ended `train`
 
     @property
