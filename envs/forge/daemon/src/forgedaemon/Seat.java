@@ -32,6 +32,8 @@ class Seat extends PlayerControllerAi {
     boolean remote;
     /** Greater than 0 while Forge's AI decides something for this seat: then nothing is asked. */
     private int thinking;
+    /** Whether an answer was given in place of the AI's. */
+    boolean guessed;
     /** Cards that the rules show to this seat for the question being asked. */
     final Set<Integer> shown = new HashSet<>();
 
@@ -82,6 +84,12 @@ class Seat extends PlayerControllerAi {
             ai.run();
             return null;
         });
+    }
+
+    /** An answer where Forge's AI does not decide by itself: it is no advice. */
+    <T> T guess(T answer) {
+        guessed = true;
+        return answer;
     }
 
     /** Forge's AI decides once for a client, with the profile of the seat. */

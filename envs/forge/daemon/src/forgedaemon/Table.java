@@ -213,16 +213,35 @@ final class Table {
         seat.view.introduce();
         if (observed) {
             T choice = seat.think(ai);
-            String said = say.apply(choice);
-            if (said == null) {
-                json.key("choice").text.append("null");
-            } else {
-                json.put("choice", said);
-            }
+            json.maybe("choice", say.apply(choice));
             link.send("INFO:" + json.close().text);
             return choice;
         }
+        if (request.advice) {
+            json.maybe("advice", advice(seat, parse, ai, say));
+        }
         return answered(seat, "DECISION:" + json.close().text, fallback, parse, ai);
+    }
+
+    /** What Forge's AI would answer, null where it cannot be said. It thinks about it, and then nothing has happened. */
+    private <T> String advice(Seat seat, Function<String, T> parse, Supplier<T> ai, Function<T, String> say) {
+        seat.guessed = false;
+        Seat other = seats[1 - seat.number];
+        try {
+            return Engine.apart(request.seed + decisions, () -> Rewind.after(() -> {
+                String said = say.apply(other.think(() -> seat.lend(ai)));
+                if (said != null) {
+                    parse.apply(said); // refused if it is not possible here
+                }
+                return seat.guessed ? null : said;
+            }, game, ai)); // the engine's own lists, too, which only the question knows
+        } catch (Refusal unusable) {
+            return null;
+        } catch (RuntimeException | StackOverflowError broken) {
+            check();
+            System.err.println("no advice: " + broken);
+            return null;
+        }
     }
 
     private void head(Json json, Seat seat, String type) {

@@ -13,6 +13,7 @@ import forge.game.mana.ManaPool;
 import forge.game.phase.PhaseHandler;
 import forge.game.player.Player;
 import forge.game.spellability.*;
+import forge.game.zone.Zone;
 import forge.game.zone.ZoneType;
 import java.util.*;
 
@@ -224,6 +225,9 @@ final class View {
         Card source = item.getSourceCard();
         json.open().put("card_id", id(source)).put("name", name(source))
                 .put("controller", seatOf(item.getActivatingPlayer()))
+                .put("kind", item.isSpell() ? "spell" : item.isTrigger() ? "trigger" : "ability")
+                .put("from", item.isSpell() ? castFrom(source) : "")
+                .put("part", part((SpellAbility) Reflect.fit(Moves.SPELL_OF, item, false)))
                 .put("description", hidden(source) ? "" : item.getStackDescription()).array("targets");
         for (SpellAbilityStackInstance part = item; part != null; part = part.getSubInstance()) {
             TargetChoices targets = part.getTargetChoices();
@@ -234,6 +238,11 @@ final class View {
             }
         }
         json.end().close();
+    }
+
+    private static String castFrom(Card card) {
+        Object from = card.getCastFrom();
+        return from == null ? "" : (from instanceof Zone zone ? zone.getZoneType() : from).toString();
     }
 
     /** The kind and id of something that can be chosen. */
