@@ -29,6 +29,11 @@ final class Table {
     private Game game;
     /** What can happen in this game at all; null with --stock. */
     Facts facts;
+    boolean orderedGraveyards;
+    /** How often Forge's AI decided for a client who was not asked. */
+    final Map<String, Integer> left = new TreeMap<>();
+    /** Every controller that was made, those of controlled players too. */
+    private final List<Seat> controllers = new ArrayList<>();
     private int decisions;
     private long started;
     private volatile Thread thread;
@@ -88,10 +93,12 @@ final class Table {
         rules.setAppliedVariants(EnumSet.of(GameType.Constructed));
         rules.setGamesPerMatch(1);
         Match match = new Match(rules, registered, "jaxrl");
+        Facts known = new Facts(decks);
+        orderedGraveyards = known.orderedGraveyards;
         if (Engine.stock()) {
             game = match.createGame();
         } else {
-            facts = new Facts(decks);
+            facts = known;
             game = new TableGame(registered, rules, match);
         }
         Engine.patient(game, request.limit);
@@ -109,6 +116,11 @@ final class Table {
         long ms = (System.nanoTime() - started) / 1_000_000;
         int winner = timedOut || stopped ? -1 : winner();
         link.server.finished();
+        if (request.remote[0] || request.remote[1]) {
+            Json json = new Json().open().put("info_type", "left").key("choices").open();
+            left.forEach(json::put);
+            link.send("INFO:" + json.close().put("asked", decisions).close().text);
+        }
         link.send("GAME_RESULT: " + (winner < 0 ? "Draw" : players[winner].getName() + " won") + " in " + ms + "ms");
     }
 
@@ -173,8 +185,7 @@ final class Table {
 
     /** Whether the client holds both seats and Forge's AI is not asked at the moment. */
     boolean noAi() {
-        return seats[0] != null && seats[1] != null && seats[0].remote && seats[1].remote
-                && !seats[0].thinks() && !seats[1].thinks();
+        return controllers.size() > 1 && controllers.stream().allMatch(seat -> seat.remote && !seat.thinks());
     }
 
     void check() {
@@ -225,7 +236,11 @@ final class Table {
     private void head(Json json, Seat seat, String type) {
         PhaseHandler phases = game.getPhaseHandler();
         json.put("decision_type", type).put("decision_id", decisions).put("player", players[seat.number].getName())
-                .put("seat", seat.number).put("turn", phases.getTurn())
+                .put("seat", seat.number);
+        if (seat.getPlayer() != seat.owner()) {
+            json.put("for", seatOf(seat.getPlayer()));
+        }
+        json.put("turn", phases.getTurn())
                 .put("phase", phases.getPhase() == null ? "" : phases.getPhase().name());
     }
 
@@ -288,7 +303,7 @@ final class Table {
         static final String NEUTRAL = "";
 
         private final Table table;
-        private final int number;
+        final int number;
 
         SeatPlayer(Table table, int number) {
             super((table.request.remote[number] ? "Agent(" : "Ai(") + (number + 1) + ")-"
@@ -302,10 +317,21 @@ final class Table {
         public Player createIngamePlayer(Game game, int id) {
             Player player = table.facts == null ? new Player(getName(), game, id)
                     : new TableGame.TablePlayer(getName(), game, id, table);
-            Seat seat = Bridge.seat(game, player, this, table, number);
-            table.seats[number] = seat;
-            player.setFirstController(seat);
+            table.seats[number] = seat(game, player, null);
+            player.setFirstController(table.seats[number]);
             return player;
+        }
+
+        /** Who controls another player decides for it, and sees what it sees. */
+        @Override
+        public PlayerController createMindSlaveController(Player master, Player slave) {
+            return seat(slave.getGame(), slave, table.seats[number]);
+        }
+
+        private Seat seat(Game game, Player player, Seat master) {
+            Seat seat = Bridge.make.seat(game, player, this, table, master);
+            table.controllers.add(seat);
+            return seat;
         }
     }
 }
