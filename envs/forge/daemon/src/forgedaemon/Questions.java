@@ -147,6 +147,10 @@ record Questions(Seat seat) {
     }
 
     int number(SpellAbility source, String name, int min, int max, Supplier<Integer> ai) {
+        return number(json -> seat.view.source(json, source), name, min, max, ai);
+    }
+
+    int number(Consumer<Json> about, String name, int min, int max, Supplier<Integer> ai) {
         if (seat.quiet()) {
             return ai.get();
         }
@@ -155,7 +159,7 @@ record Questions(Seat seat) {
         }
         int most = Math.max(min, max);
         return seat.<Integer>ask("announce_value", json -> {
-            seat.view.source(json, source);
+            about.accept(json);
             json.put("name", Json.oneLine(name)).put("min", min).put("max", most);
         }, String.valueOf(min), text -> Answers.index(text, min, most + 1), ai,
                 choice -> choice == null || choice < min || choice > most ? null : String.valueOf(choice));

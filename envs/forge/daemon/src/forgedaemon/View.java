@@ -55,7 +55,7 @@ final class View {
         Player player = seat.getPlayer();
         json.open().put("seat", seat.number).put("name", player.getName()).put("life", player.getLife())
                 .put("poison", player.getPoisonCounters());
-        if (seat == viewer) {
+        if (viewer.sees(player)) {
             cards(json, "hand", player, ZoneType.Hand);
         }
         json.put("hand_size", player.getCardsIn(ZoneType.Hand).size())
@@ -100,12 +100,11 @@ final class View {
 
     /** Whether a card's face must not be told to the viewer. */
     boolean hidden(Card card) {
-        Player player = viewer.getPlayer();
         return switch (zone(card)) {
-            case Hand -> card.getController() != player && !viewer.shown.contains(card.getId());
+            case Hand -> !viewer.sees(card.getController()) && !viewer.shown.contains(card.getId());
             case Library -> !viewer.shown.contains(card.getId());
-            case Battlefield, Stack -> card.isFaceDown() && card.getController() != player;
-            case Exile -> card.isFaceDown() && !card.mayPlayerLook(player);
+            case Battlefield, Stack -> card.isFaceDown() && !viewer.sees(card.getController());
+            case Exile -> card.isFaceDown() && !viewer.mayLook(card);
             default -> false;
         };
     }
@@ -289,7 +288,7 @@ final class View {
         ZoneType zone = zone(card);
         json.put("name", name(card)).put("controller", seatOf(card.getController())).put("zone", zone.name());
         boolean listed = zone == ZoneType.Battlefield || zone == ZoneType.Graveyard || zone == ZoneType.Exile
-                || zone == ZoneType.Hand && card.getController() == viewer.getPlayer();
+                || zone == ZoneType.Hand && viewer.sees(card.getController());
         if (!listed && !hidden(card)) {
             json.key("card");
             card(json, card, false);
