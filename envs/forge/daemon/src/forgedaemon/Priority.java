@@ -53,6 +53,7 @@ final class Priority {
 
     private List<SpellAbility> chosen(Supplier<List<SpellAbility>> ai) {
         seat.table.check();
+        seat.table.settle(seat, false);
         chosenByAi = null;
         if (seat.quiet()) {
             return ai.get();

@@ -54,6 +54,7 @@ record Questions(Seat seat) {
             return question.get();
         } finally {
             seat.shown.clear();
+            seat.view.knowledge.see(things);
         }
     }
 

@@ -105,6 +105,9 @@ final class Table {
             facts = known;
             game = new TableGame(registered, rules, match);
         }
+        for (Seat seat : seats) {
+            game.subscribeToEvents(seat.view.knowledge);
+        }
         Engine.patient(game, request.limit);
         match.startGame(game);
     }
@@ -212,6 +215,7 @@ final class Table {
     <T> T ask(Seat seat, String type, Consumer<Json> fields, String fallback, Function<String, T> parse,
             Supplier<T> ai, Function<T, String> say) {
         check();
+        settle(seat, type.equals("order") || type.equals("scry"));
         decisions++;
         Json json = new Json();
         boolean observed = !seat.remote;
@@ -256,6 +260,13 @@ final class Table {
             return null;
         } finally {
             advising = false;
+        }
+    }
+
+    /** Something new begins: somebody is asked, or has priority. */
+    void settle(Seat asked, boolean orders) {
+        for (Seat seat : seats) {
+            seat.view.knowledge.settle(orders && seat.view == asked.view);
         }
     }
 

@@ -25,8 +25,11 @@ final class View {
     /** Cards that were named since the last `introduce`, by name, whose facts nobody was told in this game. */
     private final Map<String, Card> strangers = new LinkedHashMap<>();
 
+    final Knowledge knowledge;
+
     View(Seat viewer) {
         this.viewer = viewer;
+        knowledge = new Knowledge(viewer);
     }
 
     void state(Json json) {
@@ -48,7 +51,8 @@ final class View {
         if (game.getCombat() != null) {
             combat(json, game.getCombat());
         }
-        json.end().close();
+        knowledge.write(json.end());
+        json.close();
     }
 
     private void player(Json json, Seat seat) {
@@ -101,7 +105,7 @@ final class View {
     /** Whether a card's face must not be told to the viewer. */
     boolean hidden(Card card) {
         return switch (zone(card)) {
-            case Hand -> !viewer.sees(card.getController()) && !viewer.shown.contains(card.getId());
+            case Hand -> !viewer.sees(card.getController()) && !viewer.mayLook(card) && !viewer.shown.contains(card.getId());
             case Library -> !viewer.shown.contains(card.getId());
             case Battlefield, Stack -> card.isFaceDown() && !viewer.sees(card.getController());
             case Exile -> card.isFaceDown() && !viewer.mayLook(card);
@@ -155,6 +159,12 @@ final class View {
     }
 
     void card(Json json, Card card, boolean inPlay) {
+        fields(json, card, inPlay);
+        json.close();
+    }
+
+    /** An object that is not closed yet. */
+    void fields(Json json, Card card, boolean inPlay) {
         json.open().put("id", id(card)).put("name", name(card));
         if (card.isFaceDown() || hidden(card)) {
             json.put("face_down", true);
@@ -169,7 +179,6 @@ final class View {
         if (!hidden(card) || inPlay) {
             json.put("colors", colors(card.getColor()));
         }
-        json.close();
     }
 
     private static void face(Json json, Card card) {
