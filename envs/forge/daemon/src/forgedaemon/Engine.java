@@ -14,7 +14,7 @@ import java.io.File;
 import java.lang.reflect.*;
 import java.nio.file.*;
 import java.util.*;
-import java.util.function.Consumer;
+import java.util.function.*;
 
 /** Loading of Forge's data without any class of its GUI, and the state that Forge keeps per JVM. */
 final class Engine {
@@ -49,6 +49,13 @@ final class Engine {
         if (!stock && !version().matches("1\\.6\\.5[3-5]\\b.*")) {
             stock = true; // a later card may do what a short cut takes for impossible
             System.err.println("the short cuts were not compared on Forge " + version() + ": it is played as with --stock");
+        }
+        for (String name : COUNTED) {
+            Class<?> type = Reflect.type("forge.game." + name);
+            Field counter = type == null ? null : Reflect.field(type, "maxId", int.class);
+            if (counter != null) {
+                COUNTERS.add(counter);
+            }
         }
         Bridge.prepare();
     }
@@ -163,16 +170,36 @@ final class Engine {
         }
     }
 
+    private static Random shuffler;
+
+    private static void setShuffler(Random random) {
+        shuffler = random;
+        if (shuffles != null) {
+            shuffles.accept(random);
+        }
+    }
+
     /** Everything that Forge keeps per JVM and that a game depends on: the generator and the id counters. */
     static void reset(long seed) {
         setRandom(new Random(seed));
-        if (shuffles != null) {
-            shuffles.accept(new Random(~seed));
-        }
-        for (String name : COUNTED) {
-            Class<?> type = Reflect.type("forge.game." + name);
-            if (type != null) {
-                Reflect.set(Reflect.field(type, "maxId", int.class), null, 0);
+        setShuffler(new Random(~seed));
+        COUNTERS.forEach(counter -> Reflect.set(counter, null, 0));
+    }
+
+    /** Runs something of Forge that must not be noticed by the game: with generators of its own, the id counters put back. */
+    static <T> T apart(long seed, Supplier<T> what) {
+        Random random = MyRandom.getRandom();
+        Random shuffler = Engine.shuffler;
+        Object[] counts = COUNTERS.stream().map(counter -> Reflect.get(counter, null)).toArray();
+        setRandom(new Random(seed));
+        setShuffler(new Random(~seed));
+        try {
+            return what.get();
+        } finally {
+            setRandom(random);
+            setShuffler(shuffler);
+            for (int i = 0; i < counts.length; i++) {
+                Reflect.set(COUNTERS.get(i), null, counts[i]);
             }
         }
     }
@@ -188,6 +215,8 @@ final class Engine {
         "Game", "cost.IndividualCostPaymentInstance", "replacement.ReplacementEffect", "spellability.SpellAbility",
         "spellability.SpellAbilityStackInstance", "staticability.StaticAbility", "trigger.Trigger",
     };
+
+    private static final List<Field> COUNTERS = new ArrayList<>();
 
     private record CachedDeck(Deck deck, long time) {}
 

@@ -29,6 +29,8 @@ final class Table {
     private Game game;
     /** What can happen in this game at all; null with --stock. */
     Facts facts;
+    /** Names of cards whose facts the client has. */
+    final Set<String> introduced = new HashSet<>();
     private int decisions;
     private long started;
     private volatile Thread thread;
@@ -208,6 +210,7 @@ final class Table {
         fields.accept(json);
         json.key("game_state");
         seat.view.state(json);
+        seat.view.introduce();
         if (observed) {
             T choice = seat.think(ai);
             String said = say.apply(choice);
@@ -269,6 +272,7 @@ final class Table {
         if (seat.remote || request.observe) {
             Json json = new Json().open().put("info_type", kind).put("seat", seat.number);
             fields.accept(json);
+            seat.view.introduce();
             link.send("INFO:" + json.close().text);
         }
     }

@@ -21,6 +21,8 @@ final class View {
     private final Seat viewer;
     /** Numbers of hidden cards, see id. */
     private final Map<Integer, Integer> aliases = new HashMap<>();
+    /** Cards that were named since the last `introduce`, by name, whose facts nobody was told in this game. */
+    private final Map<String, Card> strangers = new LinkedHashMap<>();
 
     View(Seat viewer) {
         this.viewer = viewer;
@@ -126,7 +128,30 @@ final class View {
         if (hidden(card)) {
             return "";
         }
-        return card.isFaceDown() ? card.getState(CardStateName.Original).getName() : card.getName();
+        String name = card.isFaceDown() ? card.getState(CardStateName.Original).getName() : card.getName();
+        if (!name.isEmpty() && !viewer.table.introduced.contains(name)) {
+            strangers.putIfAbsent(name, card);
+        }
+        return name;
+    }
+
+    /** Tells what the cards do that are named for the first time. */
+    void introduce() {
+        strangers.forEach((name, card) -> {
+            if (viewer.table.introduced.add(name)) {
+                Json json = new Json().open().put("info_type", "facts").put("card", name).key("facts");
+                json.text.append(Printed.of(card, name).facts);
+                viewer.table.link.send("INFO:" + json.close().text);
+            }
+        });
+        strangers.clear();
+    }
+
+    /** Which of a card's parts an ability is; -1: none. */
+    int part(SpellAbility ability) {
+        Card host = ability.getHostCard();
+        String name = name(host);
+        return name.isEmpty() ? -1 : Printed.of(host, name).part(ability);
     }
 
     void card(Json json, Card card, boolean inPlay) {
