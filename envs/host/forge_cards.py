@@ -86,4 +86,5 @@ def _zones(table: jax.Array) -> jax.Array:
     other = (zone > 0) & ~(hand | field | stack)
     split = [place & (mine == owner) for place in (hand, field, other) for owner in (1.0, 0.0)]
     subject = (jnp.arange(at.ENTITIES) == at.SUBJECT_ROW)[:, None]
-    return (jnp.concatenate([subject, stack & ~subject, *(each & ~subject for each in split)], axis=1)).astype(jnp.float32)
+    rest = [each & ~subject for each in (stack, *split)]
+    return jnp.concatenate([subject & (table[:, at.PRESENT, None] > 0), *rest], axis=1).astype(jnp.float32)

@@ -60,7 +60,7 @@ class ForgeEnv(HostEnv):
         super().__init__(ForgeGame(**options))
 
     def features(self, observation: Any) -> jax.Array:
-        """f32[16833]: all that networks read of cards and options, without the numbers of names and rows."""
+        """f32[16577]: all that networks read of cards and options, without the numbers of names and rows."""
         view = forge_cards.as_candidates(observation)
         told = (view.context, view.entities, view.options, view.kinds, view.parts)
         return jnp.concatenate([part.ravel() for part in told if part is not None])

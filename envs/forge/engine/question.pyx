@@ -44,8 +44,8 @@ cdef tuple merged(View view, list options, bint action):
         found = look(view, option, action)
         if found is not None:
             id, key = found
-            times[id, key] = times.get((id, key), 0) + 1
-            found = key, times[id, key]
+            times[found] = times.get(found, 0) + 1
+            found = key, times[found] if id >= 0 else 1
             if found in places:
                 numbers[places[found]].append(index_of(option, place))
                 continue
