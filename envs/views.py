@@ -28,8 +28,9 @@ class Candidates(NamedTuple):
     by its row of `options`. E entities with C features, A options with O features, G global features; ids are numbers
     of kinds of things (card names), 0 .. `Env.vocabulary` - 1, and 0 is nobody.
 
-    A game that can tell what its kinds are gives the fields from `kinds` on too: K kinds with D features, and the P parts with
-    H features that they are made of (a card's abilities). Ids of entities and options then are 1 + rows of `kinds`.
+    A game that can tell what its kinds are gives the fields from `kinds` on too: K kinds with D features, and the P
+    parts with H features that they are made of (a card's abilities). Ids of entities and options then are 1 + rows of
+    `kinds`.
     """
 
     context: jax.Array  # f32[G], the situation and the kind of question
