@@ -15,12 +15,14 @@ import pytest
 from jaxrl.envs.forge import layout as at
 from jaxrl.envs.forge import vocabulary
 from jaxrl.envs.forge.engine.decision import ForgeDecision
+from jaxrl.envs.forge.engine.facts import Facts
 from jaxrl.envs.forge.engine.observation import observe
 from jaxrl.envs.forge.people import recording
 from jaxrl.envs.host.games import ForgeEnv
 from tests.forge.conversations import GOLDEN
-from tests.forge.decisions import KINDS, Maker
+from tests.forge.decisions import KINDS, NAMES, Maker
 from tests.referee.forge import Referee, overview
+from tests.referee.forge_facts import Told
 
 RECORDINGS = sorted(path for path in GOLDEN.iterdir() if path.name.endswith(recording.SUFFIXES))
 SMALL = {  # a decision with every kind of thing that an observation tells, and nothing by chance
@@ -135,12 +137,13 @@ def assert_same(mine, slow):
     assert not different, [(where(int(k)), float(mine[k]), float(slow[k])) for k in different[:8]]
 
 
-def compare(line, seed, looks=4):
+def compare(line, seed, looks=4, facts=None, told=None):
     """Takes both through all questions of a decision, with random answers; returns the answer."""
     decision, draw = json.loads(line), random.Random(seed)
-    mine, slow = ForgeDecision(line), Referee(decision)
+    told = told or Told()
+    mine, slow = ForgeDecision(line, facts), Referee(decision, told)
     assert mine.seat == decision["seat"] and mine.type == ("" if slow.unknown else slow.type)
-    assert_same(observe(mine.view), overview(decision))
+    assert_same(observe(mine.view), overview(decision, told))
     steps = 0
     while True:
         assert (mine.answer, mine.legal, mine.cut) == (slow.answer, slow.legal(), slow.cut)
@@ -198,6 +201,18 @@ def test_made_up_decisions(kind):
         decision = Maker(1000 * seed + len(kind)).decision(kind=kind)
         answers.add(compare(encoded(decision, ascii=seed % 2 == 0), seed))
     assert len(answers) >= (1 if kind == "choose_wisely" else 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_game_of_made_up_decisions(seed):
+    """Facts are told on the way, and what a seat has seen before stays what it is."""
+    maker, facts, told = Maker(seed), Facts(), Told()
+    for number in range(12):
+        for name in maker.draw.sample(NAMES[:-1], 2):
+            line = maker.facts(name)
+            facts.hear(b"INFO:" + encoded(line))
+            told.facts[name] = line["facts"]
+        compare(encoded(maker.decision(kind=maker.draw.choice(KINDS))), number, 2, facts, told)
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)

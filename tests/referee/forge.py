@@ -12,7 +12,8 @@ import numpy as np
 
 from jaxrl.envs.forge import layout as at
 from tests.referee.forge_facts import Told
-from tests.referee.forge_view import LARGEST, View, ratio, sort, whole
+from tests.referee.forge_view import View
+from tests.referee.forge_words import LARGEST, ratio, sort, whole
 
 MOST_OPTIONS = at.NUM_ACTIONS - 1
 PICKS = 128  # picks, attackers and blockers at most

@@ -11,71 +11,11 @@ import numpy as np
 from jaxrl.envs.forge import layout as at
 from jaxrl.envs.forge.vocabulary import text_id
 from tests.referee.forge_facts import Kind, Tables, Told
+from tests.referee.forge_globals import write_globals
+from tests.referee.forge_words import BASICS, cost_of, counters_of, keyword_of, ratio, sort, types_of, whole, zone_of
 
-BASICS = ("plains", "island", "swamp", "mountain", "forest")
 MOST_CARDS = 640  # of one decision; further ones are not seen
 MOST_ITEMS = 64  # of the stack
-LARGEST = 2**31 - 1
-ID_KEYWORDS = {"shroud": "hexproof", "ward": "hexproof", "protection": "hexproof"}
-
-
-def ratio(a: float, b: float) -> np.float32:
-    """a / b within the limit, divided in double precision."""
-    return np.float32(min(max(float(a) / float(b), -at.LIMIT), at.LIMIT))
-
-
-def whole(value: Any, otherwise: int = 0) -> int:
-    """An integer of 32 bits; anything else is `otherwise`."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return otherwise
-    return max(-LARGEST, min(LARGEST, value))
-
-
-def cost_of(text: str) -> int:
-    """The mana value of a cost such as "{2}{G}{W/U}"; X counts nothing."""
-    total = 0
-    for symbol in re.findall(r"\{([^{}]*)\}", text):
-        digits = re.match(r"[0-9]+", symbol)
-        if digits:
-            total += min(int(digits[0]), 1000)
-        elif symbol[:1] not in ("X", "Y", "Z", ""):
-            total += 1
-    return total
-
-
-def keyword_of(text: str) -> str | None:
-    """The keyword of our list that a text such as "Ward:2" or "Protection from red" is, None if it is another."""
-    text = text.lower()
-    if text.startswith("cardname can't be blocked"):
-        return "unblockable"
-    for word in (*at.KEYWORDS, *ID_KEYWORDS):
-        if text == word or text.startswith((word + " ", word + ":")):
-            return ID_KEYWORDS.get(word, word)
-    return None
-
-
-def types_of(card: dict[str, Any]) -> list[str]:
-    return card.get("types", "").lower().split(" ")
-
-
-def counters_of(card: dict[str, Any]) -> tuple[int, int]:
-    """+1/+1 less -1/-1 counters, and those of other kinds."""
-    plus, others = 0, 0
-    for name, number in card.get("counters", {}).items():
-        if name in ("P1P1", "M1M1"):
-            plus += whole(number) if name == "P1P1" else -whole(number)
-        elif name != "LOYALTY":
-            others += whole(number)
-    return plus, others
-
-
-def zone_of(name: str) -> str:
-    """One of ZONES."""
-    return name.lower() if name.lower() in at.ZONES else "library"
-
-
-def sort(name: str) -> int:
-    return 1 + at.SORTS.index(name)
 
 
 class View:
@@ -109,7 +49,7 @@ class View:
         self.globals = np.zeros(at.GLOBALS, np.float32)
         self.entities = np.zeros((at.ENTITIES, at.ENTITY), np.float32)
         self.options = np.zeros((at.OPTIONS, at.OPTION), np.float32)
-        self._write_globals(decision)
+        write_globals(self)
         self._place_all()
 
     def arrays(self) -> np.ndarray:
@@ -432,70 +372,3 @@ class View:
         row[at.OPTION_PART] = self.tables.part(self.names.kind(name), whole(action.get("part"), -1))
         text = action.get("description", "")
         row[at.OPTION_KIND] = self.tables.kind(self.text(text)) if kind == "ability" else self.named(name)
-
-    # ---- globals ----------------------------------------------------------------------------------------------------
-
-    def _write_globals(self, decision: dict[str, Any]) -> None:
-        state, out = self.state, self.globals
-        out[at.TURN] = ratio(whole(state.get("turn")), 20)
-        out[at.MY_TURN] = state.get("active") == self.me
-        out[at.MY_PRIORITY] = state.get("priority") == self.me
-        if state.get("phase") in at.PHASES:
-            out[at.FIRST_PHASE + at.PHASES.index(state["phase"])] = 1
-        self._write_player(out[at.FIRST_PLAYER :], self.me)
-        self._write_player(out[at.FIRST_PLAYER + at.PLAYER :], 1 - self.me)
-        out[at.STACK_SIZE] = ratio(len(state.get("stack", [])), 4)
-        if self.stack:
-            out[at.TOP_IS_MINE] = self.stack[0]["controller"] == self.me
-            out[at.TOP_IS_THEIRS] = self.stack[0]["controller"] == 1 - self.me
-        power, free = 0, 0
-        for attack in self.combat:
-            card = self.find(attack.get("attacker"))
-            if card is not None:
-                power += whole(card.get("power"))
-                free += 0 if attack.get("blockers") else whole(card.get("power"))
-                out[at.I_ATTACK] = card["controller"] == self.me
-        out[at.ATTACKERS] = ratio(len(self.combat), 8)
-        out[at.ATTACK_POWER], out[at.FREE_ATTACK_POWER] = ratio(power, 16), ratio(free, 16)
-
-    def _write_player(self, out: np.ndarray, seat: int) -> None:
-        player = self.players.get(seat)
-        if player is None:
-            return
-        scales = {"life": 20, "poison": 10, "hand_size": 7, "library_size": 60}
-        for column, (key, scale) in enumerate(scales.items()):
-            out[column] = ratio(whole(player.get(key)), scale)
-        out[at.GRAVEYARD] = ratio(len(player.get("graveyard", [])), 20)
-        out[at.EXILE] = ratio(len(player.get("exile", [])), 20)
-        sums = dict.fromkeys((at.LANDS, at.FREE_LANDS, *range(at.FREE_COLORS, at.LANDS_PLAYED)), 0)
-        for card in self.cards:
-            if card["controller"] == seat and card["zone"] == "battlefield":
-                self._count(card, sums)
-        for column, number in sums.items():
-            scale = {at.OTHERS: 4, at.PLANESWALKERS: 2}.get(column, 8)
-            scale = 16 if at.TOTAL_POWER <= column <= at.FLYING_POWER else scale
-            scale = 4 if at.FREE_COLORS <= column < at.CREATURES else scale
-            out[column] = ratio(number, scale)
-        out[at.LANDS_PLAYED] = ratio(whole(player.get("lands_played")), 2)
-        out[at.ENERGY] = ratio(whole(player.get("energy")), 8)
-        for column, letter in enumerate("WUBRGC"):
-            out[at.MANA + column] = ratio(player.get("mana_pool", "").count(letter), 4)
-
-    def _count(self, card: dict[str, Any], sums: dict[int, int]) -> None:
-        words = card.get("types", "").lower().split(" ")
-        tapped, power = card.get("tapped") is True, whole(card.get("power"))
-        if "land" in words:
-            sums[at.LANDS] += 1
-            sums[at.FREE_LANDS] += not tapped
-            for column, letter in enumerate("WUBRG"):
-                sums[at.FREE_COLORS + column] += not tapped and letter in self.makes(card)
-        if "creature" in words:
-            sums[at.CREATURES] += 1
-            sums[at.FREE_CREATURES] += not tapped
-            sums[at.TOTAL_POWER] += power
-            sums[at.FREE_POWER] += 0 if tapped else power
-            sums[at.TOTAL_TOUGHNESS] += whole(card.get("toughness")) - whole(card.get("damage"))
-            flies = any(keyword_of(text) == "flying" for text in card.get("keywords", []))
-            sums[at.FLYING_POWER] += power if flies else 0
-        sums[at.PLANESWALKERS] += "planeswalker" in words
-        sums[at.OTHERS] += not {"land", "creature", "planeswalker"} & set(words)

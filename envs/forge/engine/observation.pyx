@@ -4,14 +4,13 @@
 """
 
 from jaxrl.envs.forge cimport layout as at
+from jaxrl.envs.forge.engine.mana cimport Purse, affords, purse
 from jaxrl.envs.forge.engine.question cimport Question
+from jaxrl.envs.forge.engine.tables cimport Tables
 from jaxrl.envs.forge.engine.values cimport NOBODY, NOT_SAID, get, items, ratio, text, whole
 from jaxrl.envs.forge.engine.view cimport Card, View
 
 import re
-
-from cpython.bytes cimport PyBytes_AS_STRING
-from libc.string cimport memcpy
 
 import numpy as np
 
@@ -35,59 +34,6 @@ def observe(View view not None, Question question=None):
         write_question(question, tables, &numbers[0], &numbers[at.ENTITIES_AT], &numbers[at.OPTIONS_AT])
     write_entities(view, tables, &numbers[at.ENTITIES_AT])
     return out
-
-
-# ---- kinds and parts -------------------------------------------------------------------------------------------------
-
-cdef class Tables:
-    """The kinds and parts of an observation, in the order in which they are first named."""
-
-    cdef float* kinds  # [KINDS, KIND]
-    cdef float* parts  # [PARTS, PART]
-    cdef dict rows  # kind: its row
-    cdef dict firsts  # kind: the row of its first part
-    cdef int used  # parts
-
-    def __cinit__(self):
-        self.rows, self.firsts = {}, {}
-
-    cdef int kind(self, kind) except -1:
-        """1 + the row of a kind, which is written if it has none; 0: nothing, or there is no room."""
-        cdef int row
-        if kind is None:
-            return 0
-        found = self.rows.get(kind)
-        if found is not None:
-            return 1 + <int>found
-        row = len(self.rows)
-        if row >= at.KINDS:
-            return 0
-        self.rows[kind] = row
-        memcpy(self.kinds + row * at.KIND, PyBytes_AS_STRING(kind.numbers), at.KIND * sizeof(float))
-        self.firsts[kind] = self.used
-        self.add(kind.parts, kind.count, 1 + row)
-        return 1 + row
-
-    cdef int add(self, bytes parts, int count, int kind) except -1:
-        """1 + the row of the first of so many parts; 0: there are none, or there is no room."""
-        cdef int first = self.used, i
-        cdef float* row
-        count = min(count, at.PARTS - first)
-        if count == 0:
-            return 0
-        memcpy(self.parts + first * at.PART, PyBytes_AS_STRING(parts), count * at.PART * sizeof(float))
-        for i in range(first, first + count):
-            row = self.parts + i * at.PART
-            row[at.PART_KIND] = kind
-            row[at.PART_OF] += 1 + first
-        self.used += count
-        return 1 + first
-
-    cdef int part(self, kind, int number) except -1:
-        """1 + the row of a part of a kind; 0: none."""
-        if kind is None or not 0 <= number < <int>kind.count or not self.kind(kind):
-            return 0
-        return 1 + <int>self.firsts[kind] + number if <int>self.firsts[kind] + number < self.used else 0
 
 
 # ---- cards -----------------------------------------------------------------------------------------------------------
@@ -150,61 +96,6 @@ cdef void write_entities(View view, Tables tables, float* out) except *:
         at_row[at.COUNT] = ratio(card.count, 4)
         if card.zone == at.ZONE_HAND and card.controller == view.seat and not card.types >> at.CARD_TYPE_LAND & 1:
             at_row[at.CASTABLE], at_row[at.CASTABLE_NEXT] = affords(now, card), affords(later, card)
-
-
-# ---- mana ------------------------------------------------------------------------------------------------------------
-
-cdef struct Purse:
-    int total
-    int[6] of  # by letter of POOL
-
-
-cdef void earn(Purse* purse, int makes) noexcept:
-    cdef int k
-    purse.total += makes != 0
-    for k in range(6):
-        purse.of[k] += makes >> k & 1
-
-
-cdef Purse purse(View view, bint now) except *:
-    """How much mana the seat can make: what is untapped and in its pool, or all next turn with a land of its hand."""
-    cdef Purse found
-    cdef Card card
-    cdef int k, land = 0
-    cdef bint creature
-    found.total = 0
-    for k in range(6):
-        found.of[k] = 0
-    for card in view.cards:
-        if card.controller != view.seat:
-            continue
-        if card.zone == at.ZONE_BATTLEFIELD:
-            creature = card.types >> at.CARD_TYPE_CREATURE & 1
-            if not now or not (card.tapped or (creature and card.sick)):
-                earn(&found, card.makes)
-        elif card.zone == at.ZONE_HAND and card.types >> at.CARD_TYPE_LAND & 1:
-            land |= card.makes
-    if now:
-        pool = text(get(view.players[view.seat], "mana_pool"))
-        for letter in pool:
-            k = layout.POOL.find(letter)
-            earn(&found, 1 << k if k >= 0 else 0)
-    else:
-        earn(&found, land)
-    return found
-
-
-cdef bint affords(Purse purse, Card card) except *:
-    """Whether there is mana enough, and enough of each color."""
-    cdef int k
-    if card.mana_value > purse.total:
-        return False
-    if card.kind is None or card.kind.hybrid:
-        return True
-    for k, pips in enumerate(card.kind.pips):
-        if <int>pips > purse.of[k]:
-            return False
-    return True
 
 
 # ---- globals ---------------------------------------------------------------------------------------------------------
