@@ -3,10 +3,12 @@ package forgedaemon;
 
 import forge.*;
 import forge.ai.AiProfileUtil;
+import forge.ai.ability.ChangeZoneAi;
 import forge.card.CardType;
 import forge.deck.Deck;
 import forge.deck.io.DeckSerializer;
 import forge.game.Game;
+import forge.game.card.CardCollection;
 import forge.game.card.CardUtil;
 import forge.item.PaperCard;
 import forge.util.*;
@@ -186,16 +188,22 @@ final class Engine {
         COUNTERS.forEach(counter -> Reflect.set(counter, null, 0));
     }
 
+    /** Cards that Forge's AI means to search for next. */
+    private static final Field CHOICES = Reflect.field(ChangeZoneAi.class, "multipleCardsToChoose", CardCollection.class);
+
     /** Runs something of Forge that must not be noticed by the game: with generators of its own, the id counters put back. */
     static <T> T apart(long seed, Supplier<T> what) {
         Random random = MyRandom.getRandom();
         Random shuffler = Engine.shuffler;
         Object[] counts = COUNTERS.stream().map(counter -> Reflect.get(counter, null)).toArray();
+        Object choices = CHOICES == null ? null : Reflect.get(CHOICES, null);
         setRandom(new Random(seed));
         setShuffler(new Random(~seed));
+        Reflect.set(CHOICES, null, new CardCollection());
         try {
             return what.get();
         } finally {
+            Reflect.set(CHOICES, null, choices);
             setRandom(random);
             setShuffler(shuffler);
             for (int i = 0; i < counts.length; i++) {

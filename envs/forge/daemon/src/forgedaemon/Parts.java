@@ -47,8 +47,10 @@ final class Parts {
 
     /** The list `parts` of an ability that is itself an option. */
     static void write(Json json, SpellAbility ability) {
+        boolean mode = ability instanceof AbilitySub;
+        String kind = mode && !ability.getHostCard().isPermanent() ? "spell" : ability.isTrigger() ? "trigger" : kind(ability);
         json.array("parts");
-        new Parts(json).root(ability);
+        new Parts(json).root(ability.isWrapper() && ability.getTrigger() != null ? ability.getTrigger() : ability, kind);
         json.end();
     }
 
@@ -58,12 +60,12 @@ final class Parts {
     }
 
     /** Writes a spell, an activated ability, a trigger, a static ability or a replacement effect, and all that belongs to it. */
-    void root(CardTraitBase trait) {
+    void root(CardTraitBase trait, String kind) {
         SpellAbility ability = trait instanceof SpellAbility own ? own
                 : trait instanceof TriggerReplacementBase cause ? cause.ensureAbility() : null;
         String mode = trait instanceof ReplacementEffect ? trait.getParam("Event")
                 : trait instanceof SpellAbility ? "" : trait.getParam("Mode");
-        open(kind(trait), mode, ability);
+        open(kind, mode, ability);
         if (ability == null) {
             effect(trait, "");
         } else {
@@ -76,7 +78,7 @@ final class Parts {
         }
         json.close();
         if (ability != null) {
-            follow(ability, kind(trait), 1);
+            follow(ability, kind, 1);
         }
     }
 

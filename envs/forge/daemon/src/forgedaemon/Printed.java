@@ -68,9 +68,9 @@ final class Printed {
         if (face != null) {
             Parts parts = new Parts(json);
             for (CardTraitBase trait : traits(face)) {
-                roots.add(new Root(parts.count, Parts.kind(trait),
-                        trait instanceof SpellAbility ability ? ability.getApi() : null, trait.getOriginalMapParams()));
-                parts.root(trait);
+                String kind = Parts.kind(trait);
+                roots.add(new Root(parts.count, kind, trait instanceof SpellAbility ability ? ability.getApi() : null, trait.getOriginalMapParams()));
+                parts.root(trait, kind);
             }
         }
         json.end();
@@ -140,7 +140,7 @@ final class Printed {
                 if (root.script.equals(trait.getOriginalMapParams())) {
                     return root.at;
                 }
-                similar = similar == -1 ? root.at : -2;
+                similar = api == null ? -1 : similar == -1 ? root.at : -2;
             }
         }
         return Math.max(-1, similar); // its text was changed, and there is only one such

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package forgedaemon;
 
+import com.google.common.collect.Iterables;
 import forge.ai.PlayerControllerAi;
 import forge.game.*;
 import forge.game.card.*;
@@ -32,31 +33,57 @@ class Seat extends PlayerControllerAi {
     boolean remote;
     /** Greater than 0 while Forge's AI decides something for this seat: then nothing is asked. */
     private int thinking;
+    /** Whether an answer was given in place of the AI's. */
+    boolean guessed;
     /** Cards that the rules show to this seat for the question being asked. */
-    final Set<Integer> shown = new HashSet<>();
+    final Set<Integer> shown;
+    /** Who decides for this player at the moment; null: this seat itself. Then what it may see is seen, and told, by that seat. */
+    private final Seat master;
+    private Seat controlled;
 
-    final View view = new View(this);
+    final View view;
     final Questions questions = new Questions(this);
     final Modes modes = new Modes(this);
     final Targets targets = new Targets(this);
     final Casting casting = new Casting(this);
+    final Paying paying = new Paying(this);
     final Choices choices = new Choices(this);
     final Triggers triggers = new Triggers(this);
     private final Priority priority = new Priority(this);
 
-    Seat(Game game, Player player, Table.SeatPlayer lobby, Table table, int number) {
+    Seat(Game game, Player player, Table.SeatPlayer lobby, Table table, Seat master) {
         super(game, player, lobby);
         this.table = table;
-        this.number = number;
+        this.number = lobby.number;
         this.lobby = lobby;
-        remote = table.request.remote[number];
+        this.master = master;
+        view = master == null ? new View(this) : master.view;
+        shown = master == null ? new HashSet<>() : master.shown;
+        remote = master == null ? table.request.remote[number] : master.remote;
+        if (master != null) {
+            master.controlled = this;
+        }
+    }
+
+    /** The player at whose seat decisions are made: another one than the seat's where an effect lets it decide for its opponent. */
+    Player owner() {
+        return master == null ? player : master.player;
+    }
+
+    /** Whether the seat sees what is hidden from all but this player: its own, and that of a player whom it controls (rule 723.4). */
+    boolean sees(Player other) {
+        return other == owner() || other != null && other.getControllingPlayer() == owner();
+    }
+
+    boolean mayLook(Card card) {
+        return Iterables.any(getGame().getPlayers(), other -> sees(other) && card.mayPlayerLook(other));
     }
 
     // ---- who decides
 
     /** Whether Forge's AI shall decide without anybody being asked or told. */
     boolean quiet() {
-        return thinking > 0 || !remote && !table.request.observe;
+        return thinks() || !remote && !table.request.observe;
     }
 
     /** Whether what leaves no choice is not asked. */
@@ -65,7 +92,7 @@ class Seat extends PlayerControllerAi {
     }
 
     boolean thinks() {
-        return thinking > 0;
+        return thinking > 0 || table.advising;
     }
 
     <T> T think(Supplier<T> ai) {
@@ -84,6 +111,20 @@ class Seat extends PlayerControllerAi {
         });
     }
 
+    /** An answer where Forge's AI does not decide by itself: it is no advice. */
+    <T> T guess(T answer) {
+        guessed = true;
+        return answer;
+    }
+
+    /** Forge's AI decides for a client who is not asked: counted, and told at the end of the game. */
+    <T> T left(String kind, Supplier<T> ai) {
+        if (remote && !thinks()) {
+            table.left.merge(kind, 1, Integer::sum);
+        }
+        return think(ai);
+    }
+
     /** Forge's AI decides once for a client, with the profile of the seat. */
     <T> T lend(Supplier<T> ai) {
         String before = lobby.getAiProfile();
@@ -96,7 +137,11 @@ class Seat extends PlayerControllerAi {
     }
 
     void handOver(String profile) {
-        remote = false;
+        for (Seat seat : new Seat[] {this, master, controlled}) {
+            if (seat != null) {
+                seat.remote = false;
+            }
+        }
         lobby.setAiProfile(profile);
     }
 
@@ -236,7 +281,7 @@ class Seat extends PlayerControllerAi {
     @Override
     public CardCollectionView chooseCardsForEffect(CardCollectionView source, SpellAbility sa, String title, int min, int max,
             boolean optional, Map<String, Object> params) {
-        if (optional && min > 1 && !quiet() && !questions.confirm(sa, title, () -> true)) {
+        if (optional && min > 1 && !quiet() && !questions.confirm(sa, title, () -> guess(true))) {
             return CardCollection.EMPTY; // "3 to 5 or none at all" is two questions
         }
         return questions.cards(title, sa, source, optional && min == 1 ? 0 : min, max,
@@ -313,8 +358,10 @@ class Seat extends PlayerControllerAi {
     @Override
     public CardCollectionView orderMoveToZoneList(CardCollectionView cards, ZoneType destination, SpellAbility source) {
         Supplier<CardCollectionView> ai = () -> super.orderMoveToZoneList(cards, destination, source);
-        return quiet() || cards.size() < 2 || destination != ZoneType.Library ? ai.get() : new CardCollection(questions.order(
-                source, "Order of the cards, the first on top", cards, questions.things(), ai));
+        boolean matters = destination != ZoneType.Exile && (destination != ZoneType.Graveyard || table.orderedGraveyards);
+        return quiet() || cards.size() < 2 || !matters ? ai.get() : new CardCollection(questions.order(source,
+                destination == ZoneType.Library ? "Order of the cards, the first on top" : "Order of the cards", cards,
+                questions.things(), ai));
     }
 
     // ---- yes or no, numbers, texts, spells

@@ -13,6 +13,7 @@ import forge.game.mana.ManaPool;
 import forge.game.phase.PhaseHandler;
 import forge.game.player.Player;
 import forge.game.spellability.*;
+import forge.game.zone.Zone;
 import forge.game.zone.ZoneType;
 import java.util.*;
 
@@ -54,7 +55,7 @@ final class View {
         Player player = seat.getPlayer();
         json.open().put("seat", seat.number).put("name", player.getName()).put("life", player.getLife())
                 .put("poison", player.getPoisonCounters());
-        if (seat == viewer) {
+        if (viewer.sees(player)) {
             cards(json, "hand", player, ZoneType.Hand);
         }
         json.put("hand_size", player.getCardsIn(ZoneType.Hand).size())
@@ -99,12 +100,11 @@ final class View {
 
     /** Whether a card's face must not be told to the viewer. */
     boolean hidden(Card card) {
-        Player player = viewer.getPlayer();
         return switch (zone(card)) {
-            case Hand -> card.getController() != player && !viewer.shown.contains(card.getId());
+            case Hand -> !viewer.sees(card.getController()) && !viewer.shown.contains(card.getId());
             case Library -> !viewer.shown.contains(card.getId());
-            case Battlefield, Stack -> card.isFaceDown() && card.getController() != player;
-            case Exile -> card.isFaceDown() && !card.mayPlayerLook(player);
+            case Battlefield, Stack -> card.isFaceDown() && !viewer.sees(card.getController());
+            case Exile -> card.isFaceDown() && !viewer.mayLook(card);
             default -> false;
         };
     }
@@ -224,6 +224,9 @@ final class View {
         Card source = item.getSourceCard();
         json.open().put("card_id", id(source)).put("name", name(source))
                 .put("controller", seatOf(item.getActivatingPlayer()))
+                .put("kind", item.isSpell() ? "spell" : item.isTrigger() ? "trigger" : "ability")
+                .put("from", item.isSpell() ? castFrom(source) : "")
+                .put("part", part((SpellAbility) Reflect.fit(Moves.SPELL_OF, item, false)))
                 .put("description", hidden(source) ? "" : item.getStackDescription()).array("targets");
         for (SpellAbilityStackInstance part = item; part != null; part = part.getSubInstance()) {
             TargetChoices targets = part.getTargetChoices();
@@ -234,6 +237,11 @@ final class View {
             }
         }
         json.end().close();
+    }
+
+    private static String castFrom(Card card) {
+        Object from = card.getCastFrom();
+        return from == null ? "" : (from instanceof Zone zone ? zone.getZoneType() : from).toString();
     }
 
     /** The kind and id of something that can be chosen. */
@@ -280,7 +288,7 @@ final class View {
         ZoneType zone = zone(card);
         json.put("name", name(card)).put("controller", seatOf(card.getController())).put("zone", zone.name());
         boolean listed = zone == ZoneType.Battlefield || zone == ZoneType.Graveyard || zone == ZoneType.Exile
-                || zone == ZoneType.Hand && card.getController() == viewer.getPlayer();
+                || zone == ZoneType.Hand && viewer.sees(card.getController());
         if (!listed && !hidden(card)) {
             json.key("card");
             card(json, card, false);
