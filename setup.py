@@ -46,7 +46,7 @@ def write_layout() -> None:
     """The numbers of envs/forge/layout.py for Cython, also those of what it lists: TYPE_ORDER = 12, NUM_TYPES = 15."""
     declared = runpy.run_path("jaxrl/envs/forge/layout.py")
     numbers = {name: int(value) for name, value in declared.items() if isinstance(value, int | float)}
-    for name in ("TYPES", "PHASES", "COLORS", "CARD_TYPES", "KEYWORDS", "ZONES"):
+    for name in ("TYPES", "PHASES", "COLORS", "CARD_TYPES", "KEYWORDS", "ZONES", "SORTS"):
         numbers[f"NUM_{name}"] = len(declared[name])
         for number, each in enumerate(declared[name]):
             numbers[f"{name[:-1]}_{each.upper().replace(' ', '_')}"] = number

@@ -27,6 +27,10 @@ class Candidates(NamedTuple):
     What an action's number means changes from decision to decision ("the third card in the hand"): what it does is told
     by its row of `options`. E entities with C features, A options with O features, G global features; ids are numbers
     of kinds of things (card names), 0 .. `Env.vocabulary` - 1, and 0 is nobody.
+
+    A game that can tell what its kinds are gives the fields from `kinds` on too: K kinds with D features, and the P
+    parts with H features that they are made of (a card's abilities). Ids of entities and options then are 1 + rows of
+    `kinds`.
     """
 
     context: jax.Array  # f32[G], the situation and the kind of question
@@ -38,6 +42,14 @@ class Candidates(NamedTuple):
     zones: jax.Array | None = None  # f32[E, Z], 1 in the column of the zone that an entity is in
     option_entity: jax.Array | None = None  # i32[A], the row of the entity that an option is about, -1: of none
     nearness: jax.Array | None = None  # f32[N, E, K], how near each entity is after option 0 .. N - 1, N <= A
+    option_mask: jax.Array | None = None  # bool[A], options that there are, legal or not; None: all
+    partners: jax.Array | None = None  # i32[E, M], the entity that each is tied to in M ways, -1: none
+    kinds: jax.Array | None = None  # f32[K, D]
+    kind_ids: jax.Array | None = None  # i32[K]
+    parts: jax.Array | None = None  # f32[P, H]
+    part_rows: jax.Array | None = None  # i32[P, 2], its kind, and the part that it belongs to (or itself); -1: none
+    entity_part: jax.Array | None = None  # i32[E], the part that an entity is (an ability on the stack), -1: none
+    option_part: jax.Array | None = None  # i32[A], the part that an option uses, -1: none
 
 
 class Views:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge import layout
 from jaxrl.envs.forge.engine.decision import ForgeDecision
+from jaxrl.envs.forge.engine.facts import Facts
 from jaxrl.envs.forge.people import recording
 from jaxrl.envs.host.core import Demonstrations
 
@@ -27,8 +28,9 @@ def read(path: Path) -> Iterator[Demonstrations]:
     """
     for conversation in recording.read(path):
         asked: Asked = []
-        for line, choice in conversation.decisions():
-            asked += answered(_decision(path, line), choice)
+        facts = Facts()
+        for line, choice in conversation.decisions(facts.hear):
+            asked += answered(_decision(path, line, facts), choice)
         yield Demonstrations(
             observation=np.array([each[0] for each in asked], np.float32).reshape(-1, layout.FEATURES),
             mask=np.array([each[1] for each in asked], np.bool_).reshape(-1, layout.NUM_ACTIONS),
@@ -38,9 +40,9 @@ def read(path: Path) -> Iterator[Demonstrations]:
         )
 
 
-def _decision(path: Path, line: bytes) -> ForgeDecision:
+def _decision(path: Path, line: bytes, facts: Facts) -> ForgeDecision:
     try:
-        return ForgeDecision(line)
+        return ForgeDecision(line, facts)
     except ValueError:
         begin = line[:60].decode(errors="replace")
         raise UserError(f"{path}: a recorded decision is damaged ({begin!r}); leave the file out.") from None

@@ -30,10 +30,10 @@ SUFFIX = ".dck"
 
 
 class ForgeGame(HostGame):
-    """A game of Magic for two: 96 actions, f32[11901] observations; Forge keeps the rules in processes of its own."""
+    """A game of Magic for two: 64 actions, f32[5273] observations; Forge keeps the rules in processes of its own."""
 
     id = "forge"
-    version = "1"
+    version = "2"
     num_players, num_actions, num_features = 2, layout.NUM_ACTIONS, layout.FEATURES
     bots = ("random", *(f"forge:{name}" if name else "forge" for name in PROFILES))
     delegated = len(PROFILES)

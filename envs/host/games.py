@@ -12,7 +12,7 @@ from jaxrl.envs.battle.game import BattleGame
 from jaxrl.envs.core import Candidates
 from jaxrl.envs.forge import layout as forge_layout
 from jaxrl.envs.forge.game import ForgeGame
-from jaxrl.envs.host import battlefield
+from jaxrl.envs.host import battlefield, forge_cards
 from jaxrl.envs.host.env import HostEnv
 from jaxrl.envs.views import Tokens
 
@@ -60,35 +60,11 @@ class ForgeEnv(HostEnv):
         super().__init__(ForgeGame(**options))
 
     def features(self, observation: Any) -> jax.Array:
-        """f32[11685]: the observation without the numbers of names and rows, which say nothing to a dense network."""
-        view = self.candidates(observation)
-        return jnp.concatenate([view.context, view.entities.ravel(), view.options.ravel()])
+        """f32[16577]: all that networks read of cards and options, without the numbers of names and rows."""
+        view = forge_cards.as_candidates(observation)
+        told = (view.context, view.entities, view.options, view.kinds, view.parts)
+        return jnp.concatenate([part.ravel() for part in told if part is not None])
 
     def candidates(self, observation: Any) -> Candidates:
-        """Cards and spells as entities, actions as options; the context is the situation and the question's subject."""
-        at = forge_layout
-        observation = observation.astype(jnp.float32)
-        entities = observation[at.ENTITIES_AT : at.OPTIONS_AT].reshape(at.ENTITIES, at.ENTITY)
-        options = observation[at.OPTIONS_AT :].reshape(at.OPTIONS, at.OPTION)
-        return Candidates(
-            context=jnp.concatenate([observation[: at.GLOBALS], entities[at.SUBJECT_ROW, : at.ENTITY_ID]]),
-            entities=entities[:, : at.ENTITY_ID],
-            entity_ids=entities[:, at.ENTITY_ID].astype(jnp.int32),
-            entity_mask=entities[:, at.PRESENT] > 0.0,
-            options=options[:, : at.OPTION_ENTITY],
-            option_ids=options[:, at.OPTION_ID].astype(jnp.int32),
-            zones=_entity_zones(entities),
-            option_entity=options[:, at.OPTION_ENTITY].astype(jnp.int32) - 1,
-        )
-
-
-def _entity_zones(entities: jax.Array) -> jax.Array:
-    """f32[E, 7]: the subject, my hand, my and their battlefield, the stack, my and their graveyard; by their rows."""
-    at = forge_layout
-    starts = (
-        *(at.SUBJECT_ROW, at.HAND_ROW, at.MY_BATTLEFIELD_ROW, at.THEIR_BATTLEFIELD_ROW, at.STACK_ROW),
-        *(at.MY_GRAVEYARD_ROW, at.THEIR_GRAVEYARD_ROW, at.ENTITIES),
-    )
-    rows = jnp.arange(at.ENTITIES)[:, None]
-    inside = (rows >= jnp.array(starts[:-1])) & (rows < jnp.array(starts[1:]))
-    return inside * entities[:, at.PRESENT, None]
+        """Cards and spells as entities, actions as options, card names as kinds, abilities as their parts."""
+        return forge_cards.as_candidates(observation)

@@ -155,9 +155,9 @@ def _check_network(config: Config, env: Any) -> None:
     )
     if reader == "transformer" and type(env).tokens is Env.tokens:
         raise UserError(f"network.{key} transformer needs card tokens, which {config.env.id} has not: use mlp.")
-    if config.network.kind == "candidates" and type(env).candidates is Env.candidates:
+    if reader == "candidates" and type(env).candidates is Env.candidates:
         raise UserError(
-            f"network.kind candidates needs options that are described one by one, which {config.env.id} has not: "
+            f"network.{key} candidates needs options that are described one by one, which {config.env.id} has not: "
             "use mlp."
         )
 

@@ -32,6 +32,9 @@ class CandidatesConfig:
         16, "numbers learnt about every kind of thing, e.g. a card's name, beyond its features; 0: none", minimum=0
     )
     attention: int = option(0, "attention layers in which entities look at each other first; 0: none", minimum=0)
+    together: int = option(
+        0, "attention layers in which entities and options look at each other after that; 0: none", minimum=0
+    )
     heads: int = option(4, "attention heads; must divide dim", minimum=1)
     context: int = option(0, "width of the layers that read the situation; 0: 2 * dim", minimum=0)
     rows: bool = option(False, "the situation is also read row by row: which entity stands in which row matters")
@@ -43,7 +46,9 @@ class RecurrentConfig:
     """The network with a memory (`network.kind: recurrent`): a torso, recurrent layers, heads."""
 
     torso: str = option(
-        "mlp", "what reads an observation; configured as the network of that kind", choices=("mlp", "transformer")
+        "mlp",
+        "what reads an observation; configured as the network of that kind",
+        choices=("mlp", "transformer", "candidates"),
     )
     cell: str = option("lstm", "kind of the recurrent layers", choices=("lstm", "gru"))
     width: int = option(256, "numbers that each layer remembers for each seat (an LSTM: twice as many)", minimum=1)

@@ -2,7 +2,8 @@
 
 One small network reads every entity, one every option, and one more says of an option in this situation how good it is.
 What is learnt about an option in one place of the list so holds in all places, and mixing the options mixes the logits
-in the same way.
+in the same way. Where a game tells what its kinds of things are, a kind is read once, as the sum of its parts: a card
+that was never met is what its abilities do.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class CandidateScorer(nn.Module):
       embedding: width of what is learnt about a kind beyond its features; it begins at 0, so that a kind that was never
         met is just its features. 0: nothing is.
       attention: layers in which the entities look at each other before anything is made of them.
+      together: layers in which entities and options look at each other after that.
       heads: of attention; divides `dim`.
       context: width of the context; 0: twice `dim`.
       rows: whether the context also reads the entities in their rows, which then are no longer a set.
@@ -45,6 +47,7 @@ class CandidateScorer(nn.Module):
     layers: int = 2
     embedding: int = 16
     attention: int = 0
+    together: int = 0
     heads: int = 4
     context: int = 0
     rows: bool = False
@@ -53,19 +56,30 @@ class CandidateScorer(nn.Module):
     make_heads: Callable[..., nn.Module] = Heads
 
     @nn.compact
-    def __call__(self, view: Candidates) -> tuple[jax.Array, jax.Array]:
-        """Candidates (leading axes allowed in each field) -> logits f32[..., A], value f32[...]."""
+    def __call__(
+        self, view: Candidates, remember: Callable[[jax.Array], jax.Array] | None = None
+    ) -> tuple[jax.Array, jax.Array]:
+        """Candidates (leading axes allowed in each field) -> logits f32[..., A], value f32[...].
+
+        Args:
+          view: what is seen.
+          remember: [..., H] -> [..., R], what recurrent layers make of the context before options are scored in it.
+        """
         kinds = None
         if self.embedding and self.vocabulary:
             kinds = nn.Embed(self.vocabulary, self.embedding, embedding_init=nn.initializers.zeros, name="kinds")
-        entities = self._dense(_with_kinds(view.entities, view.entity_ids, kinds), self.dim, "entity")
+        things, choices = self._described(view, kinds)
+        entities = self._dense(things, self.dim, "entity")
+        entities = self._tied(entities, view.partners)
         entities = self._attended(entities, view.entity_mask)
+        options = self._dense(choices, self.dim, "option")
+        entities, options = self._mingled(entities, options, view)
         pooled = _pooled(entities, view.entity_mask, view.zones)
         context = [view.context.astype(pooled.dtype), pooled]
         if self.rows:
             context.append(view.entities.reshape(*pooled.shape[:-1], -1).astype(pooled.dtype))
         torso = self._dense(jnp.concatenate(context, axis=-1), self.context or 2 * self.dim, "context")
-        options = self._dense(_with_kinds(view.options, view.option_ids, kinds), self.dim, "option")
+        torso = torso if remember is None else remember(torso)
         # What an option does depends on the situation: a sum of two products is the product of both side by side.
         dtype = jnp.dtype(self.compute_dtype)
         mixed = nn.Dense(self.dim, dtype=dtype, name="mix_option")(options)
@@ -80,6 +94,58 @@ class CandidateScorer(nn.Module):
         mixed = self._active(mixed, "norm_mix")
         mixed = nn.relu(nn.Dense(self.dim, dtype=dtype, name="mix")(mixed))
         return self.make_heads(self.num_actions, name="heads")(torso, mixed)
+
+    def _described(self, view: Candidates, kinds: nn.Embed | None) -> tuple[jax.Array, jax.Array]:
+        """The features of entities [..., E, C'] and options [..., A, O'] with what is known of their kinds."""
+        if view.kinds is None:
+            things = _with_kinds(view.entities, view.entity_ids, kinds)
+            return things, _with_kinds(view.options, view.option_ids, kinds)
+        assert view.parts is not None and view.part_rows is not None and view.kind_ids is not None
+        width = max(1, self.dim // 2)
+        parts = self._dense(view.parts, width, "part")  # [..., P, W]
+        wholes = _sums(parts, view.part_rows[..., 1], parts.shape[-2])  # [..., P, W]: a part with those that follow it
+        made_of = _sums(parts, view.part_rows[..., 0], view.kinds.shape[-2])
+        known = _with_kinds(view.kinds, view.kind_ids, kinds)
+        known = self._dense(jnp.concatenate([known.astype(parts.dtype), made_of], axis=-1), width, "kind")
+
+        def described(features: jax.Array, ids: jax.Array, part: jax.Array | None) -> jax.Array:
+            told = [features.astype(parts.dtype), _rows(known, ids - 1)]
+            return jnp.concatenate(told + ([] if part is None else [_rows(wholes, part)]), axis=-1)
+
+        return described(view.entities, view.entity_ids, view.entity_part), described(
+            view.options, view.option_ids, view.option_part
+        )
+
+    def _tied(self, entities: jax.Array, partners: jax.Array | None) -> jax.Array:
+        """[..., E, D], i32[..., E, M] -> the entities after each has heard from those that it is tied to, both ways."""
+        if partners is None:
+            return entities
+        ways, width = partners.shape[-1], max(1, self.dim // 8)
+        said = nn.Dense(2 * ways * width, use_bias=False, dtype=entities.dtype, name="ties")(entities)
+        to, back = jnp.split(said.reshape(*said.shape[:-1], 2 * ways, width), 2, axis=-2)  # [..., E, M, W]
+        tie = jax.nn.one_hot(partners, entities.shape[-2], dtype=entities.dtype)  # [..., E, M, E]
+        heard = jnp.concatenate(
+            [jnp.einsum("...imj,...jmw->...imw", tie, to), jnp.einsum("...jmi,...jmw->...imw", tie, back)], axis=-2
+        )
+        heard = heard.reshape(*entities.shape[:-1], -1)
+        return nn.relu(entities + nn.Dense(self.dim, use_bias=False, dtype=entities.dtype, name="tied")(heard))
+
+    def _mingled(self, entities: jax.Array, options: jax.Array, view: Candidates) -> tuple[jax.Array, jax.Array]:
+        """[..., E, D], [..., A, D] -> the same, after all have looked at each other; activations stay 0 or more."""
+        if not self.together:
+            return entities, options
+        dtype = entities.dtype
+        if view.option_entity is not None:
+            about = nn.Dense(self.dim, use_bias=False, dtype=dtype, name="about")
+            options = options + about(_rows(entities, view.option_entity))
+        here = jnp.ones(options.shape[:-1], bool) if view.option_mask is None else view.option_mask
+        both, mask = jnp.concatenate([entities, options], axis=-2), jnp.concatenate([view.entity_mask, here], axis=-1)
+        for index in range(self.together):
+            block = Block(self.heads, 2 * self.dim, 0.0, self.compute_dtype, name=f"together_{index}")
+            both = block(both, True, mask)
+        both = nn.relu(nn.LayerNorm(dtype=dtype, name="norm_together")(both))
+        count = entities.shape[-2]
+        return both[..., :count, :], both[..., count:, :]
 
     def _attended(self, entities: jax.Array, mask: jax.Array) -> jax.Array:
         """[..., E, D] -> the same, after they have looked at each other; activations stay 0 or more."""
@@ -132,6 +198,11 @@ def _pooled(entities: jax.Array, mask: jax.Array, zones: jax.Array | None) -> ja
     # Activations are 0 or more: 0 is the largest value of no entity.
     largest = jnp.max(jnp.where(mask[..., None], entities, 0.0), axis=-2)
     return jnp.concatenate([total.reshape(*mask.shape[:-1], -1), largest], axis=-1)
+
+
+def _sums(things: jax.Array, index: jax.Array, count: int) -> jax.Array:
+    """[..., N, D], i32[..., N] -> [..., count, D]: what each of so many rows is the sum of; -1: of none."""
+    return jnp.einsum("...nr,...nd->...rd", jax.nn.one_hot(index, count, dtype=things.dtype), things)
 
 
 def _rows(entities: jax.Array, index: jax.Array) -> jax.Array:

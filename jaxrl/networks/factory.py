@@ -119,6 +119,7 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
             layers=part.layers,
             embedding=part.embedding,
             attention=part.attention,
+            together=part.together,
             heads=part.heads,
             context=part.context,
             rows=part.rows,
@@ -129,9 +130,10 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
         return _Module(scorer, env.candidates)
     if kind == "recurrent":
         part_of = config.recurrent
-        torso = _build(part_of.torso, config, env, Torso)
+        scores = part_of.torso == "candidates"  # options are scored in what is remembered, so it keeps its heads
+        torso = _build(part_of.torso, config, env, heads if scores else Torso)
         cells = (part_of.cell, part_of.width, part_of.layers)
-        module = Recurrent(actions, torso.module, part_of.cell, part_of.width, part_of.layers, heads)
+        module = Recurrent(actions, torso.module, *cells, None if scores else heads)
         return _Module(module, torso.encode, torso.dropout, functools.partial(recurrent.empty_memory, *cells))
     return _own(own.find_class(kind, NetworkModule, "network.kind")(actions, config, heads), kind, env)
 

@@ -29,11 +29,11 @@ class Recurrent(nn.Module):
 
     Attributes:
       num_actions: A.
-      torso: a module that ends in `Torso`.
+      torso: a module that ends in `Torso`; or one that ends in its own heads and takes `remember`.
       cell: lstm or gru.
       width: numbers in a layer.
       layers: recurrent layers.
-      make_heads: makes the module that ends it.
+      make_heads: makes the module that ends it; None: the torso has heads of its own.
     """
 
     num_actions: int
@@ -41,16 +41,25 @@ class Recurrent(nn.Module):
     cell: str
     width: int
     layers: int
-    make_heads: Callable[..., nn.Module]
+    make_heads: Callable[..., nn.Module] | None
 
     @nn.compact
     def __call__(self, memory: Any, encoded: Any, **settings: Any) -> tuple[Any, tuple[jax.Array, jax.Array]]:
         """(memory, encoded observation) -> memory, (logits f32[A], value f32[])."""
-        x = self.torso(encoded, **settings).astype(jnp.float32)
         after = []
-        for layer in range(self.layers):
-            carry, x = CELLS[self.cell](self.width, name=f"{self.cell}_{layer}")(memory[layer], x)
-            after.append(carry)
+
+        def remember(x: jax.Array) -> jax.Array:
+            """[H] -> [R], through all recurrent layers."""
+            x = x.astype(jnp.float32)
+            for layer in range(self.layers):
+                carry, x = CELLS[self.cell](self.width, name=f"{self.cell}_{layer}")(memory[layer], x)
+                after.append(carry)
+            return x
+
+        if self.make_heads is None:
+            found = self.torso(encoded, remember, **settings)
+            return tuple(after), found
+        x = remember(self.torso(encoded, **settings))
         return tuple(after), self.make_heads(self.num_actions, name="heads")(x)
 
 

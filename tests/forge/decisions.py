@@ -30,6 +30,8 @@ KINDS = (
     *("choose_cards", "choose_entity", "confirm_action", "play_trigger", "announce_value", "choose_color", "order"),
     *("scry", "mulligan"),
 )
+APIS = ("DealDamage", "Draw", "Token", "PumpAll", "Mana", "ChangeZone", "Charm", "NeverHeardOf", "")
+MODES = ("ChangesZone", "Attacks", "CantBlockBy", "MustAttack", "Continuous", "Moved", "NeverHeardOf", "")
 MESSAGES = ("", "Sacrifice a creature?", "Grizzly Bears (12) deals damage", "Pay (2)? (x) (34", "Größe " * 400)
 
 
@@ -93,8 +95,15 @@ class Maker:
                 card["attached_to"] = draw.choice(table)["id"]
         everything = table + [card for player in players for card in player["graveyard"] + player.get("hand", [])]
         state["stack"] = [self.item(everything) for _ in self.some(draw.choice((0, 2, 9)))]
+        state["known"] = [self.known(everything) for _ in self.some(4)]
         state["combat"] = [self.attack(table) for _ in self.some(5)] if table and self.maybe() else []
         return state
+
+    def known(self, cards: list[Json]) -> Json:
+        """A hidden card that the seat has been shown; once in a while one that it sees anyway."""
+        card = self.draw.choice(cards) if cards and self.maybe(0.1) else self.card()
+        card = card | {"zone": self.draw.choice(("Hand", "Library", "Library")), "owner": self.draw.randint(0, 1)}
+        return card | ({"position": self.draw.choice((0, 1, 5, -1, -2))} if self.maybe() else {})
 
     def reference(self, cards: list[Json]) -> Json:
         kind = self.draw.choice(("card", "card", "player", "spell"))
@@ -108,6 +117,9 @@ class Maker:
         item |= {"description": draw.choice(MESSAGES), "targets": [self.reference(cards) for _ in self.some(3)]}
         if self.maybe(0.3):
             item["card"] = source
+        if self.maybe():
+            item |= {"part": draw.randint(-1, 3), "from": draw.choice(("", "Hand", "Graveyard", "Command"))}
+            item |= {"kind": draw.choice(("spell", "ability", "trigger"))}
         return item
 
     def attack(self, table: list[Json]) -> Json:
@@ -167,6 +179,31 @@ class Maker:
         card = self.draw.choice(cards) if cards and self.maybe(0.9) else {"id": 88888, "name": "Elsewhere"}
         return {"source": {"card_id": card["id"], "name": card["name"], "description": "does something"}}
 
+    # ---- what cards do ----------------------------------------------------------------------------------------------
+
+    def part(self) -> Json:
+        """A part of a card, as the daemon tells it."""
+        draw, sizes = self.draw, (0, 1, 3, -99, 40)
+        part: Json = {"kind": draw.choice(("spell", "activated", "trigger", "static", "replacement", "wish"))}
+        part |= {"api": draw.choice(APIS), "mode": draw.choice(MODES), "amount": draw.choice((0, 1, 2, -1, 30))}
+        if self.maybe():
+            part |= {"power": draw.choice(sizes), "toughness": draw.choice(sizes), "after": self.maybe()}
+            part |= {"targets": draw.sample(("creature", "player", "any", "card", "pope"), draw.randint(0, 3))}
+            part |= {"whose": draw.choice(("any", "you", "opponent")), "max_targets": draw.choice((0, 1, 2, -1))}
+        if self.maybe(0.3):
+            part |= {"mana": draw.choice((1, 5, -1)), "tap": self.maybe(), "life": draw.choice((0, 2, -1))}
+            part |= {name: draw.choice((0, 1, -1)) for name in ("sacrifice", "discard", "exile", "remove_counters")}
+            part |= {"origin": draw.choice(("Graveyard", "Command", "")), "destination": draw.choice(("Hand", "Exile"))}
+            part |= {"keywords": draw.sample(KEYWORDS, 2)}
+        return part
+
+    def facts(self, name: str) -> Json:
+        """The line that tells what a card does."""
+        pips, produces = self.draw.choice(("", "G", "WWU", "RG")), self.draw.choice(("", "", "G", "WUBRGC"))
+        facts = {"pips": pips, "cmc": self.draw.randint(1, 4), "produces": produces}
+        facts["parts"] = [self.part() for _ in self.some(self.draw.choice((2, 4, 20)))]
+        return {"info_type": "facts", "card": name, "facts": facts}
+
     # ---- decisions --------------------------------------------------------------------------------------------------
 
     def decision(self, number: int = 1, seat: int | None = None, kind: str | None = None, size: int = 6) -> Json:
@@ -190,7 +227,9 @@ class Maker:
             action = {"index": index, "description": self.draw.choice(MESSAGES), "card": card["name"]}
             action |= {"card_id": card["id"], "mana_cost": card["mana_cost"], "is_land": "Land" in card["types"]}
             actions.append(
-                action | ({"kind": self.draw.choice(("land", "spell", "ability"))} if self.maybe(0.9) else {})
+                action
+                | ({"kind": self.draw.choice(("land", "spell", "ability"))} if self.maybe(0.9) else {})
+                | ({"part": self.draw.randint(-1, 3)} if self.maybe() else {})
             )
         return {"actions": actions}
 
@@ -204,6 +243,8 @@ class Maker:
 
     def choose_mode(self, state: Json) -> Json:
         texts = [{"index": i, "kind": "text", "description": self.draw.choice(MESSAGES)} for i in self.some(4)]
+        for text in texts:
+            text |= {"parts": [self.part() for _ in self.some(3)]} if self.maybe() else {}
         bounds = {"min": self.draw.randint(0, 2), "max": self.draw.randint(1, 4), "repeat": self.maybe()}
         return self.source(state) | bounds | {"options": texts}
 

@@ -15,12 +15,14 @@ import pytest
 from jaxrl.envs.forge import layout as at
 from jaxrl.envs.forge import vocabulary
 from jaxrl.envs.forge.engine.decision import ForgeDecision
+from jaxrl.envs.forge.engine.facts import Facts
 from jaxrl.envs.forge.engine.observation import observe
 from jaxrl.envs.forge.people import recording
 from jaxrl.envs.host.games import ForgeEnv
 from tests.forge.conversations import GOLDEN
-from tests.forge.decisions import KINDS, Maker
+from tests.forge.decisions import KINDS, NAMES, Maker
 from tests.referee.forge import Referee, overview
+from tests.referee.forge_facts import Told
 
 RECORDINGS = sorted(path for path in GOLDEN.iterdir() if path.name.endswith(recording.SUFFIXES))
 SMALL = {  # a decision with every kind of thing that an observation tells, and nothing by chance
@@ -107,19 +109,26 @@ def encoded(decision, ascii=True):
     return json.dumps(decision, ensure_ascii=ascii, separators=(",", ":")).encode()
 
 
-def parts(observation):
-    """Globals, entities and options of an observation."""
-    entities = observation[at.ENTITIES_AT : at.OPTIONS_AT].reshape(at.ENTITIES, at.ENTITY)
-    return observation[: at.GLOBALS], entities, observation[at.OPTIONS_AT :].reshape(at.OPTIONS, at.OPTION)
+TABLES = (
+    ("entity", at.ENTITIES_AT, at.ENTITIES, at.ENTITY),
+    ("option", at.OPTIONS_AT, at.OPTIONS, at.OPTION),
+    ("kind", at.KINDS_AT, at.KINDS, at.KIND),
+    ("part", at.PARTS_AT, at.PARTS, at.PART),
+)
+
+
+def tables(observation):
+    """Globals, entities, options, kinds and parts of an observation."""
+    rest = [observation[at_ : at_ + rows * columns].reshape(rows, columns) for _, at_, rows, columns in TABLES]
+    return observation[: at.GLOBALS], *rest
 
 
 def where(place):
     """The name of a place of an observation, for messages."""
-    if place < at.ENTITIES_AT:
-        return f"global {place}"
-    if place < at.OPTIONS_AT:
-        return "entity {} column {}".format(*divmod(place - at.ENTITIES_AT, at.ENTITY))
-    return "option {} column {}".format(*divmod(place - at.OPTIONS_AT, at.OPTION))
+    for name, begin, _, columns in reversed(TABLES):
+        if place >= begin:
+            return "{} {} column {}".format(name, *divmod(place - begin, columns))
+    return f"global {place}"
 
 
 def assert_same(mine, slow):
@@ -128,12 +137,13 @@ def assert_same(mine, slow):
     assert not different, [(where(int(k)), float(mine[k]), float(slow[k])) for k in different[:8]]
 
 
-def compare(line, seed, looks=4):
+def compare(line, seed, looks=4, facts=None, told=None):
     """Takes both through all questions of a decision, with random answers; returns the answer."""
     decision, draw = json.loads(line), random.Random(seed)
-    mine, slow = ForgeDecision(line), Referee(decision)
+    told = told or Told()
+    mine, slow = ForgeDecision(line, facts), Referee(decision, told)
     assert mine.seat == decision["seat"] and mine.type == ("" if slow.unknown else slow.type)
-    assert_same(observe(mine.view), overview(decision))
+    assert_same(observe(mine.view), overview(decision, told))
     steps = 0
     while True:
         assert (mine.answer, mine.legal, mine.cut) == (slow.answer, slow.legal(), slow.cut)
@@ -161,12 +171,14 @@ def test_the_layout_was_written_for_cython():
 
 
 def test_the_layout_has_no_gaps_and_no_overlaps():
-    assert at.FIRST_KEYWORD + len(at.KEYWORDS) == at.OTHER_KEYWORDS and at.OTHER_KEYWORDS + 1 == at.CARD
-    assert at.FIRST_ZONE + len(at.ZONES) == at.SUBJECT and at.ENTITY_ID + 1 == at.ENTITY
-    assert at.FIRST_OPTION_ZONE + len(at.ZONES) == at.OPTION_ENTITY and at.OPTION_ID + 1 == at.OPTION
+    assert at.FIRST_PARTNER + at.PARTNERS == at.ZONE and at.KEYWORD_BITS + 1 == at.FIRST_PLAIN == at.COUNT
+    assert at.TRIGGER + 1 == at.ENTITY and at.THEM + 1 == at.OPTION and at.MOST_TARGETS + 1 == at.PART
+    assert at.FIRST_PIP + len(at.COLORS) == at.TOLD and at.IS_TEXT + 1 == at.KIND
     assert at.FIRST_PHASE + len(at.PHASES) == at.ASKED and at.FIRST_TYPE + len(at.TYPES) == at.CHOSEN
     assert at.FIRST_PLAYER + 2 * at.PLAYER == at.STACK_SIZE and at.I_ATTACK + 1 == at.GLOBALS
-    assert at.MANA + 6 == at.PLAYER and at.THEIR_GRAVEYARD_ROW + at.GRAVEYARD_ROWS == at.ENTITIES
+    assert at.MANA + 6 == at.PLAYER and TABLES[-1][1] + at.PARTS * at.PART == at.FEATURES
+    for (_, begin, rows, columns), (_, after, *_) in zip(TABLES, TABLES[1:], strict=False):
+        assert begin + rows * columns == after
 
 
 def test_numbers_of_names():
@@ -189,6 +201,18 @@ def test_made_up_decisions(kind):
         decision = Maker(1000 * seed + len(kind)).decision(kind=kind)
         answers.add(compare(encoded(decision, ascii=seed % 2 == 0), seed))
     assert len(answers) >= (1 if kind == "choose_wisely" else 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_game_of_made_up_decisions(seed):
+    """Facts are told on the way, and what a seat has seen before stays what it is."""
+    maker, facts, told = Maker(seed), Facts(), Told()
+    for number in range(12):
+        for name in maker.draw.sample(NAMES[:-1], 2):
+            line = maker.facts(name)
+            facts.hear(b"INFO:" + encoded(line))
+            told.facts[name] = line["facts"]
+        compare(encoded(maker.decision(kind=maker.draw.choice(KINDS))), number, 2, facts, told)
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
@@ -218,7 +242,7 @@ def test_all_types_are_recorded():
 
 def test_a_position_in_numbers():
     question = ForgeDecision(encoded(SMALL))
-    out, entities, options = parts(question.observe())
+    out, entities, options, kinds, _ = tables(question.observe())
     assert question.legal == [0, 1, 2, 3]
     me, them = out[at.FIRST_PLAYER :], out[at.FIRST_PLAYER + at.PLAYER :]
     assert out[at.TURN] == np.float32(3 / 20) and out[at.MY_TURN] == out[at.MY_PRIORITY] == 1
@@ -228,37 +252,39 @@ def test_a_position_in_numbers():
     assert them[at.FLYING_POWER] == 1 / 16 and me[at.OTHERS] == 0.25
     assert out[at.TOP_IS_THEIRS] == 1 and out[at.CHOICES] == 0.25 and out[at.CAN_STOP] == 1
 
-    elf, rock = entities[at.HAND_ROW + 1], entities[at.MY_BATTLEFIELD_ROW]
-    bird, island = entities[at.THEIR_BATTLEFIELD_ROW], entities[at.THEIR_BATTLEFIELD_ROW + 1]  # lands stand last
-    assert elf[at.ENTITY_ID] == vocabulary.name_id("Elf") and elf[at.POWER] == 0.25 and elf[at.MINE] == 1
-    assert elf[at.FIRST_COLOR + 4] == 1 and elf[at.OFFERED] == 1 and rock[at.TAPPED] == 1 and rock[at.PLUS] == 0.5
-    assert (
-        bird[at.TOUGHNESS] == 0.125 and bird[at.DAMAGE] == 0.25 and bird[at.FIRST_KEYWORD] == 1 and bird[at.MINE] == 0
-    )
-    assert island[at.FIRST_COLOR + 1] == 1 and island[at.FIRST_CARD_TYPE + 1] == 1
-    assert entities[at.THEIR_GRAVEYARD_ROW, at.ENTITY_ID] == vocabulary.name_id("New")  # the newest first
-    bolt = entities[at.STACK_ROW]
-    assert bolt[at.AIMS_AT_ME] == 0.5 and bolt[at.AIMS_AT_THEM] == 0 and bolt[at.FIRST_ZONE + 2] == 1
+    def called(row):
+        return kinds[int(row[0]) - 1, at.KIND_ID]  # the first column of entities and of options
 
-    assert options[0, at.STOP] == 1 and options[1, at.PLAYS_LAND] == 1 and options[2, at.CASTS_SPELL] == 1
-    assert options[2, at.COST] == 0.25 and options[2, at.OPTION_ENTITY] == 1 + at.HAND_ROW + 1
-    assert options[3, at.USES_ABILITY] == 1 and options[3, at.OPTION_ID] == vocabulary.text_id("Add (2)")
-    assert not options[4:].any()
-    quiet = parts(observe(question.view))
+    _, bolt, forest, elf, rock, bird, island, new, old = entities[:9]  # lands stand last, the newest of a grave first
+    assert not entities[9:].any() and called(bolt) == vocabulary.name_id("Bolt")
+    assert called(elf) == vocabulary.name_id("Elf") and elf[at.POWER] == 0.25 and elf[at.MINE] == 1
+    assert elf[at.COLOR_BITS] == 16 and elf[at.OFFERED] == 1 and rock[at.TAPPED] == 1 and rock[at.PLUS] == 0.5
+    assert elf[at.CASTABLE] == 1 and forest[at.CASTABLE] == 0  # GG in the pool; lands are not cast
+    assert bird[at.TOUGHNESS] == 0.125 and bird[at.DAMAGE] == 0.25 and bird[at.KEYWORD_BITS] == 1 and bird[at.MINE] == 0
+    assert island[at.COLOR_BITS] == 2 and island[at.CARD_TYPE_BITS] == 2 and island[at.ZONE] == 2
+    assert called(new) == vocabulary.name_id("New") and called(old) == vocabulary.name_id("Old")
+    assert bolt[at.AIMS_AT_ME] == 0.5 and bolt[at.AIMS_AT_THEM] == 0 and bolt[at.ZONE] == 3
+
+    sorts = [at.SORTS[int(row[at.SORT]) - 1] for row in options[:4]]
+    assert sorts == ["stop", "land", "cast", "ability"] and not options[4:].any()
+    assert options[2, at.COST] == 0.25 and options[2, at.OPTION_ENTITY] == 1 + 3
+    assert called(options[3]) == vocabulary.text_id("Add (2)")
+    quiet = tables(observe(question.view))
     assert not quiet[0][at.ASKED : at.FIRST_PLAYER].any() and not quiet[2].any()
 
 
 def test_picks_are_seen_and_answered():
-    cards = [{"index": i, "kind": "card", "id": i + 1, "name": "", "zone": "Hand"} for i in range(3)]
+    cards = [{"index": i, "kind": "card", "id": i + 1, "name": "", "zone": "Void"} for i in range(3)]
     decision = SMALL | {"decision_type": "choose_cards", "min": 1, "max": 2, "message": "Discard", "options": cards}
     question = ForgeDecision(encoded(decision))
     assert question.legal == [1, 2, 3] and question.answer is None
     question.step(2)
     assert question.legal == [0, 3] and question.picks == [1]
-    out, entities, options = parts(question.observe())
+    out, entities, options, kinds, _ = tables(question.observe())
     assert out[at.CHOSEN] == 0.125 and out[at.CAN_STOP] == 1 and options[2, at.TAKEN] == 0.5
-    assert entities[at.HAND_ROW + 1, at.PICKED] == 1
-    assert entities[at.SUBJECT_ROW, at.ENTITY_ID] == vocabulary.text_id("Discard")
+    assert entities[3, at.PICKED] == 0.5
+    row = int(entities[at.SUBJECT_ROW, at.ENTITY_KIND]) - 1
+    assert kinds[row, at.KIND_ID] == vocabulary.text_id("Discard")
     question.step(0)
     assert question.answer == "1" and question.answered and question.legal == []
     with pytest.raises(ValueError, match="not legal"):
@@ -285,13 +311,45 @@ def test_more_options_than_actions():
             encoded(SMALL | {"decision_type": "choose_entity", "optional": False, "options": options} | more)
         )
 
-    merged = searching(120, 7)
+    merged, most = searching(120, 7), at.NUM_ACTIONS - 1
     assert (merged.legal, merged.cut) == (list(range(1, 8)), 0)
-    assert searching(120, 7, zone="Graveyard").cut == 25
-    assert searching(120, 110).cut == 110 - 95 and len(searching(95, 3).legal) == 95
+    assert searching(120, 120, zone="Graveyard").cut == 120 - most
+    assert searching(120, 110).cut == 110 - most and len(searching(95, 3).legal) == 3
     assert searching(120, 120, decision_type="order").answer == "ai"
     assert searching(120, 120, decision_type="choose_cards", min=100, max=120).answer == "ai"
-    assert searching(120, 2, decision_type="choose_cards", min=3, max=3).cut == 25  # two kinds are too few for three
+    three = searching(120, 2, decision_type="choose_cards", min=3, max=3)
+    for action in (1, 2):  # the third follows
+        three.step(action)
+    assert three.answer == "0,1,3"
+
+
+def test_equal_options_are_one_and_any_of_them_leads_there():
+    hand = [{"id": i, "name": "Mountain", "types": "Basic Land Mountain"} for i in range(20, 24)]
+    actions = [{"index": i, "card": "Mountain", "card_id": 20 + i, "kind": "land", "part": -1} for i in range(4)]
+    decision = SMALL | {"actions": actions, "game_state": SMALL["game_state"] | {"stack": []}}
+    decision["game_state"] = decision["game_state"] | {
+        "players": [decision["game_state"]["players"][0] | {"hand": hand}, decision["game_state"]["players"][1]]
+    }
+    question = ForgeDecision(encoded(decision))
+    _, entities, options, *_ = tables(question.observe())
+    assert question.legal == [0, 1] and entities[1, at.COUNT] == options[1, at.OPTION_COUNT] == 1
+    for choice in range(4):
+        question = ForgeDecision(encoded(decision))
+        assert question.aim(str(choice)) and question.wanted() == 1
+    hand[2] = hand[2] | {"summoning_sick": True}  # not like the others any more
+    question = ForgeDecision(encoded(decision))
+    assert question.legal == [0, 1, 2] and question.aim("2") and question.wanted() == 2
+    question.step(2)
+    assert question.answer == "2"
+    options = [{"index": i, "kind": "card", "id": 20 + i, "name": "Mountain", "zone": "Hand"} for i in range(4)]
+    fields = {"decision_type": "choose_cards", "min": 3, "max": 3, "options": options}
+    for choice in ("0,1,3", "1,2,3", "2,3,0"):
+        question = ForgeDecision(encoded(decision | fields))
+        assert question.aim(choice)
+        while not question.answered:
+            question.step(question.wanted())
+        mine, theirs = ([number == "2" for number in each.split(",")] for each in (question.answer, choice))
+        assert sum(mine) == sum(theirs) and len(set(question.answer.split(","))) == 3
 
 
 @pytest.mark.parametrize(
@@ -380,14 +438,13 @@ def test_anything_that_is_json_is_read_without_harm():
 def test_the_view_of_networks():
     env = ForgeEnv()
     view = jax.jit(env.candidates)(ForgeDecision(encoded(SMALL)).observe())
-    assert view.entity_ids[at.HAND_ROW + 1] == vocabulary.name_id("Elf") and view.option_entity[2] == at.HAND_ROW + 1
-    assert view.option_entity[0] == -1 and view.entity_mask.sum() == 2 + 1 + 2 + 2 + 1
-    assert np.array_equal(view.zones.sum(axis=1) > 0, view.entity_mask) and view.zones.sum(axis=0).max() <= 24
-    assert env.num_features == view.context.size + view.entities.size + view.options.size
-    assert (
-        env.vocabulary == at.VOCABULARY
-        and np.abs(jax.jit(env.features)(ForgeDecision(encoded(SMALL)).observe())).max() <= 4
-    )
+    ids = np.asarray(view.kind_ids)
+    assert ids[view.entity_ids[3] - 1] == vocabulary.name_id("Elf") and view.option_entity[2] == 3
+    assert view.option_entity[0] == -1 and view.entity_mask.sum() == 1 + 2 + 1 + 2 + 2 and view.option_mask.sum() == 4
+    assert np.array_equal(view.zones.sum(axis=1) > 0, view.entity_mask) and view.zones.sum(axis=0).max() == 2
+    told = (view.context, view.entities, view.options, view.kinds, view.parts)
+    assert env.num_features == sum(part.size for part in told) and env.vocabulary == at.VOCABULARY
+    assert np.abs(jax.jit(env.features)(ForgeDecision(encoded(SMALL)).observe())).max() <= 4
 
 
 def test_a_decision_costs_little_beside_a_jvm():

@@ -87,8 +87,8 @@ def test_illegal_actions_are_refused():
     with scripted() as fleet, HostPool(engine_on(fleet)) as pool:
         out = make_buffers(pool.engine, 1)
         pool.start(out)
-        illegal = [action for action in range(96) if not out.legal_action_mask[0, action]]
-        for action in (illegal[0], 96 + len(PROFILES), 10**6):
+        illegal = [action for action in range(at.NUM_ACTIONS) if not out.legal_action_mask[0, action]]
+        for action in (illegal[0], at.NUM_ACTIONS + len(PROFILES), 10**6):
             with pytest.raises(IllegalAction):
                 pool.send(np.array([action], np.int32), out)
 
@@ -103,7 +103,7 @@ def test_forges_ai_takes_a_seat_over():
     with scripted() as fleet, HostPool(engine_on(fleet)) as pool:
         out = make_buffers(pool.engine, 1)
         pool.start(out)
-        pool.send(np.array([96], np.int32), out)  # the player himself leaves his seat
+        pool.send(np.array([at.NUM_ACTIONS], np.int32), out)  # the player himself leaves his seat
         pool.recv()
         assert fleet.fakes[0].answers.count("ai!") == 1
 
@@ -204,7 +204,7 @@ def test_a_finished_game_is_shown_again():
         second = engine_on(fleet)
         blob = np.empty_like(state)
         outputs = (
-            *(blob, np.empty(1, np.int32), np.empty((1, at.FEATURES), np.float32), np.empty((1, 96), bool)),
+            *(blob, np.empty(1, np.int32), np.empty((1, at.FEATURES), np.float32), np.empty((1, at.NUM_ACTIONS), bool)),
             *(np.empty((1, 2), np.float32), np.empty(1, bool), np.empty(1, bool)),
             *(np.empty((1, 2, len(STAT_NAMES)), np.float32), np.empty((1, len(INFO_NAMES)), np.int32)),
         )
@@ -371,5 +371,10 @@ def test_decks_are_found(tmp_path):
 
 def test_the_game_is_registered():
     env = registry.make("forge", decks=["aggro", "xcosts"], pairings="all")
-    assert (env.id, env.num_actions, env.delegated, env.game.remote) == ("forge", 96, len(env.game.bots) - 1, True)
+    assert (env.id, env.num_actions, env.delegated, env.game.remote) == (
+        "forge",
+        at.NUM_ACTIONS,
+        len(env.game.bots) - 1,
+        True,
+    )
     assert registry.options_of("forge")["decks"].doc and registry.game_module("forge", "layout") is at

@@ -47,7 +47,10 @@ def names_in(value: Any) -> Iterator[str]:
 def test_what_a_card_does_is_told_once_and_before_it_is_named(fleet):
     facts: dict[str, Json] = {}
     for options, (a, b) in (("-i -a", ("walkers", "counterspells")), ("-o -a", ("xcosts", "tokens"))):
-        lines, introduced = told(converse(fleet, f"NEWGAME {a} {b} {options} -s 3", RandomPlayer(3), strip=False)), set()
+        lines, introduced = (
+            told(converse(fleet, f"NEWGAME {a} {b} {options} -s 3", RandomPlayer(3), strip=False)),
+            set(),
+        )
         for place, line in enumerate(lines):
             if line.get("info_type") == "facts":
                 assert line["card"] not in introduced

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from jaxrl.envs.forge import layout as at
-from jaxrl.envs.forge.vocabulary import fnv1a
-from tests.referee.forge_view import LARGEST, View, ratio, whole
+from tests.referee.forge_facts import Told
+from tests.referee.forge_view import View
+from tests.referee.forge_words import LARGEST, ratio, sort, whole
 
 MOST_OPTIONS = at.NUM_ACTIONS - 1
 PICKS = 128  # picks, attackers and blockers at most
@@ -33,12 +34,14 @@ class Referee:
       unknown: the type of the decision is not one of ours.
     """
 
-    def __init__(self, decision: dict[str, Any]):
+    def __init__(self, decision: dict[str, Any], told: Told | None = None):
+        self.told = told or Told()
         self.decision, self.type, self.seat = decision, decision["decision_type"], decision["seat"]
         self.answer: str | None = None
         self.cut, self.unknown = 0, self.type not in at.TYPES
         self.picks: list[int] = []  # options; of attackers: 0 or 1 + defender; of blockers: -1 or the attacker
-        self.options: list[dict[str, Any]] = []
+        self.options: list[dict[str, Any]] = []  # of equal ones the first
+        self.numbers: list[list[int]] = []  # what each and its equals are called
         self.least, self.most, self.repeat = 0, 0, False
         if self.unknown:
             self.answer = ASKS_AI
@@ -79,28 +82,48 @@ class Referee:
             self.least = self.most = 1
 
     def _cut_options(self) -> None:
-        """No more options than there are actions; where there are, cards of one name are offered once."""
-        if len(self.options) > MOST_OPTIONS and self.type != "choose_action":
-            merged, seen = [], set()
-            for option in self.options:
-                key = (fnv1a(option.get("name", "").encode()), option.get("zone"))
-                if option.get("zone") in MERGED_ZONES and key in seen:
+        """No more options than there are actions; equal ones are one."""
+        view, kept, numbers, seen = View(self.decision), [], [], {}
+        for place, option in enumerate(self.options):
+            found = self._look(view, option)
+            if found is not None:
+                which, look = found
+                number = 1  # the same card twice is two options
+                while which >= 0 and which in seen.get((look, number), (0, ()))[1]:
+                    number += 1
+                if (look, number) in seen:
+                    first, cards = seen[look, number]
+                    numbers[first].append(option.get("index", place))
+                    cards.add(which)
                     continue
-                if len(seen) < MOST_OPTIONS and option.get("zone") in MERGED_ZONES:
-                    seen.add(key)
-                merged.append(option)
-            if len(merged) >= min(self.least, MOST_OPTIONS) and self.type != "order":
-                self.options = merged
-        self.cut += max(0, len(self.options) - MOST_OPTIONS)
-        self.options = self.options[:MOST_OPTIONS]
+                seen[look, number] = (len(kept), {which})
+            kept.append(option)
+            numbers.append([option.get("index", place)])
+        self.cut += max(0, len(kept) - MOST_OPTIONS)
+        self.options, self.numbers = kept[:MOST_OPTIONS], numbers[:MOST_OPTIONS]
+        total = sum(len(each) for each in self.numbers)
         if not self.repeat:
-            if self.type == "order" and self.cut or self.type in SETS and self.least > len(self.options) and self.cut:
+            if self.type == "order" and self.cut or self.type in SETS and self.least > total and self.cut:
                 self.answer = ASKS_AI
-            self.most = min(self.most, len(self.options))
+            self.most = min(self.most, total)
             self.least = min(self.least, self.most)
         self.most = min(self.most, PICKS)
         if self.type in (*LISTS, "choose_color") and not self.options and not self.decision.get("optional", False):
             self.answer = ASKS_AI
+
+    def _look(self, view: View, option: dict[str, Any]) -> tuple[int, str] | None:
+        """The card that an option is, and what it looks like; None: it is like no other one."""
+        action, zone, name = self.type == "choose_action", option.get("zone", ""), option.get("name", "")
+        if not action and option.get("kind") != "card":
+            return None
+        which = option.get("card_id", -1) if action else option.get("id", option.get("card_id", -1))
+        row = view.row_of(view.find(which))
+        if not row:
+            return (which, repr((name, zone))) if zone in MERGED_ZONES and not action else None
+        if not action:
+            return which, repr((row, zone, whole(option.get("controller"), -1), name))
+        texts = [option.get(key, "") for key in ("kind", "card", "mana_cost", "description")]
+        return which, repr((row, option.get("is_land") is True, texts, whole(option.get("part"), -1)))
 
     def _span(self) -> int:
         return min(max(1, whole(self.decision.get("max"), self._first()) - self._first() + 1), LARGEST)
@@ -147,7 +170,7 @@ class Referee:
         if self.type in LISTS:
             return option < len(self.options) if action else bool(d.get("optional", False))
         if self.type == "order":
-            return 0 <= option < len(self.options) and option not in self.picks
+            return 0 <= option < len(self.options) and self.picks.count(option) < len(self.numbers[option])
         return self._may_pick(option) if action else len(self.picks) >= self.least
 
     def _may_block(self, action: int) -> bool:
@@ -169,7 +192,9 @@ class Referee:
             return False
         if self.repeat:
             return option >= last
-        return option > last and count - 1 - option >= self.least - len(self.picks) - 1
+        done = self.picks.count(option)
+        left = sum(len(each) for each in self.numbers[option:]) - done - 1
+        return option >= last and done < len(self.numbers[option]) and left >= self.least - len(self.picks) - 1
 
     # ---- answering --------------------------------------------------------------------------------------------------
 
@@ -217,8 +242,8 @@ class Referee:
             return len(self.picks) == len(self._blockers())
         return (self.type in SETS or self.type == "order") and len(self.picks) >= self.most
 
-    def _index(self, option: int) -> int:
-        return self.options[option].get("index", option)
+    def _index(self, option: int, equal: int = 0) -> int:
+        return self.numbers[option][equal]
 
     def _compose(self) -> str:
         if self.type == "declare_attackers":
@@ -230,13 +255,14 @@ class Referee:
                 if pick >= 0 and self._assigned(pick) >= attackers[pick].get("min_blockers", 0):
                     pairs.append(f"{blocker['index']}:{attackers[pick]['index']}")
             return ",".join(pairs)
-        return ",".join(str(self._index(pick)) for pick in self.picks)
+        before = [0 if self.repeat else self.picks[:place].count(pick) for place, pick in enumerate(self.picks)]
+        return ",".join(str(self._index(pick, equal)) for pick, equal in zip(self.picks, before, strict=True))
 
     # ---- what is seen -----------------------------------------------------------------------------------------------
 
     def observe(self) -> np.ndarray:
         """f32[FEATURES] for the seat that is asked."""
-        view = View(self.decision)
+        view = View(self.decision, self.told)
         if self.answer is None:
             self._observe_question(view)
         return view.arrays()
@@ -256,60 +282,60 @@ class Referee:
             out[at.PROGRESS] = ratio(len(self.picks), len(self._blockers()))
         out[at.TO_GRAVEYARD] = self.type == "scry" and d.get("bottom") == "graveyard"
         out[at.MULLIGANS] = ratio(d.get("mulligans", 0), 4) if self.type == "mulligan" else 0
-        for row, option in enumerate(self._rows(view)):
-            if option is not None:
-                view.write_option(row, option)
-                if row in legal and option.get("entity"):
-                    view.entities[option["entity"], at.OFFERED] = 1
+        self._write_options(view)
+        for row in legal:
+            entity = int(view.options[row, at.OPTION_ENTITY])
+            if entity:
+                view.entities[entity - 1, at.OFFERED] = 1
         self._mark_picked(view)
         self._show_subject(view)
 
     def _has_stop(self) -> bool:
         return self.type not in ("announce_value", "choose_color")
 
-    def _rows(self, view: View) -> list[dict[str, Any] | None]:
-        """What each action is about; None where the question has no such action."""
-        stop: dict[str, Any] = {"kind": "stop"}
+    def _write_options(self, view: View) -> None:
+        """What each action is about."""
+        rows, has_stop = view.options, self._has_stop()
+        stops = self.decision.get("optional", False) if self.type == "choose_entity" else has_stop
+        if stops and self.type not in ("choose_ability", "order"):
+            rows[0, at.SORT] = sort("stop")
         if self.type in YES_NO:
-            return [stop, {"kind": "yes", "text": self.decision.get("message", "")}]
-        if self.type == "announce_value":
-            count = min(self._span(), at.NUM_ACTIONS)
-            return [{"kind": "number", "number": self._first() + i} for i in range(count)]
-        if self.type == "choose_color":
-            return [view.option(option) for option in self.options]
-        if self.type == "choose_action":
-            return [stop, *(view.action(action) for action in self.options)]
-        if self.type == "declare_attackers":
-            defenders = self._attackers()[len(self.picks)]["defenders"][:MOST_OPTIONS]
-            return [stop, *(view.option(defender) for defender in defenders)]
-        if self.type == "declare_blockers":
-            targets = self._targets(self._blockers()[len(self.picks)])[:MOST_OPTIONS]
-            rows: list[dict[str, Any] | None] = [stop]
-            for place in targets:
+            rows[1, at.SORT] = sort("yes")
+            rows[1, at.OPTION_KIND] = view.tables.kind(view.text(self.decision.get("message", "")))
+        elif self.type == "announce_value":
+            for i in range(min(self._span(), at.NUM_ACTIONS)):
+                rows[i, at.SORT], rows[i, at.NUMBER] = sort("number"), ratio(self._first() + i, 10)
+        elif self.type == "declare_attackers":
+            for row, defender in enumerate(self._attackers()[len(self.picks)]["defenders"][:MOST_OPTIONS], 1):
+                view.write_option(rows[row], defender)
+        elif self.type == "declare_blockers":
+            for row, place in enumerate(self._targets(self._blockers()[len(self.picks)])[:MOST_OPTIONS], 1):
                 attacker = self._attackers()[place]
-                taken = ratio(self._assigned(place), 2)
-                rows.append(view.card_option(attacker["card_id"], attacker.get("name", "")) | {"taken": taken})
-            return rows
-        has_stop = self.type in SETS or self.type == "choose_entity" and self.decision.get("optional", False)
-        options = [view.option(option) for option in self.options]
-        for pick in self.picks:
-            options[pick]["taken"] = ratio(self.picks.count(pick), 2)
-        return [stop if has_stop else None, *options]
+                view.write_card(rows[row], attacker["card_id"], attacker.get("name", ""))
+                rows[row, at.TAKEN] = ratio(self._assigned(place), 2)
+        else:
+            for place, option in enumerate(self.options):
+                row = rows[place + has_stop]
+                (view.write_action if self.type == "choose_action" else view.write_option)(row, option)
+                row[at.OPTION_COUNT] = ratio(len(self.numbers[place]), 4)
+            for pick in self.picks:
+                rows[1 + pick, at.TAKEN] = ratio(self.picks.count(pick), 2)
 
     def _mark_picked(self, view: View) -> None:
         if self.type == "declare_attackers":
             for attacker, pick in zip(self._attackers(), self.picks, strict=False):
-                view.mark(attacker["card_id"], at.PICKED, 1.0 if pick else 0.0)
+                view.mark(view.find(attacker["card_id"]), at.PICKED, 0.5 if pick else 0.0)
         elif self.type == "declare_blockers":
             for blocker, pick in zip(self._blockers(), self.picks, strict=False):
-                view.mark(blocker["card_id"], at.PICKED, 1.0 if pick >= 0 else 0.0)
+                view.mark(view.find(blocker["card_id"]), at.PICKED, 0.5 if pick >= 0 else 0.0)
             for place, attacker in enumerate(self._attackers()):
-                view.mark(attacker["card_id"], at.PICKED, ratio(self._assigned(place), 2))
+                view.mark(view.find(attacker["card_id"]), at.PICKED, ratio(self._assigned(place), 2))
         else:
             for pick in self.picks:
-                entity = view.option(self.options[pick])["entity"]
+                entity = int(view.options[1 + pick, at.OPTION_ENTITY])
                 if entity:
-                    view.entities[entity, at.PICKED] = 1
+                    row = view.entities[entity - 1]
+                    row[at.PICKED] = min(row[at.PICKED] + 0.5, at.LIMIT)
 
     def _show_subject(self, view: View) -> None:
         if self.type == "declare_attackers":
@@ -325,6 +351,6 @@ class Referee:
             view.show_text(self.decision.get("message") or self.decision.get("name"))
 
 
-def overview(decision: dict[str, Any]) -> np.ndarray:
+def overview(decision: dict[str, Any], told: Told | None = None) -> np.ndarray:
     """f32[FEATURES] for a seat that is not asked: its last decision, without the question."""
-    return View(decision).arrays()
+    return View(decision, told).arrays()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxrl.envs.forge import layout
+from jaxrl.envs.forge.engine.facts import Facts
 from jaxrl.envs.forge.engine.observation import observe
 from jaxrl.envs.forge.engine.question import Question
 from jaxrl.envs.forge.engine.view import View
@@ -18,11 +19,12 @@ class ForgeDecision(Question):
       line: the JSON.
     """
 
-    def __init__(self, line: str | bytes):
+    def __init__(self, line: str | bytes, facts: Facts | None = None):
         """Reads a line.
 
         Args:
           line: JSON in UTF-8, with or without "DECISION:" before it; also of an INFO line that reports a decision.
+          facts: what was told of the game's cards before; it keeps which of them the seat has seen.
 
         Raises:
           ValueError: it is no decision.
@@ -33,7 +35,7 @@ class ForgeDecision(Question):
             fields = parsed(self.line)
         except ValueError as error:
             raise ValueError("this line is no decision") from error
-        super().__init__(View(fields))
+        super().__init__(View(fields, facts))
         self._wanted: list[int] = []  # actions that lead to an observed choice, see `aim`
         self._paired: dict[int, int] | None = None  # or what attacks or is blocked, by the daemon's numbers
 
@@ -89,8 +91,8 @@ class ForgeDecision(Question):
             self._wanted = [1 + place for place in (places if self.type == "order" else sorted(places))] + [0]
 
     def _place(self, number: int) -> int:
-        """Where the option stands that the daemon calls so."""
-        return [self.index(place) for place in range(len(self.options))].index(number)
+        """Where the option stands that the daemon calls so, or one that is equal to it; a ValueError: nowhere."""
+        return [number in numbers for numbers in self.numbers].index(True)
 
     def wanted(self) -> int:
         """The next action towards the choice, -1: it cannot be said in legal actions."""

@@ -12,6 +12,7 @@ import zlib
 from typing import Any, NamedTuple
 
 from jaxrl.envs.forge.engine.decision import ForgeDecision
+from jaxrl.envs.forge.engine.facts import Facts
 from jaxrl.envs.forge.engine.faults import DIFFERENT, EVICTED, GARBAGE, REFUSED, SLOW, GameFault
 from jaxrl.envs.forge.engine.state import (
     BROKEN,
@@ -31,7 +32,7 @@ from jaxrl.envs.forge.wire.link import LinkError
 
 CLIPPED = 255  # characters of an error that are kept
 _WINNER = re.compile(rb"(?:Agent|Ai)\(([12])\)")
-_HARMLESS = (b"INFO:", b"GAME_START:", b"SEED:")
+_HARMLESS = (b"GAME_START:", b"SEED:")
 
 
 class Terms(NamedTuple):
@@ -71,6 +72,7 @@ class LiveGame:
       tally: what followed from them.
       decision: the one that is open, None: it was answered to the daemon, and a line is awaited.
       shown: the last decision of each seat.
+      facts: what was told of its cards.
       over: there is nothing more to come; `told`: the daemon has sent the result.
       heard: anything since NEWGAME.
       checking: it is played again, and not known yet to be the same game.
@@ -90,6 +92,7 @@ class LiveGame:
         self.tally = Tally()
         self.decision: ForgeDecision | None = None
         self.shown: list[ForgeDecision | None] = [None, None]
+        self.facts = Facts()
         self.over = self.told = self.heard = self.checking = self._refused = False
         self.how, self.winner, self._last_id = RUNNING, NOBODY, NOBODY
 
@@ -229,12 +232,14 @@ class LiveGame:
             self.how = OUT_OF_TIME
         elif line.startswith(b"GAME_ERROR"):
             self.how = BROKEN
+        elif line.startswith(b"INFO:"):
+            self.facts.hear(line)
         elif not line.startswith(_HARMLESS):
             raise GameFault(GARBAGE)
 
     def _hear_decision(self, line: bytes) -> None:
         try:
-            decision = ForgeDecision(line)
+            decision = ForgeDecision(line, self.facts)
         except ValueError as error:
             raise GameFault(GARBAGE) from error
         if self._refused and decision.id == self._last_id:  # asked again: our answer was no good

@@ -4,21 +4,22 @@
 """
 
 from jaxrl.envs.forge cimport layout as at
+from jaxrl.envs.forge.engine.mana cimport Purse, affords, purse
 from jaxrl.envs.forge.engine.question cimport Question
+from jaxrl.envs.forge.engine.tables cimport Tables
 from jaxrl.envs.forge.engine.values cimport NOBODY, NOT_SAID, get, items, ratio, text, whole
-from jaxrl.envs.forge.engine.view cimport Card, View, read_card
+from jaxrl.envs.forge.engine.view cimport Card, View
 
 import re
 
 import numpy as np
 
 from jaxrl.envs.forge import layout
-from jaxrl.envs.forge.engine.words import cost_of, zone_of
-from jaxrl.envs.forge.vocabulary import name_id, text_id
+from jaxrl.envs.forge.engine.facts import parts_of
+from jaxrl.envs.forge.engine.words import cost_of
 
 PHASES = {name: number for number, name in enumerate(layout.PHASES)}
 COLORS = {name: number for number, name in enumerate(layout.COLORS)}
-POOL = "WUBRGC"
 NUMBER = re.compile(r"-?[0-9]{1,9}")  # a text that is one
 
 
@@ -26,59 +27,75 @@ def observe(View view not None, Question question=None):
     """f32[FEATURES]: what the seat of a view sees, with what it is asked unless that is answered or None."""
     out = np.zeros(at.FEATURES, np.float32)
     cdef float[::1] numbers = out
+    cdef Tables tables = Tables()
+    tables.kinds, tables.parts = &numbers[at.KINDS_AT], &numbers[at.PARTS_AT]
     write_globals(view, &numbers[0])
-    write_entities(view, &numbers[at.ENTITIES_AT])
     if question is not None and not question.answered:
-        write_question(question, &numbers[0], &numbers[at.ENTITIES_AT], &numbers[at.OPTIONS_AT])
+        write_question(question, tables, &numbers[0], &numbers[at.ENTITIES_AT], &numbers[at.OPTIONS_AT])
+    write_entities(view, tables, &numbers[at.ENTITIES_AT])
     return out
 
 
 # ---- cards -----------------------------------------------------------------------------------------------------------
 
-cdef void write_bits(unsigned int bits, int count, float* out) noexcept:
-    cdef int k
-    for k in range(count):
-        out[k] = bits >> k & 1
-
-
 cdef void write_card(Card card, int me, float* row) noexcept:
-    """The first CARD columns."""
+    """What can be said of a card for itself."""
     cdef int owner = card.controller if card.owner == NOT_SAID else card.owner
-    write_bits(card.types, at.NUM_CARD_TYPES, row + at.FIRST_CARD_TYPE)
+    row[at.CARD_TYPE_BITS] = card.types & ((1 << at.NUM_CARD_TYPES) - 1)
+    row[at.COLOR_BITS], row[at.KEYWORD_BITS] = card.colors, card.keywords
     row[at.MANA_VALUE] = ratio(card.mana_value, 8)
-    write_bits(card.colors, at.NUM_COLORS, row + at.FIRST_COLOR)
     row[at.POWER] = ratio(card.power, 8)
     row[at.TOUGHNESS] = ratio(<long long>card.toughness - card.damage, 8)
     row[at.DAMAGE] = ratio(card.damage, 8)
     row[at.LOYALTY] = ratio(card.loyalty, 8)
     row[at.PLUS] = ratio(card.plus, 4)
     row[at.COUNTERS] = ratio(card.counters, 4)
+    row[at.OTHER_KEYWORDS] = ratio(card.other_keywords, 4)
+    row[at.ATTACHMENTS], row[at.ATTACHED] = ratio(card.attachments, 2), card.attached_to >= 0
+    row[at.ATTACKING], row[at.BLOCKING], row[at.BLOCKED] = card.attacking, card.blocking, ratio(card.blocked, 2)
     row[at.TAPPED], row[at.SICK], row[at.TOKEN] = card.tapped, card.sick, card.token
     row[at.MINE], row[at.OWN] = card.controller == me, owner == me
-    row[at.ATTACKING], row[at.BLOCKING], row[at.BLOCKED] = card.attacking, card.blocking, ratio(card.blocked, 2)
-    row[at.ATTACHMENTS], row[at.ATTACHED] = ratio(card.attachments, 2), card.attached_to >= 0
-    write_bits(card.keywords, at.NUM_KEYWORDS, row + at.FIRST_KEYWORD)
-    row[at.OTHER_KEYWORDS] = ratio(card.other_keywords, 4)
+    row[at.FACE_DOWN], row[at.KNOWN], row[at.POSITION] = card.face_down, card.known, card.place
+    row[at.ABILITY], row[at.TRIGGER], row[at.FROM] = card.ability, card.trigger, card.origin
+    row[at.PRESENT], row[at.ZONE] = 1, 1 + card.zone
 
 
-cdef inline void write_aims(Card card, int me, float* row) noexcept:
-    row[at.AIMS_AT_ME], row[at.AIMS_AT_THEM] = ratio(card.aims[me], 2), ratio(card.aims[1 - me], 2)
+cdef inline float row_of(Card card) noexcept:
+    return 1 + card.row if card is not None and card.row else 0
 
 
-cdef void write_entity(Card card, int me, float* row) noexcept:
-    """The row of a card, without the marks of the question and what it is aimed at."""
-    write_card(card, me, row)
-    row[at.PRESENT] = row[at.FIRST_ZONE + card.zone] = 1
-    row[at.FACE_DOWN], row[at.ENTITY_ID] = card.face_down, card.name
+cdef void write_ties(View view, Card card, float* row) except *:
+    """What a card is tied to, in sum and one by one."""
+    cdef int k
+    row[at.AIMS_AT_ME], row[at.AIMS_AT_THEM] = ratio(card.aims[view.seat], 2), ratio(card.aims[1 - view.seat], 2)
+    if card.zone == at.ZONE_BATTLEFIELD:
+        row[at.ATTACHED_TO], row[at.BLOCKS] = row_of(view.find(card.attached_to)), row_of(view.find(card.blocks))
+    for k in range(2):
+        if card.goals[k] != NOBODY:
+            row[at.AIM + k] = row_of(view.goal(card, k))
 
 
-cdef void write_entities(View view, float* out) except *:
+cdef void write_entity(View view, Card card, Tables tables, float* row) except *:
+    """The row of a card, without the marks of the question."""
+    write_card(card, view.seat, row)
+    row[at.ENTITY_KIND] = tables.kind(card.kind)
+    row[at.ENTITY_PART] = tables.part(card.kind, card.part)
+    write_ties(view, card, row)
+
+
+cdef void write_entities(View view, Tables tables, float* out) except *:
+    cdef Purse now = purse(view, True), later = purse(view, False)
     cdef Card card
     cdef int row
+    cdef float* at_row
     for row, card in enumerate(view.rows):
-        if card is not None:
-            write_entity(card, view.seat, out + row * at.ENTITY)
-            write_aims(card, view.seat, out + row * at.ENTITY)
+        if card is None:
+            continue
+        at_row = out + row * at.ENTITY
+        write_entity(view, card, tables, at_row)
+        at_row[at.COUNT] = ratio(card.count, 4)
+        if card.zone == at.ZONE_HAND and card.controller == view.seat and not card.types >> at.CARD_TYPE_LAND & 1:
+            at_row[at.CASTABLE], at_row[at.CASTABLE_NEXT] = affords(now, card), affords(later, card)
 
 
 # ---- globals ---------------------------------------------------------------------------------------------------------
@@ -99,7 +116,7 @@ cdef void write_board(View view, int seat, float* out) except *:
             lands += 1
             free_lands += not card.tapped
             for k in range(at.NUM_COLORS):
-                colors[k] += 0 if card.tapped else <int>(card.types >> (at.NUM_CARD_TYPES + k) & 1)
+                colors[k] += 0 if card.tapped else card.makes >> k & 1
         if creature:
             creatures += 1
             free_creatures += not card.tapped
@@ -129,7 +146,7 @@ cdef void write_player(View view, int seat, float* out) except *:
     out[at.GRAVEYARD] = ratio(len(items(get(player, "graveyard"))), 20)
     out[at.EXILE] = ratio(len(items(get(player, "exile"))), 20)
     write_board(view, seat, out)
-    for k, color in enumerate(POOL):
+    for k, color in enumerate(layout.POOL):
         out[at.MANA + <int>k] = ratio(text(get(player, "mana_pool")).count(color), 4)
     out[at.LANDS_PLAYED] = ratio(whole(get(player, "lands_played"), 0), 2)
     out[at.ENERGY] = ratio(whole(get(player, "energy"), 0), 8)
@@ -169,131 +186,129 @@ cdef void write_globals(View view, float* out) except *:
 
 # ---- one option ------------------------------------------------------------------------------------------------------
 
-cdef void write_place(Card card, int me, float* row) noexcept:
-    """The columns of a card that an option is about."""
-    write_card(card, me, row)
-    row[at.FIRST_OPTION_ZONE + card.zone] = 1
-    row[at.OPTION_ENTITY] = 1 + card.row if card.row else 0
-
-
-cdef void write_card_option(View view, option, int id, float* row) except *:
-    """A card, wherever it is; its own "card" says what it is if it is nowhere to be seen."""
+cdef void write_card_option(View view, option, int id, Tables tables, float* row) except *:
+    """A card, wherever it is."""
     cdef Card card = view.find(id)
-    own = get(option, "card")
-    row[at.IS_CARD], row[at.OPTION_ID] = 1, name_id(text(get(option, "name")))
-    if card is None:
-        card = read_card(own)
-        if type(own) is not dict:
-            card.owner = NOBODY
-        card.controller = whole(get(option, "controller"), NOBODY if card.owner == NOT_SAID else card.owner)
-        card.zone = zone_of(text(get(option, "zone")))
-    write_place(card, view.seat, row)
+    row[at.SORT] = 1 + at.SORT_CARD
+    row[at.OPTION_KIND] = tables.kind(view.names.kind(text(get(option, "name"))))
+    if card is not None:
+        row[at.OPTION_ENTITY] = row_of(card)
+        row[at.ME], row[at.THEM] = card.controller == view.seat, card.controller == 1 - view.seat
 
 
-cdef void write_spell(View view, option, int id, float* row) except *:
+cdef void write_spell(View view, option, int id, Tables tables, float* row) except *:
     cdef Card card = view.find_spell(id)
     cdef int seat = whole(get(option, "controller"), NOBODY)
-    row[at.IS_SPELL], row[at.OPTION_ID] = 1, name_id(text(get(option, "name")))
+    row[at.SORT] = 1 + at.SORT_SPELL
+    row[at.OPTION_KIND] = tables.kind(view.names.kind(text(get(option, "name"))))
     if card is not None:
-        write_place(card, view.seat, row)
+        row[at.OPTION_ENTITY] = row_of(card)
         seat = card.controller
     row[at.ME], row[at.THEM] = seat == view.seat, seat == 1 - view.seat
 
 
-cdef void write_option(View view, option, float* row) except *:
+cdef void write_option(View view, option, Tables tables, float* row) except *:
     """An option of a question, into a row of zeros."""
     cdef int id
-    kind, name = get(option, "kind"), text(get(option, "name"))
+    kind, name, parts = get(option, "kind"), text(get(option, "name")), get(option, "parts")
     number = get(option, "id")
     id = whole(get(option, "card_id") if number is None else number, NOBODY)
-    row[at.VALID] = 1
+    if parts is not None:
+        own, count = parts_of(parts)
+        row[at.OPTION_PART] = tables.add(own, count, 0)
     if kind == "card":
-        write_card_option(view, option, id, row)
+        write_card_option(view, option, id, tables, row)
     elif kind == "player":
-        row[at.IS_PLAYER], row[at.ME], row[at.THEM] = 1, id == view.seat, id == 1 - view.seat
+        row[at.SORT], row[at.ME], row[at.THEM] = 1 + at.SORT_PLAYER, id == view.seat, id == 1 - view.seat
     elif kind == "spell":
-        write_spell(view, option, id, row)
+        write_spell(view, option, id, tables, row)
     elif kind == "number":
-        row[at.IS_NUMBER], row[at.NUMBER] = 1, ratio(int(name) if NUMBER.fullmatch(name) else 0, 10)
+        row[at.SORT], row[at.NUMBER] = 1 + at.SORT_NUMBER, ratio(int(name) if NUMBER.fullmatch(name) else 0, 10)
     elif kind == "color":
-        row[at.IS_COLOR], row[at.OPTION_ID] = 1, text_id(name)
-        if name in COLORS:
-            row[at.FIRST_COLOR + <int>COLORS[name]] = 1
+        row[at.SORT], row[at.OPTION_COLOR] = 1 + at.SORT_COLOR, 1 + <int>COLORS.get(name, -1)
+        row[at.OPTION_KIND] = tables.kind(view.names.text(name))
     else:
-        row[at.IS_TEXT], row[at.OPTION_ID] = 1, text_id(text(get(option, "description")) or name)
+        row[at.SORT] = 1 + at.SORT_TEXT
+        row[at.OPTION_KIND] = tables.kind(view.names.text(text(get(option, "description")) or name))
 
 
-cdef void write_action(View view, action, float* row) except *:
+cdef void write_action(View view, action, Tables tables, float* row) except *:
     """An action of choose_action, into a row of zeros."""
     cdef Card card = view.find(whole(get(action, "card_id"), NOBODY))
-    kind = get(action, "kind")
-    row[at.VALID], row[at.COST] = 1, ratio(cost_of(text(get(action, "mana_cost"))), 8)
-    if card is not None:
-        write_place(card, view.seat, row)
+    kind, name = get(action, "kind"), view.names.kind(text(get(action, "card")))
+    row[at.COST] = ratio(cost_of(text(get(action, "mana_cost"))), 8)
+    row[at.OPTION_ENTITY] = row_of(card)
+    row[at.OPTION_PART] = tables.part(name, whole(get(action, "part"), NOBODY))
     if kind == "ability":
-        row[at.USES_ABILITY], row[at.OPTION_ID] = 1, text_id(text(get(action, "description")))
+        row[at.SORT] = 1 + at.SORT_ABILITY
+        row[at.OPTION_KIND] = tables.kind(view.names.text(text(get(action, "description"))))
         return
-    if kind == "land" or (get(action, "is_land") is True and kind != "spell"):
-        row[at.PLAYS_LAND] = 1
-    else:
-        row[at.CASTS_SPELL] = 1
-    row[at.OPTION_ID] = name_id(text(get(action, "card")))
+    land = kind == "land" or (get(action, "is_land") is True and kind != "spell")
+    row[at.SORT] = 1 + (at.SORT_LAND if land else at.SORT_CAST)
+    row[at.OPTION_KIND] = tables.kind(name)
 
 
 # ---- all options of a question ---------------------------------------------------------------------------------------
 
-cdef void write_listed(Question q, float* rows) except *:
+cdef void write_listed(Question q, Tables tables, float* rows) except *:
     """Options that the line lists."""
     cdef int place
+    cdef float* row
     for place, option in enumerate(q.options):
         if q.number == at.TYPE_CHOOSE_ACTION:
-            write_action(q.view, option, rows + (1 + place) * at.OPTION)
+            row = rows + (1 + place) * at.OPTION
+            write_action(q.view, option, tables, row)
         else:
-            write_option(q.view, option, rows + (place + q.has_stop()) * at.OPTION)
+            row = rows + (place + q.has_stop()) * at.OPTION
+            write_option(q.view, option, tables, row)
+        row[at.OPTION_COUNT] = ratio(q.copies(place), 4)
     for place in q.picks:
         rows[(1 + place) * at.OPTION + at.TAKEN] = ratio(q.picks.count(place), 2)
 
 
-cdef void write_combat(Question q, float* rows) except *:
+cdef void write_combat(Question q, Tables tables, float* rows) except *:
     """What an attacker may attack, or the attackers that a blocker may block."""
     cdef int row, place
     if q.number == at.TYPE_DECLARE_ATTACKERS:
         for row, option in enumerate(q.defenders(), 1):
-            write_option(q.view, option, rows + row * at.OPTION)
+            write_option(q.view, option, tables, rows + row * at.OPTION)
         return
     for row, place in enumerate(q.targets, 1):
         attacker = q.attackers[place]
-        write_card_option(q.view, attacker, whole(get(attacker, "card_id"), NOBODY), rows + row * at.OPTION)
-        rows[row * at.OPTION + at.VALID] = 1
+        write_card_option(q.view, attacker, whole(get(attacker, "card_id"), NOBODY), tables, rows + row * at.OPTION)
         rows[row * at.OPTION + at.TAKEN] = ratio(q.assigned[place], 2)
 
 
-cdef void write_options(Question q, float* rows) except *:
+cdef void write_options(Question q, Tables tables, float* rows) except *:
     cdef int i
     cdef bint stop = q.optional if q.number == at.TYPE_CHOOSE_ENTITY else q.has_stop()
     if stop and q.number != at.TYPE_CHOOSE_ABILITY and q.number != at.TYPE_ORDER:
-        rows[at.VALID] = rows[at.STOP] = 1
+        rows[at.SORT] = 1 + at.SORT_STOP
     if q.is_yes_no():
         rows += at.OPTION
-        rows[at.VALID] = rows[at.IS_YES] = 1
-        rows[at.OPTION_ID] = text_id(text(get(q.view.decision, "message")))
+        rows[at.SORT] = 1 + at.SORT_YES
+        rows[at.OPTION_KIND] = tables.kind(q.view.names.text(text(get(q.view.decision, "message"))))
     elif q.number == at.TYPE_ANNOUNCE_VALUE:
         for i in range(min(q.span, at.NUM_ACTIONS)):
-            rows[i * at.OPTION + at.VALID] = rows[i * at.OPTION + at.IS_NUMBER] = 1
+            rows[i * at.OPTION + at.SORT] = 1 + at.SORT_NUMBER
             rows[i * at.OPTION + at.NUMBER] = ratio(<long long>q.first + i, 10)
     elif q.number in (at.TYPE_DECLARE_ATTACKERS, at.TYPE_DECLARE_BLOCKERS):
-        write_combat(q, rows)
+        write_combat(q, tables, rows)
     else:
-        write_listed(q, rows)
+        write_listed(q, tables, rows)
 
 
 # ---- what they leave in the rows of entities -------------------------------------------------------------------------
 
-cdef void mark(View view, item, float* entities, int column, float value) except *:
-    """Writes into the row of a {"card_id"}, if it has one."""
+cdef inline void add_pick(float* row, float value) noexcept:
+    row[at.PICKED] = ratio(row[at.PICKED] + value, 1)
+
+
+cdef void pick(View view, item, float* entities, float value) except *:
+    """Adds to what is picked of the row of a {"card_id"}, if it has one."""
     cdef Card card = view.find(whole(get(item, "card_id"), NOBODY))
     if card is not None and card.row:
-        entities[card.row * at.ENTITY + column] = value
+        add_pick(entities + card.row * at.ENTITY, value)
 
 
 cdef void mark_options(Question q, const float* rows, float* entities) except *:
@@ -307,50 +322,48 @@ cdef void mark_options(Question q, const float* rows, float* entities) except *:
         for i in q.picks:
             row = <int>rows[(1 + i) * at.OPTION + at.OPTION_ENTITY] - 1
             if row >= 0:
-                entities[row * at.ENTITY + at.PICKED] = 1
+                add_pick(entities + row * at.ENTITY, 0.5)
 
 
 cdef void mark_combat(Question q, float* entities) except *:
     """PICKED of attackers and blockers."""
-    cdef int place, pick
-    for place, pick in enumerate(q.picks):
+    cdef int place, picked
+    for place, picked in enumerate(q.picks):
         if q.number == at.TYPE_DECLARE_ATTACKERS:
-            mark(q.view, q.attackers[place], entities, at.PICKED, pick > 0)
+            pick(q.view, q.attackers[place], entities, 0.5 * (picked > 0))
         else:
-            mark(q.view, q.blockers[place], entities, at.PICKED, pick >= 0)
+            pick(q.view, q.blockers[place], entities, 0.5 * (picked >= 0))
     if q.number == at.TYPE_DECLARE_BLOCKERS:
-        for place, pick in enumerate(q.assigned):
-            mark(q.view, q.attackers[place], entities, at.PICKED, ratio(pick, 2))
+        for place, picked in enumerate(q.assigned):
+            pick(q.view, q.attackers[place], entities, ratio(picked, 2))
 
 
-cdef void show_subject(View view, item, float* entities) except *:
+cdef void show_subject(View view, item, Tables tables, float* entities) except *:
     """The {"card_id", "name"} that the question is about, in its own row and marked in the other one."""
     cdef int id = whole(get(item, "card_id"), NOBODY)
     cdef Card card = view.find(id)
     cdef float* row = entities + at.SUBJECT_ROW * at.ENTITY
-    if card is not None:
-        mark(view, item, entities, at.SUBJECT, 1)
-    else:
+    if card is not None and card.row:
+        entities[card.row * at.ENTITY + at.SUBJECT] = 1
+    if card is None:
         card = view.find_spell(id)
     if card is not None:
-        write_entity(card, view.seat, row)
-        if card.zone == at.ZONE_BATTLEFIELD:
-            write_aims(card, view.seat, row)
+        write_entity(view, card, tables, row)
     else:
-        row[at.PRESENT], row[at.ENTITY_ID] = 1, name_id(text(get(item, "name")))
+        row[at.PRESENT], row[at.ENTITY_KIND] = 1, tables.kind(view.names.kind(text(get(item, "name"))))
     row[at.SUBJECT] = 1
 
 
-cdef void show_text(View view, float* row) except *:
+cdef void show_text(View view, Tables tables, float* row) except *:
     """A question about no card."""
     told = text(get(view.decision, "message")) or text(get(view.decision, "name"))
     if told:
         row[at.PRESENT] = row[at.SUBJECT] = 1
-        row[at.ENTITY_ID] = text_id(told)
+        row[at.ENTITY_KIND] = tables.kind(view.names.text(told))
 
 
-cdef void write_question(Question q, float* out, float* entities, float* rows) except *:
-    """What is asked, once the rest is written."""
+cdef void write_question(Question q, Tables tables, float* out, float* entities, float* rows) except *:
+    """What is asked, before the cards are written: what it is about comes first in the tables."""
     decision, picked = q.view.decision, len(q.picks)
     out[at.ASKED] = out[at.FIRST_TYPE + q.number] = 1
     if q.is_set() or q.number == at.TYPE_ORDER:
@@ -361,14 +374,14 @@ cdef void write_question(Question q, float* out, float* entities, float* rows) e
         out[at.TO_GRAVEYARD] = get(decision, "bottom") == "graveyard"
     elif q.number == at.TYPE_MULLIGAN:
         out[at.MULLIGANS] = ratio(whole(get(decision, "mulligans"), 0), 4)
-    write_options(q, rows)
+    write_options(q, tables, rows)
     mark_options(q, rows, entities)
     if q.attackers:
         asked = q.attackers if q.number == at.TYPE_DECLARE_ATTACKERS else q.blockers
         out[at.PROGRESS] = ratio(picked, len(asked))
         mark_combat(q, entities)
-        show_subject(q.view, asked[picked], entities)
+        show_subject(q.view, asked[picked], tables, entities)
     elif type(get(decision, "source")) is dict:
-        show_subject(q.view, get(decision, "source"), entities)
+        show_subject(q.view, get(decision, "source"), tables, entities)
     else:
-        show_text(q.view, entities + at.SUBJECT_ROW * at.ENTITY)
+        show_text(q.view, tables, entities + at.SUBJECT_ROW * at.ENTITY)

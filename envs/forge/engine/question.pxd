@@ -4,7 +4,7 @@ from jaxrl.envs.forge cimport layout as at
 from jaxrl.envs.forge.engine.view cimport View
 
 cdef enum:
-    MOST_OPTIONS = 95  # action 0 is not one of them
+    MOST_OPTIONS = at.NUM_ACTIONS - 1  # action 0 is not one of them
     PICKS = 128  # of one decision; also attackers and blockers
 
 
@@ -14,7 +14,9 @@ cdef class Question:
     cdef readonly bint answered, ask_ai  # ask_ai: the answer is "ai"
     cdef readonly int cut  # options that are not offered
     cdef bint repeat, optional
-    cdef readonly list options  # what is offered
+    cdef readonly list options  # what is offered; of equal ones the first
+    cdef readonly list numbers  # for each of them what the daemon calls it, and what it calls its equals
+    cdef list left  # for each and one more: how many can be picked from there on
     cdef int least, most  # picks
     cdef readonly int first  # the smallest number
     cdef int span  # how many numbers
@@ -32,4 +34,5 @@ cdef class Question:
     cdef bint is_list(self)
     cdef bint is_yes_no(self)
     cdef bint has_stop(self)
+    cdef int copies(self, int option)  # that can be picked
 

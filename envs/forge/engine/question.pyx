@@ -1,31 +1,58 @@
 """A decision as a row of small questions with one legal action each; tests/referee/forge.py says the same slowly.
 
-Action 0 is to pass or to stop (numbers, colors, yes and no begin at 0), action 1 + i is option i.
+Action 0 is to pass or to stop (numbers, colors, yes and no begin at 0), action 1 + i is option i. Options that nobody can
+tell apart, such as four Mountains, are one option; where several are picked, it can be picked as often.
 """
 
 from libc.string cimport memset
 
 from jaxrl.envs.forge cimport layout as at
 from jaxrl.envs.forge.engine.values cimport LARGEST, NOBODY, get, items, text, whole
+from jaxrl.envs.forge.engine.view cimport Card
 
 import numpy as np
 
-MERGED = ("Library", "Hand")  # zones of which cards of one name are offered once, where there are too many options
+MERGED = ("Library", "Hand")  # zones in which all cards of one name are equal
 
 
-cdef list offered(list options):
-    """Without further cards of the same name."""
-    kept, seen = [], set()
-    for option in options:
-        zone = text(get(option, "zone"))
-        if zone in MERGED:
-            key = (text(get(option, "name")), zone)
-            if key in seen:
+cdef object look(View view, option, bint action):
+    """(its card, what else tells an option from others), None: it is like no other one."""
+    cdef int id
+    cdef Card card
+    number = get(option, "id")
+    if not action and get(option, "kind") != "card":
+        return None
+    id = whole(get(option, "card_id") if action or number is None else number, NOBODY)
+    card = view.find(id)
+    zone = text(get(option, "zone"))
+    if card is None or not card.row:
+        return (id, (text(get(option, "name")), zone)) if zone in MERGED and not action else None
+    if not action:
+        return id, (card.row, zone, whole(get(option, "controller"), NOBODY), text(get(option, "name")))
+    return id, (
+        *(card.row, get(option, "kind") if type(get(option, "kind")) is str else "", get(option, "is_land") is True),
+        *(text(get(option, "card")), text(get(option, "mana_cost")), text(get(option, "description"))),
+        whole(get(option, "part"), NOBODY),
+    )
+
+
+cdef tuple merged(View view, list options, bint action):
+    """(of equal options the first, for each its daemon's number and theirs): one card is never equal to itself."""
+    cdef list kept = [], numbers = []
+    cdef dict places = {}, times = {}
+    for place, option in enumerate(options):
+        found = look(view, option, action)
+        if found is not None:
+            id, key = found
+            times[found] = times.get(found, 0) + 1
+            found = key, times[found] if id >= 0 else 1
+            if found in places:
+                numbers[places[found]].append(index_of(option, place))
                 continue
-            if len(seen) < MOST_OPTIONS:
-                seen.add(key)
+            places[found] = len(kept)
         kept.append(option)
-    return kept
+        numbers.append([index_of(option, place)])
+    return kept, numbers
 
 
 cdef inline int index_of(option, int place):
@@ -35,12 +62,13 @@ cdef inline int index_of(option, int place):
 
 cdef bint may_pick(Question q, int option) except -1:
     """Picks come in ascending order, and enough options must be left for those that are still to come."""
-    cdef int done = len(q.picks), last = q.picks[done - 1] if done else -1
-    if done >= q.most:
+    cdef int done = len(q.picks), last = q.picks[done - 1] if done else -1, used
+    if done >= q.most or option < last:
         return False
     if q.repeat:
-        return option >= last
-    return option > last and <int>len(q.options) - 1 - option >= q.least - done - 1
+        return True
+    used = q.picks.count(option)
+    return used < q.copies(option) and <int>q.left[option] - used - 1 >= q.least - done - 1
 
 
 cdef bint has_room(Question q, int place) except -1:
@@ -62,7 +90,7 @@ cdef class Question:
     def __init__(self, View view not None):
         self.view, self.number = view, view.number
         self.options, self.attackers, self.blockers, self.indices, self.assigned = [], [], [], [], []
-        self.targets, self.picks = [], []
+        self.targets, self.picks, self.numbers, self.left = [], [], [], []
         if self.number < 0:
             self.ask_ai = True
         elif self.number == at.TYPE_DECLARE_ATTACKERS:
@@ -114,15 +142,16 @@ cdef class Question:
             self.least = self.most = len(options)
         else:
             self.least = self.most = 1
-        if len(options) > MOST_OPTIONS and self.number not in (at.TYPE_CHOOSE_ACTION, at.TYPE_ORDER):
-            merged = offered(options)
-            options = merged if len(merged) >= min(self.least, MOST_OPTIONS) else options
-        self.options = self._cut(options, MOST_OPTIONS)
+        kept, numbers = merged(self.view, options, self.number == at.TYPE_CHOOSE_ACTION)
+        self.options, self.numbers = self._cut(kept, MOST_OPTIONS), numbers[:MOST_OPTIONS]
+        self.left = [0]
+        for same in reversed(self.numbers):
+            self.left.insert(0, self.left[0] + len(same))
         self._bound_picks()
 
     def _bound_picks(self):
         """No more picks than options, and Forge's AI where ours would not be enough."""
-        cdef int count = len(self.options)
+        cdef int count = self.left[0]
         if not self.repeat:
             if self.cut and (self.number == at.TYPE_ORDER or (self.is_set() and self.least > count)):
                 self.ask_ai = True
@@ -205,7 +234,7 @@ cdef class Question:
             self._allow(1, count)
             if self.number == at.TYPE_ORDER:
                 for i in self.picks:
-                    self.allowed[1 + i] = False
+                    self.allowed[1 + i] = <int>self.picks.count(i) < self.copies(i)
         self.num_legal = 0
         for i in range(at.NUM_ACTIONS):
             self.num_legal += self.allowed[i]
@@ -290,11 +319,18 @@ cdef class Question:
             return str(self.index(self.choice))
         if self.number == at.TYPE_CHOOSE_ACTION or self.is_list():
             return str(self.index(self.choice - 1) if self.choice else -1)
-        return ",".join(str(self.index(pick)) for pick in self.picks)
+        return ",".join(str(self.index(pick, self._before(place))) for place, pick in enumerate(self.picks))
 
-    def index(self, int option):
-        """What the daemon calls an option that is offered."""
-        return index_of(self.options[option], option)
+    cdef int copies(self, int option):
+        return len(self.numbers[option])
+
+    def _before(self, int place):
+        """How often a pick was picked before; always 0 of what may be repeated."""
+        return 0 if self.repeat else self.picks[:place].count(self.picks[place])
+
+    def index(self, int option, int equal=0):
+        """What the daemon calls an option that is offered, or one that is equal to it."""
+        return self.numbers[option][equal]
 
     def pairing(self):
         """What the daemon calls the attacker or blocker in question, and what it may attack or block (by action 1 + i)."""

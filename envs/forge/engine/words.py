@@ -71,3 +71,8 @@ def zone_of(name: str) -> int:
     """The place of a zone in ZONES by its name; any other than those is the library."""
     name = name.lower()
     return ZONES.index(name) if name in ZONES else ZONES.index("library")
+
+
+def zone_number(name: str) -> int:
+    """1 + the place of a zone in ZONES; 0: no name."""
+    return 1 + zone_of(name) if name else 0

@@ -25,7 +25,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -71,8 +71,11 @@ class Conversation(NamedTuple):
         last = self.lines[-1] if self.lines else b""
         return last[len(b"< GAME_RESULT: ") :].decode(errors="replace") if last.startswith(b"< GAME_RESULT: ") else ""
 
-    def decisions(self) -> Iterator[tuple[bytes, str | None]]:
+    def decisions(self, told: Callable[[bytes], None] | None = None) -> Iterator[tuple[bytes, str | None]]:
         """Every decision, asked or observed, as its JSON, and what was chosen; None: refused, or it cannot be said.
+
+        Args:
+          told: hears every other INFO line, "INFO:" before it, before the decision that follows it.
 
         Raises:
           UserError: an observed one is damaged.
@@ -83,6 +86,8 @@ class Conversation(NamedTuple):
                 yield line[len(b"< DECISION:") :], answer[2:].decode(errors="replace") if taken else None
             elif line.startswith(b"< INFO:") and b'"info_type":"observed"' in line[:64]:
                 yield line[len(b"< INFO:") :], parsed(line[len(b"< INFO:") :]).get("choice")
+            elif line.startswith(b"< INFO:") and told is not None:
+                told(line[len(DAEMON) :])
 
 
 def parsed(text: bytes) -> dict[str, Any]:
