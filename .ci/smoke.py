@@ -1,4 +1,4 @@
-"""What somebody who has installed the wheel can do: every command's help, its files, a tiny training and what follows it.
+"""What somebody who has installed the wheel can do: its files, every command's help, a tiny training and what follows.
 
 Usage: python smoke.py FOLDER_OF_PROGRAMS, in an empty folder and with the python of that environment.
 """
@@ -36,12 +36,8 @@ def main(programs: Path) -> int:
     check_files(here.parent)
     assert "skull_king" in jaxrl("zoo") and "zoo" in jaxrl("--help")
     for name in cli.commands():
-        words = (
-            ["--help"]
-            if name in cli.COMMANDS
-            else [next(iter(registry.game_module(name, "commands").COMMANDS)), "--help"]
-        )
-        assert f"usage: jaxrl {name}" in said(name, *words), name
+        first = () if name in cli.COMMANDS else tuple(registry.game_module(name, "commands").COMMANDS)[:1]
+        assert f"usage: jaxrl {name}" in said(name, *first, "--help"), name
     for name in presets.shipped():
         assert "env:" in said("config", name), name
     jaxrl("train", "--config", "beasty_bar", "--name", "tiny", *TINY)

@@ -24,7 +24,8 @@ PAGE = ROOT / "docs" / "measured.md"
 def sections() -> dict[str, str]:
     """The commands that make the tables of each section again, by its title."""
     parts = re.split(r"^#{2,3} (.*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
-    found = {title: re.search(r"```bash\n(.*?)```", text, re.DOTALL) for title, text in zip(*[iter(parts)] * 2)}
+    blocks = (re.search(r"```bash\n(.*?)```", text, re.DOTALL) for text in parts[1::2])
+    found = dict(zip(parts[::2], blocks, strict=True))
     return {title: block[1] for title, block in found.items() if block}
 
 
@@ -36,7 +37,8 @@ def stamp() -> str:
 
     changed = " with changes that are not committed" if git("status", "--porcelain", "--untracked-files=no") else ""
     today = datetime.datetime.now(datetime.UTC).date()
-    return f"commit {git('rev-parse', '--short', 'HEAD')}{changed} ({today}); {', '.join(f'{key} {value}' for key, value in hardware.describe().items())}"
+    machine = ", ".join(f"{key} {value}" for key, value in hardware.describe().items())
+    return f"commit {git('rev-parse', '--short', 'HEAD')}{changed} ({today}); {machine}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
