@@ -6,6 +6,7 @@ reference of keys and commands is generated from the schema and the parsers that
 
 from __future__ import annotations
 
+import html
 import os
 import re
 from collections.abc import Callable
@@ -82,8 +83,8 @@ def _table(section: keys.Section) -> str:
 
 
 def _cell(text: str) -> str:
-    """As one cell: nothing that Markdown would read."""
-    return re.sub(r"([|<>*_\[\]])", r"\\\1", text)
+    """As text of a cell: nothing that Markdown would read."""
+    return html.escape(re.sub(r"([|*_\[\]])", r"\\\1", text), quote=False)
 
 
 def _commands() -> str:
