@@ -30,6 +30,7 @@ from jaxrl.matches.tables import Row
 from jaxrl.matches.tournament import Tournament
 from jaxrl.runs.directory import TrainedRun, begun_run, enable_compilation_cache, load_run
 from jaxrl.runs.games import make_stages
+from jaxrl.training.callbacks import Callback
 from jaxrl.training.run import run_training
 
 
@@ -39,7 +40,12 @@ def make(id: str, **options: Any) -> Env:
 
 
 def train(
-    config: Mapping[str, Any] | str | os.PathLike, overrides: Sequence[str] = (), *, name: str = ""
+    config: Mapping[str, Any] | str | os.PathLike,
+    overrides: Sequence[str] = (),
+    *,
+    name: str = "",
+    callbacks: Sequence[Callback] = (),
+    allow: Collection[str] = (),
 ) -> TrainedRun:
     """Trains to the end, as `jaxrl train` does, and reads the run back.
 
@@ -49,18 +55,21 @@ def train(
       config: a tree of keys (`jaxrl config` explains them), a YAML file or the name of a preset.
       overrides: "a.b=value" each.
       name: of the run, in `run.directory`; without one that of the configuration, else of the game.
+      callbacks: objects that are told how it goes, besides those that the configuration names.
+      allow: modules that a configuration from a file may name: importing them runs them.
 
     Raises:
-      UserError: the configuration has mistakes, the run exists already, or the training cannot go on.
+      UserError: the configuration has mistakes, the run exists already, a callback has raised, or the training
+        cannot go on.
       KeyboardInterrupt: it was stopped.
     """
-    wanted = _config(config, overrides)
+    wanted = _config(config, overrides, allow)
     game = wanted.env.id.rpartition(":")[2]
     wanted = configs.named(wanted, name or wanted.run.name or game)
     xla.prepare_training(wanted)
     stages = make_stages(wanted)
     with begun_run(wanted) as run:
-        if run_training(wanted, run, resume=False, stages=stages):
+        if run_training(wanted, run, resume=False, stages=stages, callbacks=callbacks):
             raise KeyboardInterrupt
     return load_run(run.path, allow=[each.permissions[0] for each in trust.named(wanted)])  # the caller's own word
 
@@ -145,10 +154,10 @@ def tournament(
     return Tournament(field.env, field.players, deals=deals, seed=seed).run()
 
 
-def _config(config: Mapping[str, Any] | str | os.PathLike, overrides: Sequence[str]) -> Config:
+def _config(config: Mapping[str, Any] | str | os.PathLike, overrides: Sequence[str], allow: Collection[str]) -> Config:
     if isinstance(config, Mapping):
         return configs.from_dict(presets.apply_overrides(dict(config), overrides))
-    return configs.load(config, overrides)
+    return configs.load(config, overrides, allow)
 
 
 def _asked(overrides: Sequence[str], checkpoint: str, sampled: bool, allow: Collection[str]) -> argparse.Namespace:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import jaxrl
+from jaxrl.training.callbacks import Callback
 
 TREE = {
     "env": {"id": "examples.nim:Nim"},
@@ -58,12 +59,34 @@ def test_a_game_is_made_with_its_options():
     assert jaxrl.make("skull_king", players=3).num_players == 3
 
 
+def test_callbacks_are_objects_of_the_program(run, tmp_path):
+    class Watch(Callback):
+        def __init__(self, last):
+            self.last, self.steps, self.finished = last, [], None
+
+        def on_figures(self, step, figures):
+            self.steps.append(step)
+            if step >= self.last:
+                raise ZeroDivisionError("nothing to divide by")
+
+        def on_end(self, finished):
+            self.finished = finished
+
+    first, second = Watch(9999), Watch(512)
+    with pytest.raises(jaxrl.UserError, match="'Watch 2' failed in on_figures: ZeroDivisionError"):
+        jaxrl.train(TREE, [f"run.directory={tmp_path}"], name="watched", callbacks=[first, second])
+    assert first.steps == second.steps == [512] and (first.finished, second.finished) == (False, None)
+    assert jaxrl.load(tmp_path / "watched", allow=["examples"]).run.update == 4, "it is saved, and not of another name"
+
+
 def test_mistakes_are_sentences(run, monkeypatch):
     monkeypatch.delenv("JAXRL_ALLOW")
     with pytest.raises(jaxrl.UserError, match="train.num_env"):
         jaxrl.train({**TREE, "train": {"num_env": 16}})
     with pytest.raises(jaxrl.UserError, match="exists"):
         jaxrl.train(TREE, [f"run.directory={run[1].parent}"], name="mine")
+    with pytest.raises(jaxrl.UserError, match="--allow"):
+        jaxrl.train("examples/nim.yaml")
     with pytest.raises(jaxrl.UserError, match="--allow"):
         jaxrl.load(run[1])  # a stranger's run runs nothing
     with pytest.raises(jaxrl.UserError, match="perfekt"):

@@ -183,24 +183,24 @@ class Buffers:
     end of the game if it came. If the game ended, the next one has begun and `current_player`, `observation` and
     `legal_action_mask` are those of its first question to an outside seat.
 
-    A simultaneous game asks all seats at once: the fields marked [P] gain that axis, and the row describes a step of
+    A simultaneous game asks all seats at once: those marked (, P) gain that axis, and the row describes a step of
     all seats. Those held by bots are asked too, but what is answered for them is not looked at.
 
     Arrays are C-contiguous. They belong to the engine threads from `send` to `recv`. On the CPU, jax may take an
     aligned array over without a copy: hand it a copy of whatever is still read when the next step is written.
 
     Attributes:
-      current_player: i32[N] [P], the outside seat asked now; arange(P) in a simultaneous game.
-      observation: f32[N, F] [P], what it may see.
-      legal_action_mask: bool[N, A] [P].
-      action: i32[N] [P], the action taken, also if the engine drew it itself (`RANDOM`) or a bot chose it.
+      current_player: i32[N(, P)], the outside seat asked now; arange(P) in a simultaneous game.
+      observation: f32[N(, P), F], what it may see.
+      legal_action_mask: bool[N(, P), A].
+      action: i32[N(, P)], the action taken, also if the engine drew it itself (`RANDOM`) or a bot chose it.
       rewards: f32[N, P], what each seat earned in the game of the action.
       opening: f32[N, P], what each seat has earned in the present game before its first question; 0 unless the game
         began in this step. It follows from no decision: count it in the result of the game, credit it to nobody.
       terminated, truncated: bool[N], the game of the action ended.
-      final_player: i32[N] [P], -1 unless the game ended: after a cut the seat that would have been asked (if the
+      final_player: i32[N(, P)], -1 unless the game ended: after a cut the seat that would have been asked (if the
         engine says so), else the one that decided last; arange(P) in a simultaneous game.
-      final_observation: f32[N, F] [P], of the ended game for that seat; written where a game ended.
+      final_observation: f32[N(, P), F], of the ended game for that seat; written where a game ended.
       stats: f32[N, P, K], of the ended game; written where a game ended.
       info: i32[N, I], of the ended game, else of the running one.
       length: i32[N], decisions by all seats of the ended game, else of the running one (one decision a step in a

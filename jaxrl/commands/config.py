@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import typing
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -18,28 +18,56 @@ from jaxrl.envs.values import default_of, limits_of, to_tree, type_name
 from jaxrl.runs.games import make_stages
 
 
+class Section(NamedTuple):
+    """The keys of one section of a configuration."""
+
+    title: str  # "run: keys"
+    doc: str
+    rows: list[tuple[str, str, str]]  # dotted key; type, default and range; documentation
+
+
+def sections() -> Iterator[Section]:
+    """Every section of a configuration, in order."""
+    hints = typing.get_type_hints(Config)
+    for field in dataclasses.fields(Config):
+        kind, doc = hints[field.name], limits_of(field).doc
+        listed = typing.get_origin(kind) in (tuple, list)
+        inner = typing.get_args(kind)[0] if listed else kind
+        path = f"{field.name}[]" if listed else field.name
+        section = inner if listed else default_of(field)
+        whole = (path, f"{type_name(kind)} = {_default(default_of(field))}", doc)
+        rows = _rows(inner() if listed else section, path) if dataclasses.is_dataclass(section) else [whole]
+        yield Section(f"{field.name}: {'a list, each with' if listed else 'keys'}", doc, rows)
+
+
+def options_of(game: str) -> Iterator[Section]:
+    """The options of a game, and its own section if it has one."""
+    rows = [
+        (f"env.options.{name}", f"{type_name(kind)} = {_default(default)}", doc)
+        for name, (kind, default, doc) in registry.options_of(game).items()
+    ]
+    yield Section("env.options: keys", f"options of {game}", rows)
+    if (section := registry.section_of(game)) is not None:
+        yield Section(f"{game}: keys", f"settings of the engine of {game}", _rows(section(), game))
+
+
 def describe() -> str:
     """Every key with its type, allowed values, default and documentation, one block per section."""
     blocks = []
-    hints = typing.get_type_hints(Config)
-    for field in dataclasses.fields(Config):
-        kind = hints[field.name]
-        listed = typing.get_origin(kind) in (tuple, list)
-        inner = typing.get_args(kind)[0] if listed else kind
-        title = f"{field.name}: {'a list, each with' if listed else 'keys'}  # {limits_of(field).doc}"
-        path = f"{field.name}[]" if listed else field.name
-        section = inner if listed else default_of(field)
-        whole = (path, f"{type_name(kind)} = {_default(default_of(field))}", limits_of(field).doc)
-        rows = _rows(inner() if listed else section, path) if dataclasses.is_dataclass(section) else [whole]
+    for title, doc, rows in sections():
         width = max(len(path) for path, *_ in rows)
         lines = [f"  {path:<{width}}  {text}\n  {'':<{width}}    {doc}" for path, text, doc in rows]
-        blocks.append("\n".join([title, *lines]))
-    schedule = f"A schedule is a mapping, of which parts may be given: {_parts(Schedule)}."
-    stage = (
+        blocks.append("\n".join([f"{title}  # {doc}", *lines]))
+    return "\n\n".join([*blocks, *mappings()])
+
+
+def mappings() -> tuple[str, str]:
+    """What may stand in several places: a schedule, a stage of the curriculum."""
+    return (
+        f"A schedule is a mapping, of which parts may be given: {_parts(Schedule)}.",
         f"A stage of the curriculum has a name, keys of {', '.join(CHANGING)} (dotted or as sections) and, unless it "
-        f"is the last one, until, a mapping: {_parts(Until)}."
+        f"is the last one, until, a mapping: {_parts(Until)}.",
     )
-    return "\n\n".join([*blocks, schedule, stage])
 
 
 def _parts(section: type) -> str:
@@ -100,10 +128,8 @@ def resolved(tree: dict[str, Any], over: Sequence[tuple[str, Any]], indent: str 
 def main(args: argparse.Namespace) -> int:
     """`jaxrl config`: the key table, the options of a game, or a resolved configuration."""
     if args.env:
-        for name, (kind, default, doc) in registry.options_of(args.env).items():
-            print(f"env.options.{name}  {type_name(kind)} = {_default(default)}\n    {doc}")
-        if (section := registry.section_of(args.env)) is not None:
-            print("\n" + "\n".join(f"{key}  {text}\n    {doc}" for key, text, doc in _rows(section(), args.env)))
+        for number, section in enumerate(options_of(args.env)):
+            print("\n" * (number > 0) + "\n".join(f"{key}  {text}\n    {doc}" for key, text, doc in section.rows))
     elif args.preset or args.config or args.overrides:
         name, overrides = args.config or args.preset, args.overrides
         if args.preset and "=" in args.preset:  # the first override

@@ -1,6 +1,7 @@
 """Callbacks: code of one's own that is told how a training goes, such as a logger of another library.
 
     callbacks: [my_file:MyCallback]      # in a configuration, or callbacks=[my_file:MyCallback] on the command line
+    jaxrl.train(config, callbacks=[mine])     # in a program, where it is an object
 
 They are called on the host, between two calls of the compiled program, in the first process if there are several, and
 change nothing of the training: the run is the same with them and without. One that raises stops the training, which is
@@ -33,7 +34,7 @@ class RunFacts(NamedTuple):
 
 
 class Callback:
-    """Told how a training goes; a subclass overrides what it wants to hear. It is made without arguments."""
+    """Told how a training goes; a subclass overrides what it wants to hear. Who is named is made without arguments."""
 
     def on_start(self, run: RunFacts) -> None:
         """The training begins, or goes on."""
@@ -58,10 +59,15 @@ class Callbacks:
           UserError: there is no such class, or it is no callback.
         """
         each = {name: own.find_class(name, Callback, "callback")() for name in dict.fromkeys(names)}
-        self._each = each if processes.leads() else {}
+        self._each: dict[str, Callback] = each if processes.leads() else {}
         self._failure: UserError | None = None
         self._checkpoint = -1  # the newest that they were told of
         self._started = False
+
+    def add(self, callbacks: Sequence[Callback]) -> None:
+        """Tells these too; before `start`."""
+        if processes.leads():
+            self._each |= {f"{type(one).__name__} {number}": one for number, one in enumerate(callbacks, 1)}
 
     @property
     def failing(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxrl import processes
 from jaxrl.config import Config
@@ -14,12 +14,20 @@ from jaxrl.runs.command import next_command
 from jaxrl.runs.directory import RunDirectory, enable_compilation_cache
 from jaxrl.runs.logs import LOG
 from jaxrl.runs.presence import Here, present
+from jaxrl.training.callbacks import Callback
 from jaxrl.training.stage import Stages
 from jaxrl.training.trainer import Trainer
 
 
-def run_training(config: Config, run: RunDirectory, *, resume: bool, stages: Stages | None = None) -> int:
-    """Trains, saves and evaluates in `run`; the work of both commands."""
+def run_training(
+    config: Config,
+    run: RunDirectory,
+    *,
+    resume: bool,
+    stages: Stages | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> int:
+    """Trains, saves and evaluates in `run`; the work of both commands. Callbacks are told besides those of `config`."""
     log = logs.to_run(config.run.log_level, run.path, config.run.log_format)
     full = checkpoint.no_space_is_user_error(run.path)
     with processes.led(run.lock), _present(config, run) as here, full, log:
@@ -27,6 +35,7 @@ def run_training(config: Config, run: RunDirectory, *, resume: bool, stages: Sta
         LOG.info("process %d of %d: pid %d on %s", processes.rank(), count, os.getpid(), platform.node())
         enable_compilation_cache(config.run.cache_dir)
         with contextlib.closing(Trainer(config, run, resume=resume, stages=stages)) as trainer:
+            trainer.callbacks.add(callbacks)
             if resume and trainer.finished:
                 steps = trainer.steps
                 print(

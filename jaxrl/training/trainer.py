@@ -68,7 +68,7 @@ class Trainer:
         Raises:
           UserError: every checkpoint is damaged, or they are of another game or network, or a callback is none.
         """
-        self.run, self._callbacks = run, Callbacks(config.callbacks)
+        self.run, self.callbacks = run, Callbacks(config.callbacks)
         stages = stages or make_stages(config)
         check_learners(stages)
         processes.meet()
@@ -130,7 +130,7 @@ class Trainer:
         if source and self.update == self.config.train.from_update:
             say(f"continuing {source!r} from its update {self.update}; games are dealt anew")
         facts = RunFacts(self.run.name, self.run.path, configs.to_dict(self._whole), self.steps, self.update)
-        self._callbacks.start(facts, self.store)
+        self.callbacks.start(facts, self.store)
         if self.update < self.config.num_updates:
             with waiting("compiling the training (the next start takes it from run.cache_dir) ..."):
                 memory.check_program(self.config, self.program, self.state)
@@ -161,9 +161,9 @@ class Trainer:
         Raises:
           Failed: a callback has failed, in process 0.
         """
-        found = processes.largest(CALLBACK_FAILED if self._callbacks.failing else stop.wanted)
+        found = processes.largest(CALLBACK_FAILED if self.callbacks.failing else stop.wanted)
         if found == CALLBACK_FAILED:
-            self._callbacks.check()
+            self.callbacks.check()
             raise Failed from processes.Told(processes.USER_ERROR)
         self.stopped = found
         return bool(found)
@@ -175,7 +175,7 @@ class Trainer:
             self.store.save(self._snapshot())
         self.store.wait()
         self.best.wait()
-        self._callbacks.checkpoints(self.store)
+        self.callbacks.checkpoints(self.store)
 
     def _tell(self, failure: Failed) -> NoReturn:
         """Raises what stopped the run; the last state is saved."""
@@ -242,7 +242,7 @@ class Trainer:
             self._exploit(self._parts.exploiter)
         if due(before, self.update, train.checkpoint_every):
             self.store.wait()
-            self._callbacks.checkpoints(self.store)
+            self.callbacks.checkpoints(self.store)
             self.store.save(self._snapshot())
         self.store.check()
         self.best.check()
@@ -252,7 +252,7 @@ class Trainer:
             return
         with self.program.timers.log:
             self.logger.write(self.update, self.steps, row)
-            self._callbacks.figures(self.steps, row)
+            self.callbacks.figures(self.steps, row)
 
     def _row(self, found: figures.Figures, seconds: float, updates: int) -> dict[str, float]:
         """The metrics of so many updates."""
@@ -393,7 +393,7 @@ class Trainer:
         """Closes the log files and finishes the checkpoints under way."""
         self.progress.close()
         with contextlib.ExitStack() as stack:  # closes all of them even if the disk is full
-            stack.callback(self._callbacks.end, self.update >= self.config.num_updates)
+            stack.callback(self.callbacks.end, self.update >= self.config.num_updates)
             for part in (self.logger, self.store, self.best, self.program, self._exporter):
                 if part is not None:
                     stack.callback(part.close)

@@ -1,0 +1,59 @@
+"""`python -m scripts.measured [SECTION]`: makes the tables of a section of docs/measured.md again.
+
+The section's own block of commands is run, line by line as it stands there, in a clone at a clean commit; before it
+stands what a table must name: commit, machine, date.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxrl import cli
+from jaxrl.envs.errors import UserError, nearest
+from jaxrl.measure import hardware
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "measured.md"
+
+
+def sections() -> dict[str, str]:
+    """The commands that make the tables of each section again, by its title."""
+    parts = re.split(r"^#{2,3} (.*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    blocks = (re.search(r"```bash\n(.*?)```", text, re.DOTALL) for text in parts[1::2])
+    found = dict(zip(parts[::2], blocks, strict=True))
+    return {title: block[1] for title, block in found.items() if block}
+
+
+def stamp() -> str:
+    """Commit, machine and date."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+    changed = " with changes that are not committed" if git("status", "--porcelain", "--untracked-files=no") else ""
+    today = datetime.datetime.now(datetime.UTC).date()
+    machine = ", ".join(f"{key} {value}" for key, value in hardware.describe().items())
+    return f"commit {git('rev-parse', '--short', 'HEAD')}{changed} ({today}); {machine}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Lists the sections, or runs the commands of one."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    known = sections()
+    if not words:
+        print("\n".join(known))
+        return 0
+    title = " ".join(words)
+    if title not in known:
+        raise UserError(f"{PAGE.name} has no section {title!r} with commands: {nearest(title, known)}")
+    print(stamp(), flush=True)
+    return subprocess.run(["bash", "-euxo", "pipefail", "-c", known[title]]).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(cli.guarded(main))
