@@ -208,6 +208,8 @@ def serve(parser: ArgumentParser) -> None:
     parser.add_argument("--port", type=common.port, default=8765, help="default: 8765")
     parser.add_argument("--token", help="what browsers must show if --host is no loopback address (default: a new one)")
     parser.add_argument("--folder", metavar="DIR", help="where tables are kept (default: runs/.tables)")
+    help = "also offer this game: pgx:connect_four, my_file:MyGame; repeatable"
+    parser.add_argument("--game", action="append", default=[], metavar="ID", help=help)
     parser.add_argument("--tables", type=common.whole, default=100, metavar="N", help="at most so many (default: 100)")
     common.allow(parser)
 
