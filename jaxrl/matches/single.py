@@ -87,8 +87,8 @@ class SingleGame:
 
     def deal(self, key: Key, *, duplicate: bool = False) -> State:
         """The first state of a new game; a `duplicate` deal decides all that chance ever will, see `Env.init_deal`."""
-        begin = self._programs(self._env.init_deal if duplicate else self._env.init)
-        self.state, self._memory = begin(key), []
+        first = self._programs(self._env.init_deal if duplicate else self._env.init)
+        self.state, self._memory = first(key), []
         for seat, player in enumerate(self._players):
             if player is None or player.init is no_memory:
                 self._memory.append(())

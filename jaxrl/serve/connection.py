@@ -82,7 +82,7 @@ class Connection:
 
     async def close(self, code: int, reason: str) -> None:
         """Ends it."""
-        with contextlib.suppress(RuntimeError, WebSocketDisconnect, asyncio.TimeoutError, OSError):
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError, OSError):
             await asyncio.wait_for(self._socket.close(code, reason), SLOW)
 
 
@@ -106,7 +106,7 @@ async def serve_connection(
     try:
         first = await asyncio.wait_for(connection.read(), PATIENCE)
         greet(connection, first or {})
-    except (asyncio.TimeoutError, WebSocketDisconnect):
+    except (TimeoutError, WebSocketDisconnect):
         return await connection.close(1008, "say hello first")
     except ValueError as error:
         return await connection.close(1008, str(error))

@@ -166,10 +166,10 @@ class LiveTable:
     async def _turn(self) -> None:
         """One move of an agent, or waiting for what lets one be made."""
         assert self.game is not None
+        self._wake.clear()
         idle = self.paused and not self._once or not self.connections
         if self.game.over or self.game.waits or idle:
             await self._settle()
-            self._wake.clear()
             await self._wake.wait()
             return
         self._once, began = False, time.monotonic()
@@ -329,7 +329,7 @@ class LiveTable:
     # ---- what they are shown ----------------------------------------------------------------------------------------
 
     def compose(self, connection: Connection) -> dict[str, Any] | None:
-        """The newest view for a connection. Of the position it holds only what `jaxrl.serve.views` made for its seat."""
+        """The newest view for a connection; of the position only what `jaxrl.serve.views` made for its seat."""
         seat = connection.seat
         message = {"kind": "view", "you": seat, "trouble": self.trouble, "paused": self.paused, **self._about()}
         if self.game is None:
