@@ -38,6 +38,7 @@ from jaxrl.serve.thinking import LONGEST, SHORTEST, TimedSearch
 
 PERSON, BOT, RUN, SEARCH = "person", "bot:", "run:", "search:"
 KEPT = 16  # games, and players of each, that are kept
+MOST = 1000  # answers to who fits where that are kept
 LARGEST = 10_000  # a number of a game's option
 SECONDS = (1, 3)  # of the searches that are offered
 T = TypeVar("T")
@@ -185,6 +186,8 @@ class Cast:
         key = spec, f"{hall.id} {hall.config.env.options}"
         with self._lock:
             if key not in self._fits:
+                if len(self._fits) > MOST:
+                    self._fits.clear()
                 self._fits[key] = self._game_fits(hall, spec)
             return self._fits[key]
 
