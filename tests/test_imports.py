@@ -32,6 +32,7 @@ SHARED_ENVS = {
     "machine",
     "own",
     "sides",
+    "spots",
 }
 HOST_GAMES = ("jaxrl.envs.battle", "jaxrl.envs.forge")
 
@@ -148,6 +149,7 @@ def test_nobody_imports_the_network():
 # Imports run from left to right only; rooms of one step may see each other.
 ORDER = [
     {"cli", "commands", "library"},
+    {"serve"},
     {"measure", "training"},
     {"export", "matches"},
     {"algorithms", "league"},
