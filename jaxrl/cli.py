@@ -71,6 +71,7 @@ COMMANDS = {
     "distill": Command("teach a run's network what a search finds", options.distill),
     "imitate": Command("teach a network to play as in recorded games", options.imitate),
     "play": Command("sit at the table with a trained agent", options.play),
+    "serve": Command("open a web page to play, watch, and look at runs and replays", options.serve),
     "film": Command("write a game as an animated picture", options.film),
     "export": Command("write a policy file for inference", options.export),
     "check": Command("test whether a game keeps the contract", options.check, game="env"),

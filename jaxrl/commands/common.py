@@ -30,6 +30,11 @@ def seed(text: str) -> int:
     return whole(text, 2**32 - 1)
 
 
+def port(text: str) -> int:
+    """The type of an option that is a port; 0: one that is free."""
+    return whole(text, 2**16 - 1)
+
+
 def real(text: str) -> float:
     """The type of an option that is a finite number."""
     with contextlib.suppress(ValueError):

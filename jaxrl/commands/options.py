@@ -202,6 +202,16 @@ def play(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", type=common.seed, help="seed of the deal (default: a new one, printed)")
 
 
+def serve(parser: ArgumentParser) -> None:
+    """`jaxrl serve`."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine)")
+    parser.add_argument("--port", type=common.port, default=8765, help="default: 8765")
+    parser.add_argument("--token", help="what browsers must show if --host is no loopback address (default: a new one)")
+    parser.add_argument("--folder", metavar="DIR", help="where tables are kept (default: runs/.tables)")
+    parser.add_argument("--tables", type=common.whole, default=100, metavar="N", help="at most so many (default: 100)")
+    common.allow(parser)
+
+
 def film(parser: ArgumentParser) -> None:
     """`jaxrl film`."""
     common.at_the_table(parser, "the seat of RUN", "a run, a policy file, zoo:NAME, bot:NAME, or a file of RUN/replays")

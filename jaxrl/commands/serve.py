@@ -1,0 +1,75 @@
+"""A web page to play, watch and look: `jaxrl serve`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import ipaddress
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxrl import config as configs
+from jaxrl.envs.errors import UserError
+from jaxrl.runs.directory import enable_compilation_cache
+
+if TYPE_CHECKING:
+    from jaxrl.serve.house import Settings
+
+PACKAGES = ("starlette", "uvicorn", "websockets")
+FRAME = 1 << 14  # bytes of a message from a browser
+TOKEN = 16  # bytes
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs `jaxrl serve` until Ctrl-C."""
+    absent = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if absent:
+        raise UserError(f"{' and '.join(absent)} is not installed: python -m pip install 'jaxrl[web]'.")
+    import uvicorn
+
+    from jaxrl.serve.app import make_app
+    from jaxrl.serve.house import House
+
+    settings = settings_of(args)
+    enable_compilation_cache(settings.cache_dir)
+    shown = f"[{settings.host}]" if ":" in settings.host else settings.host
+    print(f"open http://{shown}:{settings.port}/" + (f"?token={settings.token}" if settings.token else ""), flush=True)
+    uvicorn.run(
+        make_app(House(settings)),
+        host=settings.host,
+        port=settings.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="websockets-sansio",
+        ws_max_size=FRAME,
+        ws_max_queue=8,
+        ws_ping_interval=20.0,
+        ws_ping_timeout=20.0,
+        timeout_graceful_shutdown=3,
+    )
+    return 0
+
+
+def settings_of(args: argparse.Namespace) -> Settings:
+    """What the arguments say. Raises UserError: the host is no address."""
+    from jaxrl.serve.house import Settings
+
+    try:
+        loopback = args.host == "localhost" or ipaddress.ip_address(args.host).is_loopback
+    except ValueError:
+        raise UserError(f"--host must be an address such as 127.0.0.1 or 0.0.0.0, got {args.host!r}.") from None
+    defaults = configs.load(None, [])
+    return Settings(
+        host=args.host,
+        port=args.port,
+        token="" if loopback else args.token or secrets.token_urlsafe(TOKEN),
+        names=Settings.names if loopback else frozenset(),
+        folder=Path(args.folder or Path(defaults.run.directory) / ".tables").expanduser(),
+        runs=Path(defaults.run.directory).expanduser(),
+        tables=args.tables,
+        allow=tuple(args.allow),
+        cache_dir=defaults.run.cache_dir,
+    )

@@ -1,0 +1,115 @@
+"""Who may talk to the server: not other web sites, not strangers, and nobody without end.
+
+On a loopback address the names by which a browser may call the server are fixed, so that no other site gets there by a
+name of its own (DNS rebinding). Elsewhere a token is asked for: in the URL once, then it is a cookie that other sites'
+requests do not carry. What changes something, and every socket, must come from a page of this server (`Origin`).
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from jaxrl.serve.house import LARGEST, Settings
+
+COOKIE = "jaxrl"
+POLICY = (  # SVG drawings carry attributes of style; scripts come from here alone
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+SAFE = ("GET", "HEAD")
+
+
+class Guard:
+    """Middleware of ASGI: every request and socket passes it."""
+
+    def __init__(self, app: ASGIApp, settings: Settings):
+        """See `jaxrl.serve.house.Settings`."""
+        self._app, self._settings, self._open = app, settings, 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Lets a request through or answers it."""
+        if scope["type"] == "lifespan":
+            return await self._app(scope, receive, send)
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            return await _close(scope, receive, send, refusal)
+        if self._open >= self._settings.connections:
+            return await _close(scope, receive, send, PlainTextResponse("the server is full: try again", 503))
+        self._open += 1
+        try:
+            await self._app(scope, receive, _with_headers(send))
+        finally:
+            self._open -= 1
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "").lower()
+        if self._settings.names and _name_of(host) not in self._settings.names:
+            return PlainTextResponse("this server is not called so: open the address that it printed", 421)
+        if _is_foreign(scope, headers, host):
+            return PlainTextResponse("requests from other sites are refused", 403)
+        if int(headers.get("content-length") or 0) > LARGEST:
+            return PlainTextResponse("too long", 413)
+        return self._token_refusal(scope) if self._settings.token else None
+
+    def _token_refusal(self, scope: Scope) -> Response | None:
+        asked = HTTPConnection(scope)
+        shown = asked.query_params.get("token", "")
+        if self._right(shown) and scope["type"] == "http" and scope["method"] == "GET":
+            rest = asked.url.remove_query_params("token").query
+            answer = RedirectResponse("/" + scope["path"].strip("/") + (f"?{rest}" if rest else ""), 303)
+            answer.set_cookie(COOKIE, shown, httponly=True, samesite="strict", max_age=30 * 86400)
+            return answer
+        if self._right(asked.cookies.get(COOKIE, "")):
+            return None
+        return PlainTextResponse("open the address with the token that the server printed", 401)
+
+    def _right(self, shown: str) -> bool:
+        return hmac.compare_digest(shown.encode(), self._settings.token.encode())
+
+
+def _name_of(host: str) -> str:
+    """Of "name:port", "name", "[::1]:port"."""
+    head, _, port = host.rpartition(":")
+    return head if head and port.isdigit() else host
+
+
+def _is_foreign(scope: Scope, headers: Headers, host: str) -> bool:
+    """Whether another site is behind a request: a link from there to one of our pages is none."""
+    origin = headers.get("origin")
+    if origin is not None and origin.partition("://")[2].lower() != host:
+        return True
+    if scope["type"] == "websocket" or scope["method"] not in SAFE:
+        return origin is None
+    site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "navigate")
+    return site in ("cross-site", "same-site") and mode != "navigate"
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sending
+
+
+async def _close(scope: Scope, receive: Receive, send: Send, refusal: Response) -> None:
+    if scope["type"] == "websocket":  # closed before it is accepted: the browser gets 403
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    await refusal(scope, receive, _with_headers(send))

@@ -1,0 +1,92 @@
+"""What all rooms of a server share: its settings, and threads for work that takes long."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError
+
+STATIC = Path(__file__).resolve().parent / "static"
+THREADS = 4  # compilation and searches let go of Python's lock, so that quick answers overtake them
+LARGEST = 1 << 16  # bytes of a request's body
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a server was started.
+
+    Attributes:
+      host, port: where it listens.
+      token: what a browser must show; empty: nothing, on a loopback address alone.
+      names: hosts by which browsers may call it, in lower case; empty: any, since the token protects.
+      folder: where tables are kept.
+      runs: where runs are looked for.
+      tables: how many there may be.
+      connections: how many sockets and streams may be open at once.
+      allow: modules that files of runs may name, see `jaxrl.config.trust`.
+      cache_dir: of compiled programs.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token: str = ""
+    names: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
+    folder: Path = Path("runs/.tables")
+    runs: Path = Path("runs")
+    tables: int = 100
+    connections: int = 300
+    allow: tuple[str, ...] = ()
+    cache_dir: str = ""
+
+
+class House:
+    """Settings and threads; rooms hang what they keep for a server's life on themselves, made in `routes`."""
+
+    def __init__(self, settings: Settings):
+        """Starts nothing."""
+        self.settings = settings
+        self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts
+        self.closing: list[Callable[[], Any]] = []  # and when it ends
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="house")
+
+    async def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls a function in a thread: everything that compiles, computes or reads more than a small file."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*args, **kwargs))
+
+    def close(self) -> None:
+        """Ends the threads when their work is done."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def page(name: str) -> Callable[[Request], Any]:
+    """An endpoint that answers with a page of `static/`."""
+
+    async def answer(request: Request) -> Response:
+        return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
+
+    return answer
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """The JSON object that a request brings. Raises UserError: it is too long or none."""
+    text = b""
+    async for chunk in request.stream():
+        text += chunk
+        if len(text) > LARGEST:
+            raise UserError(f"a request may bring {LARGEST} bytes at most.")
+    found = files.parse(text.decode("utf-8", "replace"), "the request", json_text=True)
+    if not isinstance(found, dict):
+        raise UserError("the request must bring a JSON object.")
+    return found

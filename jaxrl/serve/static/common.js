@@ -1,0 +1,57 @@
+// What all pages share: the head of the page, requests, small helpers for elements.
+
+const PAGES = [["/", "Play"], ["/replays", "Replays"], ["/runs", "Runs"]];
+
+/** An element: tag, attributes (functions are listeners), children (texts are set as text, never as markup). */
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter((child) => child != null));
+  return element;
+}
+
+/** The element with this id. */
+export const at = (id) => document.getElementById(id);
+
+/** JSON from the server; its sentence is thrown where it refuses. */
+export async function ask(path, body) {
+  const more = body === undefined ? {} : {
+    method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" },
+  };
+  const answer = await fetch(path, more);
+  const text = await answer.text();
+  let found;
+  try { found = JSON.parse(text); } catch { found = { error: text || `the server says ${answer.status}` }; }
+  if (!answer.ok) throw new Error(found.error || `the server says ${answer.status}`);
+  return found;
+}
+
+/** The address of a websocket of this server. */
+export const socketAt = (path) => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
+
+function setTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+}
+
+/** Draws the head of a page; `current` is the path of its entry. */
+export function head(current) {
+  setTheme(localStorage.getItem("theme"));
+  const dark = () => (document.documentElement.dataset.theme ||
+    (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const toggle = () => {
+    const theme = dark() ? "light" : "dark";
+    localStorage.setItem("theme", theme);
+    setTheme(theme);
+  };
+  document.body.prepend(make("header", { class: "top" },
+    make("strong", {}, make("a", { href: "/" }, "jaxrl")),
+    make("nav", { "aria-label": "pages" }, PAGES.map(([path, name]) =>
+      make("a", { href: path, "aria-current": path === current && "page" }, name))),
+    make("span", { class: "space" }),
+    make("button", { class: "quiet", click: toggle, "aria-label": "dark or light" }, "◐")));
+}

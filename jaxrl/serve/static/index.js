@@ -1,0 +1,3 @@
+import { head } from "./common.js";
+
+head("/");
