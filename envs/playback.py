@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-VIEWS = ("pictures", "text", "space")
+VIEWS = ("pictures", "text", "space", "film")  # a film is one picture that moves
 LIMIT = 1 << 27  # bytes of a file, unpacked, that are read to be looked at
 
 
