@@ -2,8 +2,10 @@
 
 A game offers what it has in a module `playback` beside its rules, all of it optional:
 
-    fits(name, first) -> bool           whether a file of that name is a recording of its own; `first`: the JSON object of
-                                        its first line, {} where that is none
+    SUFFIXES                            how names of its recordings end, and what they are in words, if nothing else is
+                                        called so
+    fits(name, first) -> bool           whether a file of that name is a recording of its own; `first`: the JSON object
+                                        of its first line, {} where that is none
     games(path) -> list[str]            what the recorded games of such a file are called
     play(path, number) -> Playback      one of them
     mark(env, before, after) -> str     what a step is worth a sign on the timeline for, a word or two; "" for nothing

@@ -127,9 +127,7 @@ def scene(
     }
 
 
-def _body(
-    name: str, shape: str, team: int, size: list[float], places: np.ndarray, turns: np.ndarray
-) -> dict[str, Any]:
+def _body(name: str, shape: str, team: int, size: list[float], places: np.ndarray, turns: np.ndarray) -> dict[str, Any]:
     flat = {"places": np.round(places, 1).ravel().tolist(), "turns": np.round(turns, 4).ravel().tolist()}
     return {"name": name, "shape": shape, "team": team, "size": size, **flat}
 

@@ -17,6 +17,7 @@ from jaxrl.envs.forge.people.story import Teller
 from jaxrl.envs.playback import Moment, Playback
 
 Json = dict[str, Any]
+SUFFIXES = dict.fromkeys(recording.SUFFIXES, "a game of Magic")
 MOST = 20_000  # decisions of a game that are shown
 
 

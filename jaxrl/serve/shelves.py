@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import secrets
@@ -11,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
 
-KINDS = {
+COMMON = {
     ".replay": "a recorded game",
-    ".forge.gz": "a game of Magic",
-    ".forge.xz": "a game of Magic",
     ".jsonl.gz": "recorded games",
     ".jsonl": "recorded games",
     ".json.gz": "recorded episodes",
@@ -29,11 +29,18 @@ FRESH = 3.0  # seconds for which a list is good
 UPLOADS = "brought"
 
 
+@functools.cache
+def kinds() -> dict[str, str]:
+    """What files are, by how their names end; games may have suffixes of their own."""
+    own = [registry.game_module(game, "playback") for game in registry.games_with("playback")]
+    return {suffix: kind for module in own for suffix, kind in getattr(module, "SUFFIXES", {}).items()} | COMMON
+
+
 def kind_of(name: str) -> str:
     """What a file seems to be by its name; "" for none of ours."""
     if OTHERS.fullmatch(name):
         return ""
-    return next((kind for suffix, kind in KINDS.items() if name.endswith(suffix)), "")
+    return next((kind for suffix, kind in kinds().items() if name.endswith(suffix)), "")
 
 
 class Shelves:
@@ -81,9 +88,13 @@ class Shelves:
         """
         plain = re.sub(r"[^\w.() -]", "_", Path(name).name)[-80:]
         if not kind_of(plain):
-            raise UserError(f"{plain or 'a file without a name'} is no recording: their names end in {', '.join(KINDS)}.")
+            raise UserError(
+                f"{plain or 'a file without a name'} is no recording: their names end in {', '.join(kinds())}."
+            )
         if len(data) > LARGEST:
-            raise UserError(f"{plain} has more than {LARGEST >> 20} MB: put it into a folder that the server was given.")
+            raise UserError(
+                f"{plain} has more than {LARGEST >> 20} MB: put it into a folder that the server was given."
+            )
         folder = Path(self._brought.name)
         old = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
         for path in old[: max(0, len(old) - BROUGHT + 1)]:
