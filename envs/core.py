@@ -23,6 +23,7 @@ from jaxrl.envs.errors import UserError, nearest
 from jaxrl.envs.goals import Goals
 from jaxrl.envs.holdings import Conceals
 from jaxrl.envs.judged import Judged
+from jaxrl.envs.spots import Clickable
 from jaxrl.envs.views import Candidates as Candidates
 from jaxrl.envs.views import Tokens as Tokens
 from jaxrl.envs.views import Views
@@ -61,7 +62,7 @@ Bot = Callable[[State, Key], jax.Array]
 """A scripted player: (state, key) -> i32[], a legal action for ``state.current_player``, from what that seat sees."""
 
 
-class Env(Views, Goals, Judged, Conceals, abc.ABC):
+class Env(Views, Goals, Judged, Conceals, Clickable, abc.ABC):
     """A game. Subclasses supply `_init`, `_step` and `observe`; this class does the bookkeeping once.
 
     Attributes:

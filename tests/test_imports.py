@@ -32,6 +32,7 @@ SHARED_ENVS = {
     "machine",
     "own",
     "sides",
+    "spots",
 }
 HOST_GAMES = ("jaxrl.envs.battle", "jaxrl.envs.forge")
 

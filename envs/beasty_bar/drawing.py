@@ -9,8 +9,10 @@ from functools import partial
 
 from jaxrl.envs import svg
 from jaxrl.envs.beasty_bar import cards as c
+from jaxrl.envs.beasty_bar import rules
 from jaxrl.envs.beasty_bar.emblems import EMBLEMS
 from jaxrl.envs.beasty_bar.table import Seat, Table
+from jaxrl.envs.spots import Spot
 
 WIDTH, HEIGHT = 1120, 780
 CARD = (102, 142)
@@ -19,6 +21,7 @@ OWNERS = (("#157a86", "#d9f0ee"), ("#c2503a", "#fbe3d4"))  # ink and paper of ea
 QUEUE_Y, QUEUE_X, STEP = 388, 354, 110
 BAR, EXIT = (28, 264), (872, 1092)  # left and right edge of the two rooms
 TOP, BOTTOM = 28, 752
+FRONT = 602, 0.94  # height and scale of the cards in the hand in front
 _text, _rect = partial(svg.text, fixed=True), partial(svg.rect, fixed=True)
 
 
@@ -176,8 +179,8 @@ def _panel(table: Table, seat: int, front: bool) -> str:
     entry, (ink, _) = table.seats[seat], OWNERS[seat]
     left, right = BAR[1] + 30, EXIT[0] - 30
     acting = seat == table.actor
-    top, height, scale = (496, 256, 0.94) if front else (20, 246, 0.82)
-    y = 602 if front else 124
+    top, height = (496, 256) if front else (20, 246)
+    y, scale = FRONT if front else (124, 0.82)
     name = "You" if seat == table.observer else f"Seat {seat}"
     began = " (began)" if table.start == seat else ""
     frame = f'stroke="{GOLD}" stroke-width="3"' if acting else f'stroke="{ink}" stroke-width="1.6"'
@@ -187,9 +190,8 @@ def _panel(table: Table, seat: int, front: bool) -> str:
         _rect(left + 18, top + 13, 15, 15, 4, ink, f'stroke="{PALE}" stroke-width="1"'),
         _text(left + 42, top + 26, name + began, 17, GOLD if acting else PALE, bold),
     ]
-    step = 110 * scale
     for i in range(entry.hand_size):
-        x = (left + right) / 2 - 60 + step * (i - 1.5)
+        x = _place(i, scale)
         if entry.hand is None:
             parts.append(_back(seat, x, y, scale))
         else:
@@ -197,6 +199,29 @@ def _panel(table: Table, seat: int, front: bool) -> str:
     parts.append(_deck(entry, seat, right - 58, y, 0.7 if front else 0.62))
     parts.append(_known(entry, seat, left + 22, top + height - 38))
     return "".join(parts)
+
+
+def _place(index: int, scale: float) -> float:
+    """The middle of a card in a hand."""
+    return (BAR[1] + EXIT[0]) / 2 - 60 + 110 * scale * (index - 1.5)
+
+
+def spots(table: Table, seat: int, legal: list[int]) -> list[Spot]:
+    """The cards of `seat`, in front, each with the legal actions that play it."""
+    (y, scale), found = FRONT, []
+    width, height = CARD[0] * scale, CARD[1] * scale
+    for i, strength in enumerate(table.seats[seat].hand or ()):
+        actions = tuple(action for action in legal if _strength(action) == strength)
+        if actions:
+            found.append(Spot(_place(i, scale) - width / 2, y - height / 2, width, height, actions))
+    return found
+
+
+def _strength(action: int) -> int:
+    """Of the card that an action plays, see `rules.decode`."""
+    if action < rules.FIRST_KANGAROO:
+        return (c.SKUNK, c.MONKEY)[action] if action < 2 else action + 4
+    return c.KANGAROO if action < rules.FIRST_PARROT else c.PARROT if action < rules.FIRST_CHAMELEON else c.CHAMELEON
 
 
 def _deck(entry: Seat, seat: int, x: float, y: float, scale: float) -> str:

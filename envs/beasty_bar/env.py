@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from jax import lax
 
@@ -18,6 +19,7 @@ from jaxrl.envs.beasty_bar.rules import NUM_ACTIONS, Game, Zones
 from jaxrl.envs.cards import nth_set_bit, scale
 from jaxrl.envs.core import Bot, Env, Key, State, Tokens, public_fields
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.spots import Spot
 
 REWARDS = ("outcome", "wins", "margin", "shaped")
 
@@ -161,6 +163,14 @@ class BeastyBar(Env):
         from jaxrl.envs.beasty_bar.render import render_svg
 
         return render_svg(self, state, seat)
+
+    def spots(self, state: State, seat: int) -> list[Spot]:
+        from jaxrl.envs.beasty_bar.drawing import spots
+        from jaxrl.envs.beasty_bar.table import look
+
+        return spots(
+            look(state, seat), seat, [int(action) for action in np.flatnonzero(np.asarray(state.legal_action_mask))]
+        )
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
         from jaxrl.envs.beasty_bar.events import describe

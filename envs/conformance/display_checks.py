@@ -57,6 +57,34 @@ def rendering_keeps_secrets(probe: Probe) -> str:
     return f"{' and '.join(has)}, {count} states"
 
 
+def clickable(probe: Probe) -> str:
+    """Spots lie in the drawing, name legal actions of the seat asked, and tell nothing that it cannot see."""
+    env, states = probe.env, probe.running(12)
+    count, first = batch_size(states), item(states, 0)
+    if env.simultaneous or not any(env.spots(item(states, i), _actor(item(states, i))) for i in range(count)):
+        raise NotApplicable("the game offers no spots to click")
+    box = ElementTree.fromstring(env.render_svg(first, _actor(first))).get("viewBox", "").split()
+    width, height = float(box[2]), float(box[3])
+    actors, permuted = np.asarray(states.current_player), None
+    if env.permute_hidden(first, jnp.int32(0), jax.random.key(0)) is not None:
+        permuted = probe.compiled(env.permute_hidden)(states, jnp.asarray(actors), probe.keys(50, count))
+    for i in range(count):
+        state, seat = item(states, i), int(actors[i])
+        spots = list(env.spots(state, seat))
+        mask = np.asarray(state.legal_action_mask)
+        for spot in spots:
+            inside = 0 <= spot.x <= width - spot.width and 0 <= spot.y <= height - spot.height
+            require(inside, f"a spot of {env.action_name(spot.actions[0])!r} lies outside of the drawing")
+            require(all(mask[action] for action in spot.actions), "a spot stands for an action that is not legal")
+        same = permuted is None or spots == list(env.spots(item(permuted, i), seat))
+        require(same, f"the spots for seat {seat} show something that it must not see")
+    return f"{count} states"
+
+
+def _actor(state: State) -> int:
+    return int(np.asarray(state.current_player))
+
+
 def action_names(probe: Probe) -> None:
     """Every action has a name, so that people can play; equivalent actions may share one."""
     names = [probe.env.action_name(action) for action in range(probe.env.num_actions)]
@@ -108,6 +136,7 @@ def _seen(probe: Probe, states: State) -> list[list[bytes]]:
 CHECKS = (
     rendering,
     rendering_keeps_secrets,
+    clickable,
     action_names,
     event_keeps_secrets,
 )

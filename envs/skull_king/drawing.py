@@ -10,11 +10,13 @@ from jaxrl.envs.skull_king import cards as c
 from jaxrl.envs.skull_king import rules
 from jaxrl.envs.skull_king.emblems import style_of
 from jaxrl.envs.skull_king.table import PHASES, Seat, Table
+from jaxrl.envs.spots import Spot
 
 WIDTH, HEIGHT = 1000, 740
 CENTRE = (500, 318)
 CARD = (66, 94)
 PANEL = (168, 84)
+RAISED, RESTING = 660, 678  # the middle of cards in the hand in front
 GOLD, PALE, DIM = "#f0c24b", "#f4ead2", "#b9c7c9"
 _text = partial(svg.text, fixed=True)
 
@@ -168,15 +170,31 @@ def _card(play: int, x: float, y: float, *, tilt: float = 0.0, glow: bool = Fals
 
 def _hand(table: Table, seat: int) -> str:
     """The hand in front; the cards that may be played now are raised, the others darkened."""
-    cards = table.seats[seat].hand or ()
     asked = bool(table.legal) and table.actor == seat
+    parts = []
+    for card, x in _places(table.seats[seat].hand or ()):
+        raised = asked and card in table.legal
+        parts.append(_card(card, x, RAISED if raised else RESTING, dim=asked and not raised))
+    return "".join(parts)
+
+
+def _places(cards: tuple[int, ...]) -> list[tuple[int, float]]:
+    """The cards of the hand in front with the middle of each."""
     step = min(80.0, 880 / max(len(cards), 1))
     start = WIDTH / 2 - step / 2 * (len(cards) - 1)
-    parts = []
-    for i, card in enumerate(cards):
-        raised = asked and card in table.legal
-        parts.append(_card(card, start + step * i, 660 if raised else 678, dim=asked and not raised))
-    return "".join(parts)
+    return [(card, start + step * i) for i, card in enumerate(cards)]
+
+
+def spots(table: Table, seat: int) -> list[Spot]:
+    """The cards that `seat`, in front, may play or discard now; the later ones lie above the earlier ones."""
+    width, height = CARD
+    found = []
+    for card, x in _places(table.seats[seat].hand or ()):
+        if card in table.legal:
+            pirate = (rules.PLAY_TIGRESS_PIRATE,) if card == c.TIGRESS and table.phase == rules.PLAY else ()
+            actions = (rules.FIRST_PLAY + card, *pirate)
+            found.append(Spot(x - width / 2, RAISED - height / 2, width, height, actions))
+    return found
 
 
 def _middle(table: Table) -> str:

@@ -23,6 +23,7 @@ from jaxrl.envs.skull_king.cards import card_name
 from jaxrl.envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
 from jaxrl.envs.skull_king.how_to_play import COLOURS, TEXT
 from jaxrl.envs.skull_king.rules import NUM_ACTIONS, Game
+from jaxrl.envs.spots import Spot
 
 REWARDS = ("points", "points_dense", "points_tricks", "margin", "rank", "win")
 EPISODES = ("game", "round")
@@ -237,6 +238,12 @@ class SkullKing(Env):
         from jaxrl.envs.skull_king.render import render_svg
 
         return render_svg(self, state, seat)
+
+    def spots(self, state: State, seat: int) -> list[Spot]:
+        from jaxrl.envs.skull_king.drawing import spots
+        from jaxrl.envs.skull_king.table import look
+
+        return spots(look(self, state, seat), seat)
 
     def event(self, before: State, action: Any, after: State, seat: int | None = None) -> str:
         from jaxrl.envs.skull_king.events import describe

@@ -210,6 +210,8 @@ def serve(parser: ArgumentParser) -> None:
     parser.add_argument("--folder", metavar="DIR", help="where tables are kept (default: .tables in --runs)")
     parser.add_argument("--runs", default="runs", metavar="DIR", help="where runs are (default: runs)")
     parser.add_argument("--replays", nargs="*", default=[], metavar="DIR", help="more folders with recorded games")
+    help = "also offer this game: pgx:connect_four, my_file:MyGame; repeatable"
+    parser.add_argument("--game", action="append", default=[], metavar="ID", help=help)
     parser.add_argument("--tables", type=common.whole, default=100, metavar="N", help="at most so many (default: 100)")
     common.allow(parser)
 

@@ -186,7 +186,7 @@ class Sitting:
             self._problem("nobody here can give a hint: play against a trained run, or a bot that knows the game.")
             return
         with self._screen.status(f"{self._adviser.name} thinks"):
-            action, odds = self._game.advice(key)
+            action, odds, _ = self._game.advice(key)
         likeliest = [action]
         if odds is not None:
             likeliest = [int(a) for a in np.argsort(-odds, kind="stable")[:LIKELIEST] if odds[a] >= LEAST]

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxrl import config as configs
+from jaxrl import xla
+from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
 from jaxrl.runs.directory import enable_compilation_cache
 
@@ -32,6 +34,8 @@ def main(args: argparse.Namespace) -> int:
     from jaxrl.serve.house import House
 
     settings = settings_of(args)
+    if xla.on_cpu():
+        xla.fuse()  # for the games that ask for it: their programs alone are compiled so
     enable_compilation_cache(settings.cache_dir)
     shown = f"[{settings.host}]" if ":" in settings.host else settings.host
     print(f"open http://{shown}:{settings.port}/" + (f"?token={settings.token}" if settings.token else ""), flush=True)
@@ -70,6 +74,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
         folder=Path(args.folder or Path(args.runs) / ".tables").expanduser(),
         runs=Path(args.runs).expanduser(),
         replays=(Path(args.runs), *map(Path, args.replays)),
+        games=tuple(dict.fromkeys([*registry.registered(), *args.game])),
         tables=args.tables,
         allow=tuple(args.allow),
         cache_dir=defaults.run.cache_dir,

@@ -26,6 +26,7 @@ import numpy as np
 
 import jaxrl
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.envs import files, golden, prng
 from jaxrl.envs.core import Env, Key, PyTree, State, is_over
@@ -99,7 +100,11 @@ class Replay:
 
     def write(self, path: Path) -> None:
         """Writes the file, whole or not at all."""
-        files.write(path, gzip.compress(self.text().encode(), mtime=0))
+        files.write(path, self.packed())
+
+    def packed(self) -> bytes:
+        """The file."""
+        return gzip.compress(self.text().encode(), mtime=0)
 
 
 def _dumped(record: Mapping[str, Any]) -> str:
@@ -124,8 +129,9 @@ class ReplayLanes:
     def __init__(self, env: Env):
         """Compiles at the first game."""
         self.env = env
-        self._init = jax.jit(jax.vmap(env.init_deal))
-        self._step = jax.jit(jax.vmap(self._one, in_axes=(0, 0, 0, None)))
+        options = {} if env.multi_output_fusion else xla.plain_options()
+        self._init = jax.jit(jax.vmap(env.init_deal), compiler_options=options)
+        self._step = jax.jit(jax.vmap(self._one, in_axes=(0, 0, 0, None)), compiler_options=options)
 
     def _one(self, state: State, action: jax.Array, key: Key, time: jax.Array) -> State:
         return self.env.step(state, action, jax.random.fold_in(key, time))

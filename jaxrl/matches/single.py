@@ -1,13 +1,15 @@
-"""One game on the host, step by step, for people: `jaxrl play` and `jaxrl film`."""
+"""One game on the host, step by step, for people: `jaxrl play`, `jaxrl film` and `jaxrl serve`."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from jaxrl import xla
 from jaxrl.envs.core import Env, Key, PyTree, State
 from jaxrl.players import Player, no_memory
 
@@ -21,31 +23,80 @@ class Saved(NamedTuple):
     memory: tuple[PyTree, ...]  # of each seat
 
 
+class Advice(NamedTuple):
+    """What a player says about a decision."""
+
+    action: int  # its own
+    odds: np.ndarray | None  # f32[A], None if it tells no probabilities
+    value: float | None  # what it expects the seat to earn, None if it does not say
+
+
+class Programs:
+    """Compiled functions of one game, each of them once, for any number of games and threads."""
+
+    def __init__(self, env: Env):
+        """Compiles nothing yet."""
+        self._fused = env.multi_output_fusion
+        self._known: dict[tuple[Callable, bool], Callable] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, function: Callable, *, plain: bool = False) -> Callable[..., Any]:
+        """The compiled function.
+
+        Args:
+          function: of arrays.
+          plain: without what the game asks of XLA, which cannot compile every search with it.
+        """
+        with self._lock:
+            if (function, plain) not in self._known:
+                options = {} if self._fused and not plain else xla.plain_options()
+                self._known[function, plain] = _compiled_once(jax.jit(function, compiler_options=options))
+            return self._known[function, plain]
+
+
+def _compiled_once(program: Callable[..., Any]) -> Callable[..., Any]:
+    """Threads that call a program for the first time wait for each other instead of compiling it twice."""
+    lock, called = threading.Lock(), threading.Event()
+
+    def call(*args: Any) -> Any:
+        if called.is_set():
+            return program(*args)
+        with lock:
+            result = program(*args)
+            called.set()
+            return result
+
+    return call
+
+
 class SingleGame:
     """A game between players, who remember; in a turn-based one some seats may be left to the caller."""
 
-    def __init__(self, env: Env, players: Sequence[Player | None]):
+    def __init__(self, env: Env, players: Sequence[Player | None], programs: Programs | None = None):
         """Deals nothing yet.
 
         Args:
           env: the game.
           players: of the seats; None is the caller.
+          programs: of this game, if others play it too.
         """
         self._env, self._players = env, list(players)
-        self._init, self._step = jax.jit(env.init), jax.jit(env.step)
-        self._programs: dict[Callable, Callable] = {}
+        self._programs = programs or Programs(env)
         self._memory: list[PyTree] = []
         self.state: State
 
-    def deal(self, key: Key) -> State:
-        """The first state of a new game."""
-        self.state, self._memory = self._init(key), []
+    def deal(self, key: Key, *, duplicate: bool = False) -> State:
+        """The first state of a new game; a `duplicate` deal decides all that chance ever will, see `Env.init_deal`."""
+        first = self._programs(self._env.init_deal if duplicate else self._env.init)
+        self.state, self._memory = first(key), []
         for seat, player in enumerate(self._players):
             if player is None or player.init is no_memory:
                 self._memory.append(())
             else:
                 memory_key = jax.random.fold_in(key, np.uint32(_OF_THE_MEMORY - seat))
-                self._memory.append(self._call(player.init)(player.params, self.state, np.int32(seat), memory_key))
+                self._memory.append(
+                    self._call(player, player.init)(player.params, self.state, np.int32(seat), memory_key)
+                )
         return self.state
 
     def answer(self, key: Key) -> int | np.ndarray:
@@ -54,7 +105,7 @@ class SingleGame:
             seats = range(self._env.num_players)
             return np.array([self._together(seat, jax.random.fold_in(key, seat)) for seat in seats], np.int32)
         seat, player = self._asked()
-        action, self._memory[seat] = self._call(player.act)(player.params, self._memory[seat], self.state, key)
+        action, self._memory[seat] = self._call(player, player.act)(player.params, self._memory[seat], self.state, key)
         return int(action)
 
     def _together(self, seat: int, key: Key) -> int:
@@ -62,17 +113,18 @@ class SingleGame:
         player, seats = self._players[seat], self._env.num_players
         assert player is not None
         memory = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (seats, *leaf.shape)), self._memory[seat])
-        actions, after = self._call(player.act)(player.params, memory, self.state, key)
+        actions, after = self._call(player, player.act)(player.params, memory, self.state, key)
         self._memory[seat] = jax.tree.map(lambda leaf: leaf[seat], after)
         return int(actions[seat])
 
-    def advice(self, key: Key) -> tuple[int, np.ndarray | None]:
-        """What the player of the seat asked would do, and f32[A] if it tells probabilities; nobody remembers it."""
+    def advice(self, key: Key) -> Advice:
+        """What the player of the seat asked would do; nobody remembers it."""
         seat, player = self._asked()
-        action, _ = self._call(player.act)(player.params, self._memory[seat], self.state, key)
-        if player.odds is None:
-            return int(action), None
-        return int(action), np.asarray(self._call(player.odds)(player.params, self._memory[seat], self.state))
+        about = player.params, self._memory[seat], self.state
+        action, _ = self._call(player, player.act)(*about, key)
+        odds = None if player.odds is None else np.asarray(self._call(player, player.odds)(*about))
+        value = None if player.value is None else float(self._call(player, player.value)(*about))
+        return Advice(int(action), odds, value)
 
     def save(self) -> Saved:
         """The present, for `restore`."""
@@ -85,12 +137,12 @@ class SingleGame:
     def step(self, action: int | np.ndarray, key: Key) -> State:
         """The state after an action of the seat asked, or after those of all seats, i32[P]."""
         before, number = self.state, np.asarray(action, np.int32)
-        self.state = self._step(before, number, key)
+        self.state = self._programs(self._env.step)(before, number, key)
         for seat, player in enumerate(self._players):
             if player is not None and player.observe is not None:
                 memory_key = jax.random.fold_in(key, np.uint32(_OF_THE_MEMORY - seat))
                 told = (before, number, self.state, np.int32(seat), memory_key)
-                self._memory[seat] = self._call(player.observe)(player.params, self._memory[seat], *told)
+                self._memory[seat] = self._call(player, player.observe)(player.params, self._memory[seat], *told)
         return self.state
 
     def _asked(self) -> tuple[int, Player]:
@@ -100,7 +152,6 @@ class SingleGame:
             raise ValueError(f"nobody sits in seat {seat}")
         return seat, player
 
-    def _call(self, function: Callable) -> Callable:
-        if function not in self._programs:
-            self._programs[function] = jax.jit(function)
-        return self._programs[function]
+    def _call(self, player: Player, function: Callable) -> Callable:
+        searches = player.odds is None and not player.bot
+        return self._programs(function, plain=searches)

@@ -70,7 +70,7 @@ class Guard:
         if self._right(shown) and scope["type"] == "http" and scope["method"] == "GET":
             rest = asked.url.remove_query_params("token").query
             answer = RedirectResponse("/" + scope["path"].strip("/") + (f"?{rest}" if rest else ""), 303)
-            answer.set_cookie(COOKIE, shown, httponly=True, samesite="strict", max_age=30 * 86400)
+            answer.set_cookie(COOKIE, shown, httponly=True, samesite="lax", max_age=30 * 86400)
             return answer
         if self._right(asked.cookies.get(COOKIE, "")):
             return None

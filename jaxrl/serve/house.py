@@ -16,7 +16,7 @@ from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
 
 STATIC = Path(__file__).resolve().parent / "static"
-THREADS = 4  # compilation and searches let go of Python's lock, so that quick answers overtake them
+THREADS, SLOW_THREADS = 4, 2
 LARGEST = 1 << 16  # bytes of a request's body
 LARGER = {"/replays/bring": 1 << 24}  # by path
 
@@ -35,6 +35,7 @@ class Settings:
       folder: where tables are kept.
       runs: where runs are looked for.
       replays: folders below which recorded games are looked for.
+      games: ids of those that are offered.
       tables: how many there may be.
       connections: how many sockets and streams may be open at once.
       allow: modules that files of runs may name, see `jaxrl.config.trust`.
@@ -48,6 +49,7 @@ class Settings:
     folder: Path = Path("runs/.tables")
     runs: Path = Path("runs")
     replays: tuple[Path, ...] = (Path("runs"),)
+    games: tuple[str, ...] = ()
     tables: int = 100
     connections: int = 300
     allow: tuple[str, ...] = ()
@@ -63,14 +65,20 @@ class House:
         self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts
         self.closing: list[Callable[[], Any]] = []  # and when it ends
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="house")
+        self._slow = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="house-slow")
 
     async def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls a function in a thread: everything that compiles, computes or reads more than a small file."""
+        """Calls a function in a thread: everything that computes or reads more than a small file."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*args, **kwargs))
+
+    async def ponder(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for what takes a second or more: it has threads of its own, which nothing quick waits for."""
+        return await asyncio.get_running_loop().run_in_executor(self._slow, lambda: function(*args, **kwargs))
 
     def close(self) -> None:
         """Ends the threads when their work is done."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._slow):
+            threads.shutdown(wait=False, cancel_futures=True)
 
 
 def page(name: str) -> Callable[[Request], Any]:

@@ -1,7 +1,7 @@
 """Opens one recorded game, in a process of its own: `python -m jaxrl.serve.unroll FILE GAME FOLDER`.
 
-Files may come from strangers. They are read by the readers that everything here uses, nothing that they name is run, and
-this process may use so much time, memory and disk and no more. What it finds lies in FOLDER afterwards, packed by gzip:
+Files may come from strangers. They are read by the readers that everything here uses, nothing that they name is run,
+and this process may use so much time, memory and disk and no more. What it finds lies in FOLDER, packed by gzip:
 
     head       JSON: `Playback.record`, and "done": false while more of it is to come; or {"error": a sentence}
     0, 1, ...  the picture of each frame, in order of time

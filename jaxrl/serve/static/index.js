@@ -1,3 +1,155 @@
-import { head } from "./common.js";
+// The first page: opens tables, lists those that there are.
+
+import { ask, at, head, make } from "./common.js";
+import * as me from "./me.js";
 
 head("/");
+const main = at("main");
+const wanted = new URLSearchParams(location.search);
+const NICE = (id) => id.replace(/^.*:/, "").replaceAll("_", " ");
+
+const game = make("select", { id: "game", change: () => chooseGame() });
+const options = make("div", { class: "options" });
+const seats = make("div", { class: "seats", id: "seats" });
+const problem = make("p", { class: "error", role: "alert" });
+const beside = make("input", { type: "checkbox", id: "beside" });
+const besideRow = make("label", { class: "dim", hidden: true }, beside,
+  " the same deal twice, side by side, with the players moved by one seat");
+const open = make("button", { class: "main", id: "open", click: () => openTable() }, "Open the table");
+const about = make("p", { class: "dim" });
+const nameField = make("input", { id: "name", maxlength: 24, value: me.name(), placeholder: "your name",
+  change: (event) => me.setName(event.target.value), "aria-label": "your name" });
+const rules = make("div", { class: "rules" });
+const listing = make("div", {}, "…");
+
+main.append(
+  make("h1", {}, "Sit down and play"),
+  make("div", { class: "home" },
+    make("section", { class: "panel", "aria-label": "a new table" },
+      make("h2", {}, "A new table"),
+      make("div", { class: "row" }, make("label", { for: "game" }, "Game"), game, nameField),
+      about,
+      make("details", {}, make("summary", {}, "Options of the game"), options),
+      seats, besideRow, problem, make("div", { class: "row" }, open),
+      make("details", {}, make("summary", {}, "How it is played"), rules)),
+    make("section", { class: "panel", "aria-label": "tables" }, make("h2", {}, "Tables"), listing)));
+
+let games = [];
+let offer = null;
+
+async function start() {
+  games = await ask("/api/games");
+  game.replaceChildren(...games.map((each) => make("option", { value: each.id }, NICE(each.id))));
+  const first = wanted.get("game") || localStorage.getItem("game");
+  if (games.some((each) => each.id === first)) game.value = first;
+  await chooseGame();
+}
+
+async function chooseGame() {
+  const chosen = games.find((each) => each.id === game.value);
+  about.textContent = chosen.about;
+  localStorage.setItem("game", chosen.id);
+  options.replaceChildren(...chosen.options.map(optionField));
+  await offerSeats();
+}
+
+function optionField(option) {
+  const change = () => offerSeats();
+  const id = `option-${option.name}`;
+  let field;
+  if (option.choices.length) {
+    field = make("select", { change }, option.choices.map((each) =>
+      make("option", { selected: each === option.default }, String(each))));
+  } else if (typeof option.default === "boolean") {
+    field = make("input", { type: "checkbox", checked: option.default, change });
+  } else {
+    field = make("input", { type: "number", value: option.default ?? 0, change });
+  }
+  field.id = id;
+  field.dataset.option = option.name;
+  return make("label", { for: id, title: option.about }, make("span", {}, option.name.replaceAll("_", " ")), field,
+    make("small", { class: "dim" }, option.about));
+}
+
+function chosenOptions() {
+  const chosen = games.find((each) => each.id === game.value);
+  const found = {};
+  for (const option of chosen.options) {
+    const field = at(`option-${option.name}`);
+    let value = field.type === "checkbox" ? field.checked : field.type === "number" ? Number(field.value) : field.value;
+    if (option.choices.length) value = option.choices.find((each) => String(each) === field.value);
+    if (value !== option.default) found[option.name] = value;
+  }
+  return found;
+}
+
+async function offerSeats() {
+  open.disabled = true;
+  problem.textContent = "";
+  try {
+    offer = await ask("/api/players", { game: game.value, options: chosenOptions(), person: me.person() });
+  } catch (error) {
+    problem.textContent = error.message;
+    return;
+  }
+  const before = [...seats.querySelectorAll("select")].map((each) => each.value);
+  const choices = [...offer.players];
+  if (offer.rating != null) choices.unshift(["near", `about my strength (${Math.round(offer.rating)})`]);
+  if (offer.people) choices.unshift(["person", "a person"]);
+  const player = wanted.get("player");
+  if (player && !choices.some(([spec]) => spec === player)) choices.push([player, player]);
+  seats.replaceChildren(...Array.from({ length: offer.seats }, (_, seat) => {
+    const select = make("select", { id: `seat-${seat}`, change: showBeside },
+      choices.map(([spec, words]) => make("option", { value: spec }, words)));
+    const usual = seat === 0 && offer.people ? "person" : player || offer.players[0][0];
+    select.value = choices.some(([spec]) => spec === before[seat]) ? before[seat] : usual;
+    const side = new Set(offer.sides).size < offer.seats ? ` (side ${offer.sides[seat]})` : "";
+    return make("label", { for: `seat-${seat}` }, make("span", {}, `Seat ${seat}${side}`), select);
+  }));
+  rules.replaceChildren(...(offer.rules.trim() || "This game brings no text of its rules.").split(/\n\s*\n/)
+    .map((paragraph) => make("p", {}, paragraph)));
+  open.disabled = false;
+  showBeside();
+}
+
+const chosenSeats = () => [...seats.querySelectorAll("select")].map((each) => each.value);
+
+function showBeside() {
+  const agents = !chosenSeats().includes("person");
+  besideRow.hidden = !agents;
+  open.textContent = agents ? "Watch" : "Open the table";
+}
+
+async function openTable() {
+  open.disabled = true;
+  problem.textContent = "";
+  me.setName(nameField.value);
+  const specs = chosenSeats();
+  try {
+    const table = await ask("/api/tables", {
+      game: game.value, options: chosenOptions(), seats: specs, person: me.person(),
+      beside: beside.checked && !specs.includes("person"),
+    });
+    me.keepKeys(table);
+    location.href = me.addressOf(table.id, table.keys.find(Boolean));
+  } catch (error) {
+    problem.textContent = error.message;
+    open.disabled = false;
+  }
+}
+
+async function list() {
+  const tables = await ask("/api/tables");
+  const rows = tables.map((table) => {
+    const key = (me.keysOf(table.id).keys || []).find(Boolean);
+    return make("a", { class: "entry", href: me.addressOf(table.id, key) },
+      make("strong", {}, NICE(table.game)), " ", make("span", { class: "dim" }, table.names.join(", ")),
+      make("span", { class: "state" }, table.over ? "finished" : key ? "your table" : table.people ? "people play" : "agents",
+        table.here ? `, ${table.here} here` : ""));
+  });
+  listing.replaceChildren(...(rows.length ? rows : [make("p", { class: "dim" }, "None yet.")]));
+}
+
+start().catch((error) => { problem.textContent = error.message; });
+list().catch(() => {});
+setInterval(() => { if (!document.hidden) list().catch(() => {}); }, 5000);

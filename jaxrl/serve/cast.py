@@ -1,0 +1,249 @@
+"""Which games there are, and who can sit at their tables: bots, searches, policies of the zoo, runs.
+
+Only what is listed here can be named by a browser: no path, no module. Games and players are made once and shared by
+all tables, with their compiled programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import json
+import re
+import threading
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from jaxrl import config as configs
+from jaxrl import zoo
+from jaxrl.config import Config
+from jaxrl.envs import registry
+from jaxrl.envs.core import Env
+from jaxrl.envs.errors import UserError
+from jaxrl.export import load_policy
+from jaxrl.matches.entrants import find_entrant
+from jaxrl.matches.live import is_remote
+from jaxrl.matches.replays import ReplayLanes
+from jaxrl.matches.single import Programs
+from jaxrl.players import Player
+from jaxrl.runs.directory import RunDirectory
+from jaxrl.runs.games import make_games
+from jaxrl.search.reference import scripted_player
+from jaxrl.serve.game import Agent
+from jaxrl.serve.thinking import LONGEST, SHORTEST, TimedSearch
+
+PERSON, BOT, RUN, SEARCH = "person", "bot:", "run:", "search:"
+KEPT = 16  # games, and players of each, that are kept
+LARGEST = 10_000  # a number of a game's option
+SECONDS = (1, 3)  # of the searches that are offered
+T = TypeVar("T")
+
+
+@dataclasses.dataclass
+class Hall:
+    """One game with some options, and everybody who has played it so far."""
+
+    config: Config
+    env: Env
+    programs: Programs
+    agents: dict[str, Agent] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def lanes(self) -> ReplayLanes:
+        """For replays."""
+        return ReplayLanes(self.env)
+
+    @property
+    def id(self) -> str:
+        """Of the game."""
+        return self.config.env.id
+
+
+class Cast:
+    """All games and players of a server; its methods are called in threads."""
+
+    def __init__(self, games: Sequence[str], runs: Path, allow: Sequence[str]):
+        """Makes nothing yet.
+
+        Args:
+          games: ids.
+          runs: the folder of runs.
+          allow: modules that files of runs may name.
+        """
+        self.games, self._runs, self._allow = tuple(games), runs, tuple(allow)
+        self._halls: dict[str, Hall] = {}
+        self._fits: dict[tuple[str, str], bool] = {}
+        self._lock = threading.RLock()
+
+    # ---- games ------------------------------------------------------------------------------------------------------
+
+    def hall(self, game: str, options: Mapping[str, Any]) -> Hall:
+        """A game. Raises UserError: it is not offered, or has no such options."""
+        if game not in self.games:
+            raise UserError(f"this server does not offer the game {game!r}.")
+        known = offered_options(game)
+        for name, value in options.items():
+            if name not in known:
+                raise UserError(f"{game} has no option {name!r} that can be chosen here.")
+            if not isinstance(value, (bool, int, float, str)) or isinstance(value, str) and name not in _literals(game):
+                raise UserError(f"the option {name!r} must be a number, a truth value or one of those offered.")
+            if isinstance(value, (int, float)) and not abs(value) <= LARGEST:
+                raise UserError(f"the option {name!r} must be at most {LARGEST}.")
+        key = json.dumps([game, dict(sorted(options.items()))])
+        with self._lock:
+            return _kept(self._halls, key, lambda: _make_hall(game, options))
+
+    def describe(self) -> list[dict[str, Any]]:
+        """All games that can be played here, for the form that opens tables."""
+        found = []
+        for game in self.games:
+            with contextlib.suppress(UserError):  # what it needs is not installed
+                found.append(self._described(game))
+        return found
+
+    def _described(self, game: str) -> dict[str, Any]:
+        env = self.hall(game, {}).env
+        return {
+            "id": game,
+            "about": (type(env).__doc__ or game).strip().splitlines()[0],
+            "seats": env.num_players,
+            "people": not env.simultaneous,
+            "options": [
+                {"name": name, "default": option.default, "about": option.doc, "choices": _choices(option.type)}
+                for name, option in offered_options(game).items()
+            ],
+        }
+
+    # ---- players ----------------------------------------------------------------------------------------------------
+
+    def offered(self, hall: Hall) -> list[list[str]]:
+        """[specification, words] of everybody who can sit at a table, the strongest kinds first."""
+        trained = [zoo.PREFIX + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
+        found = [[each, each] for each in trained if self._fitting(hall, each)]
+        if self.search(hall) is not None:
+            found += [[f"{SEARCH}{n}", f"search, {n} s a move"] for n in SECONDS]
+        return found + [[BOT + name, name] for name in reversed(list(hall.env.bots))]
+
+    def run_names(self) -> list[str]:
+        """Of the runs in their folder."""
+        return sorted(path.parent.name for path in self._runs.expanduser().glob("*/config.yaml"))
+
+    def agent(self, hall: Hall, spec: str) -> Agent:
+        """Whoever is meant by "bot:NAME", "zoo:NAME", "run:NAME", "run:NAME@UPDATE" or "search:SECONDS".
+
+        Raises:
+          UserError: there is none, or it plays another game.
+        """
+        with self._lock:
+            return _kept(hall.agents, spec, lambda: self._make(hall, spec))
+
+    def search(self, hall: Hall) -> TimedSearch | None:
+        """The search of a game, None where it cannot be searched."""
+        with contextlib.suppress(UserError):
+            return self.agent(hall, f"{SEARCH}{SECONDS[0]}").search
+        return None
+
+    def adviser(self, hall: Hall, specs: Sequence[str]) -> Agent | None:
+        """Who gives hints at a table of these players: a trained policy that sits there, one of the zoo, else the
+        game's reference bot."""
+        trained = [spec for spec in specs if spec.startswith((zoo.PREFIX, RUN))]
+        zoo_names = [zoo.PREFIX + name for name in zoo.names()]
+        for spec in [*trained, *(each for each in zoo_names if self._fitting(hall, each))]:
+            return self.agent(hall, spec)
+        known = [name for name in (hall.env.reference_bot, *hall.env.bots) if name in hall.env.bots]
+        return self.agent(hall, BOT + known[0]) if known and not hall.env.delegated else None
+
+    def _make(self, hall: Hall, spec: str) -> Agent:
+        if spec.startswith(SEARCH):
+            seconds = _seconds(spec.removeprefix(SEARCH))
+            first = next((each.search for each in hall.agents.values() if each.search), None)
+            return Agent(f"search {seconds:g} s", None, first or TimedSearch(hall.env, hall.programs), seconds)
+        if spec.startswith(BOT) and re.fullmatch(r"[\w.-]{1,40}", spec.removeprefix(BOT)):
+            return Agent(spec.removeprefix(BOT), scripted_player(hall.env, spec.removeprefix(BOT)))
+        name, env, player = self._trained(spec)
+        if not _fit(hall.env, env):
+            raise UserError(f"{name} plays another game than this table's.")
+        return Agent(name, player)
+
+    def _trained(self, spec: str) -> tuple[str, Env, Player]:
+        if spec.startswith(zoo.PREFIX):
+            policy = load_policy(zoo.policy_file(spec.removeprefix(zoo.PREFIX)))
+            return spec, policy.env, policy.player(spec, greedy=policy.config.evaluate.greedy)
+        name, _, update = spec.removeprefix(RUN).partition("@")
+        if not spec.startswith(RUN) or name not in self.run_names():
+            raise UserError(f"there is no player {spec[:60]!r} here.")
+        asked = argparse.Namespace(checkpoint=update or "newest", overrides=[], sampled=False, allow=self._allow)
+        found = find_entrant(str(self._runs / name), asked)
+        return spec.removeprefix(RUN), found.env, found.players[0]
+
+    def _fitting(self, hall: Hall, spec: str) -> bool:
+        """Whether a trained player can sit at this game's tables; without reading its parameters."""
+        key = spec, f"{hall.id} {hall.config.env.options}"
+        with self._lock:
+            if key not in self._fits:
+                self._fits[key] = self._game_fits(hall, spec)
+            return self._fits[key]
+
+    def _game_fits(self, hall: Hall, spec: str) -> bool:
+        with contextlib.suppress(UserError):
+            if spec.startswith(RUN):
+                config = RunDirectory(self._runs / spec.removeprefix(RUN)).config(self._allow)
+                return config.env.id == hall.id and _fit(hall.env, make_games(config).evaluation)
+            if zoo.figures(spec.removeprefix(zoo.PREFIX))["game"] != hall.id:
+                return False
+            return _fit(hall.env, self._trained(spec)[1])
+        return False
+
+
+def _fit(one: Env, other: Env) -> bool:
+    """Whether who plays one game can play the other: it sees and does the same kinds of things."""
+    if (one.id, one.version, one.num_players, one.num_actions) != (
+        other.id,
+        other.version,
+        other.num_players,
+        other.num_actions,
+    ):
+        return False
+    return str(one.observation_spec) == str(other.observation_spec)
+
+
+def offered_options(game: str) -> dict[str, registry.Option]:
+    """The options of a game that a browser may choose: numbers, truth values and words of a list; never names of files
+    or code."""
+    found = registry.options_of(game)
+    return {name: each for name, each in found.items() if each.type in (bool, int) or _choices(each.type)}
+
+
+def _choices(kind: Any) -> list[Any]:
+    return list(typing.get_args(kind)) if typing.get_origin(kind) is Literal else []
+
+
+def _literals(game: str) -> set[str]:
+    return {name for name, each in offered_options(game).items() if _choices(each.type)}
+
+
+def _make_hall(game: str, options: Mapping[str, Any]) -> Hall:
+    config = configs.from_dict({"env": {"id": game, "options": dict(options)}})
+    env = make_games(config).evaluation
+    if is_remote(env):
+        raise UserError(f"{game} is played by an engine that tables cannot hold: watch it by its own stories.")
+    return Hall(config, env, Programs(env))
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if SHORTEST <= (seconds := float(text)) <= LONGEST:
+            return seconds
+    raise UserError(f"a search takes {SHORTEST:g} to {LONGEST:g} seconds.")
+
+
+def _kept(store: dict[str, T], key: str, make: Callable[[], T]) -> T:
+    """What is stored, made at first; the longest unused goes if there are too many."""
+    store[key] = store.pop(key) if key in store else make()
+    while len(store) > KEPT:
+        del store[next(iter(store))]
+    return store[key]

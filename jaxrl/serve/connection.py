@@ -1,0 +1,131 @@
+"""One browser at one table: what it sends is read no faster than allowed, what it is sent waits for nobody else.
+
+The newest view alone waits for a slow reader: it misses what is between, and the table never waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+RATE, BURST = 20.0, 60.0  # messages a second that are read, and at once
+SLOW = 10.0  # seconds that one message may take to be sent
+NOTES = 20  # that wait at most
+PATIENCE = 10.0  # seconds for the first message
+
+
+class Connection:
+    """A websocket with an outbox.
+
+    Attributes:
+      seat: where the person sits; None looks on.
+      told: lines of the story that it has, see `compose`.
+      board: the drawing that it has.
+    """
+
+    def __init__(self, socket: WebSocket, compose: Callable[[Connection], dict[str, Any] | None]):
+        """`compose` makes the newest view for a connection when it is about to be sent."""
+        self._socket, self._compose = socket, compose
+        self._notes: collections.deque[dict[str, Any]] = collections.deque(maxlen=NOTES)
+        self._news = asyncio.Event()
+        self._tokens, self._checked = BURST, time.monotonic()
+        self.seat: int | None = None
+        self.told = 0
+        self.board: str | None = None
+
+    def refresh(self) -> None:
+        """There is a new view."""
+        self._news.set()
+
+    def note(self, **message: Any) -> None:
+        """Something for this browser alone."""
+        self._notes.append(message)
+        self._news.set()
+
+    async def send(self) -> None:
+        """Sends what there is until the socket is closed, or is read too slowly."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._notes:
+                await self._out(self._notes.popleft())
+            view = self._compose(self)
+            if view is not None:
+                await self._out(view)
+
+    async def _out(self, message: dict[str, Any]) -> None:
+        await asyncio.wait_for(self._socket.send_text(json.dumps(message, separators=(",", ":"))), SLOW)
+
+    async def read(self) -> dict[str, Any] | None:
+        """The next message, a JSON object; None if it is something else. Raises WebSocketDisconnect: it is closed."""
+        now = time.monotonic()
+        self._tokens = min(BURST, self._tokens + RATE * (now - self._checked))
+        self._checked = now
+        if self._tokens < 1.0:
+            await asyncio.sleep((1.0 - self._tokens) / RATE)  # the sender feels it, nobody else
+        self._tokens -= 1.0
+        message = await self._socket.receive()
+        if message["type"] != "websocket.receive":
+            raise WebSocketDisconnect
+        try:
+            found = json.loads(message.get("text") or message.get("bytes") or b"")
+        except (ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    async def close(self, code: int, reason: str) -> None:
+        """Ends it."""
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError, OSError):
+            await asyncio.wait_for(self._socket.close(code, reason), SLOW)
+
+
+async def serve_connection(
+    socket: WebSocket,
+    connection: Connection,
+    greet: Callable[[Connection, dict[str, Any]], None],
+    answer: Callable[[Connection, dict[str, Any]], Any],
+    leave: Callable[[Connection], None],
+) -> None:
+    """Talks to a browser until one of the two has enough.
+
+    Args:
+      socket: accepted here.
+      connection: of the socket.
+      greet: is given the first message, which says who it is; raises ValueError with a sentence.
+      answer: (connection, message), a coroutine function for all others.
+      leave: is told at the end if `greet` was content.
+    """
+    await socket.accept()
+    try:
+        first = await asyncio.wait_for(connection.read(), PATIENCE)
+        greet(connection, first or {})
+    except (TimeoutError, WebSocketDisconnect):
+        return await connection.close(1008, "say hello first")
+    except ValueError as error:
+        return await connection.close(1008, str(error))
+    sending = asyncio.create_task(connection.send())
+    reading = asyncio.create_task(_read(connection, answer))
+    try:
+        await asyncio.wait({sending, reading}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, reading):
+            task.cancel()
+        await asyncio.gather(sending, reading, return_exceptions=True)
+        leave(connection)
+        await connection.close(1001, "")
+
+
+async def _read(connection: Connection, answer: Callable[[Connection, dict[str, Any]], Any]) -> None:
+    while True:
+        message = await connection.read()
+        if message is None:
+            connection.note(kind="error", text="a message must be a JSON object.")
+        else:
+            await answer(connection, message)

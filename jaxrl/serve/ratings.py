@@ -1,0 +1,80 @@
+"""How strong people are, by the games that they finished: for opponents of their strength.
+
+Agents stand on the scale of their game (`jaxrl rate`); a person begins in the middle of them and moves by Elo's rule,
+against each agent at the table that is on the scale.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jaxrl.envs import files
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.sides import compare
+from jaxrl.matches import scale
+
+STEP = 40.0  # the most that a game moves a rating
+WIDTH = 400.0  # rating points for odds of ten to one
+MOST = 10_000  # people and games that are remembered
+
+
+class PeopleRatings:
+    """A file of ratings, by person and game."""
+
+    def __init__(self, file: Path):
+        """Reads the file, if there is one."""
+        self._file = file
+        self._known: dict[str, float] = {}
+        try:
+            found = files.parse(file.read_text(encoding="utf-8"), str(file), json_text=True)
+            self._known = {str(key): float(value) for key, value in found.items()}
+        except (OSError, UserError, ValueError, AttributeError, TypeError):
+            pass  # nobody has played yet, or it is damaged: everybody begins anew
+
+    def of(self, person: str, game: str) -> float:
+        """The rating of a person."""
+        agents = list(agent_ratings(game).values())
+        return self._known.get(f"{person} {game}", float(np.median(agents)) if agents else 0.0)
+
+    def nearest(self, person: str, game: str) -> str:
+        """The agent next to a person's rating; one of those that are about as near, by chance.
+
+        Raises:
+          UserError: nobody is rated in this game.
+        """
+        agents = agent_ratings(game)
+        if not agents:
+            raise UserError(f"nobody is rated in {game}: choose an opponent, or rate some (`jaxrl rate`).")
+        own = self.of(person, game)
+        order = sorted(agents, key=lambda name: abs(agents[name] - own))
+        near = [name for name in order if abs(agents[name] - own) <= abs(agents[order[0]] - own) + STEP / 2]
+        return random.choice(near)
+
+    def add(self, person: str, game: str, own: float, others: Sequence[tuple[str, float]]) -> None:
+        """A finished game: what the person and the other seats, by the names of their agents, have earned."""
+        agents = agent_ratings(game)
+        rated = [each for each in others if each[0] in agents]
+        if not rated:
+            return
+        mine = self.of(person, game)
+        moved = 0.0
+        for name, value in rated:
+            expected = 1.0 / (1.0 + 10.0 ** ((agents[name] - mine) / WIDTH))
+            moved += 0.5 + 0.5 * float(compare(np.float64(own), np.float64(value))) - expected
+        self._known[f"{person} {game}"] = round(mine + STEP * moved / len(rated), 1)
+        while len(self._known) > MOST:
+            del self._known[next(iter(self._known))]
+        files.write(self._file, json.dumps(self._known).encode())
+
+
+def agent_ratings(game: str) -> dict[str, float]:
+    """Of the bots on the scale of a game, by name; none if there is no scale."""
+    for path in (scale.file_of(game), scale.shipped(game)):
+        if path.is_file():
+            return {each.name: each.rating for each in scale.read(path).anchors}
+    return {}

@@ -1,0 +1,293 @@
+// One table: its board, what can be done, what has happened.
+
+import { ask, make, socketAt } from "./common.js";
+import * as me from "./me.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const PACES = [[0, "at once"], [0.4, "fast"], [1, "normal"], [2.5, "slow"]];
+const percent = (share) => `${(100 * share).toFixed(share < 0.1 && share > 0 ? 1 : 0)} %`;
+const signed = (value) => (value > 0 ? "+" : "") + value.toFixed(2);
+
+export class TableView {
+  /** Draws a table into `root` and keeps talking to the server; `key` takes a seat, without one it looks on. */
+  constructor(root, id, key, { quiet = false } = {}) {
+    Object.assign(this, { id, token: key, quiet, shown: null, lines: [], chosen: null, wait: 500, typed: "" });
+    this.onView = () => {};
+    this.invitations = () => ({});
+    this.build(root);
+    this.connect();
+  }
+
+  build(root) {
+    this.board = make("div", { class: "board", role: "img", "aria-label": "the board" });
+    this.state = make("div", { class: "state", role: "status" });
+    this.actions = make("div", { class: "actions", role: "group", "aria-label": "what you can do" });
+    this.problem = make("p", { class: "error", role: "alert" });
+    this.bar = make("div", { class: "row bar" });
+    this.advice = make("div", { class: "advice", "aria-live": "polite" });
+    this.seats = make("ul", { class: "people", "aria-label": "seats" });
+    this.story = make("ol", { class: "story", "aria-label": "the story of the game", tabindex: "0" });
+    this.end = make("div", { class: "end panel", hidden: true });
+    this.element = make("section", { class: "table" },
+      make("div", { class: "left" }, this.board, this.state, this.actions, this.problem, this.bar, this.end),
+      make("aside", { class: "right" }, this.advice, this.seats, make("h2", {}, "Story"), this.story));
+    root.append(this.element);
+  }
+
+  // ---- the line to the server ---------------------------------------------------------------------------------------
+
+  connect() {
+    this.socket = new WebSocket(socketAt(`/api/tables/${this.id}/socket`));
+    this.socket.onopen = () => {
+      this.wait = 500;
+      this.lines = [];
+      this.send({ key: this.token, name: me.name(), person: me.person() });
+    };
+    this.socket.onmessage = (event) => this.receive(JSON.parse(event.data));
+    this.socket.onclose = (event) => {
+      if (event.code === 4404 || event.code === 1008) return this.tell(event.reason || "there is no such table");
+      this.say("The connection is lost; trying again …");
+      this.element.classList.add("lost");
+      setTimeout(() => this.connect(), this.wait);
+      this.wait = Math.min(5000, this.wait * 1.6);
+    };
+  }
+
+  send(message) {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
+  receive(message) {
+    if (message.kind === "error") return this.tell(message.text);
+    if (message.kind === "hint") return this.showDecision(message, message.name);
+    this.element.classList.remove("lost");
+    this.showView(message);
+    this.onView(message);
+  }
+
+  tell(text) {
+    this.problem.textContent = text;
+  }
+
+  say(text, asked = false) {
+    this.state.textContent = text;
+    this.state.classList.toggle("asked", asked);
+  }
+
+  // ---- what the server shows ----------------------------------------------------------------------------------------
+
+  showView(view) {
+    const moved = !this.shown || this.shown.time !== view.time || this.shown.over !== view.over;
+    this.shown = view;
+    if (view.board) this.draw(view.board);
+    else if (view.text) this.board.replaceChildren(make("pre", {}, view.text));
+    if (view.story) this.tellStory(view.story);
+    if (moved) {
+      this.chosen = null;
+      this.problem.textContent = "";
+      if (!view.decision) this.clearAdvice();
+    }
+    if (view.decision) this.showDecision(view.decision, view.decision.name, view.decision.seat);
+    this.showSeats(view);
+    this.showState(view);
+    if (moved || !this.bar.childElementCount || view.paused !== this.wasPaused) this.showBar(view);
+    this.wasPaused = view.paused;
+    if (moved) this.showActions();
+    this.showEnd(view);
+  }
+
+  draw(text) {
+    const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+    svg.removeAttribute("width");
+    svg.removeAttribute("height");
+    svg.setAttribute("aria-hidden", "true");
+    this.board.replaceChildren(svg);
+    this.overlay = document.createElementNS(SVG, "svg");
+    this.overlay.setAttribute("viewBox", svg.getAttribute("viewBox"));
+    this.overlay.setAttribute("class", "overlay");
+    this.board.append(this.overlay);
+  }
+
+  showState(view) {
+    const name = (seat) => (seat === view.you ? "you" : `seat ${seat}, ${view.seats[seat].name}`);
+    if (view.trouble) return this.say(view.trouble);
+    if (view.opening) return this.say("The table is being laid: the first time takes a while …");
+    if (view.hidden) return this.say("People play here: you see their cards when the game is over.");
+    if (view.over) return this.say("The game is over.");
+    if (view.legal.length) return this.say("It is your turn.", true);
+    this.say(view.paused ? "Paused." : `${view.asked.length > 1 ? "all" : name(view.asked[0])} to move …`);
+  }
+
+  showSeats(view) {
+    const keys = this.invitations();
+    this.seats.replaceChildren(...view.seats.map((seat, number) => {
+      const asked = (view.asked || []).includes(number);
+      const key = seat.person && number !== view.you && (keys.keys || [])[number];
+      const link = key && location.origin + me.addressOf(this.id, key, keys.token);
+      const copy = link && make("button", { class: "quiet", "data-link": link, title: link, click: async (event) => {
+        await navigator.clipboard?.writeText(link).catch(() => prompt("The link of this seat:", link));
+        event.target.textContent = "copied";
+      } }, "copy invitation");
+      const what = number === view.you ? "you" : seat.person ? (seat.here ? "here" : "not here") : "";
+      return make("li", { class: [asked && "asked", seat.here || "away"].filter((each) => typeof each === "string").join(" ") },
+        make("span", { class: "seat" }, `Seat ${number}`), make("span", { class: "name" }, seat.name),
+        make("span", { class: "dim" }, what), copy || null);
+    }));
+  }
+
+  tellStory(story) {
+    const old = this.lines.length;
+    this.lines.length = Math.min(this.lines.length, story.from);
+    this.lines.push(...story.lines);
+    if (old === this.lines.length && !story.lines.length) return;
+    const near = this.story.scrollTop + this.story.clientHeight >= this.story.scrollHeight - 40;
+    this.story.replaceChildren(...this.lines.slice(-200).filter(Boolean).map((line) => make("li", {}, line)));
+    if (near) this.story.scrollTop = this.story.scrollHeight;
+  }
+
+  showDecision(decision, name, seat) {
+    if (!decision.by) return;
+    const most = Math.max(...decision.likely.map(([, share]) => share), 0.001);
+    const results = new Map(decision.results);
+    const rows = decision.likely.map(([action, share]) => make("tr", { class: action === name && "best" },
+      make("td", {}, action), make("td", { class: "bar" }, make("i", { style: `width:${(100 * share) / most}%` })),
+      make("td", { class: "number" }, percent(share)),
+      results.size ? make("td", { class: "number" }, results.has(action) ? signed(results.get(action)) : "") : null));
+    const who = seat == null ? `${decision.by} would choose ` : `Seat ${seat}, ${decision.by}: `;
+    const value = decision.value == null ? "" : `, expects ${signed(decision.value)}`;
+    this.advice.classList.add("panel");
+    this.advice.replaceChildren(make("p", {}, who, make("strong", {}, name), value,
+      decision.note ? make("span", { class: "dim" }, ` (${decision.note})`) : ""),
+      rows.length > 1 ? make("table", { class: "odds" }, rows) : "");
+  }
+
+  clearAdvice() {
+    this.advice.replaceChildren();
+    this.advice.classList.remove("panel");
+  }
+
+  // ---- what people can do -------------------------------------------------------------------------------------------
+
+  showActions() {
+    const { legal = [], spots = [] } = this.shown;
+    const hadFocus = this.actions.contains(document.activeElement) || document.activeElement === document.body ||
+      this.board.contains(document.activeElement);
+    const offered = this.chosen ? legal.filter(([action]) => this.chosen.includes(action)) : legal;
+    const buttons = offered.map(([action, name], index) => make("button", {
+      class: "action", "data-action": action, click: () => this.play(action),
+    }, index < 9 ? make("kbd", {}, String(index + 1)) : null, name));
+    if (this.chosen) {
+      buttons.push(make("button", { class: "quiet", click: () => { this.chosen = null; this.showActions(); } }, "back"));
+    }
+    this.actions.replaceChildren(...buttons);
+    if (hadFocus && buttons.length && !this.quiet) buttons[0].focus({ preventScroll: true });
+    if (!this.overlay) return;
+    this.overlay.replaceChildren(...spots.map(([x, y, width, height, actions]) => this.spot(x, y, width, height, actions)));
+  }
+
+  spot(x, y, width, height, actions) {
+    const rect = document.createElementNS(SVG, "rect");
+    const names = this.shown.legal.filter(([action]) => actions.includes(action)).map(([, name]) => name).join(", ");
+    for (const [name, value] of Object.entries({ x, y, width, height, rx: 8, role: "button", "aria-label": names })) {
+      rect.setAttribute(name, value);
+    }
+    rect.dataset.actions = actions.join(" ");
+    rect.addEventListener("click", () => {
+      if (actions.length === 1) return this.play(actions[0]);
+      this.chosen = actions;
+      this.showActions();
+    });
+    const title = document.createElementNS(SVG, "title");
+    title.textContent = names;
+    rect.append(title);
+    return rect;
+  }
+
+  play(action) {
+    this.send({ do: "play", action, at: this.shown.time });
+    for (const button of this.actions.querySelectorAll("button")) button.disabled = true;
+    this.overlay?.replaceChildren();
+  }
+
+  showBar(view) {
+    const button = (words, key, click, more = {}) =>
+      make("button", { click, title: key ? `key ${key}` : "", ...more }, words);
+    const mine = view.you != null && !view.over && !view.opening;
+    const parts = [];
+    if (mine) {
+      const off = { disabled: !view.legal?.length };
+      parts.push(button("Hint", "h", () => this.hint("policy"), off), button("Search", "s", () => this.hint("search"), off));
+      if (view.undo) parts.push(button("Undo", "u", () => this.send({ do: "undo" }), { disabled: !view.time }));
+    }
+    if (view.watch && !view.over) {
+      parts.push(button(view.paused ? "Go on" : "Pause", "space", () => this.send({ do: view.paused ? "go" : "pause" })),
+        button("Step", ".", () => this.send({ do: "one" })));
+    }
+    if ((mine || view.watch) && !view.over) {
+      const pace = make("select", { "aria-label": "pace of the agents", change: (event) =>
+        this.send({ do: "pace", seconds: Number(event.target.value) }) },
+        PACES.map(([seconds, words]) => make("option", { value: seconds, selected: seconds === view.pace }, words)));
+      parts.push(make("label", { class: "dim" }, "pace ", pace));
+    }
+    this.bar.replaceChildren(...parts);
+  }
+
+  hint(by) {
+    this.problem.textContent = "";
+    this.advice.replaceChildren(make("p", { class: "dim" }, by === "search" ? "searching …" : "asking …"));
+    this.send({ do: "hint", by });
+  }
+
+  showEnd(view) {
+    this.end.hidden = !view.over || view.hidden;
+    if (this.end.hidden) return this.end.replaceChildren();
+    if (this.end.childElementCount) return;
+    const names = Object.keys(view.figures || {});
+    const columns = names.length ? names : ["return"];
+    const value = (name, seat) => (names.length ? view.figures[name] : view.returns)[seat];
+    const rows = view.seats.map((seat, number) => make("tr", {},
+      make("td", {}, `Seat ${number}`), make("td", {}, number === view.you ? `${seat.name} (you)` : seat.name),
+      columns.map((name) => make("td", { class: "number" }, String(Number(value(name, number).toFixed(3)))))));
+    const done = make("span", { class: "dim" });
+    const again = async () => {
+      const table = await ask("/api/tables", { game: view.game, options: view.options, person: me.person(),
+        seats: view.seats.map((seat) => seat.spec), pace: view.pace });
+      me.keepKeys(table);
+      location.href = me.addressOf(table.id, table.keys[view.you] || table.keys.find(Boolean));
+    };
+    const keep = async () => {
+      done.textContent = "making the replay …";
+      done.textContent = `kept: ${(await ask(`/api/tables/${this.id}/keep`, {})).path}`;
+    };
+    const guarded = (work) => () => work().catch((error) => this.tell(error.message));
+    this.end.replaceChildren(
+      make("div", { class: "scroll" }, make("table", {}, make("tr", {}, make("th"), make("th"),
+        columns.map((name) => make("th", { class: "number" }, name.replaceAll("_", " ")))), rows)),
+      make("div", { class: "row" },
+        make("button", { class: "main", click: guarded(again) }, view.watch ? "Another game" : "Play again"),
+        make("a", { href: `/api/tables/${this.id}/replay`, download: true }, "replay file"),
+        make("button", { click: guarded(keep) }, "Keep the replay"), done));
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.shown) return;
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    const buttons = [...this.actions.querySelectorAll("button")];
+    const digit = Number(event.key);
+    if (digit >= 1 && buttons[digit - 1]) buttons[digit - 1].click();
+    else if (/^Arrow/.test(event.key) && buttons.length) this.moveFocus(buttons, /Right|Down/.test(event.key) ? 1 : -1);
+    else if (event.key === "Escape" && this.chosen) { this.chosen = null; this.showActions(); }
+    else if (event.key === "h" && this.shown.legal?.length) this.hint("policy");
+    else if (event.key === "s" && this.shown.legal?.length) this.hint("search");
+    else if (event.key === "u" && this.shown.undo) this.send({ do: "undo" });
+    else if (event.key === " " && this.shown.watch) this.send({ do: this.shown.paused ? "go" : "pause" });
+    else if (event.key === "." && this.shown.watch) this.send({ do: "one" });
+    else return;
+    event.preventDefault();
+  }
+
+  moveFocus(buttons, by) {
+    const now = buttons.indexOf(document.activeElement);
+    buttons[(now + by + buttons.length) % buttons.length].focus();
+  }
+}
