@@ -23,6 +23,7 @@ COMMON = {
     ".svg": "a film",
 }
 OTHERS = re.compile(r"metrics\.jsonl|log(\.\d+)?\.jsonl|traces?\.json\.gz")  # of runs, and no games
+STATES = ("checkpoints", "best", "tensorboard")  # folders of a run without games
 MOST, LOOKED_AT, DEPTH = 2_000, 50_000, 8  # files that are listed; entries that are looked at for them; folders deep
 BROUGHT, LARGEST = 32, 1 << 24  # files that people have brought; bytes of one
 FRESH = 3.0  # seconds for which a list is good
@@ -119,7 +120,7 @@ def _walk(folder: str, depth: int, budget: list[int]) -> Iterator[os.DirEntry]:
         budget[0] -= 1
         if budget[0] < 0:
             return
-        if entry.is_dir(follow_symlinks=False) and depth < DEPTH and entry.name not in ("checkpoints", "best", ".git"):
+        if entry.is_dir(follow_symlinks=False) and depth < DEPTH and (not depth or entry.name not in STATES):
             yield from _walk(entry.path, depth + 1, budget)
         elif kind_of(entry.name) and entry.is_file(follow_symlinks=False):
             yield entry

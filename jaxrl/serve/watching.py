@@ -1,5 +1,7 @@
-"""Runs as they are now, from their files: read once, and again only what has changed. Nothing is written, and nothing that
-the files name is run."""
+"""Runs as they are now, from their files: read once, and again only what has changed.
+
+Nothing is written, and nothing that the files name is run.
+"""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ function league() {
 }
 
 function checkpoints() {
-  const table = (checkpoint) => `/?player=${encodeURIComponent(`${name}@${checkpoint}`)}`;
+  const table = (checkpoint) => `/?game=${encodeURIComponent(run.status.game)}&player=${encodeURIComponent(`run:${name}@${checkpoint}`)}`;
   at("checkpoints").replaceChildren(...run.checkpoints.toReversed().map((each) => make("tr", {},
     make("td", {}, each.best ? `best (update ${each.update})` : `update ${each.update}`),
     make("td", { class: "number" }, bytes(each.bytes)),
