@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from jaxrl.serve.house import Settings
 
 PACKAGES = ("starlette", "uvicorn", "websockets")
-FRAME = 1 << 14  # bytes of a message from a browser
 TOKEN = 16  # bytes
 
 
@@ -28,32 +27,14 @@ def main(args: argparse.Namespace) -> int:
     absent = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if absent:
         raise UserError(f"{' and '.join(absent)} is not installed: python -m pip install 'jaxrl[web]'.")
-    import uvicorn
-
-    from jaxrl.serve.app import make_app
+    from jaxrl.serve.app import make_server
     from jaxrl.serve.house import House
 
     settings = settings_of(args)
     if xla.on_cpu():
         xla.fuse()  # for the games that ask for it: their programs alone are compiled so
     enable_compilation_cache(settings.cache_dir)
-    shown = f"[{settings.host}]" if ":" in settings.host else settings.host
-    print(f"open http://{shown}:{settings.port}/" + (f"?token={settings.token}" if settings.token else ""), flush=True)
-    uvicorn.run(
-        make_app(House(settings)),
-        host=settings.host,
-        port=settings.port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        ws="websockets-sansio",
-        ws_max_size=FRAME,
-        ws_max_queue=8,
-        ws_ping_interval=20.0,
-        ws_ping_timeout=20.0,
-        timeout_graceful_shutdown=3,
-    )
+    make_server(House(settings), print).run()
     return 0
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+import functools
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -18,6 +21,51 @@ from jaxrl.serve.guard import Guard
 from jaxrl.serve.house import STATIC, House
 
 ROOMS = (tables, runs, replays)
+FRAME = 1 << 14  # bytes of a message from a browser
+
+
+def make_server(house: House, tell: Callable[..., None]) -> uvicorn.Server:
+    """A server that `run`s until it is told to end by a signal, or by its `should_exit`.
+
+    Args:
+      house: with its settings.
+      tell: is called with what to open in a browser once it listens.
+    """
+    config = uvicorn.Config(
+        make_app(house),
+        host=house.settings.host,
+        port=house.settings.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="websockets-sansio",
+        ws_max_size=FRAME,
+        ws_ping_interval=20.0,
+        ws_ping_timeout=20.0,
+        timeout_graceful_shutdown=3,
+    )
+    return _Server(config, functools.partial(_announce, house, tell))
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]):
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: Any = None) -> None:
+        """See `uvicorn.Server`."""
+        await super().startup(sockets)
+        if self.servers:
+            self._ready(self.servers[0].sockets[0].getsockname()[1])
+
+
+def _announce(house: House, tell: Callable[..., None], port: int) -> None:
+    host, token = house.settings.host, house.settings.token
+    shown = f"[{host}]" if ":" in host else host
+    tell(f"open http://{shown}:{port}/" + (f"?token={token}" if token else ""), flush=True)
 
 
 def make_app(house: House) -> Starlette:
