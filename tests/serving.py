@@ -82,15 +82,15 @@ class Person:
     def play(self, view: dict[str, Any], choice: int = 0) -> None:
         self.send(do="play", action=view["legal"][choice][0], at=view["time"])
 
-    def play_on(self) -> dict[str, Any]:
-        """Plays the first legal action until the game is over; the last view."""
-        view = self.turn()
+    def play_on(self, view: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Plays the first legal action, from this view or the next turn until the game is over; the last view."""
+        view = view or self.turn()
         while not view["over"]:
             self.play(view)
             view = self.until(
-                lambda m, at=view["time"]: m["kind"] == "view"
-                and m.get("time", 0) > at
-                and (bool(m["legal"]) or m["over"])
+                lambda m, at=view["time"]: (
+                    m["kind"] == "view" and m.get("time", 0) > at and (bool(m["legal"]) or m["over"])
+                )
             )
         return view
 

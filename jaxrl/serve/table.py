@@ -249,7 +249,7 @@ class LiveTable:
         try:
             if wish is None:
                 raise UserError("this is not understood.")
-            if self.game is None:
+            if self.game is None and wish in (self._play, self._hint, self._undo):
                 raise UserError(self.trouble or "the table is still being laid.")
             if connection.seat is None and not self.public:
                 raise UserError("you look on: the people at the table decide.")
@@ -303,7 +303,6 @@ class LiveTable:
         if type(seconds) not in (int, float) or not 0.0 <= seconds <= SLOWEST:
             raise UserError(f"the pace is 0 to {SLOWEST:g} seconds.")
         self.kept.pace = float(seconds)
-        self._wake.set()
         self._refresh()
 
     async def _pause(self, connection: Connection, message: dict[str, Any]) -> None:

@@ -1,0 +1,161 @@
+"""Whole games in a real browser: `.ci/run` installs what this needs where there is a Chromium."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import time
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra web is not installed")
+pytest.importorskip("uvicorn", reason="the extra web is not installed")
+pytest.importorskip("websockets", reason="the extra web is not installed")
+pytest.importorskip("playwright", reason="playwright is not installed (pip install playwright)")
+
+from playwright import sync_api
+
+from jaxrl.envs import registry
+from tests.serving import HIGH_CARD, serving
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PATIENCE = 120_000  # milliseconds: the first turns wait for programs to be compiled
+READY = ".action:enabled"
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("tables"), games=(*registry.registered(), HIGH_CARD)) as client:
+        yield client
+
+
+@pytest.fixture
+def new_page(browser):
+    """Pages of people of their own; at the end none of them may have seen an error of a script."""
+    errors, contexts = [], []
+
+    def make(size=(1280, 800)):
+        context = browser.new_context(viewport={"width": size[0], "height": size[1]})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def sit_down(page, client, game, others, pace="0"):
+    """Opens a table by the form; the person sits on seat 0."""
+    page.goto(f"http://{client.host}/?game={game}")
+    page.wait_for_selector("#open:enabled")
+    for seat, who in enumerate(others, start=1):
+        page.select_option(f"#seat-{seat}", who)
+    page.click("#open")
+    page.wait_for_selector("select[aria-label='pace of the agents']")
+    page.select_option("select[aria-label='pace of the agents']", pace)
+
+
+def over(page) -> bool:
+    return page.query_selector(".end table") is not None
+
+
+def play(pages, act, seconds=400.0):
+    """Lets everybody act who is asked, until the game is over for all."""
+    turns, end = 0, time.monotonic() + seconds
+    while not all(over(page) for page in pages):
+        assert time.monotonic() < end, "the game does not end"
+        for page in pages:
+            if page.query_selector(READY):
+                act(page)
+                turns += 1
+            else:
+                page.wait_for_timeout(15)
+    return turns
+
+
+def by_number(page):
+    page.keyboard.press("1")
+
+
+def by_arrows(page):
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+
+
+def by_click(page):
+    """A card, and a button where there is a choice."""
+    spot = page.query_selector(".overlay rect")
+    if spot is None:
+        return page.wait_for_timeout(15)
+    actions = (spot.get_attribute("data-actions") or "").split()
+    spot.click()
+    if len(actions) > 1:
+        page.click(f".action[data-action='{actions[-1]}']")
+
+
+def test_skull_king_by_two_people_and_two_agents(client, new_page):
+    anna, ben = new_page(), new_page((390, 844))
+    sit_down(anna, client, "skull_king", ["bot:hard", "person", "bot:easy"])
+    ben.goto(anna.get_attribute("button[data-link]", "data-link"))
+    turns = play([anna, ben], by_number)
+    assert turns >= 2 * 65, "ten rounds, with bids"
+    scores = [page.inner_text(".end table").replace(" (you)", "") for page in (anna, ben)]
+    assert scores[0] == scores[1] and "you" in ben.inner_text(".people li:nth-child(3)")
+    with anna.expect_download() as download:
+        anna.click("text=replay file")
+    assert download.value.suggested_filename.endswith(".replay")
+
+
+def test_beasty_bar_by_clicks_on_a_phone(client, new_page):
+    page = new_page((390, 844))
+    sit_down(page, client, "beasty_bar", ["bot:heuristic"])
+    assert play([page], by_click) >= 12
+    assert "Game over" in page.inner_text(".board")
+    assert page.query_selector("main").bounding_box()["width"] <= 390
+
+
+def test_the_battle_by_keyboard(client, new_page):
+    page = new_page()
+    sit_down(page, client, "battle", ["bot:random"])
+    assert play([page], by_arrows) > 10
+
+
+def test_an_agent_of_the_zoo_gives_hints(client, new_page):
+    page = new_page()
+    sit_down(page, client, "beasty_bar", ["zoo:beasty_bar"])
+    page.wait_for_selector(READY)
+    page.keyboard.press("h")
+    page.wait_for_selector(".advice strong")
+    assert "zoo:beasty_bar would choose" in page.inner_text(".advice") and "expects" in page.inner_text(".advice")
+
+
+def test_the_server_is_started_again(new_page, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    page = new_page()
+    with serving(tmp_path, port) as client:
+        sit_down(page, client, HIGH_CARD, ["bot:lowest", "bot:lowest"])
+        page.wait_for_selector(READY)
+        page.keyboard.press("1")
+        page.wait_for_selector(READY)
+        before = page.inner_text(".story"), page.inner_text(".actions")
+    page.wait_for_selector(".lost")
+    with serving(tmp_path, port):
+        page.wait_for_selector(".table:not(.lost)")
+        page.wait_for_selector(READY)
+        assert (page.inner_text(".story"), page.inner_text(".actions")) == before
+        play([page], by_number)
