@@ -132,6 +132,20 @@ def read(path: str | Path, kinds: Sequence[Kind]) -> tuple[Kind, Iterator[Record
     raise UserError(f"{path} is no recording of this game: its first line has none of {known}.")
 
 
+def count(path: str | Path) -> int:
+    """How many records a file seems to have; none is read."""
+    return sum(1 for line in files.unpacked(path, LIMIT).split("\n") if line.strip())
+
+
+def nth(path: str | Path, kinds: Sequence[Kind], number: int) -> tuple[Kind, Record]:
+    """One record of a file, the first is 0. Raises UserError as `read`, and if there are not so many."""
+    kind, records = read(path, kinds)
+    record = next(itertools.islice(records, number, None), None)
+    if record is None:
+        raise UserError(f"{path} has no record {number}.")
+    return kind, record
+
+
 def _checked(path: Path, kind: Kind, lines: list[tuple[int, str]]) -> Iterator[Record]:
     for number, line in lines:
         record = _parse(path, number, line)

@@ -209,20 +209,31 @@ def read(path: str | Path) -> dict[str, Record]:
     Raises:
       UserError: see `verify`.
     """
-    text = files.unpacked(path, LIMIT)
+    records = unchecked(path, LIMIT)
+    for name, record in records.items():
+        check(path, name, record)
+    return records
+
+
+def unchecked(path: str | Path, limit: int) -> dict[str, Record]:
+    """The same, whatever they hold; `limit`: bytes that the file may have, unpacked."""
+    text = files.unpacked(path, limit)
     try:
         records = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(f"cannot read {path}: the file is damaged ({error}).") from None
     if not isinstance(records, Mapping) or not records:
         raise UserError(f"{path} has no episodes: expected one JSON object, episodes by name.")
-    for name, record in records.items():
-        try:
-            _check(record)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            what = f"{error} is missing" if isinstance(error, KeyError) else error
-            raise UserError(f"{path}, {name}: not a recorded episode ({what}).") from None
     return dict(records)
+
+
+def check(path: str | Path, name: str, record: Record) -> None:
+    """Raises UserError for what is no episode."""
+    try:
+        _check(record)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise UserError(f"{path}, {name}: not a recorded episode ({what}).") from None
 
 
 def _check(record: Record) -> None:

@@ -57,7 +57,7 @@ class Decided(NamedTuple):
 # ---- what games look like -------------------------------------------------------------------------------------------
 
 
-def _actions(record: Record) -> list[int]:
+def actions_of(record: Record) -> list[int]:
     """Every action of a game, in order."""
     if "actions" in record:
         return record["actions"]
@@ -75,7 +75,7 @@ def _check_head(record: Record) -> None:
     require(record["first"] < n, "first must be a seat")
     require(all(sorted(deck) == cards for deck in record["decks"]), "a deck is not a permutation of the cards")
     require(len(record["final"]) == n, "final needs one number per seat")
-    require(0 < len(_actions(record)) <= _max_decisions(n), "the number of actions is impossible")
+    require(0 < len(actions_of(record)) <= _max_decisions(n), "the number of actions is impossible")
 
 
 def _check_game(record: Record) -> None:
@@ -124,7 +124,7 @@ def _compare_group(table: tuple[int, int, int], records: list[Record], *, bots: 
             played.legal = [a | b << 32 | c << 64 | d << 96 for a, b, c, d in played.legal]
             end = {"game over": bool(ended[i]), "final": final[i].tolist(), "rank": rank[i].tolist()}
             expected = {"game over": True, "rank": end["rank"], **record}
-            found = [*compare(record, played), *unlike(len(_actions(record)), "end", expected, end)]
+            found = [*compare(record, played), *unlike(len(actions_of(record)), "end", expected, end)]
             yield sorted(found, key=lambda entry: entry.decision)
 
 
@@ -236,7 +236,7 @@ def _inputs(records: list[Record], length: int) -> tuple[np.ndarray, ...]:
     for i, record in enumerate(records):
         rows = np.asarray(record["decks"], np.uint8)
         decks[i, :, : rows.shape[1]] = rows
-        played = _actions(record)
+        played = actions_of(record)
         actions[i, : len(played)] = played
         for check in record.get("checks", ()):
             draws[i, check["i"]] = check["k"]
@@ -357,7 +357,7 @@ GAMES = Kind(
     check=_check_game,
     compare=partial(_compare_all, bots=False),
     label=_label,
-    counts=lambda record: {"games": 1, "decisions": len(_actions(record))},
+    counts=lambda record: {"games": 1, "decisions": len(actions_of(record))},
     at_once=AT_ONCE,
 )
 BOT_CHOICES = Kind(
@@ -369,7 +369,7 @@ BOT_CHOICES = Kind(
     label=_label,
     counts=lambda record: {
         "games": 1,
-        "decisions": len(_actions(record)),
+        "decisions": len(actions_of(record)),
         "bot choices": len(CHECKED_BOTS) * len(record["checks"]),
     },
     at_once=AT_ONCE,

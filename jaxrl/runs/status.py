@@ -116,18 +116,21 @@ def brief(run: Path) -> Status:
     )
 
 
-def whole(run: Path) -> Status:
-    """All of it: `brief`, and the checkpoints, of which every byte is read, and the logs."""
+def glance(run: Path) -> Status:
+    """`brief`, the best evaluation and the logs; of checkpoints nothing is read."""
     found = brief(run)
     ranks, events = _logs(run, found.process)
+    return dataclasses.replace(found, best=_best(run), ranks=ranks, events=events)
+
+
+def whole(run: Path) -> Status:
+    """All of it: `glance`, and the checkpoints, of which every byte is read."""
+    found = glance(run)
     checkpoint = _newest_intact(run)
     goes_on = found.state not in ("training", "finished", "imitated", UNREADABLE) and _goes_on(run, checkpoint)
     return dataclasses.replace(
         found,
-        best=_best(run),
         checkpoint=checkpoint,
-        ranks=ranks,
-        events=events,
         next_command=next_command("resume", run) if goes_on else "",
     )
 

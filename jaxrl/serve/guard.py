@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jaxrl.serve.house import LARGEST, Settings
+from jaxrl.serve.house import LARGER, LARGEST, Settings
 
 COOKIE = "jaxrl"
 POLICY = (  # SVG drawings carry attributes of style; scripts come from here alone
@@ -60,7 +60,7 @@ class Guard:
             return PlainTextResponse("this server is not called so: open the address that it printed", 421)
         if _is_foreign(scope, headers, host):
             return PlainTextResponse("requests from other sites are refused", 403)
-        if int(headers.get("content-length") or 0) > LARGEST:
+        if int(headers.get("content-length") or 0) > LARGER.get(scope["path"], LARGEST):
             return PlainTextResponse("too long", 413)
         return self._token_refusal(scope) if self._settings.token else None
 

@@ -18,6 +18,7 @@ from jaxrl.envs.errors import UserError
 STATIC = Path(__file__).resolve().parent / "static"
 THREADS, SLOW_THREADS = 4, 2
 LARGEST = 1 << 16  # bytes of a request's body
+LARGER = {"/replays/bring": 1 << 24}  # by path
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class Settings:
       names: hosts by which browsers may call it, in lower case; empty: any, since the token protects.
       folder: where tables are kept.
       runs: where runs are looked for.
+      replays: folders below which recorded games are looked for.
       games: ids of those that are offered.
       tables: how many there may be.
       connections: how many sockets and streams may be open at once.
@@ -46,6 +48,7 @@ class Settings:
     names: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
     folder: Path = Path("runs/.tables")
     runs: Path = Path("runs")
+    replays: tuple[Path, ...] = (Path("runs"),)
     games: tuple[str, ...] = ()
     tables: int = 100
     connections: int = 300

@@ -1,0 +1,69 @@
+"""Recorded battles to look at: see `jaxrl.envs.playback`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxrl.envs import golden
+from jaxrl.envs.battle.drawing import draw
+from jaxrl.envs.battle.engine.rules import Rules
+from jaxrl.envs.battle.engine.single import Battle
+from jaxrl.envs.battle.events import describe
+from jaxrl.envs.battle.golden import ACTION, KINDS, rules_of
+from jaxrl.envs.battle.view import Position, look
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.playback import Moment, Playback
+
+
+def fits(name: str, first: Mapping[str, Any]) -> bool:
+    """Recorded battles."""
+    return {"half_turns", "rosters", "dice"} <= set(first)
+
+
+def games(path: Path) -> list[str]:
+    """By their numbers in the file."""
+    return [f"no. {number + 1}" for number in range(golden.count(path))]
+
+
+def play(path: Path, number: int) -> Playback:
+    """One of them, with its own dice."""
+    kind, record = golden.nth(path, KINDS, number)
+    boards, rosters, settings = rules_of(record)
+    identity = {name: record[name] for name in ("seed", "slot", "episode")}
+    try:
+        battle = Battle(Rules(boards, [rosters], settings), **identity, tape=record["dice"])
+        views = [look(battle)]
+        for row in record["decisions"]:
+            battle.step(row[ACTION])
+            views.append(look(battle))
+    except ValueError as error:
+        raise UserError(f"{path.name}: the battle cannot be played as it was recorded: {error}.") from None
+    actions = [row[ACTION] for row in record["decisions"]]
+    return Playback(
+        title=f"{kind.label(record, number)}, {_players(record)}",
+        seats=[f"side {side}: {player}" for side, player in enumerate(record["players"])],
+        view="pictures",
+        frames=len(views),
+        picture=lambda frame: draw(views[frame]),
+        moments=list(_moments(views, actions)),
+        curves={
+            "victory points": [list(map(float, view.points)) for view in views],
+            "wounds left": [[float(sum(squad.health for squad in side)) for side in view.squads] for view in views],
+        },
+    )
+
+
+def _moments(views: list[Position], actions: list[int]) -> list[Moment]:
+    """What every decision has brought."""
+    found = []
+    for at, (before, action, after) in enumerate(zip(views[:-1], actions, views[1:], strict=True), 1):
+        side = before.question.side if before.question is not None else -1
+        mark = f"round {after.round}" if after.round != before.round else "the end" if after.over else ""
+        found.append(Moment(at, describe(before, action, after), side, mark))
+    return found
+
+
+def _players(record: golden.Record) -> str:
+    return " against ".join(record["players"])

@@ -1,0 +1,164 @@
+"""Episodes of car soccer to look at in three dimensions: see `jaxrl.envs.playback`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxrl.envs.car_soccer import field, golden
+from jaxrl.envs.car_soccer.drawing import COLOURS, NET
+from jaxrl.envs.car_soccer.physics import pads
+from jaxrl.envs.car_soccer.physics.settings import HITBOXES
+from jaxrl.envs.car_soccer.render import TEAMS, describe
+from jaxrl.envs.core import State
+from jaxrl.envs.errors import UserError
+from jaxrl.envs.playback import LIMIT, Moment, Playback
+
+SMOOTH = 20  # key frames a second of an episode that was recorded more seldom
+
+
+def fits(name: str, first: Mapping[str, Any]) -> bool:
+    """Episodes of the reference simulator, by name."""
+    episode = next(iter(first.values()), None)
+    return isinstance(episode, Mapping) and {"meta", "controls_rle", "states", "ticks"} <= set(episode)
+
+
+def games(path: Path) -> list[str]:
+    """By their names."""
+    return list(golden.unchecked(path, LIMIT))
+
+
+def play(path: Path, number: int) -> Playback:
+    """One of them, as it was recorded: nothing is computed."""
+    episodes = list(golden.unchecked(path, LIMIT).items())
+    if number >= len(episodes):
+        raise UserError(f"{path.name} has no episode {number}.")
+    name, record = episodes[number]
+    golden.check(path, name, record)
+    team = record["meta"]["teams"]
+    states, seconds = record["states"], np.array(record["ticks"]) / field.TICKS
+    empty = np.zeros((0, 3))
+    sketches = [
+        {
+            "ball": np.array(state["ball"]["pos"]),
+            "cars": np.array([car["pos"] for car in state["cars"]]) if team else empty,
+            "forward": np.array([car["rot"][0] for car in state["cars"]]) if team else empty,
+            "up": np.array([car["rot"][2] for car in state["cars"]]) if team else empty,
+            "demolished": np.array([car.get("is_demoed", False) for car in state["cars"]]),
+        }
+        for state in states
+    ]
+    hitbox = HITBOXES.get(record["meta"]["car"].lower(), HITBOXES["octane"])
+    walls = record["meta"]["arena"] == "SOCCAR"
+    frames = max(2, round(float(seconds[-1]) * SMOOTH) + 1)
+    return Playback(
+        title=f"{name}, recorded by the reference simulator",
+        seats=[f"{TEAMS[each]} {seat}" for seat, each in enumerate(team)],
+        view="space",
+        frames=frames,
+        moments=[Moment(0, "the recorded episode begins")],
+        curves={"height of the ball": _heights(seconds, sketches, frames)},
+        seconds=float(seconds[-1]) / (frames - 1),
+        space=scene(team, hitbox.size, hitbox.offset, seconds, sketches, walls=walls),
+    )
+
+
+def mark(env: Any, before: State, after: State) -> str:
+    """Touches, goals, demolitions."""
+    return describe(env, before, after)
+
+
+def curves(env: Any, states: Sequence[State]) -> dict[str, list[list[float]]]:
+    """What the seats have earned, and the boost that they have."""
+    earned = np.cumsum([np.zeros(env.num_players), *(np.asarray(state.rewards) for state in states[1:])], axis=0)
+    boost = [np.asarray(state.game.arena.cars.boost).round(1).tolist() for state in states]  # type: ignore
+    return {"return": earned.round(4).tolist(), "boost": boost}
+
+
+def space(env: Any, sketches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The scene of an episode from what `CarSoccer.sketch` tells, or from what replays hold of it."""
+    seconds = np.array([float(np.asarray(sketch["tick"])) for sketch in sketches]) / field.TICKS
+    body = env.settings.body
+    return scene(list(map(int, env.teams.of)), body.size, body.offset, seconds - seconds[0], sketches)
+
+
+def scene(
+    team: Sequence[int],
+    size: Sequence[float],
+    offset: Sequence[float],
+    seconds: np.ndarray,
+    sketches: Sequence[Mapping[str, Any]],
+    *,
+    walls: bool = True,
+) -> dict[str, Any]:
+    """See `jaxrl.envs.playback.Playback.space`.
+
+    Args:
+      team: of every car, 0 or 1.
+      size, offset: of a car's box, and where its middle is as seen from the car's place, uu.
+      seconds: of the sketches, [N].
+      sketches: ball, cars, forward, up, and where they are known boost, demolished, pads.
+      walls: whether there is an arena.
+    """
+    ball = np.array([np.asarray(sketch["ball"]) for sketch in sketches], float)
+    known = [{name: np.asarray(sketch[name]) for name in sketch} for sketch in sketches]
+    bodies = [_body("ball", "ball", -1, [field.BALL_RADIUS], ball, np.tile([0.0, 0.0, 0.0, 1.0], (len(ball), 1)))]
+    for seat, side in enumerate(team):
+        turns = np.array([_quaternion(each["forward"][seat], each["up"][seat]) for each in known])
+        places = np.array([each["cars"][seat] for each in known], float)
+        gone = [bool(each["demolished"][seat]) for each in known]
+        body = _body(f"{TEAMS[side]} {seat}", "car", int(side), list(size), places, turns)
+        bodies.append(body | {"offset": list(offset), "gone": gone})
+    there = [each["pads"].astype(bool).tolist() for each in known] if "pads" in known[0] else []
+    spots = [
+        {"place": place.tolist(), "radius": float(radius) / 2, "there": [row[index] for row in there]}
+        for index, (place, radius) in enumerate(zip(pads.POSITIONS, pads.BOX, strict=True))
+    ]
+    return {
+        "times": np.round(seconds, 4).tolist(),
+        "bodies": bodies,
+        "spots": spots if walls else [],
+        "arena": _arena() if walls else None,
+        "colours": list(COLOURS),
+        "unit": 100.0,
+    }
+
+
+def _body(name: str, shape: str, team: int, size: list[float], places: np.ndarray, turns: np.ndarray) -> dict[str, Any]:
+    flat = {"places": np.round(places, 1).ravel().tolist(), "turns": np.round(turns, 4).ravel().tolist()}
+    return {"name": name, "shape": shape, "team": team, "size": size, **flat}
+
+
+def _arena() -> dict[str, Any]:
+    """Walls as one outline, x and y, anticlockwise; goals stand at +y (of team 1) and -y (of team 0)."""
+    cut = field.CORNER - field.BACK  # x of the walls' corners at the back
+    turn = field.CORNER - field.SIDE  # y of the corners at the side
+    right = [(field.SIDE, -turn), (field.SIDE, turn), (cut, field.BACK), (-cut, field.BACK)]
+    outline = [*right, (-field.SIDE, turn), (-field.SIDE, -turn), (-cut, -field.BACK), (cut, -field.BACK)]
+    goal = {"half": float(field.GOAL_HALF_WIDTH), "height": float(field.GOAL_HEIGHT), "depth": NET}
+    goals = [{"y": -field.BACK, "team": 0} | goal, {"y": field.BACK, "team": 1} | goal]
+    return {"outline": [list(map(float, point)) for point in outline], "height": field.CEILING, "goals": goals}
+
+
+def _quaternion(forward: np.ndarray, up: np.ndarray) -> list[float]:
+    """x, y, z, w of the turn that brings x, y, z to forward, left, up."""
+    matrix = np.stack([forward, np.cross(up, forward), up], axis=1).astype(float)
+    m = matrix
+    four = np.array(
+        [
+            [m[0, 0] - m[1, 1] - m[2, 2], 0, 0, 0],
+            [m[0, 1] + m[1, 0], m[1, 1] - m[0, 0] - m[2, 2], 0, 0],
+            [m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], m[2, 2] - m[0, 0] - m[1, 1], 0],
+            [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], m[0, 0] + m[1, 1] + m[2, 2]],
+        ]
+    )
+    values, vectors = np.linalg.eigh(four / 3.0)  # Bar-Itzhack 2000: exact for a turn, the nearest one otherwise
+    return (vectors[:, -1] * np.sign(vectors[3, -1] or 1.0)).tolist()
+
+
+def _heights(seconds: np.ndarray, sketches: Sequence[Mapping[str, Any]], frames: int) -> list[list[float]]:
+    height = np.interp(np.linspace(0, seconds[-1], frames), seconds, [sketch["ball"][2] for sketch in sketches])
+    return [[float(value)] for value in height.round(1)]

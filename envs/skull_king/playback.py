@@ -1,0 +1,54 @@
+"""Recorded games of Skull King to look at: see `jaxrl.envs.playback`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.envs import golden, retrace
+from jaxrl.envs.core import State
+from jaxrl.envs.playback import Playback, of_states
+from jaxrl.envs.skull_king.cards import NUM_CARDS
+from jaxrl.envs.skull_king.env import SkullKing, SkullKingState
+from jaxrl.envs.skull_king.golden import BOT_CHOICES, GAMES, actions_of
+
+KINDS = (GAMES, BOT_CHOICES)
+
+
+def fits(name: str, first: Mapping[str, Any]) -> bool:
+    """Recorded games, and the games of recorded choices of bots."""
+    return {"n", "decks", "final"} <= set(first)
+
+
+def games(path: Path) -> list[str]:
+    """By their numbers in the file."""
+    return [f"no. {number + 1}" for number in range(golden.count(path))]
+
+
+def play(path: Path, number: int) -> Playback:
+    """One of them, with its cards as they were dealt."""
+    kind, record = golden.nth(path, KINDS, number)
+    env = SkullKing(players=record["n"], expansion=bool(record["expansion"]), abilities=bool(record["abilities"]))
+    decks = np.zeros((len(record["decks"]), NUM_CARDS), np.uint8)
+    decks[:, : len(record["decks"][0])] = record["decks"]
+    first = env.init_from_decks(jnp.asarray(decks), jnp.int32(record["first"]))
+    actions = actions_of(record)
+    states = retrace.states_of(env, first, actions)
+    seats = [f"seat {seat}" for seat in range(env.num_players)]
+    return of_states(env, states, actions, f"Skull King, {kind.label(record, number)}", seats, globals())
+
+
+def mark(env: SkullKing, before: SkullKingState, after: SkullKingState) -> str:
+    """Where a round begins."""
+    started = int(after.game.number) != int(before.game.number)
+    return f"round {int(after.game.number)}" if started else ""
+
+
+def curves(env: SkullKing, states: Sequence[State]) -> dict[str, list[list[float]]]:
+    """The points so far."""
+    assert isinstance(states[0], SkullKingState)
+    return {"points": [np.asarray(state.game.scores).tolist() for state in states]}  # type: ignore[attr-defined]

@@ -1,0 +1,177 @@
+// One recorded game: where it is shown, its story, its timeline, and a link to every moment.
+import { ask, at, head, make } from "./common.js";
+import { Film, Pictures, Text } from "./stages.js";
+import { Timeline } from "./timeline.js";
+
+const query = new URLSearchParams(location.search);
+const file = query.get("file") || "";
+const game = +(query.get("game") || 0);
+const ASK = 400; // milliseconds between two looks at a game that is being opened
+const MOST = 3000; // lines of the story
+
+let stage, told, current = -1, linked = 0;
+const timeline = new Timeline((place) => show(place));
+
+/** The place that the address names, e.g. #t=12; in seconds where the game has seconds. */
+function named(seconds) {
+  const found = /[#&]t=([\d.]+)/.exec(location.hash);
+  return found ? +found[1] / (seconds || 1) : 0;
+}
+
+/** Writes the moment into the address, at most a few times a second: browsers ask for that. */
+function link(place) {
+  clearTimeout(linked);
+  linked = setTimeout(() => {
+    const time = told.seconds ? (place * told.seconds).toFixed(2).replace(/\.?0+$/, "") : Math.floor(place);
+    history.replaceState(null, "", `${location.pathname}${location.search}#t=${time}`);
+  }, 250);
+}
+
+/** The last thing that had happened then: its number. */
+function last(place) {
+  let [low, high] = [-1, told.moments.length - 1];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (told.moments[middle].at <= place) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function show(place) {
+  if (!told) return;
+  const now = last(place);
+  const words = now >= 0 ? told.moments[now].words : "the beginning";
+  if (now !== current) {
+    at("story").querySelector("[aria-current]")?.removeAttribute("aria-current");
+    const line = at("story").querySelector(`[data-number="${now}"]`);
+    line?.setAttribute("aria-current", "true");
+    const item = line?.closest("li");
+    if (item) at("story").scrollTop = item.offsetTop - at("story").clientHeight / 2;
+    at("words").textContent = words;
+    current = now;
+  }
+  link(place);
+  stage?.show(place, words, told.frames - 1)?.catch((error) => { at("said").textContent = error.message; });
+}
+
+function tell() {
+  document.title = `jaxrl: ${told.title}`;
+  at("title").textContent = told.title;
+  at("note").textContent = told.note;
+  at("note").hidden = !told.note;
+  at("seats").replaceChildren(...told.seats.map((name, seat) =>
+    make("span", { class: `seat seat${seat % 8}` }, /^(seat|side)\b/.test(name) ? name : `${seat}: ${name}`)));
+  at("story").replaceChildren(...told.moments.slice(0, MOST).map((moment, number) =>
+    make("li", {}, make("button", { class: `quiet ${moment.mark ? "marked" : ""}`, "data-number": number, "data-at": moment.at },
+      make("small", { class: "dim" }, told.seconds ? `${(moment.at * told.seconds).toFixed(1)} s` : moment.at),
+      make("span", { class: moment.seat >= 0 ? `by seat${moment.seat % 8}` : "" }, moment.words)))));
+  current = -1;
+}
+
+async function staged(id) {
+  if (told.view === "space") {
+    const { Space } = await import("./space.js");
+    return new Space(told);
+  }
+  return told.view === "film" ? new Film(id, told.seconds) : told.view === "text" ? new Text(id) : new Pictures(id);
+}
+
+async function load(id) {
+  const first = !told;
+  told = await ask(`/replays/open/${id}/head`);
+  if (told.error) throw new Error(told.error);
+  tell();
+  if (first) {
+    const place = named(told.seconds);
+    stage = await staged(id);
+    at("stage").replaceChildren(stage.element);
+    if (stage.controls) at("camera").replaceChildren(stage.controls);
+    timeline.place = place;
+  } else stage.load?.(told);
+  timeline.load(told);
+}
+
+async function gamesOf(id) {
+  for (;;) {
+    const answer = await fetch(`/replays/open/${id}/games`);
+    if (answer.status === 200) return answer.json();
+    if (answer.status !== 202) return [];
+    await new Promise((resolve) => setTimeout(resolve, ASK));
+  }
+}
+
+const other = (number) => `/replays/view?file=${encodeURIComponent(file)}&game=${number}`;
+
+function choose(names) {
+  if (names.length < 2) return;
+  const select = make("select", { "aria-label": "which game", change: () => { location.href = other(select.value); } },
+    names.map((name, number) => make("option", { value: number, selected: number === game }, name)));
+  at("games").replaceChildren(
+    make("a", { href: other(Math.max(0, game - 1)), "aria-label": "the game before" }, "‹"), select,
+    make("a", { href: other(Math.min(names.length - 1, game + 1)), "aria-label": "the next game" }, "›"));
+}
+
+async function open() {
+  let seen = 0;
+  for (;;) {
+    const found = await ask(`/replays/open?file=${encodeURIComponent(file)}&game=${game}`);
+    if (found.error) throw new Error(found.error);
+    if (found.head > seen) {
+      seen = found.head;
+      await load(found.id);
+      at("said").textContent = "";
+      if (told.done) return gamesOf(found.id).then(choose);
+    } else if (!seen) {
+      at("said").textContent = found.state === "waiting" ? "waiting for a free place …" : "opening: the game is played again …";
+    }
+    if (found.state === "failed" && seen) throw new Error(told.error || "it could not be opened");
+    await new Promise((resolve) => setTimeout(resolve, ASK));
+  }
+}
+
+async function share() {
+  const text = location.href;
+  try {
+    await navigator.clipboard.writeText(text);
+    at("said").textContent = "the link to this moment is copied";
+  } catch {
+    prompt("the link to this moment", text);
+  }
+}
+
+function whole() {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else at("theatre").requestFullscreen?.();
+}
+
+head("/replays");
+at("main").append(
+  make("div", { class: "row spread headline" },
+    make("h1", { id: "title" }, file.split("/").pop()),
+    make("span", { class: "row", id: "games" })),
+  make("p", { id: "said", role: "status", class: "dim" }),
+  make("p", { id: "note", class: "note", hidden: true }),
+  make("div", { class: "theatre", id: "theatre" },
+    make("div", { class: "show" },
+      make("div", { id: "stage" }),
+      make("p", { id: "words", class: "words", "aria-live": "polite" }),
+      timeline.element),
+    make("aside", { class: "panel side" },
+      make("div", { id: "seats", class: "row seats" }),
+      make("div", { id: "camera" }),
+      make("ol", { id: "story", class: "story", click: (event) => {
+        const line = event.target.closest("button");
+        if (line) { timeline.play(false); timeline.seek(+line.dataset.at); }
+      } }),
+      make("div", { class: "row" },
+        make("button", { click: share }, "Link to this moment"),
+        make("button", { click: whole, class: "wide-only" }, "Full screen (F)")),
+      make("p", { class: "dim keys wide-only" }, make("kbd", {}, "space"), " play ", make("kbd", {}, "← →"), " step ",
+        make("kbd", {}, "↑ ↓"), " signs"))));
+addEventListener("keydown", (event) => {
+  const busy = event.target.closest?.("input:not([type=range]), select") || event.ctrlKey || event.metaKey || event.altKey;
+  if (!busy && event.key === "f") whole();
+});
+addEventListener("hashchange", () => told && timeline.seek(named(told.seconds)));
+open().catch((error) => { at("said").className = "error"; at("said").textContent = error.message; });

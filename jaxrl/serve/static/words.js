@@ -1,0 +1,39 @@
+// Numbers and times in words.
+
+/** 12345 -> "12.3 kB". */
+export function bytes(number) {
+  for (const [limit, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) {
+    if (number >= limit) return `${(number / limit).toPrecision(3)} ${unit}`;
+  }
+  return `${number} bytes`;
+}
+
+/** 12345 -> "12.3k"; "–" for what is no number. */
+export function short(number) {
+  if (typeof number !== "number" || !Number.isFinite(number)) return "–";
+  for (const [limit, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+    if (Math.abs(number) >= limit) return `${+(number / limit).toPrecision(3)}${unit}`;
+  }
+  return `${+number.toPrecision(3)}`;
+}
+
+/** A share as a percentage. */
+export const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "–");
+
+/** Seconds -> "1:02:05". */
+export function clock(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const two = (number) => String(number).padStart(2, "0");
+  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+/** How long ago a time (seconds since 1970) was. */
+export function since(time) {
+  const seconds = Date.now() / 1000 - time;
+  for (const [limit, name] of [[86400, "day"], [3600, "hour"], [60, "minute"]]) {
+    const count = Math.floor(seconds / limit);
+    if (count >= 1) return `${count} ${name}${count > 1 ? "s" : ""} ago`;
+  }
+  return "just now";
+}
