@@ -33,7 +33,7 @@ LEAGUE = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snap
 # Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt anew.
 CROWDED = dataclasses.replace(LEAGUE, snapshots=2)
 PAIR = dataclasses.replace(CROWDED, opponents=("self", "snapshots"))
-PULLED: dict[str, Any] = {"magnet": "policy", "magnet_refresh": 3, "ema": 0.9}
+PULLED: dict[str, Any] = {"magnet": "policy", "magnet_refresh": 3, "ema": 0.9, "anchor": True, "value_warmup": 4}
 
 
 class Case(NamedTuple):

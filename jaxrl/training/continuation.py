@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl import processes
+from jaxrl.algorithms.base import ANCHOR
 from jaxrl.config import Config, Stage
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint
@@ -115,9 +116,13 @@ def first_state(program: Program, origin: Origin) -> TrainState:
 
 def _taken(snapshot: checkpoint.Snapshot, wanted: dict[str, Any]) -> dict[str, Any]:
     """Parts of a checkpoint. Copies of the parameters that the earlier run kept none of begin as the parameters are
-    now, those that the new one keeps none of are left behind. Raises UserError: another network, or number of seeds."""
+    now, and so does the anchor, which is of the new run; those that the new one keeps none of are left behind.
+
+    Raises:
+      UserError: another network, or number of seeds.
+    """
     copies = wanted["learner"].copies
-    known = {name: copies[name] for name in copies_in(snapshot) & copies.keys()}
+    known = {name: copies[name] for name in copies_in(snapshot) & copies.keys() - {ANCHOR}}
     behind = tuple(f"{checkpoint.COPIES}{name}." for name in copies_in(snapshot) - known.keys())
     arrays = {name: array for name, array in snapshot.arrays.items() if not name.startswith(behind)}
     parts = wanted | {"learner": wanted["learner"].replace(copies=known)}
