@@ -49,7 +49,7 @@ def _decision(path: Path, line: bytes) -> ForgeDecision:
 
 
 def answered(question: ForgeDecision, choice: str | None) -> Asked:
-    """(observation, mask, action, seat, kind) of the small questions on the way to a choice; none if there is no way."""
+    """(observation, mask, action, seat, kind) of the small questions on the way to a choice; none: there is no way."""
     asked: Asked = []
     if not question.aim(choice):
         return asked
