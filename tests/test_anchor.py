@@ -140,8 +140,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_that_goes_on_is_held_to_what_it_begins_with(home: Path) -> None:
     """Not to what the run before began with."""
-    arrays = runs.RunDirectory(home / "runs" / "anchored").checkpoints().newest().arrays
-    more = ["run.name=further", "train.from_run=anchored", "train.total_steps=256"]
+    arrays = runs.RunDirectory(home / "runs" / "anchored").checkpoints().read(2).arrays
+    league = "league={opponents: [self, snapshots], snapshots: 1}"
+    more = ["run.name=further", "train.from_run=anchored@2", "train.total_steps=256", league]
     config = configs.load(home / "tiny.yaml", more)
     new = Trainer(config, runs.new_run(config), resume=False)
     new.close()
@@ -149,6 +150,8 @@ def test_a_run_that_goes_on_is_held_to_what_it_begins_with(home: Path) -> None:
     newest = checkpoint.params_of(arrays)
     assert_identical(learner.copies[ANCHOR], newest)
     assert_identical(learner.params, newest)
+    first = jax.tree.map(lambda leaf: leaf[0], jax.device_get(new.state.pool.snapshots))
+    assert checkpoint.params_hash(first) == checkpoint.params_hash(newest), "nothing is earlier, so it meets itself"
     place = f"{COPIES}{ANCHOR}."
     pairs = [(arrays[name], arrays[name.replace(place, PARAMS)]) for name in arrays if name.startswith(place)]
     assert pairs and not any(np.array_equal(*pair) for pair in pairs), "the earlier run has learnt since it began"
