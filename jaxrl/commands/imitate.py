@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,14 +26,14 @@ from jaxrl.commands import evaluate, options
 from jaxrl.commands.common import check_learning
 from jaxrl.config import Config
 from jaxrl.envs.core import Env, PyTree
-from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.core import HostGame
 from jaxrl.envs.host.env import HostEnv
 from jaxrl.intervals import Estimate
 from jaxrl.matches.entrants import BOT_PREFIX
 from jaxrl.matches.tables import align
 from jaxrl.networks.factory import make_network
-from jaxrl.players import bot_player, network_player
+from jaxrl.players import bot_player
 from jaxrl.runs import checkpoint
 from jaxrl.runs.command import next_command
 from jaxrl.runs.directory import RunDirectory, begun_run, enable_compilation_cache, make_stamp, write_json
@@ -43,11 +42,10 @@ from jaxrl.runs.logs import say
 from jaxrl.runs.metrics import MetricsLogger
 from jaxrl.training import demonstrations, shown
 from jaxrl.training.constant_policies import Prediction, all_constant, over_games
-from jaxrl.training.continuation import derived_seed
 from jaxrl.training.demonstrations import Divided, Examples
-from jaxrl.training.imitation import Checked, Learnt, Teaching, finished, learn, make_check
+from jaxrl.training.imitation import Checked, Learnt, Teaching, make_check
+from jaxrl.training.school import School, Stop, expert_of
 from jaxrl.training.state import Counter
-from jaxrl.training.stopping import StopRequest
 
 ROUNDS = "dagger"  # the folder of a run with the games of its rounds
 
@@ -169,111 +167,6 @@ def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyT
     return snapshot.meta["params_hash"]
 
 
-# ---- the learner's own games ----------------------------------------------------------------------------------------
-
-
-class School:
-    """Games to learn from, and more of them that the learner plays."""
-
-    def __init__(self, args: argparse.Namespace, config: Config, env: HostEnv):
-        """Reads all recorded games.
-
-        Raises:
-          UserError: there are too few, or nobody can say what the learner should have done in its own.
-        """
-        self.args, self.env, self.game = args, env, env.game
-        self.config, self.network = config, make_network(config.network, env)
-        self.books = Divided(env.game, config.ppo.gamma, self.network.remembers, args.check, args.seed)
-        bots = [text.removeprefix(BOT_PREFIX) for text in args.data if text.startswith(BOT_PREFIX)]
-        sources = self._sources([text for text in args.data if not text.startswith(BOT_PREFIX)])
-        if args.dagger:
-            self.expert = self._expert(config.run.path)
-        others = self._sources(args.held_out_data)
-        found = demonstrations.read(env.game, sources, say)
-        if bots:
-            games = shown.played_by_bots(env, bots, args.games, args.seed)
-            demonstrations.take(found, env.game, "a bot", games)
-        self.books.add(found)
-        say(self.books.summary(found))
-        self.held_out = self.books.examples(demonstrations.read(env.game, others, say)) if others else None
-
-    def _sources(self, texts: list[str]) -> list[demonstrations.Source]:
-        return [demonstrations.source_of(self.game, text) for text in dict.fromkeys(texts)]
-
-    def _expert(self, place: Path) -> str:
-        """The bot that answers for the learner; "" if the game's own player does."""
-        name = self.args.expert
-        if not name and self.game.advised(place) is not None:
-            return ""
-        name = name or self.env.reference_bot
-        shown.refuse_unseen(self.env, "--expert: a bot")
-        if name == "random" or name not in self.env.bots:
-            raise UserError(f"--dagger: name the bot that knows better, --expert BOT: {nearest(name, self.env.bots)}")
-        return name
-
-    def round(self, number: int, params: PyTree, folder: Path) -> None:
-        """The learner plays, and what should have been done there is added to the books.
-
-        Args:
-          number: of the round, from 1.
-          params: of the network.
-          folder: of the run: it keeps recordings in one of its own.
-        """
-        args, env, seed = self.args, self.env, derived_seed(self.args.seed, number)
-        player = network_player(self.network, env, "learner", params, greedy=False)
-        found = demonstrations.Found(known=self.books.known)
-        if self.expert:
-            games = shown.labelled_by_bot(env, player, self.expert, args.games, seed)
-            demonstrations.take(found, self.game, f"bot {self.expert}", games)
-        else:
-            folder = folder / ROUNDS / f"round_{number}"
-            game = self.game.advised(folder)
-            assert game is not None
-            bots = [bot_player(env, name) for name in self.config.evaluate.opponents if name in env.bots]
-            opponents = [player, *(bot for bot in bots if bot.name != "random")]
-            shown.record_advised(env, game, player, opponents, args.games, seed)
-            demonstrations.read_into(found, self.game, [demonstrations.source_of(self.game, str(folder))], say)
-        self.books.add(found)
-        say(f"round {number}: {self.books.summary(found)}")
-
-    def taught(self, stop: Stop, target: RunDirectory, tell: Any) -> Learnt:
-        """All lessons, up to the last round or to the wish to stop."""
-        args = self.args
-        keys = ("epochs", "minibatch", "learning_rate", "value_coef", "patience", "seed")
-        teaching = Teaching(**{key: getattr(args, key) for key in keys})
-        books, wish = self.books, lambda: bool(stop.wanted)
-        learnt = learn(self.network, books.train, books.check, teaching, tell, wish=wish)
-        with contextlib.suppress(KeyboardInterrupt):
-            for number in range(1, args.dagger + 1):
-                if stop.wanted:
-                    break
-                with stop.at_once():
-                    self.round(number, learnt.params, target.path)
-                learnt = learn(self.network, books.train, books.check, teaching, tell, wish=wish, before=learnt)
-        return finished(self.network, learnt._replace(stopped=bool(stop.wanted)), books.check)
-
-
-class Stop(StopRequest):
-    """A wish to stop, which is heard between two steps of learning, and at once where nobody asks for it."""
-
-    def __init__(self) -> None:
-        self._at_once = False
-        super().__init__(self._interrupt)
-
-    def _interrupt(self) -> None:
-        if self._at_once:
-            raise KeyboardInterrupt
-
-    @contextlib.contextmanager
-    def at_once(self) -> Iterator[None]:
-        """A block that a wish ends by KeyboardInterrupt."""
-        self._at_once = True
-        try:
-            yield
-        finally:
-            self._at_once = False
-
-
 # ---- jaxrl imitate --------------------------------------------------------------------------------------------------
 
 
@@ -285,7 +178,7 @@ def main(args: argparse.Namespace) -> int:
     if not isinstance(getattr(env, "game", None), HostGame):
         raise UserError(f"{config.env.id} has no recorded games to learn from: imitation is for games on the host.")
     assert isinstance(env, HostEnv)
-    school = School(args, config, env)
+    school, held_out = _school(args, config, env)
     enable_compilation_cache(config.run.cache_dir)
     with begun_run(config) as target, target.lock(), checkpoint.no_space_is_user_error(target.path):
         with contextlib.closing(MetricsLogger(target.path)) as logger, Stop() as stop:
@@ -294,9 +187,9 @@ def main(args: argparse.Namespace) -> int:
                 logger.write(epoch, epoch * len(school.books.train), row)
                 say(_line(epoch, row))
 
-            learnt = school.taught(stop, target, tell)
+            learnt = school.taught(args.dagger, stop, target.path / ROUNDS, tell)
         digest = save(target, whole, config, env, learnt.params)
-        _report(args, school, learnt, target, digest)
+        _report(args, school, held_out, learnt, target, digest)
     print(f"\nsaved as run {str(target.path)!r}, parameters {digest}; play on with PPO:")
     print(f"  {next_command('train', target.path)}")
     if learnt.stopped:
@@ -306,19 +199,50 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _report(args: argparse.Namespace, school: School, learnt: Learnt, target: RunDirectory, digest: str) -> None:
+def _school(args: argparse.Namespace, config: Config, env: HostEnv) -> tuple[School, Examples | None]:
+    """All recorded games: those that are learnt from, and those of --held-out-data.
+
+    Raises:
+      UserError: there are too few, or nobody can say what the learner should have done in games of its own.
+    """
+    game, network = env.game, make_network(config.network, env)
+    bots = [text.removeprefix(BOT_PREFIX) for text in args.data if text.startswith(BOT_PREFIX)]
+    named = [text for text in args.data if not text.startswith(BOT_PREFIX)], args.held_out_data
+    sources, others = ([demonstrations.source_of(game, text) for text in dict.fromkeys(part)] for part in named)
+    expert = expert_of(env, args.expert, config.run.path) if args.dagger else ""
+    teaching = Teaching(**{key: getattr(args, key) for key in Teaching._fields})
+    books = Divided(game, config.ppo.gamma, network.remembers, args.check, args.seed)
+    found = demonstrations.read(game, sources, say)
+    if bots:
+        demonstrations.take(found, game, "a bot", shown.played_by_bots(env, bots, args.games, args.seed))
+    books.add(found)
+    say(books.summary(found))
+    del found  # twice in memory otherwise
+    opponents = [bot_player(env, name) for name in config.evaluate.opponents if name in env.bots and name != "random"]
+    held_out = books.examples(demonstrations.read(game, others, say)) if others else None
+    return School(env, network, books, teaching, expert, opponents, args.games), held_out
+
+
+def _report(
+    args: argparse.Namespace,
+    school: School,
+    held_out: Examples | None,
+    learnt: Learnt,
+    target: RunDirectory,
+    digest: str,
+) -> None:
     """Prints and writes how well answers are predicted."""
-    books, kinds = school.books, school.game.question_kinds
+    books, kinds = school.books, school.env.game.question_kinds
     report = report_of(learnt.checked, books.train, books.check, kinds)
     settings = {name: value for name, value in vars(args).items() if name not in ("config", "overrides", "allow")}
     record = settings | report.record() | {"epoch": learnt.epoch, "params_hash": digest}
     counted = f"{books.check.games} games with {len(books.check):,} decisions that nobody has learnt from"
     print(f"after epoch {learnt.epoch}, on {counted}:\n\n{report.text()}")
-    if school.held_out is not None:
-        found = make_check(school.network)(learnt.params, school.held_out)
-        other = report_of(found, books.train, school.held_out, kinds)
+    if held_out is not None:
+        found = make_check(school.network)(learnt.params, held_out)
+        other = report_of(found, books.train, held_out, kinds)
         record |= {"held_out": other.record()}
-        counted = f"{school.held_out.games} games with {len(school.held_out):,} decisions of --held-out-data"
+        counted = f"{held_out.games} games with {len(held_out):,} decisions of --held-out-data"
         print(f"\non {counted}:\n\n{other.text()}")
     write_json(target.imitation_file, record)
 
