@@ -41,6 +41,10 @@ class ForgeGame(HostGame):
     may_truncate, public_actions, remote = True, False, True
     recordings = recording.SUFFIXES
     how_to_play = TEXT
+    free_options = (
+        *("decks", "pairings", "first", "ask_mulligans", "always_ask", "game_limit", "max_decisions"),
+        *("shaping_life", "shaping_board", "shaping_cards"),
+    )
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ class HostGame(abc.ABC):
       delegated: actions A .. A + delegated - 1, which are in no mask and which only bots choose: from such an action on
         the engine holds the seat itself.
       recordings: how the names of files with recorded games end (`demonstrations`); empty: in any way.
-      how_to_play, colours: as in `jaxrl.envs.core.Env`.
+      how_to_play, colours, free_options: as in `jaxrl.envs.core.Env`.
       varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
         `HostEnv` deals all of them.
     """
@@ -108,6 +108,7 @@ class HostGame(abc.ABC):
     how_to_play: str = ""
     colours: Mapping[str, str] = {}
     varieties: int = 1
+    free_options: tuple[str, ...] = ()
 
     @property
     def sides(self) -> tuple[int, ...]:

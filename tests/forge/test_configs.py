@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from jaxrl import config as configs
+from jaxrl.commands import train
 from jaxrl.config import presets
 from jaxrl.config.schema import Config, FleetConfig, SebulbaConfig
 from jaxrl.envs.errors import UserError
@@ -47,6 +48,16 @@ def test_overrides_in_the_heads_are_understood():
         overrides = [text.replace("'", "") for text in re.findall(r"\S+=(?:'[^']*'|\S+)", line)]
         assert f"--config {name}" in line and configs.load(name, overrides)
         assert all(yaml.safe_load(text.split("=")[1]) for text in overrides)
+
+
+def test_where_forge_runs_is_nobodys_business_when_a_run_goes_on():
+    """`jaxrl train --continue` refuses other settings of what is learnt; these decide nothing."""
+    here, there = (
+        configs.load("forge", [f"forge.{text}" for text in texts]) for texts in ([], ["home=/x", "daemons=2"])
+    )
+    assert here != there and train._anyhow(here) == train._anyhow(there)
+    other = configs.load("forge", ["env.options.decks=[aggro, tokens]"])
+    assert train._anyhow(here) != train._anyhow(other)
 
 
 def test_rewards_of_the_evaluation_are_wins_alone():
