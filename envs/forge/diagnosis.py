@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.deckbuilding.deck import SUFFIX
+from jaxrl.envs.forge.deckbuilding.scripts import scripts_of
 from jaxrl.envs.forge.fleet.daemon import Daemon
 from jaxrl.envs.forge.fleet.find import DECKS, find_decks, find_forge, find_java
 from jaxrl.envs.forge.fleet.fleet import Fleet
@@ -85,17 +87,17 @@ class Diagnosis:
 
     def _forge(self) -> str:
         forge = find_forge(self.deployment.home)
-        cards = sum(1 for _ in (forge.res / "cardsfolder").rglob("*.*"))
+        cards = len(scripts_of(forge.res))
         if not cards:
             raise UserError(f"{forge.res / 'cardsfolder'} is empty: unpack the Forge release again.")
-        return f"{forge.version} at {forge.home} ({forge.jar.name}, {cards} files of cards)"
+        return f"{forge.version} at {forge.home} ({forge.jar.name}, {cards} cards)"
 
     def _decks(self) -> str:
-        find_decks(self.deployment.decks)
-        game = ForgeGame(decks=(DECK,))
+        own_decks = sorted(find_decks(self.deployment.decks).glob(f"*{SUFFIX}")) if self.deployment.decks else []
+        game = ForgeGame(decks=(DECK, *map(str, own_decks)), pairings="mirror")
         game.deploy(self.deployment)
         shipped = ", ".join(sorted(path.stem for path in DECKS.glob("*.dck")))
-        own = f"; yours in {self.deployment.decks}" if self.deployment.decks else ""
+        own = f"; {len(own_decks)} of yours in {self.deployment.decks}" if self.deployment.decks else ""
         return f"{shipped}{own}"
 
     def _remote(self) -> None:

@@ -150,6 +150,10 @@ class HostGame(abc.ABC):
         configuration. Games that play in this process need nothing of it."""
         del options
 
+    def ready(self) -> None:
+        """Told before a training or a measurement begins: raises UserError if no game could be played here."""
+        return
+
     def demonstrations(self, path: Path) -> Iterator[Demonstrations]:
         """The recorded games in a file, one after the other, to learn from (`jaxrl imitate`).
 

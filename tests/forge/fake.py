@@ -30,8 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.deckbuilding.deck import read_deck
 from jaxrl.envs.forge.fleet.classes import BRIDGE
 from jaxrl.envs.forge.fleet.daemon import TOKEN
+from jaxrl.envs.forge.fleet.find import DECKS
 from jaxrl.envs.forge.people.recording import NewGame, deck_name
 from jaxrl.envs.forge.people.replay import Game, ReplayDaemon, Talk, Tape, choose
 
@@ -343,13 +345,14 @@ class FakeDaemon(ReplayDaemon):
 
 
 def fake_home(folder: Path, card: bool = False) -> Path:
-    """A folder that looks like a release; `card`: one with a card in it."""
+    """A folder that looks like a release; `card`: one with the cards of the shipped decks."""
     home = folder / "forge"
     for part in ("cardsfolder", "editions"):
         (home / "res" / part).mkdir(parents=True)
     (home / f"forge-gui-desktop-{VERSION}-jar-with-dependencies.jar").write_bytes(b"no jar")
     if card:
-        (home / "res" / "cardsfolder" / "card.txt").touch()
+        for number, name in enumerate(sorted({name for path in DECKS.glob("*.dck") for name in read_deck(path).cards})):
+            (home / "res" / "cardsfolder" / f"card{number}.txt").write_text(f"Name:{name}\n")
     return home
 
 

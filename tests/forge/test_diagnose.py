@@ -9,6 +9,7 @@ import pytest
 
 from jaxrl import cli
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.deckbuilding.deck import read_deck
 from jaxrl.envs.forge.diagnosis import Diagnosis
 from jaxrl.envs.forge.fleet import find
 from jaxrl.envs.forge.fleet.find import find_decks, find_forge, find_java
@@ -16,6 +17,7 @@ from jaxrl.envs.forge.fleet.profiles import PROFILES, java_flags
 from jaxrl.envs.forge.settings import Deployment
 from tests.forge.fake import DECISIONS, VERSION, FakeDaemon, Fault, fake_home, fake_java
 
+CARDS = len({name for path in find.DECKS.glob("*.dck") for name in read_deck(path).cards})
 JAR = "forge-gui-desktop-{}-jar-with-dependencies.jar"
 
 
@@ -182,7 +184,7 @@ def test_everything_is_there(tmp_path):
     assert good and not problems
     for part in (
         f"Java      17.0.9 at {java}",
-        f"Forge     {VERSION} at {home} (forge-gui-desktop-{VERSION}-jar-with-dependencies.jar, 1 files of cards)",
+        f"Forge     {VERSION} at {home} (forge-gui-desktop-{VERSION}-jar-with-dependencies.jar, {CARDS} cards)",
         "counterspells",
         "profile   serial (-XX:+UseSerialGC), heap 300 MiB",
         "until #0 was ready",
