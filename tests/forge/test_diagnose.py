@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,21 @@ def test_the_newest_of_several_jars_is_taken(tmp_path):
         (home / JAR.format(version)).touch()
     found = find_forge(str(home))
     assert found.version == "2.0.9" and found.jar == home / JAR.format("2.0.9")
+
+
+def test_a_jar_of_another_name_is_known_by_what_is_in_it(tmp_path):
+    home = fake_home(tmp_path)
+    next(home.glob("*.jar")).unlink()
+    (home / "other.jar").write_bytes(b"no archive")
+    with zipfile.ZipFile(home / "library.jar", "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Implementation-Version: 3.0\r\n")
+    with pytest.raises(UserError, match="holds no forge-gui-desktop"):
+        find_forge(str(home))
+    for manifest, version in (("", ""), ("Manifest-Version: 1.0\r\nImplementation-Version: 1.6.55\r\n", "1.6.55")):
+        with zipfile.ZipFile(home / "mine.jar", "w") as jar:
+            jar.writestr("forge/game/Game.class", "")
+            jar.writestr("META-INF/MANIFEST.MF", manifest)
+        assert find_forge(str(home))[1:] == (home / "mine.jar", home / "res", version)
 
 
 def test_decks_of_ones_own(tmp_path):
@@ -166,6 +182,8 @@ def test_flags():
         assert {"-Xms700m", "-Xmx700m", "-XX:+DisableExplicitGC", "-Djava.awt.headless=true"} <= set(flags)
         assert "-Duser.home=/private" in flags and set(collector) <= set(flags)
         assert sum(flag.startswith("-XX:+Use") and flag.endswith("GC") for flag in flags) == 1
+    allow = "--sun-misc-unsafe-memory-access=allow"  # of which JDK 17 knows nothing
+    assert [allow in java_flags("g1", 300, Path("/x"), version) for version in ("17.0.1", "25-ea")] == [False, True]
 
 
 # ---- the diagnosis ------------------------------------------------------------------------------------------------

@@ -25,6 +25,13 @@ final class Hashes {
     private static Method swap;
     private static int shift = -1;
 
+    private static boolean complete;
+
+    /** Whether all of them were fixed. */
+    static boolean complete() {
+        return complete;
+    }
+
     static void pin() {
         int pinned = 0;
         List<String> late = new ArrayList<>();
@@ -48,7 +55,8 @@ final class Hashes {
         } catch (ReflectiveOperationException | IOException | RuntimeException | LinkageError failed) {
             late.add(failed.toString());
         }
-        if (!late.isEmpty() || pinned == 0) {
+        complete = late.isEmpty() && pinned > 0;
+        if (!complete) {
             System.err.println("identity hashes: " + pinned + " types fixed, not: " + late
                     + "; a seed may give other games in another JVM");
         }
