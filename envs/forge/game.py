@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -93,6 +94,7 @@ class ForgeGame(HostGame):
         self.varieties, self.state_bytes = len(self.pairs), state_bytes_of(max_decisions)
         self.deployment: Deployment | None = None
         self._fleet: Fleet | None = None
+        self._purpose = ""
         self._viewer: ForgeEngine | None = None
         self._remembered: collections.OrderedDict[Any, Any] = collections.OrderedDict()
 
@@ -109,6 +111,13 @@ class ForgeGame(HostGame):
         self._fleet = self._viewer = None
         if not any("*" in deck for pair in self.pairs for deck in pair):
             self._located()
+
+    def meant_for(self, purpose: str) -> ForgeGame:
+        if self.deployment is None or not self.deployment.record:
+            return self
+        game = copy.copy(self)
+        game._purpose = purpose
+        return game
 
     def ready(self) -> None:
         self.fleet()
@@ -151,7 +160,7 @@ class ForgeGame(HostGame):
             Terms(pairs, self.options, mark, PROFILES, *limits, self.shaping),
             seed=seed,
             first_slot=first_slot,
-            recorder=recording.Folder(deployment.record) if deployment.record else None,
+            recorder=recording.Folder(Path(deployment.record) / self._purpose) if deployment.record else None,
             remembered=self._remembered,
         )
 

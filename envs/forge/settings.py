@@ -54,7 +54,10 @@ class Deployment:
     start_timeout: float = option(120.0, "seconds that a JVM may take to start", above=0.0)
     stock: bool = option(False, "without the daemons' short cuts, which save computing and change no game")
     record: str = option(
-        "", "folder that every conversation with a daemon is written into; empty: none is", runs=own.path
+        "",
+        "folder that every conversation with a daemon is written into, those of trainings and evaluations in folders "
+        "called so; empty: none is",
+        runs=own.path,
     )
     log_dir: str = option(
         "", "folder of the daemons' logs; empty: the directory of the run, else a temporary one", runs=own.path

@@ -150,6 +150,16 @@ class HostGame(abc.ABC):
         configuration. Games that play in this process need nothing of it."""
         del options
 
+    def meant_for(self, purpose: str) -> HostGame:
+        """The same game for "training" or "evaluation": what it writes down of its games lies apart.
+
+        An engine that writes its games down may have an attribute `seated`: whoever fills its seats sets it to a
+        function of a game's number in the engine, which gives a name for the holder of each seat of the game that
+        begins there.
+        """
+        del purpose
+        return self
+
     def ready(self) -> None:
         """Told before a training or a measurement begins: raises UserError if no game could be played here."""
         return
