@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,7 @@ from jaxrl.envs.machine import cores
 
 DECK = "aggro"
 GAME_SECONDS = 600.0
+PLAYED = r"1\.6\.5[35]\b"  # versions of Forge
 
 
 def diagnose(**settings: Any) -> bool:
@@ -135,6 +137,12 @@ class Diagnosis:
         lease = fleet.lease()
         fleet.release(lease, finished=False)
         found = fleet.counters()["daemons"][lease.daemon.number]
+        self.advice += lease.daemon.remarks
+        if not re.match(PLAYED, version := str(found["version"])):
+            self.advice.append(
+                f"whoever wrote this never played with Forge {version}, only with 1.6.53 and 1.6.55: "
+                "let `jaxrl forge record --games 20` show that games end by their rules before a long training."
+            )
         cost = f", {found['cpu_seconds']:.1f} s of CPU, {found['rss_mib']:.0f} MiB resident" if "pid" in found else ""
         self.say(f"{'start':<9} {time.monotonic() - began:.1f} s until {found['name']} was ready{cost}")
 

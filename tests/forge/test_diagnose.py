@@ -215,6 +215,15 @@ def test_everything_is_there(tmp_path):
         assert part in text, part
 
 
+def test_what_is_less_than_it_could_be_is_told(tmp_path):
+    home = fake_home(tmp_path, card=True)
+    java = fake_java(tmp_path, [Fault("ready", text="short-cuts=no repeats=no", times=0)])
+    good, text, _ = diagnosed(Deployment(home=str(home), java=str(java), heap_mb=300))
+    notes = [line for line in text.splitlines() if line.startswith("note: ")]
+    assert good and ["without them" in notes[0], "does not let the daemons" in notes[1]] == [True, True]
+    assert f"never played with Forge {VERSION}" in notes[2]
+
+
 def test_everything_that_is_missing_is_told_at_once(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     good, text, problems = diagnosed(Deployment(decks="/nowhere", daemons=200, heap_mb=100_000))
