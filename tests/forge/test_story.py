@@ -146,7 +146,7 @@ def test_what_is_drawn_shown_and_put_on_the_stack():
         (seen(0, hand=[BOLT, BEARS[0]], stack=[bolt, trigger], size=8, library=49), b"-1"),
     ]
     assert told(*lines, players=["main", "forge:Reckless"])[1:] == [
-        "         seat 0 is shown Bolt (Hand of seat 1)",
+        "         main is shown Bolt (hand of Forge Reckless)",
         "         main draws Bear",
         "         Forge Reckless draws 1 card",
         "         main has a trigger of Bear: draw",

@@ -86,12 +86,14 @@ class Teller:
     def __init__(self, passes: bool = False):
         self.passes = passes
         self.turn = -1
+        self.seats: dict[int, str] = {}  # their names
         self.cards = Cards()
         self.changes = Changes(self.cards)
 
     def tell(self, decision: Json, answer: str | None) -> Iterator[str]:
         """The lines of one decision and of what happened before it."""
         state = decision.get("game_state", {})
+        self.seats |= {player["seat"]: player["name"] for player in state.get("players", []) if "seat" in player}
         for change in self.changes.between(state):
             yield f"{DETAIL}{change}"
         if state.get("turn", self.turn) != self.turn and len(state.get("players", [])) == 2:
@@ -123,8 +125,12 @@ class Teller:
         """Cards that the rules show to a seat."""
         names = ", ".join(str(card.get("name") or "a card") for card in told.get("cards", [])) or "nothing"
         message = f": {told['message']}" if told.get("message") else ""
-        whose = f"{told.get('zone')} of seat {told.get('owner')}"
-        yield f"{DETAIL}seat {told.get('seat')} is shown {names} ({whose}){message}"
+        zone, owner = str(told.get("zone", "")).lower(), self._seat(told.get("owner"))
+        yield f"{DETAIL}{self._seat(told.get('seat'))} is shown {names} ({zone} of {owner}){message}"
+
+    def _seat(self, number: int | None) -> str:
+        """The name of a seat, once its first state was seen."""
+        return self.seats.get(-1 if number is None else number, f"seat {number}")
 
     def _headline(self, state: Json) -> str:
         players = state["players"]
