@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 
 import pytest
 import yaml
@@ -13,6 +14,7 @@ from jaxrl.commands import train
 from jaxrl.config import presets
 from jaxrl.config.schema import Config, FleetConfig, SebulbaConfig
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet.find import DECKS
 from jaxrl.envs.forge.game import ForgeGame
 from jaxrl.envs.forge.settings import Deployment
 from jaxrl.training.sebulba.pools import check_room
@@ -58,6 +60,17 @@ def test_where_forge_runs_is_nobodys_business_when_a_run_goes_on():
     assert here != there and train._anyhow(here) == train._anyhow(there)
     other = configs.load("forge", ["env.options.decks=[aggro, tokens]"])
     assert train._anyhow(here) != train._anyhow(other)
+
+
+def test_any_deck_means_all_that_are_shipped_and_others_in_the_evaluation():
+    config = configs.load("forge_any")
+    learnt, measured = config.env.options["decks"], config.evaluation_options["decks"]
+    assert {path.stem for path in DECKS.glob("*.dck")} == {deck for deck in learnt if "/" not in deck}
+    patterns = {deck for deck in learnt if "/" in deck}
+    assert patterns and len(measured) == 1 and not patterns & set(measured)
+    for line in text_of("forge_any").splitlines():
+        if "forge decks" in line:
+            assert f"{shlex.split(line)[shlex.split(line).index('--out') + 1]}/*.dck" in {*patterns, *measured}
 
 
 def test_rewards_of_the_evaluation_are_wins_alone():
