@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,16 +14,20 @@ import pytest
 import yaml
 
 from jaxrl import cli
-from jaxrl.commands.imitate import Report, make_check, minibatches, shrunk
+from jaxrl.commands import imitate
+from jaxrl.commands.imitate import Report
 from jaxrl.config.schema import NetworkConfig
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.core import Demonstrations
 from jaxrl.envs.host.env import HostEnv
 from jaxrl.networks.factory import make_network
+from jaxrl.players import network_player
 from jaxrl.runs.directory import load_run
 from jaxrl.runs.metrics import read_rows
-from jaxrl.training import demonstrations
+from jaxrl.training import demonstrations, shown
 from jaxrl.training.constant_policies import Prediction, all_constant, fit_weights, over_games, uniform
+from jaxrl.training.imitation import make_check, minibatches, shrunk
+from jaxrl.training.shown import labelled_by_bot, played_by_bots
 from tests.host_games import LINES, Board, HostTicTacToe, TicTacToeGame
 from tests.memory_games import CUES, RecallGame, RecallOnHost
 
@@ -88,6 +93,11 @@ def record(path: Path, games: int, seed: int) -> None:
             board.step(moves[-1])
         lines.append(" ".join(map(str, moves)))
     path.write_text("\n".join(lines) + "\n")
+
+
+def read_moves(*paths: Path) -> demonstrations.Found:
+    game = ShownGame()
+    return demonstrations.read(game, [demonstrations.source_of(game, str(path)) for path in paths])
 
 
 SMALL = """
@@ -158,7 +168,7 @@ def test_ppo_goes_on_from_what_was_taught(taught, capsys):
 
 def test_a_bot_shows_how_it_plays(taught, capsys):
     env = Shown()
-    games = list(demonstrations.played_by_bots(env, ["lowest"], 20, seed=1))
+    games = list(played_by_bots(env, ["lowest"], 20, seed=1))
     assert len(games) == 20
     for game in games:
         assert game.observation.shape == (len(game.action), env.game.num_features) and len(game.action) >= 3
@@ -167,7 +177,7 @@ def test_a_bot_shows_how_it_plays(taught, capsys):
         won = lined(game.observation[-1, 0::2], game.action[-1])  # who moved last, or nobody
         np.testing.assert_array_equal(game.result, won * np.where(np.arange(2) == game.seat[-1], 1.0, -1.0))
     assert {int(game.result[0]) for game in games} >= {-1, 1}
-    again = list(demonstrations.played_by_bots(env, ["lowest"], 20, seed=1))
+    again = list(played_by_bots(env, ["lowest"], 20, seed=1))
     assert all(np.array_equal(one.observation, two.observation) for one, two in zip(games, again, strict=True))
     assert len({game.observation.tobytes() for game in games}) > 10
     mixed = np.concatenate([each.mask.argmax(axis=1) != each.action for each in shown_by("lowest", "random")])
@@ -187,7 +197,7 @@ def lined(own: np.ndarray, move: int) -> bool:
 
 
 def shown_by(*names: str) -> list[Demonstrations]:
-    return list(demonstrations.played_by_bots(Shown(), names, 60, seed=2))
+    return list(played_by_bots(Shown(), names, 60, seed=2))
 
 
 def test_the_same_data_give_the_same_network(taught, capsys):
@@ -204,6 +214,105 @@ def test_the_same_data_give_the_same_network(taught, capsys):
     assert "margin over the best constant" in capsys.readouterr().out
 
 
+def test_the_learner_plays_and_an_expert_says_what_it_should_have_done(taught, capsys):
+    """Two rounds: the rule is learnt on positions into which nothing but its own moves lead, and it wins by it."""
+    options = ["--data", "bot:lowest", "--games", "40", "--dagger", "2", "--expert", "lowest", "--deals", "20"]
+    more = ["--learning-rate", "3e-3", "--minibatch", "32", f"run.directory={taught}", "--name", "rounds"]
+    assert cli.main(["imitate", str(taught / "small.yaml"), *options, *more, "--epochs", "12"]) == 0
+    told = capsys.readouterr()
+    assert "round 2: " in told.err
+    report = json.loads((taught / "rounds" / "imitation.json").read_text())
+    epochs = [row["update"] for row in read_rows(taught / "rounds" / "metrics.jsonl")]
+    assert report["games"] >= 15 and epochs == list(range(1, len(epochs) + 1)) and len(epochs) > 20
+    rows = json.loads((taught / "rounds" / "evaluation.json").read_text())[-1]["rows"]
+    assert [row["opponent"] for row in rows] == ["random"] and "| random" in told.out
+    assert rows[0]["outcomes"]["win_rate"] > 0.5
+    run = load_run(taught / "rounds")
+    player = network_player(make_network(run.config.network, run.env), run.env, "it", run.params[0], greedy=False)
+    games = list(labelled_by_bot(run.env, player, "lowest", 100, seed=7))
+    legal, shown = np.concatenate([each.mask for each in games]), np.concatenate([each.action for each in games])
+    np.testing.assert_array_equal(shown, legal.argmax(axis=1))
+    assert report["players"]["learnt"]["accuracy"]["mean"] > 0.9
+
+
+def test_what_is_best_so_far_is_written_when_it_is_stopped(taught, capsys, monkeypatch):
+    """Between two steps, and while the learner plays."""
+    line = imitate._line
+
+    def stopping(epoch, row):
+        if epoch == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return line(epoch, row)
+
+    monkeypatch.setattr(imitate, "_line", stopping)
+    data = ["--data", str(taught / "data"), f"run.directory={taught}", "--epochs", "30"]
+    assert cli.main(["imitate", str(taught / "small.yaml"), *data, "--name", "stopped"]) == 0
+    told = capsys.readouterr().out
+    assert "stopped before its games" in told and "jaxrl evaluate" in told
+    report = json.loads((taught / "stopped" / "imitation.json").read_text())
+    assert report["epoch"] == 3 and load_run(taught / "stopped").params_hash == report["params_hash"]
+    assert not (taught / "stopped" / "evaluation.json").exists()
+
+    def played(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("nobody has heard it")
+
+    monkeypatch.setattr(imitate, "_line", line)
+    monkeypatch.setattr(shown, "labelled_by_bot", played)
+    rounds = ["--dagger", "3", "--expert", "lowest", "--epochs", "2"]
+    assert cli.main(["imitate", str(taught / "small.yaml"), *data, *rounds, "--name", "halted"]) == 0
+    assert "stopped before its games" in capsys.readouterr().out
+    assert json.loads((taught / "halted" / "imitation.json").read_text())["epoch"] == 2
+
+
+def test_other_games_are_reported_on_alone_and_games_are_limited_and_weighed(taught, capsys):
+    one = taught / "data" / "one.moves"
+    more = ["--held-out-data", str(taught / "data" / "deep"), f"run.directory={taught}", "--deals", "0"]
+    options = ["--data", f"{one}@50x0.25", f"{taught / 'data'}@30", "--epochs", "2", "--name", "parts"]
+    assert cli.main(["imitate", str(taught / "small.yaml"), *options, *more]) == 0
+    told = capsys.readouterr()
+    assert "of --held-out-data" in told.out and not (taught / "parts" / "evaluation.json").exists()
+    assert "80 games from" in told.err
+    report = json.loads((taught / "parts" / "imitation.json").read_text())
+    assert report["held_out"]["games"] > 200 > report["games"]
+    game = ShownGame()
+    sources = [demonstrations.source_of(game, f"{one}{part}") for part in ("@50x0.25", "@x2", "@7", "")]
+    assert [(each.most, each.weight) for each in sources] == [(50, 0.25), (0, 2.0), (7, 1.0), (0, 1.0)]
+    books = demonstrations.Divided(game, 1.0, False, 0.2, 0)
+    first = demonstrations.read(game, sources[:1])
+    books.add(first)
+    found = demonstrations.Found(known=books.known)
+    demonstrations.read_into(found, game, sources[1:2], print)
+    assert found.twice >= 50  # what was there before is not added again
+    books.add(found)
+    weights = np.unique(books.train.weight, return_counts=True)
+    assert list(weights[0]) == [0.25, 2.0] and weights[1].sum() == len(books.train)
+    total = sum(float(batch.weight.sum()) for batch in minibatches(books.train, 16, np.random.default_rng(0)))
+    assert total == pytest.approx(float(books.train.weight.sum()))
+    assert books.train.games + books.check.games == 50 + len(found.games)
+
+
+def test_examples_that_are_joined_are_those_of_both():
+    game, files = ShownGame(), []
+    for in_order in (False, True):
+        parts = []
+        for seed in (1, 2):
+            found = demonstrations.Found()
+            demonstrations.take(found, game, "a bot", played_by_bots(Shown(), ["random"], 12, seed))
+            files.append(found)
+            numbers = range(len(found.games))
+            parts.append(demonstrations.examples_of(game, found, numbers, gamma=0.5, in_order=in_order))
+        both = parts[0].joined(parts[1])
+        assert both.games == parts[0].games + parts[1].games and len(both) == len(parts[0]) + len(parts[1])
+        rows = [part.batch(np.arange(len(part))) for part in (*parts, both)]
+        for one, two, all_of_them in zip(*rows, strict=True):
+            np.testing.assert_array_equal(np.concatenate([one, two]), all_of_them)
+        units = both.units[both.units >= 0]
+        np.testing.assert_array_equal(np.sort(units), np.arange(len(both)))
+        if in_order:
+            assert all(len(np.unique(both.game[row[row >= 0]])) == 1 for row in both.units)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -211,6 +320,10 @@ def test_the_same_data_give_the_same_network(taught, capsys):
         (["--data", "."], "there are no recorded games (.moves) in"),
         (["--data", "data", "--check", "1"], "--check must lie between 0 and 1"),
         (["--data", "data", "--epochs", "0"], "--epochs must be at least 1"),
+        (["--data", "data", "--dagger", "1"], "name the bot that knows better, --expert BOT"),
+        (["--data", "data", "--expert", "lowest"], "--expert is of the rounds of --dagger"),
+        (["--data", "data@0"], "would take nothing of it"),
+        (["--data", "data", "--deals", "1"], "--deals must be 0 or at least 2"),
         (["--data", "data", "train.algorithm=dqn", "train.total_steps=100000"], "no probabilities to learn"),
         (["--data", "data", "env.id=tests.games:HighCard"], "imitation is for games on the host"),
         (["--data", "data", "env.id=tests.host_games:HostTicTacToe"], "has no recorded games to learn from"),
@@ -281,7 +394,7 @@ def test_questions_of_a_game_and_seat_stay_in_order(tmp_path):
     rows = demonstrations.sequences([np.array([0, 1, 1, 0]), np.array([1, 1, 1])])
     np.testing.assert_array_equal(rows, [[0, 3, -1], [1, 2, -1], [4, 5, 6]])
     record(tmp_path / "a.moves", 9, 3)
-    found = demonstrations.read(ShownGame(), [tmp_path / "a.moves"])
+    found = read_moves(tmp_path / "a.moves")
     examples = demonstrations.examples_of(ShownGame(), found, range(len(found.games)), gamma=1.0, in_order=True)
     batches = list(minibatches(examples, 16, np.random.default_rng(0)))
     assert all(batch.mask.shape == (16 // examples.units.shape[1], examples.units.shape[1], 9) for batch in batches)
@@ -300,7 +413,7 @@ def test_examples_are_what_was_recorded(tmp_path):
     (tmp_path / "b.moves").write_text("4 0 ?\n4 0 8 1 2 5 6\n")
     game = ShownGame()
     raw = [each for each in game.demonstrations(tmp_path / "a.moves")]
-    found = demonstrations.read(game, [tmp_path / "a.moves", tmp_path / "b.moves", tmp_path / "a.moves"])
+    found = read_moves(*(tmp_path / f"{name}.moves" for name in "aba"))
     unique = len({each.action.tobytes() for each in raw}) + 1
     assert len(found.games) == unique and found.without_result == 1 and found.twice == len(raw) - (unique - 1) + 20
     examples = demonstrations.examples_of(game, found, [unique - 1, 0], gamma=0.5)
@@ -320,7 +433,7 @@ def test_examples_are_what_was_recorded(tmp_path):
 
 def test_every_question_is_seen_once_in_an_epoch(tmp_path):
     record(tmp_path / "a.moves", 9, 3)
-    found = demonstrations.read(ShownGame(), [tmp_path / "a.moves"])
+    found = read_moves(tmp_path / "a.moves")
     examples = demonstrations.examples_of(ShownGame(), found, range(len(found.games)), gamma=1.0)
     batches = list(minibatches(examples, 16, np.random.default_rng(0)))
     assert all(batch.policy.shape == (16, 9) and np.all(batch.policy.sum(axis=1) == 1) for batch in batches)
@@ -330,7 +443,7 @@ def test_every_question_is_seen_once_in_an_epoch(tmp_path):
 
 def test_values_are_shrunk_and_nothing_else(tmp_path):
     record(tmp_path / "a.moves", 30, 3)
-    found = demonstrations.read(ShownGame(), [tmp_path / "a.moves"])
+    found = read_moves(tmp_path / "a.moves")
     examples = demonstrations.examples_of(ShownGame(), found, range(len(found.games)), gamma=1.0)
     network = make_network(NetworkConfig(hidden=(16,)), Shown())
     params, check = network.init(jax.random.key(1)), make_check(network)
@@ -354,10 +467,11 @@ def test_games_are_divided_as_a_whole():
 
 def test_the_result_of_a_bots_game_that_was_cut_off_is_not_known():
     env = HostTicTacToe(opening=True, limit=5)
-    games = list(demonstrations.played_by_bots(env, ["random"], 40, seed=1))
+    games = list(played_by_bots(env, ["random"], 40, seed=1))
     cut = [game.observation[-1].sum() == 4 and not lined(game.observation[-1, 0::2], game.action[-1]) for game in games]
     assert [np.isnan(game.result).all() for game in games] == cut and 0 < sum(cut) < 40
-    found = demonstrations.read(env.game, [], shown=games)
+    found = demonstrations.Found()
+    demonstrations.take(found, env.game, "bots", games)
     assert found.without_result == sum(cut) and len(found.games) + found.twice == 40 - sum(cut)
 
 
@@ -368,7 +482,7 @@ def test_values_are_of_what_is_earned_from_there_on():
     game = Demonstrations(nothing, nothing, seat, seat, np.float32([10, 4]), before)
     np.testing.assert_array_equal(demonstrations._values(game, 0.5), [4.5, 4.0, 7.0, 4.0])
     np.testing.assert_array_equal(demonstrations._values(game._replace(before=None), 0.5), [2.5, 4.0, 5.0, 10.0])
-    shown = list(demonstrations.played_by_bots(Remembered(), ["random"], 20, seed=1))
+    shown = list(played_by_bots(Remembered(), ["random"], 20, seed=1))
     for each in shown:
         right = (each.observation[:, CUES] > 0) & (each.action == each.observation[:2].argmax(axis=1)[each.seat])
         paid = np.diff([*each.before, each.result], axis=0)

@@ -33,7 +33,7 @@ LEAGUE = LeagueConfig(opponents=("self", "snapshots", "bots"), snapshots=4, snap
 # Rollouts are shorter than games, and one of two slots is overwritten after each: some games must be dealt anew.
 CROWDED = dataclasses.replace(LEAGUE, snapshots=2)
 PAIR = dataclasses.replace(CROWDED, opponents=("self", "snapshots"))
-PULLED: dict[str, Any] = {"magnet": "policy", "magnet_refresh": 3, "ema": 0.9}
+PULLED: dict[str, Any] = {"magnet": "policy", "magnet_refresh": 3, "ema": 0.9, "anchor": True, "value_warmup": 2}
 
 
 class Case(NamedTuple):
@@ -121,7 +121,8 @@ def assert_that_it_was_used(case: Case, state: Any, found: dict[str, np.ndarray]
         if case.env.host and "bots" in config.league.opponents:
             assert found["league/redealt"] > 0
     if config.ppo.ema:
-        assert found["train/magnet_kl"].min() > 0 and state.learner.copies.keys() == {"magnet", "average"}
+        assert found["train/anchor_kl"].min() > 0 and found["train/magnet_kl"].min() > 0
+        assert state.learner.copies.keys() == {"magnet", "anchor", "average"}
         for copy in state.learner.copies.values():
             pairs = zip(*(jax.tree.leaves(tree) for tree in (copy, state.learner.params)), strict=True)
             assert any(np.any(left != right) for left, right in pairs)

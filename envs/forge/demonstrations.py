@@ -1,4 +1,4 @@
-"""Recorded games as questions and answers to learn from: what Forge's AI, or whoever played, has chosen."""
+"""Recorded games as questions and answers to learn from: what Forge's AI has advised, or whoever played has chosen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxrl.envs.forge.people import recording
 from jaxrl.envs.host.core import Demonstrations
 
 _WINNER = re.compile(r"(?:Agent|Ai)\(([12])\)-")
-Asked = list[tuple[np.ndarray, np.ndarray, int, int]]
+Asked = list[tuple[np.ndarray, np.ndarray, int, int, int]]
 
 
 def read(path: Path) -> Iterator[Demonstrations]:
@@ -28,12 +28,14 @@ def read(path: Path) -> Iterator[Demonstrations]:
     for conversation in recording.read(path):
         asked: Asked = []
         for line, choice in conversation.decisions():
-            asked += answered(_decision(path, line), choice)
+            label = recording.parsed(line).get("advice", choice) if b'"advice":' in line else choice
+            asked += answered(_decision(path, line), label)
         yield Demonstrations(
             observation=np.array([each[0] for each in asked], np.float32).reshape(-1, layout.FEATURES),
             mask=np.array([each[1] for each in asked], np.bool_).reshape(-1, layout.NUM_ACTIONS),
             action=np.array([each[2] for each in asked], np.int32),
             seat=np.array([each[3] for each in asked], np.int32),
+            kind=np.array([each[4] for each in asked], np.int32),
             result=result_of(conversation),
         )
 
@@ -47,7 +49,7 @@ def _decision(path: Path, line: bytes) -> ForgeDecision:
 
 
 def answered(question: ForgeDecision, choice: str | None) -> Asked:
-    """(observation, mask, action, seat) of every small question on the way to a choice; none if there is no way."""
+    """(observation, mask, action, seat, kind) of the small questions on the way to a choice; none: there is no way."""
     asked: Asked = []
     if not question.aim(choice):
         return asked
@@ -55,7 +57,7 @@ def answered(question: ForgeDecision, choice: str | None) -> Asked:
         action = question.wanted()
         if action < 0:
             return []
-        asked.append((question.observe(), question.mask(), action, question.seat))
+        asked.append((question.observe(), question.mask(), action, question.seat, question.number))
         question.step(action)
     return asked
 

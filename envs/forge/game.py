@@ -39,10 +39,10 @@ class ForgeGame(HostGame):
     delegated = len(PROFILES)
     stat_names, info_names = STAT_NAMES, INFO_NAMES
     may_truncate, public_actions, remote = True, False, True
-    recordings = recording.SUFFIXES
+    recordings, question_kinds = recording.SUFFIXES, layout.TYPES
     how_to_play = TEXT
     free_options = (
-        *("decks", "pairings", "first", "ask_mulligans", "always_ask", "game_limit", "max_decisions"),
+        *("decks", "pairings", "first", "ask_mulligans", "always_ask", "advice", "game_limit", "max_decisions"),
         *("shaping_life", "shaping_board", "shaping_cards"),
     )
 
@@ -54,6 +54,7 @@ class ForgeGame(HostGame):
         first: Literal["coin", 0, 1] = "coin",
         ask_mulligans: bool = False,
         always_ask: bool = False,
+        advice: bool = False,
         game_limit: float = 120.0,
         max_decisions: int = 2000,
         shaping_life: float = 0.0,
@@ -70,6 +71,7 @@ class ForgeGame(HostGame):
           first: the seat that begins, 0 or 1; coin: Forge's coin decides.
           ask_mulligans: ask whether to keep the first hand; else Forge's AI decides.
           always_ask: ask also where passing is the only choice: nine times as many questions.
+          advice: Forge's AI says in every question what it would do, for recordings (forge.record); nobody is shown it.
           game_limit: CPU seconds that a daemon may spend on a game before it is cut off.
           max_decisions: actions of both seats after which a game is cut off, 1 to 32000.
           shaping_life: weight of the lead in life, in twenties, in a potential whose changes are paid; 0: none.
@@ -88,13 +90,14 @@ class ForgeGame(HostGame):
             ["-i", "-q"]
             + ([] if always_ask else ["-a"])
             + (["-m"] if ask_mulligans else [])
+            + (["-v"] if advice else [])
             + ([] if first == "coin" else [f"-f {first}"])
         )
         self.max_decisions, self.game_limit = max_decisions, game_limit
         self.varieties, self.state_bytes = len(self.pairs), state_bytes_of(max_decisions)
         self.deployment: Deployment | None = None
+        self._recorded_in: Path | None = None  # the folder for recordings, see `meant_for` and `advised`
         self._fleet: Fleet | None = None
-        self._purpose = ""
         self._viewer: ForgeEngine | None = None
         self._remembered: collections.OrderedDict[Any, Any] = collections.OrderedDict()
 
@@ -113,10 +116,10 @@ class ForgeGame(HostGame):
             self._located()
 
     def meant_for(self, purpose: str) -> ForgeGame:
-        if self.deployment is None or not self.deployment.record:
+        if self._recorded_in is not None or self.deployment is None or not self.deployment.record:
             return self
         game = copy.copy(self)
-        game._purpose = purpose
+        game._recorded_in = Path(self.deployment.record) / purpose
         return game
 
     def ready(self) -> None:
@@ -160,7 +163,7 @@ class ForgeGame(HostGame):
             Terms(pairs, self.options, mark, PROFILES, *limits, self.shaping),
             seed=seed,
             first_slot=first_slot,
-            recorder=recording.Folder(Path(deployment.record) / self._purpose) if deployment.record else None,
+            recorder=recording.Folder(folder) if (folder := self._recorded_in or deployment.record) else None,
             remembered=self._remembered,
         )
 
@@ -214,6 +217,13 @@ class ForgeGame(HostGame):
         from jaxrl.envs.forge.demonstrations import read
 
         return read(path)
+
+    def advised(self, folder: Path) -> ForgeGame:
+        """The same game on the same daemons, with the advice of Forge's AI in recordings in `folder`."""
+        game = copy.copy(self)
+        game.options += "" if "-v" in self.options.split() else " -v"
+        game._recorded_in, game._viewer, game._remembered = folder, None, collections.OrderedDict()
+        return game
 
 
 def _pairs(decks: Sequence[str], pairings: str) -> tuple[tuple[str, str], ...]:

@@ -60,6 +60,7 @@ class Demonstrations(NamedTuple):
     before: np.ndarray | None = (
         None  # f32[n, P], what each had earned before the question; None: all is paid at the end
     )
+    kind: np.ndarray | None = None  # i32[n], of each question, into `HostGame.question_kinds`; None: not told
 
 
 class HostGame(abc.ABC):
@@ -83,6 +84,7 @@ class HostGame(abc.ABC):
       delegated: actions A .. A + delegated - 1, which are in no mask and which only bots choose: from such an action on
         the engine holds the seat itself.
       recordings: how the names of files with recorded games end (`demonstrations`); empty: in any way.
+      question_kinds: what kinds of questions recorded games tell apart.
       how_to_play, colours, free_options: as in `jaxrl.envs.core.Env`.
       varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
         `HostEnv` deals all of them.
@@ -105,6 +107,7 @@ class HostGame(abc.ABC):
     remote: bool = False
     delegated: int = 0
     recordings: tuple[str, ...] = ()
+    question_kinds: tuple[str, ...] = ()
     how_to_play: str = ""
     colours: Mapping[str, str] = {}
     varieties: int = 1
@@ -171,6 +174,13 @@ class HostGame(abc.ABC):
           UserError: there are no such files of this game, or this is none of them.
         """
         raise UserError(f"{self.id} has no recorded games to learn from: {path} cannot be read.")
+
+    def advised(self, folder: Path) -> HostGame | None:
+        """The same game on the same engine processes, every question of which goes into recordings in `folder` together
+        with what the game's own player would answer: of these, `demonstrations` tells the advice. None: it has no such
+        player."""
+        del folder
+        return None
 
     def capacity(self) -> int:
         """How many games can be in play at a time without getting into each other's way."""

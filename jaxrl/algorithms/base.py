@@ -87,6 +87,7 @@ class Rollout(NamedTuple):
 
 
 AVERAGE = "average"  # among `Learner.copies`: of the parameters over time
+ANCHOR = "anchor"  # and those that the run began with
 
 
 @struct.dataclass

@@ -178,11 +178,21 @@ def imitate(parser: ArgumentParser) -> None:
         action="extend",
         required=True,
         metavar="PATH",
-        help="recorded games: files or folders; bot:NAME: games that this bot plays (several: against each other)",
+        help="recorded games: files or folders, of which PATH@500 takes 500 games and PATH@x0.5 counts each half; "
+        "bot:NAME: games that this bot plays (several: against each other)",
     )
     parser.add_argument(
-        "--games", dest="bot_games", type=common.whole, default=2000, help="games that bots play (default: 2000)"
+        "--held-out-data", nargs="+", action="extend", default=[], metavar="PATH", help="games to report on alone"
     )
+    help = "games that bots play, and the learner in each round (default: 2000)"
+    parser.add_argument("--games", type=common.whole, default=2000, help=help)
+    help = "rounds in which it plays and learns what an expert would have done (default: 0)"
+    parser.add_argument("--dagger", type=common.whole, default=0, metavar="ROUNDS", help=help)
+    parser.add_argument(
+        "--expert", default="", metavar="BOT", help="who knows (default: the game's own player, else its reference bot)"
+    )
+    help = "deals of the games at the end against evaluate.opponents; 0: none (default: evaluate.deals)"
+    parser.add_argument("--deals", type=common.whole, help=help)
     parser.add_argument("--name", help="name of the run (default: that of the configuration, with -imitated behind)")
     unit = "decisions per step; a network that remembers learns whole games, as many as fit"
     common.learning(parser, 30, "most passes over the games", 256, unit, 1e-3, "")

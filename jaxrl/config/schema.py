@@ -97,6 +97,15 @@ class PPOConfig:
     )
     magnet_coef: Schedule = option(Schedule("constant", 0.05, 0.05), "weight of that divergence")
     magnet_refresh: int = option(50, "policy: updates between copies", minimum=1)
+    anchor: bool = option(
+        False,
+        "hold the policy near the one that the run begins with, e.g. a clone (train.from_run), by KL(that || policy), "
+        "as in kickstarting (https://arxiv.org/abs/1803.03835)",
+    )
+    anchor_coef: Schedule = option(Schedule("linear", 0.3, 0.0), "weight of that divergence")
+    value_warmup: int = option(
+        0, "first updates of a run in which nothing but the last layer of the value learns", minimum=0
+    )
     ema: float = option(
         0.0,
         "decay per update of the average over time of the parameters, which is evaluated, exported and played instead "

@@ -2,8 +2,8 @@
 
 Taken over are the learner (parameters, copies of them, optimizer state), the key and the counters (updates, environment
 steps, games). Games in progress are always dealt anew, because opponents and number of games may differ between the
-two runs; the pool begins with the other checkpoints of the earlier run. Hyper-parameters are those of the new
-configuration.
+two runs; the pool begins with the other checkpoints of the earlier run, or, without any, with what the new run begins
+with, e.g. a clone. Hyper-parameters are those of the new configuration.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl import processes
+from jaxrl.algorithms.base import ANCHOR
 from jaxrl.config import Config, Stage
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint
@@ -64,6 +65,8 @@ def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Or
     """
     train = config.train
     if not train.from_run:
+        if config.ppo.anchor:
+            _log.warning("ppo.anchor holds the policy to one that has learnt nothing: name a run in train.from_run.")
         return None
     try:
         run = find_run(train.from_name, config.run.directory)
@@ -111,16 +114,22 @@ def first_state(program: Program, origin: Origin) -> TrainState:
     except UserError as error:
         raise UserError(f"train.from_run: {origin.run.name!r} after {origin.update} updates: {error}") from error
     state = program.restored(program.with_hyper(dataclasses.replace(fresh, **taken)))
-    for step, params in _earlier(origin, program.config.league.snapshots):
+    slots = program.config.league.snapshots
+    begin = (origin.update, checkpoint.params_of(origin.snapshot.arrays))
+    for step, params in _earlier(origin, slots) or [begin][:slots]:
         state = insert_snapshot(program, state, params, step)
     return program.begin(state)
 
 
 def _taken(snapshot: checkpoint.Snapshot, wanted: dict[str, Any]) -> dict[str, Any]:
     """Parts of a checkpoint. Copies of the parameters that the earlier run kept none of begin as the parameters are
-    now, those that the new one keeps none of are left behind. Raises UserError: another network, or number of seeds."""
+    now, and so does the anchor, which is of the new run; those that the new one keeps none of are left behind.
+
+    Raises:
+      UserError: another network, or number of seeds.
+    """
     copies = wanted["learner"].copies
-    known = {name: copies[name] for name in copies_in(snapshot) & copies.keys()}
+    known = {name: copies[name] for name in copies_in(snapshot) & copies.keys() - {ANCHOR}}
     behind = tuple(f"{checkpoint.COPIES}{name}." for name in copies_in(snapshot) - known.keys())
     arrays = {name: array for name, array in snapshot.arrays.items() if not name.startswith(behind)}
     parts = wanted | {"learner": wanted["learner"].replace(copies=known)}

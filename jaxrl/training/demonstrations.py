@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
-from jaxrl.envs.core import Key, State, is_over
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.host.core import Demonstrations, HostGame
-from jaxrl.envs.host.env import HostEnv
 
-AT_A_TIME = 256  # games of bots side by side
+_LIMITED = re.compile(r"(?P<path>.+)@(?=.)(?P<most>\d+)?(?:x(?P<weight>\d+(?:\.\d*)?|\.\d+))?")
 
 
 class Questions(NamedTuple):
@@ -42,6 +40,8 @@ class Examples:
     mask: np.ndarray  # u8[N, ceil(A / 8)], packed
     action: np.ndarray  # i32[N]
     value: np.ndarray  # f32[N]
+    weight: np.ndarray  # f32[N], how much each counts
+    kind: np.ndarray  # i32[N], of `HostGame.question_kinds`; -1: not told
     game: np.ndarray  # i32[N], from 0
     units: np.ndarray  # i64[N] or i64[R, q], what is learnt as one: questions, or rows of `sequences`
     features: int  # F
@@ -54,6 +54,20 @@ class Examples:
     def games(self) -> int:
         """How many there are."""
         return int(self.game[-1]) + 1 if len(self.game) else 0
+
+    def joined(self, other: Examples) -> Examples:
+        """These and others of the same game."""
+        both = {
+            field.name: np.concatenate([getattr(self, field.name), getattr(other, field.name)])
+            for field in dataclasses.fields(self)
+            if field.name in ("place", "number", "mask", "action", "value", "weight", "kind")
+        }
+        width = max(self.units.shape[-1], other.units.shape[-1])
+        units = [_widened(self.units, width), _widened(other.units, width)]
+        units[1] = np.where(units[1] >= 0, units[1] + len(self), -1)
+        start = np.concatenate([self.start, self.start[-1] + other.start[1:]])
+        game = np.concatenate([self.game, self.games + other.game])
+        return dataclasses.replace(self, **both, start=start, game=game, units=np.concatenate(units))
 
     def units_of(self, questions: int) -> int:
         """How many units have about so many questions."""
@@ -75,14 +89,49 @@ class Examples:
         return np.unpackbits(self.mask[index], axis=1, count=self.actions).astype(bool)
 
 
-class Found(NamedTuple):
+def _widened(units: np.ndarray, width: int) -> np.ndarray:
+    """`units` with rows of i64[width], filled up with -1; single questions stay single."""
+    if units.ndim == 1:
+        return units
+    return np.pad(units, ((0, 0), (0, width - units.shape[1])), constant_values=-1)
+
+
+@dataclasses.dataclass
+class Found:
     """What was read."""
 
-    games: list[Demonstrations]  # with `observation` empty: it is in `packed`
-    packed: list[tuple[np.ndarray, np.ndarray, np.ndarray]]  # place, number, how many of each question
-    files: int
-    without_result: int  # games that were cut off: nothing tells who would have won
-    twice: int  # games that were there already
+    games: list[Demonstrations] = dataclasses.field(default_factory=list)  # `observation` is empty: see `packed`
+    packed: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = dataclasses.field(default_factory=list)
+    """Place, number, how many of each question."""
+    weights: list[float] = dataclasses.field(default_factory=list)  # of each game
+    files: int = 0
+    without_result: int = 0  # games that were cut off: nothing tells who would have won
+    twice: int = 0  # games that were there already
+    known: set[bytes] = dataclasses.field(default_factory=set)  # digests of games that are not to come again
+
+
+class Source(NamedTuple):
+    """Recordings that are named together."""
+
+    text: str
+    files: list[Path]
+    most: int = 0  # games of it, the first ones; 0: all
+    weight: float = 1.0  # of each decision
+
+
+def source_of(game: HostGame, text: str) -> Source:
+    """What `PATH`, `PATH@GAMES`, `PATH@xWEIGHT` or `PATH@GAMESxWEIGHT` names.
+
+    Raises:
+      UserError: a path does not exist, or there is no recording in it.
+    """
+    split = _LIMITED.fullmatch(text)
+    if split is None or Path(text).expanduser().exists():
+        return Source(text, files_of(game, [text]))
+    path, most, weight = split["path"], int(split["most"] or 0), float(split["weight"] or 1.0)
+    if weight == 0.0 or split["most"] == "0":
+        raise UserError(f"--data: {text!r} would take nothing of it: leave it out.")
+    return Source(path, files_of(game, [path]), most, weight)
 
 
 def files_of(game: HostGame, paths: Sequence[str]) -> list[Path]:
@@ -108,86 +157,73 @@ def files_of(game: HostGame, paths: Sequence[str]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def read(
-    game: HostGame,
-    files: Sequence[Path],
-    tell: Callable[[str], None] = lambda text: None,
-    shown: Iterable[Demonstrations] = (),
-) -> Found:
-    """All games of some files, and games that somebody shows.
+def read(game: HostGame, sources: Sequence[Source], tell: Callable[[str], None] = lambda text: None) -> Found:
+    """All games of some recordings.
 
     Args:
       game: that they are of.
-      files: of `files_of`.
+      sources: of `source_of`.
       tell: hears about the progress now and then.
-      shown: more games, e.g. of `played_by_bots`.
     """
-    games: list[Demonstrations] = []
-    packed: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    known: set[bytes] = set()
-    without_result = twice = questions = 0
-    sources = [(str(path), game.demonstrations(path)) for path in files]
-    for number, (source, games_of_it) in enumerate([*sources, ("a bot", shown)], start=1):
-        for recorded in _useful(game, source, games_of_it):
-            if not np.isfinite(recorded.result).all():
-                without_result += 1
-                continue
-            digest = hashlib.sha256(recorded.observation.tobytes() + recorded.action.tobytes()).digest()
-            if digest in known:  # in another file too: a game must not be both learnt from and checked with
-                twice += 1
-                continue
-            known.add(digest)
-            questions += len(recorded.action)
-            packed.append(_packed(recorded.observation))
-            games.append(recorded._replace(observation=np.empty((0, 0), np.float32)))
-            if len(games) % 100 == 0:
-                part = f" from {number} of {len(files)} files" if number <= len(files) else ""
-                tell(f"{len(games)} games with {questions:,} decisions{part}")
-    return Found(games, packed, len(files), without_result, twice)
+    found = Found()
+    read_into(found, game, sources, tell)
+    return found
 
 
-def played_by_bots(env: HostEnv, names: Sequence[str], games: int, seed: int) -> Iterator[Demonstrations]:
-    """Games in which bots hold all seats, each seat of each game one of them, drawn at random.
+def read_into(found: Found, game: HostGame, sources: Sequence[Source], tell: Callable[[str], None]) -> None:
+    """As `read`, beside what was found before."""
+    count = sum(len(source.files) for source in sources)
+
+    def told() -> None:
+        tell(f"{len(found.games)} games from {found.files} of {count} files")
+
+    for source in sources:
+        end = len(found.games) + source.most
+        for path in source.files:
+            if source.most and len(found.games) >= end:
+                break
+            found.files += 1
+            left = end - len(found.games) if source.most else 0
+            take(found, game, str(path), game.demonstrations(path), told, left, source.weight)
+
+
+def take(
+    found: Found,
+    game: HostGame,
+    path: str,
+    shown: Iterable[Demonstrations],
+    told: Callable[[], None] = lambda: None,
+    most: int = 0,
+    weight: float = 1.0,
+) -> None:
+    """Adds games to `found`.
 
     Args:
-      env: the game, which asks one seat at a time.
-      names: of the bots.
-      games: how many.
-      seed: of everything random.
-
-    Returns:
-      The games; the result of one that was cut off is not known.
-
-    Raises:
-      UserError: there is no such bot, or the game is none for this: all seats act at once, or it is played elsewhere.
+      found: to which they are added.
+      game: that they are of.
+      path: where they are from, for messages.
+      shown: the games.
+      told: is called now and then.
+      most: games of them; 0: all.
+      weight: of their decisions.
     """
-    if env.simultaneous or env.game.remote:
-        raise UserError(f"--data: bots of {env.id} show nothing: all seats act at once, or another process plays.")
-    play = env.bot_switch(tuple(names))
-
-    def step(state: State, holders: jax.Array, key: Key) -> tuple[State, jax.Array]:
-        bot_key, step_key = jax.random.split(key)
-        action = play(state, holders[state.current_player], bot_key)
-        return env.step(state, action, step_key), action
-
-    begin, go_on = jax.jit(jax.vmap(env.init)), jax.jit(jax.vmap(step))
-    for first in range(0, games, AT_A_TIME):
-        deal_key, seat_key, key = jax.random.split(jax.random.fold_in(jax.random.key(seed), first), 3)
-        holders = jax.random.randint(seat_key, (AT_A_TIME, env.num_players), 0, len(names))
-        state = begin(jax.random.split(deal_key, AT_A_TIME))
-        rows: list[tuple[np.ndarray, ...]] = []
-        while not (over := np.asarray(is_over(state))).all():
-            after, action = go_on(state, holders, jax.random.split(jax.random.fold_in(key, len(rows)), AT_A_TIME))
-            asked = state.observation, state.legal_action_mask, action, state.current_player
-            rows.append((*map(np.asarray, asked), np.asarray(after.rewards), ~over))
-            state = after
-        parts, ended = [np.stack(part) for part in zip(*rows, strict=True)], np.asarray(state.terminated)
-        for game in range(min(AT_A_TIME, games - first)):
-            running = parts[5][:, game]
-            observation, mask, action, seat, earned = (part[running, game] for part in parts[:5])
-            total = np.cumsum(earned, axis=0)
-            result = np.where(ended[game], total[-1], np.float32(np.nan))
-            yield Demonstrations(observation, mask, action, seat, result, before=total - earned)
+    begun = len(found.games)
+    for recorded in _useful(game, path, shown):
+        if not np.isfinite(recorded.result).all():
+            found.without_result += 1
+            continue
+        digest = hashlib.sha256(recorded.observation.tobytes() + recorded.action.tobytes()).digest()
+        if digest in found.known:  # in another file too: a game must not be both learnt from and checked with
+            found.twice += 1
+            continue
+        found.known.add(digest)
+        found.packed.append(_packed(recorded.observation))
+        found.games.append(recorded._replace(observation=np.empty((0, 0), np.float32)))
+        found.weights.append(weight)
+        if len(found.games) % 100 == 0:
+            told()
+        if most and len(found.games) - begun >= most:
+            return
 
 
 def _useful(game: HostGame, path: str, source: Iterable[Demonstrations]) -> Iterator[Demonstrations]:
@@ -199,8 +235,8 @@ def _useful(game: HostGame, path: str, source: Iterable[Demonstrations]) -> Iter
         chosen = recorded.mask.sum(axis=1) > 1
         if chosen.any():
             observation, mask, action, seat = (part[chosen] for part in recorded[:4])
-            before = None if recorded.before is None else recorded.before[chosen]
-            yield Demonstrations(observation, mask, action, seat, recorded.result, before)
+            before, kind = (None if part is None else part[chosen] for part in recorded[5:])
+            yield Demonstrations(observation, mask, action, seat, recorded.result, before, kind)
 
 
 def _packed(observation: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -223,7 +259,7 @@ def examples_of(
     """
     games, packed = [found.games[i] for i in chosen], [found.packed[i] for i in chosen]
     counts = np.concatenate([each[2] for each in packed])
-    questions = sum(len(each.action) for each in games)
+    sizes = [len(each.action) for each in games]
     return Examples(
         place=np.concatenate([each[0] for each in packed]),
         number=np.concatenate([each[1] for each in packed]),
@@ -231,8 +267,10 @@ def examples_of(
         mask=np.concatenate([np.packbits(each.mask, axis=1) for each in games]),
         action=np.concatenate([each.action for each in games]).astype(np.int32),
         value=np.concatenate([_values(each, gamma) for each in games]),
-        game=np.repeat(np.arange(len(games)), [len(each.action) for each in games]).astype(np.int32),
-        units=sequences([each.seat for each in games]) if in_order else np.arange(questions),
+        weight=np.repeat(np.float32([found.weights[i] for i in chosen]), sizes),
+        kind=np.concatenate([np.full(len(each.action), -1) if each.kind is None else each.kind for each in games]),
+        game=np.repeat(np.arange(len(games)), sizes).astype(np.int32),
+        units=sequences([each.seat for each in games]) if in_order else np.arange(sum(sizes)),
         features=game.num_features,
         actions=game.num_actions,
     )
@@ -263,6 +301,53 @@ def _values(game: Demonstrations, gamma: float) -> np.ndarray:
         for number, earned in zip(own[::-1], np.diff(before, append=result)[::-1], strict=True):
             value[number] = following = earned + gamma * following
     return value.astype(np.float32)
+
+
+class Divided:
+    """Games to learn from and games to check with; more of them are divided in the same way."""
+
+    def __init__(self, game: HostGame, gamma: float, in_order: bool, share: float, seed: int):
+        """None yet; `share` of the games are to check with, for the others see `examples_of`."""
+        self._game, self._gamma, self._in_order, self._share, self._seed = game, gamma, in_order, share, seed
+        self._parts: list[Examples] = []
+        self.known: set[bytes] = set()
+
+    @property
+    def train(self) -> Examples:
+        """The games to learn from."""
+        return self._parts[0]
+
+    @property
+    def check(self) -> Examples:
+        """The games to check with."""
+        return self._parts[1]
+
+    def examples(self, found: Found, chosen: Sequence[int] | None = None) -> Examples:
+        """All games, or some."""
+        numbers = range(len(found.games)) if chosen is None else chosen
+        return examples_of(self._game, found, numbers, self._gamma, in_order=self._in_order)
+
+    def add(self, found: Found) -> None:
+        """More games.
+
+        Raises:
+          UserError: there are too few.
+        """
+        self.known |= found.known
+        new = [self.examples(found, part) for part in split(len(found.games), self._share, self._seed)]
+        both = zip(self._parts, new, strict=True) if self._parts else ()
+        self._parts = [old.joined(more) for old, more in both] or new
+
+    def summary(self, found: Found) -> str:
+        """For people, after these were added."""
+        left = [f"{found.without_result} cut off"] if found.without_result else []
+        left += [f"{found.twice} twice there"] if found.twice else []
+        source = f" from {found.files} file(s)" if found.files else ""
+        more = f" (left out: {' and '.join(left)})" if left else ""
+        return (
+            f"{len(found.games)} games{source}{more}: {self.train.games} with {len(self.train):,} decisions to "
+            f"learn from, {self.check.games} with {len(self.check):,} to check with"
+        )
 
 
 def split(games: int, share: float, seed: int) -> tuple[list[int], list[int]]:

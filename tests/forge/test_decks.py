@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxrl import cli
+from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge.deckbuilding import random_decks
 from jaxrl.envs.forge.deckbuilding.deck import check_decks, expanded, find_deck, read_deck
@@ -69,6 +70,19 @@ def test_a_game_checks_its_decks_before_it_starts_anything(tmp_path):
     with pytest.raises(UserError, match=r"own\.dck has cards that Forge \S+ does not know: Moutain\."):
         ForgeGame(decks=("aggro", f"{tmp_path}/*.dck")).deploy(Deployment(home=str(home)))
     ForgeGame(decks=("aggro", "tokens")).deploy(Deployment(home=str(home)))
+
+
+def test_every_option_may_differ_between_a_run_and_what_goes_on_from_it():
+    """None of them changes what is observed or what can be done: whoever adds one that does leaves it out."""
+    assert set(ForgeGame.free_options) == set(registry.options_of("forge"))
+
+
+def test_games_are_recorded_by_what_they_are_for(tmp_path):
+    game = ForgeGame()
+    assert game.meant_for("training") is game  # nothing is written
+    game.deployment = Deployment(record=str(tmp_path))
+    assert game.meant_for("training")._recorded_in == tmp_path / "training"
+    assert game.advised(tmp_path / "round").meant_for("evaluation")._recorded_in == tmp_path / "round"
 
 
 def test_where_decks_are_found(tmp_path):

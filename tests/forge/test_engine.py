@@ -303,6 +303,17 @@ def test_conversations_are_recorded(tmp_path):
     assert sum(len(each.action) for each in shown) >= 60
 
 
+def test_games_with_advice_are_recorded_apart(tmp_path):
+    game = ForgeGame()
+    with scripted(2) as fleet:
+        advised = game.advised(tmp_path / "round")
+        trace(advised.engine_on(fleet, 2), 30)
+        gc.collect()
+    games = [each for path in recording.find([tmp_path / "round"]) for each in recording.read(path)]
+    assert games and all(b" -i -q -a -v -c " in each.lines[0] for each in games)
+    assert game.options == "-i -q -a" and ForgeGame(advice=True).options == advised.options
+
+
 def test_people_see_a_saved_game():
     with scripted(2) as fleet:
         game = ForgeGame(decks=("aggro", "tokens"))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge import demonstrations
+from jaxrl.envs.forge.game import ForgeGame
 from jaxrl.envs.forge.people import recording
 from jaxrl.envs.forge.people.recording import Folder, NewGame, Writer
 from tests.forge.conversations import made_up
@@ -107,6 +110,26 @@ def test_a_damaged_decision(tmp_path):
     assert game.result == "\ufffd in 3ms"
     with pytest.raises(UserError, match="x.forge.gz: a recorded decision is damaged"):
         list(demonstrations.read(tmp_path / "x.forge.gz"))
+
+
+def test_advice_is_what_is_learnt_where_there_is_some(tmp_path):
+    """Whatever was answered; a question for which the adviser could say nothing is left out."""
+
+    def asked(number: int, **more: object) -> bytes:
+        state = {"turn": 1, "phase": "MAIN1", "active": 0, "priority": 0, "you": 0, "players": []}
+        who = {"decision_id": number, "seat": number % 2, "name": "X", "min": 0, "max": 9, "game_state": state}
+        return b"< DECISION:" + json.dumps({"decision_type": "announce_value", **who, **more}).encode()
+
+    lines = [b"> NEWGAME a b -i -v"]
+    for number, more in enumerate(({"advice": "3"}, {"advice": None}, {}, {"advice": "ai"}, {"advice": "0"})):
+        lines += [asked(number, **more), b"> 7"]
+    game = recording.Conversation({}, [*lines, b"< GAME_RESULT: Agent(1)-a won in 3ms"], True)
+    with Writer(tmp_path / "x.forge.gz") as writer:
+        writer.copy(game)
+    (shown,) = demonstrations.read(tmp_path / "x.forge.gz")
+    np.testing.assert_array_equal(shown.action, [3, 7, 0])
+    np.testing.assert_array_equal(shown.seat, [0, 0, 0])
+    assert shown.kind is not None and {ForgeGame.question_kinds[kind] for kind in shown.kind} == {"announce_value"}
 
 
 def test_files_and_folders(tmp_path):

@@ -13,6 +13,7 @@ from flax import struct
 from jaxrl import figures
 from jaxrl.algorithms import advantage, optimizer
 from jaxrl.algorithms.base import (
+    ANCHOR,
     AXIS,
     Algorithm,
     Asked,
@@ -41,7 +42,7 @@ from jaxrl.algorithms.trajectory import (
 )
 from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
 from jaxrl.config.ppo_checks import check_ppo
-from jaxrl.envs.core import Env
+from jaxrl.envs.core import Env, select
 from jaxrl.figures import Figures
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
@@ -120,14 +121,18 @@ class PPO(Algorithm):
     ) -> tuple[PPOLearner, Figures]:
         """Estimates advantages, then epochs x minibatches of the clipped loss."""
         coefs = learner.hyper.at(self.config.ppo, number)
+        if self.config.ppo.value_warmup:
+            coefs, learner = self._warmed(learner, coefs, number)
         values = self._critic.values(learner.critic, rollout) if self._critic else None
         estimate = self._estimate(learner.params, rollout, coefs, values)
         kept = copies.with_magnet(learner.copies, learner.params, number, self.config.ppo.magnet_refresh)
-        batch = self._batch(rollout, estimate, kept.get(copies.MAGNET))
+        batch = self._batch(rollout, estimate, kept)
         groups = shuffle_groups(self.config.train.num_envs, jax.lax.axis_size(AXIS))
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(groups))
         params, opt_state, sums, about = self._improve(learner, rollout, batch, coefs, group_keys)
-        params = with_normaliser(self.network, params, rollout.steps, across_devices)
+        seen = with_normaliser(self.network, params, rollout.steps, across_devices)
+        warming: Any = coefs.value_warmup
+        params = select(warming, params, seen) if self.config.ppo.value_warmup else seen
         kept = copies.with_average(kept, params, number, coefs.ema)
         learner = learner.replace(params=params, opt_state=opt_state, copies=kept)
         found = figures_of(sums, batch, coefs) | about
@@ -141,8 +146,8 @@ class PPO(Algorithm):
         return learner, found
 
     def best_response(self, config: Config) -> Config:
-        """PPO as in `config`, at temperature 1, without magnet and average, with a learning rate and an entropy bonus
-        that fall to 0."""
+        """PPO as in `config`, at temperature 1, with a learning rate and an entropy bonus that fall to 0, and nothing
+        that holds it: no magnet, anchor, average or warm-up."""
         ppo = config.ppo
         entropy = max(ppo.entropy_coef.start, ppo.entropy_coef.end)
         ppo = dataclasses.replace(
@@ -151,6 +156,8 @@ class PPO(Algorithm):
             entropy_coef=Schedule("linear", entropy, 0.0),
             temperature=Schedule("constant", 1.0),
             magnet="none",
+            anchor=False,
+            value_warmup=0,
             ema=0.0,
             belief=dataclasses.replace(ppo.belief, learned=False),  # nobody would search with it
         )
@@ -185,9 +192,23 @@ class PPO(Algorithm):
         learnt = update(self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence)
         return *learnt, {}
 
-    def _batch(self, rollout: Rollout, estimate: Estimates, magnet: Any = None) -> Batch:
-        """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]. `magnet`: its parameters."""
+    def _warmed(self, learner: PPOLearner, coefs: PPOConfig, number: jax.Array) -> tuple[PPOConfig, PPOLearner]:
+        """For an update that may be of the warm-up: `value_warmup` as bool[], whether it is; and Adam without a past
+        where the warm-up begins and where it is over: moments of before would move what is to stay."""
+        done: Any = number - learner.hyper.first_update
+        length = self.config.ppo.value_warmup
+        fresh = (done == 0) | (done == length)
+        opt_state = select(fresh, optimizer.init(learner.params), learner.opt_state)
+        warming: Any = done < length
+        return dataclasses.replace(coefs, value_warmup=warming), learner.replace(opt_state=opt_state)
+
+    def _batch(self, rollout: Rollout, estimate: Estimates, kept: copies.Copies) -> Batch:
+        """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]. `kept`: beside the policy."""
         steps = rollout.steps
+
+        def logits_of(name: str) -> jax.Array | None:
+            return logits_along(self.network, kept[name], rollout) if name in kept else None
+
         batch = Batch(
             observation=steps.observation,
             mask=steps.mask,
@@ -197,7 +218,8 @@ class PPO(Algorithm):
             advantage=estimate.advantage,
             target=estimate.correction + estimate.value,
             weight=steps.weight * estimate.known,
-            magnet=None if magnet is None else logits_along(self.network, magnet, rollout),
+            magnet=logits_of(copies.MAGNET),
+            anchor=logits_of(ANCHOR),
         )
         if self.network.remembers:
             return batch._replace(played=Played(rollout.memory, steps.seat, steps.over))
@@ -223,6 +245,10 @@ def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
         "train/magnet_kl": figures.mean(parts.magnet_kl, steps),
         "train/magnet_coef": figures.last(coefs.magnet_coef),
     }
+    held = {
+        "train/anchor_kl": figures.mean(parts.anchor_kl, steps),
+        "train/anchor_coef": figures.last(coefs.anchor_coef),
+    }
     return {
         "train/loss": figures.mean(sums.loss, steps),
         "train/policy_gradient_loss": figures.mean(parts.policy, steps),
@@ -238,4 +264,5 @@ def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
         "train/grad_norm_clipped": figures.mean(sums.grad_norm_clipped, steps),
         "train/epochs_done": figures.mean(steps, coefs.minibatches),
         **(pulled if coefs.magnet != "none" else {}),
+        **(held if coefs.anchor else {}),
     }

@@ -34,6 +34,7 @@ class Batch(NamedTuple):
     weight: jax.Array  # f32[N], 1 = the learner's decision with a known return, 0 = not to be learnt from
     played: Played | None = None  # of chunks
     magnet: jax.Array | None = None  # f32[N, A], masked logits of a magnet that is a policy
+    anchor: jax.Array | None = None  # f32[N, A], those of the anchor
 
 
 class LossSums(NamedTuple):
@@ -45,6 +46,7 @@ class LossSums(NamedTuple):
     approx_kl: jax.Array
     clip_fraction: jax.Array
     magnet_kl: jax.Array  # 0 without a magnet
+    anchor_kl: jax.Array  # 0 without an anchor
     weight: jax.Array
 
 
@@ -78,6 +80,10 @@ def ppo_loss(
         magnet = distributions.mask_logits(jnp.zeros_like(logits), mask) if batch.magnet is None else batch.magnet
         tempered = distributions.temper(magnet, coefs.temperature)  # type: ignore[arg-type]
         magnet_kl = distributions.kl_divergence(logits, tempered)
+    anchor_kl = jnp.zeros_like(entropy)
+    if batch.anchor is not None:
+        tempered = distributions.temper(batch.anchor, coefs.temperature)  # type: ignore[arg-type]
+        anchor_kl = distributions.kl_divergence(tempered, logits)
 
     # A bot's action may be all but impossible for the network; with weight 0 its ratio must not become 0 * inf.
     log_ratio = jnp.where(batch.weight > 0.0, log_prob - batch.log_prob, 0.0)
@@ -100,6 +106,7 @@ def ppo_loss(
         approx_kl=total(jax.lax.stop_gradient(ratio - 1.0 - log_ratio)),
         clip_fraction=total((jnp.abs(ratio - 1.0) > coefs.clip).astype(jnp.float32)),
         magnet_kl=total(magnet_kl),
+        anchor_kl=total(anchor_kl),
         weight=jnp.sum(batch.weight),
     )
     return combine(sums, coefs), sums
@@ -108,7 +115,9 @@ def ppo_loss(
 def combine(sums: LossSums, coefs: PPOConfig) -> jax.Array:
     """The loss from its parts (sums or means alike)."""
     loss = sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy  # type: ignore[operator]
-    return loss if coefs.magnet == "none" else loss + coefs.magnet_coef * sums.magnet_kl  # type: ignore[operator]
+    if coefs.magnet != "none":
+        loss = loss + coefs.magnet_coef * sums.magnet_kl  # type: ignore[operator]
+    return loss + coefs.anchor_coef * sums.anchor_kl if coefs.anchor else loss  # type: ignore[operator]
 
 
 def _again(

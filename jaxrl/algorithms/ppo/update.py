@@ -117,6 +117,8 @@ def passes(
     Returns:
       As `update`.
     """
+    if isinstance(coefs.value_warmup, jax.Array):
+        loss = _of_the_value(loss, coefs.value_warmup)
     step = functools.partial(_minibatch, loss, coefs, order)
     # The stop is the loop's condition and the step below is selected: a GPU waits for the host at every branch that
     # depends on data, and this way that is once per minibatch. With several seeds it runs until the last one stops.
@@ -132,6 +134,18 @@ def normalize(advantage: jax.Array, weight: jax.Array) -> jax.Array:
     centred = advantage - total / count
     variance = across_devices(jnp.sum(weight * jnp.square(centred))) / count
     return centred * jax.lax.rsqrt(variance + 1e-8)
+
+
+def _of_the_value(loss: Callable[..., Any], alone: jax.Array) -> Callable[..., Any]:
+    """The same loss; where `alone` (bool[]) its gradient is 0 but for the last layer of the value, on which no policy
+    depends."""
+
+    def held(path: Any, leaf: jax.Array) -> jax.Array:
+        if "['heads']['value']" in jax.tree_util.keystr(path):
+            return leaf
+        return jnp.where(alone, jax.lax.stop_gradient(leaf), leaf)
+
+    return lambda params, *about: loss(jax.tree_util.tree_map_with_path(held, params), *about)
 
 
 # ---- chunks and their order ---------------------------------------------------------------------------------------
