@@ -83,6 +83,8 @@ class Env(Views, Goals, Judged, Conceals, Clickable, abc.ABC):
       colours: regular expressions of what renderings and events say, with their colours on a terminal (names of rich).
       delegated: actions A .. A + delegated - 1, in no mask: with one of them a bot leaves its seat to the engine.
       vocabulary: numbers of kinds of things in `candidates`, 0 among them; 0 for games without it.
+      free_options: names of options that change neither what a seat observes nor what its actions are: whoever learnt
+        with some plays with others, so that a run can go on, and be measured, with other decks or rosters.
     """
 
     id: ClassVar[str]
@@ -100,6 +102,7 @@ class Env(Views, Goals, Judged, Conceals, Clickable, abc.ABC):
     colours: Mapping[str, str] = {}
     delegated: int = 0
     vocabulary: int = 0
+    free_options: tuple[str, ...] = ()
 
     @property
     def sides(self) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
 from jaxrl.runs.metrics import read_rows
 from jaxrl.training.trainer import Trainer
+from tests.games import TicTacToe
 from tests.killing import assert_same
 
 BATCH = 8 * 4  # steps per update of the first run
@@ -105,6 +106,22 @@ def test_the_pool_begins_with_the_earlier_checkpoints(home):
     for slot, update in enumerate((4, 6)):
         held = jax.tree.map(lambda leaf, slot=slot: leaf[slot], pool.snapshots)
         assert checkpoint.params_hash(held) == store.read(update).meta["params_hash"]
+
+
+def test_options_that_change_no_shape_may_differ_where_the_game_says_so(home, monkeypatch, capsys):
+    """`Env.free_options`: in a run that goes on, and of the candidate and the other one in an evaluation."""
+    monkeypatch.chdir(home)
+    other = ["train.from_run=first@4", "env.options.random_start=false", f"train.total_steps={6 * BATCH}"]
+    allowed = ["--allow", "tests", "--deals", "2", "--opponents", "random"]
+    assert "its options is" in refused(home, *other)
+    monkeypatch.setattr(TicTacToe, "free_options", ("random_start",))
+    trainer(home, "moved", *other).close()
+    assert train(home, "elsewhere", *other) == 0
+    assert cli.main(["evaluate", "elsewhere", "--against", "first", *allowed]) == 0
+    assert capsys.readouterr().out.count("| first ") == 2  # against random, and in person
+    monkeypatch.setattr(TicTacToe, "free_options", ())
+    assert cli.main(["evaluate", "elsewhere", "--against", "first", *allowed]) == cli.USER_ERROR
+    assert "plays another game" in capsys.readouterr().err
 
 
 def test_games_are_dealt_anew(home):

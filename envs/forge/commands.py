@@ -1,4 +1,4 @@
-"""The commands of `jaxrl forge …`: recording games, reading them, and serving them in place of a daemon."""
+"""The commands of `jaxrl forge …`: decks, recording games, reading them, and serving them in place of a daemon."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import types
 
 from jaxrl.envs.errors import UserError, nearest
 
-HELP = "record, read and replay games of Forge (Magic)"
+HELP = "list and make decks, record, read and replay games of Forge (Magic)"
 COMMANDS = {
+    "decks": "jaxrl.envs.forge.deckbuilding.command",
     "record": "jaxrl.envs.forge.people.watch",
     "story": "jaxrl.envs.forge.people.story",
     "replay": "jaxrl.envs.forge.people.replay",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.deckbuilding.deck import SUFFIX
+from jaxrl.envs.forge.deckbuilding.scripts import scripts_of
 from jaxrl.envs.forge.fleet.daemon import Daemon
 from jaxrl.envs.forge.fleet.find import DECKS, find_decks, find_forge, find_java
 from jaxrl.envs.forge.fleet.fleet import Fleet
@@ -25,6 +28,7 @@ from jaxrl.envs.machine import cores
 
 DECK = "aggro"
 GAME_SECONDS = 600.0
+PLAYED = r"1\.6\.5[35]\b"  # versions of Forge
 
 
 def diagnose(**settings: Any) -> bool:
@@ -85,17 +89,17 @@ class Diagnosis:
 
     def _forge(self) -> str:
         forge = find_forge(self.deployment.home)
-        cards = sum(1 for _ in (forge.res / "cardsfolder").rglob("*.*"))
+        cards = len(scripts_of(forge.res))
         if not cards:
             raise UserError(f"{forge.res / 'cardsfolder'} is empty: unpack the Forge release again.")
-        return f"{forge.version} at {forge.home} ({forge.jar.name}, {cards} files of cards)"
+        return f"{forge.version} at {forge.home} ({forge.jar.name}, {cards} cards)"
 
     def _decks(self) -> str:
-        find_decks(self.deployment.decks)
-        game = ForgeGame(decks=(DECK,))
+        own_decks = sorted(find_decks(self.deployment.decks).glob(f"*{SUFFIX}")) if self.deployment.decks else []
+        game = ForgeGame(decks=(DECK, *map(str, own_decks)), pairings="mirror")
         game.deploy(self.deployment)
         shipped = ", ".join(sorted(path.stem for path in DECKS.glob("*.dck")))
-        own = f"; yours in {self.deployment.decks}" if self.deployment.decks else ""
+        own = f"; {len(own_decks)} of yours in {self.deployment.decks}" if self.deployment.decks else ""
         return f"{shipped}{own}"
 
     def _remote(self) -> None:
@@ -133,6 +137,12 @@ class Diagnosis:
         lease = fleet.lease()
         fleet.release(lease, finished=False)
         found = fleet.counters()["daemons"][lease.daemon.number]
+        self.advice += lease.daemon.remarks
+        if not re.match(PLAYED, version := str(found["version"])):
+            self.advice.append(
+                f"whoever wrote this never played with Forge {version}, only with 1.6.53 and 1.6.55: "
+                "let `jaxrl forge record --games 20` show that games end by their rules before a long training."
+            )
         cost = f", {found['cpu_seconds']:.1f} s of CPU, {found['rss_mib']:.0f} MiB resident" if "pid" in found else ""
         self.say(f"{'start':<9} {time.monotonic() - began:.1f} s until {found['name']} was ready{cost}")
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxrl.envs.errors import UserError, nearest
+from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge import layout
+from jaxrl.envs.forge.deckbuilding.deck import SUFFIX, cards_of, check_decks, expanded, find_deck
 from jaxrl.envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
 from jaxrl.envs.forge.engine.live import Terms
 from jaxrl.envs.forge.engine.state import state_bytes_of
-from jaxrl.envs.forge.fleet.find import DECKS
 from jaxrl.envs.forge.people import recording
 from jaxrl.envs.forge.people.how_to_play import TEXT
 from jaxrl.envs.forge.settings import Deployment
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from jaxrl.envs.forge.people.show import Position
 
 PROFILES = ("", "Default", "Cautious", "Reckless")  # of Forge's AI; "": the one that it takes by itself
-SUFFIX = ".dck"
 
 
 class ForgeGame(HostGame):
@@ -42,6 +41,10 @@ class ForgeGame(HostGame):
     may_truncate, public_actions, remote = True, False, True
     recordings, question_kinds = recording.SUFFIXES, layout.TYPES
     how_to_play = TEXT
+    free_options = (
+        *("decks", "pairings", "first", "ask_mulligans", "always_ask", "advice", "game_limit", "max_decisions"),
+        *("shaping_life", "shaping_board", "shaping_cards"),
+    )
 
     def __init__(
         self,
@@ -61,8 +64,8 @@ class ForgeGame(HostGame):
         """A kind of game.
 
         Args:
-          decks: shipped names, names in the folder forge.decks, or paths of .dck files. One: of both seats; two: of
-            seat 0 and seat 1; with other pairings any number.
+          decks: shipped names, names in the folder forge.decks, or paths of .dck files, also by a pattern like
+            decks/*.dck. One: of both seats; two: of seat 0 and seat 1; with other pairings any number.
           pairings: sides (as listed) | all (every ordered pair of the listed decks, in turn) | mirror (each against
             itself, in turn).
           first: the seat that begins, 0 or 1; coin: Forge's coin decides.
@@ -93,7 +96,7 @@ class ForgeGame(HostGame):
         self.max_decisions, self.game_limit = max_decisions, game_limit
         self.varieties, self.state_bytes = len(self.pairs), state_bytes_of(max_decisions)
         self.deployment: Deployment | None = None
-        self._advised_in: Path | None = None  # the folder for recordings, see `advised`
+        self._recorded_in: Path | None = None  # the folder for recordings, see `meant_for` and `advised`
         self._fleet: Fleet | None = None
         self._viewer: ForgeEngine | None = None
         self._remembered: collections.OrderedDict[Any, Any] = collections.OrderedDict()
@@ -104,21 +107,34 @@ class ForgeGame(HostGame):
         """Says where Forge is and how its daemons are run; without, FORGE_HOME and one daemon less than cores.
 
         Raises:
-          UserError: an option is wrong, or a deck cannot be found.
+          UserError: an option is wrong, or a deck cannot be found or, where Forge is found, not be played; a pattern
+            of paths that means none is refused by `ready` only.
         """
         self.deployment = deployment or Deployment(**options)
         self._fleet = self._viewer = None
-        self._located()
+        if not any("*" in deck for pair in self.pairs for deck in pair):
+            self._located()
+
+    def meant_for(self, purpose: str) -> ForgeGame:
+        if self._recorded_in is not None or self.deployment is None or not self.deployment.record:
+            return self
+        game = copy.copy(self)
+        game._recorded_in = Path(self.deployment.record) / purpose
+        return game
+
+    def ready(self) -> None:
+        self.fleet()
 
     def fleet(self) -> Fleet:
         """The daemons; none is started before the first game.
 
         Raises:
-          UserError: there is no Forge, or no Java for it.
+          UserError: there is no Forge, or no Java for it, or a deck cannot be played.
         """
         from jaxrl.envs.forge.fleet.fleet import Fleet
 
         self.deployment = self.deployment or Deployment()
+        self._located()
         self._fleet = Fleet.shared(self.deployment)
         return self._fleet
 
@@ -147,7 +163,7 @@ class ForgeGame(HostGame):
             Terms(pairs, self.options, mark, PROFILES, *limits, self.shaping),
             seed=seed,
             first_slot=first_slot,
-            recorder=recording.Folder(folder) if (folder := self._advised_in or deployment.record) else None,
+            recorder=recording.Folder(folder) if (folder := self._recorded_in or deployment.record) else None,
             remembered=self._remembered,
         )
 
@@ -155,8 +171,10 @@ class ForgeGame(HostGame):
         """The decks as daemons know them, and a number for all that decides a game."""
         deployment = self.deployment or Deployment()
         folder = Path(deployment.decks).expanduser().absolute() if deployment.decks else None
-        names = {name for pair in self.pairs for name in pair}
-        files = {} if deployment.remote else {name: _deck_file(name, folder) for name in names}
+        names = dict.fromkeys(name for pair in self.pairs for name in pair)
+        files = {} if deployment.remote else {name: find_deck(name, folder) for name in names}
+        if files:
+            check_decks(files.values(), *cards_of(deployment.home))
         described = [self.options]
         for pair in self.pairs:
             for name in pair:
@@ -204,35 +222,22 @@ class ForgeGame(HostGame):
         """The same game on the same daemons, with the advice of Forge's AI in recordings in `folder`."""
         game = copy.copy(self)
         game.options += "" if "-v" in self.options.split() else " -v"
-        game._advised_in, game._viewer, game._remembered = folder, None, collections.OrderedDict()
+        game._recorded_in, game._viewer, game._remembered = folder, None, collections.OrderedDict()
         return game
 
 
 def _pairs(decks: Sequence[str], pairings: str) -> tuple[tuple[str, str], ...]:
-    """The decks of seat 0 and seat 1 of every kind of game."""
+    """The decks of seat 0 and seat 1 of every kind of game, in turn."""
     if not decks or not all(decks):
         raise UserError("forge: decks must name at least one deck, e.g. [aggro].")
-    for deck in decks:
-        if "/" in deck and not Path(deck).expanduser().is_file():
-            raise UserError(f"forge: there is no deck {deck}: give the path of a {SUFFIX} file.")
+    decks = expanded(decks)
     if pairings == "mirror":
         return tuple((deck, deck) for deck in decks)
-    if pairings == "all":
-        return tuple((one, other) for one in decks for other in decks)
+    if pairings == "all":  # one after the other with different decks, mirrored games last
+        count = len(decks)
+        return tuple((decks[i], decks[(i + k) % count]) for k in (*range(1, count), 0) for i in range(count))
     if len(decks) > 2:
         raise UserError(
             f"forge: decks names {len(decks)}: give one for both seats or one for each, or set pairings to all."
         )
     return ((decks[0], decks[-1]),)
-
-
-def _deck_file(name: str, folder: Path | None) -> Path:
-    """The file of a deck: a path, a name in the user's folder, or a shipped one."""
-    file = name if name.endswith(SUFFIX) else name + SUFFIX
-    places = [Path(name).expanduser()] if "/" in name or name.endswith(SUFFIX) else []
-    places += ([folder / file] if folder is not None else []) + [DECKS / file]
-    for place in places:
-        if place.is_file():
-            return place.absolute()
-    known = {path.stem for where in (DECKS, folder) if where is not None for path in where.glob(f"*{SUFFIX}")}
-    raise UserError(f"forge: there is no deck {name!r}; {nearest(name, known)}")

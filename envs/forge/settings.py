@@ -5,20 +5,22 @@ Nothing here decides a game: the same seed gives the same game on any deployment
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import re
 import typing
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxrl.envs import own
+from jaxrl.envs import files, own
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge.fleet.profiles import PROFILES
 from jaxrl.envs.machine import cores, free_bytes
-from jaxrl.envs.values import Place, convert, limits_of, option
+from jaxrl.envs.values import Place, build, convert, limits_of, option
 
 AUTO = "auto"
 LOCAL_HOST = "127.0.0.1"
+PREFIX = "forge."  # of keys of this section
 OVERHEAD_MB = 300  # what a JVM takes beside its heap: code, classes, stacks, the collector's own
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w-]{1,63}(?:\.[\w-]{1,63})*):([0-9]{1,5})", re.ASCII)
 
@@ -52,7 +54,10 @@ class Deployment:
     start_timeout: float = option(120.0, "seconds that a JVM may take to start", above=0.0)
     stock: bool = option(False, "without the daemons' short cuts, which save computing and change no game")
     record: str = option(
-        "", "folder that every conversation with a daemon is written into; empty: none is", runs=own.path
+        "",
+        "folder that every conversation with a daemon is written into, those of trainings and evaluations in folders "
+        "called so; empty: none is",
+        runs=own.path,
     )
     log_dir: str = option(
         "", "folder of the daemons' logs; empty: the directory of the run, else a temporary one", runs=own.path
@@ -81,6 +86,26 @@ class Deployment:
         memory = available_mb()
         room = memory // (self.heap_mb + OVERHEAD_MB) if memory is not None else cores()
         return max(1, min(cores() - 1, room))
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """The words `forge.key=value` of the commands `jaxrl forge …`, as everywhere else."""
+    parser.add_argument("settings", nargs="*", metavar="forge.key=v", help="e.g. forge.home=~/forge forge.daemons=4")
+
+
+def deployment_of(words: Sequence[str]) -> Deployment:
+    """What words like "forge.daemons=4" describe.
+
+    Raises:
+      UserError: one is of another form, or its value is wrong.
+    """
+    tree = {}
+    for word in words:
+        key, separator, value = word.partition("=")
+        if not separator or not key.startswith(PREFIX):
+            raise UserError(f"cannot understand {word!r}: settings are written forge.key=value, e.g. forge.daemons=4.")
+        tree[key.removeprefix(PREFIX)] = files.parse(value, f"the value of {key}")
+    return build(Deployment(), tree, Place(path=PREFIX.rstrip(".")))
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -85,7 +85,7 @@ class HostGame(abc.ABC):
         the engine holds the seat itself.
       recordings: how the names of files with recorded games end (`demonstrations`); empty: in any way.
       question_kinds: what kinds of questions recorded games tell apart.
-      how_to_play, colours: as in `jaxrl.envs.core.Env`.
+      how_to_play, colours, free_options: as in `jaxrl.envs.core.Env`.
       varieties: slot + episode modulo this number decides which of several set-ups is played (rosters, maps); a
         `HostEnv` deals all of them.
     """
@@ -111,6 +111,7 @@ class HostGame(abc.ABC):
     how_to_play: str = ""
     colours: Mapping[str, str] = {}
     varieties: int = 1
+    free_options: tuple[str, ...] = ()
 
     @property
     def sides(self) -> tuple[int, ...]:
@@ -151,6 +152,20 @@ class HostGame(abc.ABC):
         """Told before the first engine is made where engines of another process run: section `forge` of a
         configuration. Games that play in this process need nothing of it."""
         del options
+
+    def meant_for(self, purpose: str) -> HostGame:
+        """The same game for "training" or "evaluation": what it writes down of its games lies apart.
+
+        An engine that writes its games down may have an attribute `seated`: whoever fills its seats sets it to a
+        function of a game's number in the engine, which gives a name for the holder of each seat of the game that
+        begins there.
+        """
+        del purpose
+        return self
+
+    def ready(self) -> None:
+        """Told before a training or a measurement begins: raises UserError if no game could be played here."""
+        return
 
     def demonstrations(self, path: Path) -> Iterator[Demonstrations]:
         """The recorded games in a file, one after the other, to learn from (`jaxrl imitate`).

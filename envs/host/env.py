@@ -71,7 +71,7 @@ class HostEnv(Env):
         self.may_truncate, self.public_actions = game.may_truncate, game.public_actions  # type: ignore[misc]
         self.perfect_information = game.perfect_information
         self.how_to_play, self.colours = game.how_to_play, game.colours
-        self.reference_bot = game.reference_bot
+        self.reference_bot, self.free_options = game.reference_bot, game.free_options
         self._play, self._deal = _Engines(game, 1), _Engines(game, game.varieties)
         self._crew = _Engines(game, cores())  # a game for every thread
 

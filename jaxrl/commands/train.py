@@ -13,6 +13,7 @@ import jaxrl
 from jaxrl import config as configs
 from jaxrl import processes, xla
 from jaxrl.config import Config, presets
+from jaxrl.envs import registry
 from jaxrl.envs.errors import UserError
 from jaxrl.measure.tables import flat
 from jaxrl.runs.command import next_command
@@ -66,8 +67,10 @@ def begun_config(run: RunDirectory, config: Config, otherwise: str) -> Config:
 
 def _anyhow(config: Config) -> Config:
     """A configuration without what a run has written out (`train.from_run`) or changes nothing that is learnt."""
+    section = registry.section_of(config.env.id)  # where an engine runs
     return dataclasses.replace(
         config,
+        **({config.env.id: section()} if section is not None else {}),
         train=dataclasses.replace(config.train, from_run=config.train.from_name),
         run=dataclasses.replace(config.run, directory="", devices=0, cache_dir="", log_level="info", log_format="text"),
         sebulba=dataclasses.replace(config.sebulba, threads=0, timeout=1.0, profile=False),

@@ -52,8 +52,16 @@ class Entrant:
 
     @property
     def game(self) -> tuple[str, str, dict[str, Any]]:
-        """What two must have in common to meet."""
+        """What all of a tournament have in common."""
         return self.config.env.id, self.env.version, self.config.evaluation_options
+
+    def can_join(self, other: Entrant) -> bool:
+        """Whether it can play the game of another one, which may differ in `Env.free_options`."""
+        mine, theirs = (
+            (name, version, {key: value for key, value in options.items() if key not in self.env.free_options})
+            for name, version, options in (self.game, other.game)
+        )
+        return mine == theirs
 
 
 def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = None) -> Entrant:
@@ -63,7 +71,7 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
       name: "bot:NAME", "zoo:NAME", a run, or the path of a policy file.
       args: config, which names the game of a bot; overrides, of that or of what a trained player was trained with;
         checkpoint, of a run; sampled; allow, what files may name.
-      like: whose game it must play; a bot then plays that.
+      like: whose game it is going to play.
 
     Raises:
       UserError: there is none, or it plays another game.
@@ -74,7 +82,7 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
         return Entrant([scripted_player(env, name.removeprefix(BOT_PREFIX))], config, env)
     changes = () if like and not like.trained else args.overrides  # those of a bot name its game
     found = _trained(name, args.checkpoint, args.allow, changes, sampled=args.sampled, elsewhere=True)
-    if like and like.game != found.game:
+    if like and not found.can_join(like):
         raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
     return found
 

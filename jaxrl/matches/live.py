@@ -56,7 +56,7 @@ class LiveDeals:
           max_steps: decisions after which a game is given up.
         """
         self._env, self._deals = env, deals
-        self.game: HostGame = env.game  # type: ignore[attr-defined]
+        self.game: HostGame = env.game.meant_for("evaluation")  # type: ignore[attr-defined]
         self.max_steps, self._lanes = max_steps, lanes
         self._programs: dict[Act, Callable[..., tuple[jax.Array, PyTree]]] = {}
 
@@ -167,6 +167,8 @@ class _LiveMatch:
         self._deals, self._pool, self._players, self._base, self._blanks = deals, pool, players, base, blanks
         self._progress = progress
         engine = pool.engine
+        if hasattr(engine, "seated"):
+            engine.seated = lambda lane: [players[holder].name for holder in self._holders(np.array([lane]))[0]]
         self._game = deals.game
         self._side_of = np.array(self._game.sides)  # [P]
         self._rotations = self._side_of.max() + 1

@@ -16,7 +16,7 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -323,13 +323,14 @@ def _shares(part: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
     return {SHARES: shares}
 
 
-def check_stamp(meta: dict[str, Any], stamp: Stamp, *, options: bool = True) -> None:
-    """Raises UserError unless a checkpoint's record belongs to the same game, `options` of which may be left out, and
-    the same number of seeds."""
+def check_stamp(meta: dict[str, Any], stamp: Stamp, *, free: Collection[str] | None = ()) -> None:
+    """Raises UserError unless a checkpoint's record belongs to the same game, with the same options but for those that
+    are `free` (None: all are), and the same number of seeds."""
     game = meta["game"]
     wanted: dict[str, Any] = {"id": stamp.env_id, "version": stamp.env_version}
-    if options:
-        wanted["options"] = stamp.env_options
+    if free is not None:
+        wanted["options"] = {name: value for name, value in stamp.env_options.items() if name not in free}
+        game = game | {"options": {name: value for name, value in game["options"].items() if name not in free}}
     for field, want in wanted.items():
         have = game[field]
         if json.loads(json.dumps(want)) != have:

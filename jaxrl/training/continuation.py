@@ -56,8 +56,8 @@ class Origin:
 def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Origin | None:
     """The checkpoint that `train.from_run` names, None if it names none.
 
-    With a curriculum, of either run, the options of the game may be others than those of the checkpoint, as between
-    stages; whether what was learnt fits shows in `first_state`.
+    The options of the game may be others than those of the checkpoint where the game says so (`Env.free_options`), and
+    with a curriculum, of either run, as between stages; whether what was learnt fits shows in `first_state`.
 
     Raises:
       UserError: there is no such run or checkpoint, or it is of another game or as long as the whole new run,
@@ -75,7 +75,10 @@ def find_origin(config: Config, stages: Sequence[tuple[Stage, GameForms]]) -> Or
         names = [stage.name for stage, _ in stages]
         number = names.index(name) if name in names else 0
         stamp = make_stamp(stages[number][0].config, stages[number][1].training)
-        checkpoint.check_stamp(snapshot.meta, stamp, options=not (name or config.curriculum))
+        any_options = name or config.curriculum
+        checkpoint.check_stamp(
+            snapshot.meta, stamp, free=None if any_options else stages[number][1].training.free_options
+        )
     except UserError as error:
         raise UserError(f"train.from_run: {error}") from error
     if snapshot.step % train.updates_per_call:

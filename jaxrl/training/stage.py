@@ -17,6 +17,7 @@ from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.league.pool import PoolState, controller_names
 from jaxrl.matches.evaluate import opponent_names
+from jaxrl.matches.live import is_remote
 from jaxrl.players import Player
 from jaxrl.runs.directory import each_seed
 from jaxrl.runs.games import GameForms
@@ -54,6 +55,8 @@ def make_parts(stage: Stage, games: GameForms) -> StageParts:
       UserError: something does not fit the game, this machine, or its memory.
     """
     config, (env, table) = stage.config, games
+    if is_remote(table):  # not when the first evaluation is due
+        table.game.ready()  # type: ignore[attr-defined]  # a HostEnv
     program = make_program(config, env)
     memory.check_state(config, program)
     player = trained_player(config, table, config.run.name, None, greedy=config.evaluate.greedy)

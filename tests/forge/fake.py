@@ -30,8 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.deckbuilding.deck import read_deck
 from jaxrl.envs.forge.fleet.classes import BRIDGE
 from jaxrl.envs.forge.fleet.daemon import TOKEN
+from jaxrl.envs.forge.fleet.find import DECKS
 from jaxrl.envs.forge.people.recording import NewGame, deck_name
 from jaxrl.envs.forge.people.replay import Game, ReplayDaemon, Talk, Tape, choose
 
@@ -40,7 +42,7 @@ VERSION = "1.6.99-FAKE"
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = """
 close half stall silent hang vanish die slow long utf8 garbage noise unknown other chatter refuse timeout error stuck
-late say fail exit stubborn protocol work
+late say fail exit stubborn protocol work ready
 """.split()
 
 
@@ -55,8 +57,8 @@ class Fault:
     timeout or error; a game that goes on after its client has left (stuck).
 
     Of the process: ready late by `seconds` (0: never), say `text` first, fail because of `text`, exit with code 1, be
-    stubborn (SHUTDOWN, SIGTERM and the end of input do nothing), speak another protocol, work `seconds` of CPU more for
-    a game if `text` is among the flags of Java.
+    stubborn (SHUTDOWN, SIGTERM and the end of input do nothing), be `ready` with `text` more to say, speak another
+    protocol, work `seconds` of CPU more for a game if `text` is among the flags of Java.
 
     Attributes:
       kind: one of KINDS.
@@ -343,13 +345,14 @@ class FakeDaemon(ReplayDaemon):
 
 
 def fake_home(folder: Path, card: bool = False) -> Path:
-    """A folder that looks like a release; `card`: one with a card in it."""
+    """A folder that looks like a release; `card`: one with the cards of the shipped decks."""
     home = folder / "forge"
     for part in ("cardsfolder", "editions"):
         (home / "res" / part).mkdir(parents=True)
     (home / f"forge-gui-desktop-{VERSION}-jar-with-dependencies.jar").write_bytes(b"no jar")
     if card:
-        (home / "res" / "cardsfolder" / "card.txt").touch()
+        for number, name in enumerate(sorted({name for path in DECKS.glob("*.dck") for name in read_deck(path).cards})):
+            (home / "res" / "cardsfolder" / f"card{number}.txt").write_text(f"Name:{name}\n")
     return home
 
 
@@ -419,7 +422,8 @@ def main(folder: Path, arguments: list[str]) -> None:
         print(f"FORGE DAEMON FAILED: {error}", flush=True)
         sys.exit(2)
     daemon.end = (lambda: None) if stubborn else lambda: os._exit(0)
-    print(f"FORGE DAEMON READY port={daemon.port} forge={VERSION}", flush=True)
+    told = " ".join(each.text for each in faults.of("ready"))
+    print(f"FORGE DAEMON READY port={daemon.port} forge={VERSION} {told}", flush=True)
     while "--watch-stdin" in arguments and os.read(0, 1):
         pass
     time.sleep(3600 if stubborn else 0)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 
 import pytest
 import yaml
 
 from jaxrl import config as configs
+from jaxrl.commands import train
 from jaxrl.config import presets
 from jaxrl.config.schema import Config, FleetConfig, SebulbaConfig
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.fleet.find import DECKS
 from jaxrl.envs.forge.game import ForgeGame
 from jaxrl.envs.forge.settings import Deployment
 from jaxrl.training.sebulba.pools import check_room
 from tests.host_games import TicTacToeGame
 
-NAMES = ("forge", "forge_aggro", "forge_clone")
+NAMES = ("forge", "forge_aggro", "forge_clone", "forge_any")
 
 
 def text_of(name: str) -> str:
@@ -47,6 +50,27 @@ def test_overrides_in_the_heads_are_understood():
         overrides = [text.replace("'", "") for text in re.findall(r"\S+=(?:'[^']*'|\S+)", line)]
         assert f"--config {name}" in line and configs.load(name, overrides)
         assert all(yaml.safe_load(text.split("=")[1]) for text in overrides)
+
+
+def test_where_forge_runs_is_nobodys_business_when_a_run_goes_on():
+    """`jaxrl train --continue` refuses other settings of what is learnt; these decide nothing."""
+    here, there = (
+        configs.load("forge", [f"forge.{text}" for text in texts]) for texts in ([], ["home=/x", "daemons=2"])
+    )
+    assert here != there and train._anyhow(here) == train._anyhow(there)
+    other = configs.load("forge", ["env.options.decks=[aggro, tokens]"])
+    assert train._anyhow(here) != train._anyhow(other)
+
+
+def test_any_deck_means_all_that_are_shipped_and_others_in_the_evaluation():
+    config = configs.load("forge_any")
+    learnt, measured = config.env.options["decks"], config.evaluation_options["decks"]
+    assert {path.stem for path in DECKS.glob("*.dck")} == {deck for deck in learnt if "/" not in deck}
+    patterns = {deck for deck in learnt if "/" in deck}
+    assert patterns and len(measured) == 1 and not patterns & set(measured)
+    for line in text_of("forge_any").splitlines():
+        if "forge decks" in line:
+            assert f"{shlex.split(line)[shlex.split(line).index('--out') + 1]}/*.dck" in {*patterns, *measured}
 
 
 def test_rewards_of_the_evaluation_are_wins_alone():

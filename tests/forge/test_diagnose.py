@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from jaxrl import cli
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.forge.deckbuilding.deck import read_deck
 from jaxrl.envs.forge.diagnosis import Diagnosis
 from jaxrl.envs.forge.fleet import find
 from jaxrl.envs.forge.fleet.find import find_decks, find_forge, find_java
@@ -16,6 +18,7 @@ from jaxrl.envs.forge.fleet.profiles import PROFILES, java_flags
 from jaxrl.envs.forge.settings import Deployment
 from tests.forge.fake import DECISIONS, VERSION, FakeDaemon, Fault, fake_home, fake_java
 
+CARDS = len({name for path in find.DECKS.glob("*.dck") for name in read_deck(path).cards})
 JAR = "forge-gui-desktop-{}-jar-with-dependencies.jar"
 
 
@@ -80,6 +83,21 @@ def test_the_newest_of_several_jars_is_taken(tmp_path):
         (home / JAR.format(version)).touch()
     found = find_forge(str(home))
     assert found.version == "2.0.9" and found.jar == home / JAR.format("2.0.9")
+
+
+def test_a_jar_of_another_name_is_known_by_what_is_in_it(tmp_path):
+    home = fake_home(tmp_path)
+    next(home.glob("*.jar")).unlink()
+    (home / "other.jar").write_bytes(b"no archive")
+    with zipfile.ZipFile(home / "library.jar", "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Implementation-Version: 3.0\r\n")
+    with pytest.raises(UserError, match="holds no forge-gui-desktop"):
+        find_forge(str(home))
+    for manifest, version in (("", ""), ("Manifest-Version: 1.0\r\nImplementation-Version: 1.6.55\r\n", "1.6.55")):
+        with zipfile.ZipFile(home / "mine.jar", "w") as jar:
+            jar.writestr("forge/game/Game.class", "")
+            jar.writestr("META-INF/MANIFEST.MF", manifest)
+        assert find_forge(str(home))[1:] == (home / "mine.jar", home / "res", version)
 
 
 def test_decks_of_ones_own(tmp_path):
@@ -164,6 +182,8 @@ def test_flags():
         assert {"-Xms700m", "-Xmx700m", "-XX:+DisableExplicitGC", "-Djava.awt.headless=true"} <= set(flags)
         assert "-Duser.home=/private" in flags and set(collector) <= set(flags)
         assert sum(flag.startswith("-XX:+Use") and flag.endswith("GC") for flag in flags) == 1
+    allow = "--sun-misc-unsafe-memory-access=allow"  # of which JDK 17 knows nothing
+    assert [allow in java_flags("g1", 300, Path("/x"), version) for version in ("17.0.1", "25-ea")] == [False, True]
 
 
 # ---- the diagnosis ------------------------------------------------------------------------------------------------
@@ -182,7 +202,7 @@ def test_everything_is_there(tmp_path):
     assert good and not problems
     for part in (
         f"Java      17.0.9 at {java}",
-        f"Forge     {VERSION} at {home} (forge-gui-desktop-{VERSION}-jar-with-dependencies.jar, 1 files of cards)",
+        f"Forge     {VERSION} at {home} (forge-gui-desktop-{VERSION}-jar-with-dependencies.jar, {CARDS} cards)",
         "counterspells",
         "profile   serial (-XX:+UseSerialGC), heap 300 MiB",
         "until #0 was ready",
@@ -193,6 +213,15 @@ def test_everything_is_there(tmp_path):
         "Magic can be played here.",
     ):
         assert part in text, part
+
+
+def test_what_is_less_than_it_could_be_is_told(tmp_path):
+    home = fake_home(tmp_path, card=True)
+    java = fake_java(tmp_path, [Fault("ready", text="short-cuts=no repeats=no", times=0)])
+    good, text, _ = diagnosed(Deployment(home=str(home), java=str(java), heap_mb=300))
+    notes = [line for line in text.splitlines() if line.startswith("note: ")]
+    assert good and ["without them" in notes[0], "does not let the daemons" in notes[1]] == [True, True]
+    assert f"never played with Forge {VERSION}" in notes[2]
 
 
 def test_everything_that_is_missing_is_told_at_once(tmp_path, monkeypatch):

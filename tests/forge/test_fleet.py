@@ -119,6 +119,20 @@ def test_a_dropped_game_frees_its_daemon(forge):
     assert fleet.counters()["daemons"][0]["games"] == 1
 
 
+def test_what_whoever_starts_a_run_should_know_is_said_once(forge, caplog):
+    worse = Fault("ready", text="short-cuts=no repeats=no", times=0)
+    fleet = forge(worse, daemons=2)
+    for lease in [fleet.lease(60), fleet.lease(60)]:
+        fleet.release(lease)
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert len(said) == 2 and "played without them, which takes two to three times the CPU" in said[0]
+    assert f"the version of Forge is {VERSION}" in said[0] and "Java 17.0.9 does not let the daemons fix" in said[1]
+    caplog.clear()
+    quiet = forge(Fault("ready", text="short-cuts=no repeats=yes", times=0), stock=True)  # as it was asked for
+    quiet.release(quiet.lease(60))
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
 def test_logs_that_have_no_place(forge):
     with pytest.raises(UserError, match="the folder /dev/null/x for forge.log_dir cannot be made"):
         forge(log_dir="/dev/null/x")

@@ -92,17 +92,17 @@ def test_a_game_that_is_refused_or_always_fails_ends_it(recorded):
 def test_the_command_line(tmp_path, capsys):
     with contextlib.closing(FakeDaemon(OBSERVED)) as daemon:
         out, place = str(tmp_path / "out"), daemon.address
-        assert main(["forge", "record", "--games", "2", "--out", out, "--daemons", place]) == 0
+        assert main(["forge", "record", "--games", "2", "--out", out, f"forge.daemons={place}"]) == 0
         assert "out: 2 of 2 games" in capsys.readouterr().out
     assert main(["forge", "story", out, "--game", "2"]) == 0
     assert "Result: Ai(" in capsys.readouterr().out
     for wrong, says in (
-        (["forge"], "forge needs a command first: record, story, replay"),
+        (["forge"], "forge needs a command first: decks, record, story, replay"),
         (["forge", "stroy"], "did you mean 'story'"),
         (["forge", "record", "--games", "0"], "at least one game"),
-        (["forge", "record", "--daemons", "nowhere"], "host:port"),
+        (["forge", "record", "forge.daemons=nowhere"], "host:port"),
         (
-            ["forge", "record", "--daemons", "127.0.0.1:1", "--out", "/dev/null/x"],
+            ["forge", "record", "forge.daemons=127.0.0.1:1", "--out", "/dev/null/x"],
             "the folder /dev/null/x for recordings cannot be made",
         ),
         (["forge", "story", str(tmp_path / "missing")], "there is no recording"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxrl.envs.forge.engine.faults import ATTEMPTS, EVICTED, REFUSED, GameFault, lost
@@ -12,6 +13,7 @@ from jaxrl.envs.forge.engine.state import ENDS, TOO_LONG, GameState
 from jaxrl.envs.forge.people.recording import deck_name, quoted
 
 MOST_PARKED = 32
+Seated = Callable[[int], Sequence[str]]
 
 
 class Borrower:
@@ -20,11 +22,13 @@ class Borrower:
     Attributes:
       fleet: see `jaxrl.envs.forge.fleet`; an object with lease, release, failed, game_finished and capacity.
       replays: {reason: how often games had to be played again}
+      seated: names the holders of the seats of a game that begins, by its number in the engine; () if nobody knows.
     """
 
     def __init__(self, fleet: Any, terms: Terms, recorder: Any):
         self.fleet, self.terms = fleet, terms
         self.replays: dict[str, int] = {}
+        self.seated: Seated = lambda number: ()
         self._recorder = recorder
         self._writers: list[Any] = []  # of recordings that no conversation is written into at the moment
         self._talking: set[LiveGame] = set()  # games that have a daemon
@@ -32,8 +36,10 @@ class Borrower:
 
     # ---- daemons ----------------------------------------------------------------------------------------------------
 
-    def renew(self, live: LiveGame, state: GameState, fault: GameFault, attempts: int) -> None:
-        """Another daemon for a game, which begins anew there.
+    def renew(
+        self, live: LiveGame, state: GameState, fault: GameFault, attempts: int, players: Sequence[str] = ()
+    ) -> None:
+        """Another daemon for a game, which begins anew there; `players` hold its seats, if that is known.
 
         Raises:
           UserError: that would not help, or there is none.
@@ -52,16 +58,18 @@ class Borrower:
         live.reset(state.key)
         live.checking = again
         self._talking.add(live)
-        self._begin(live, lease, state, 2 * self.terms.game_limit + 60 if again else self.terms.game_limit)
+        limit = 2 * self.terms.game_limit + 60 if again else self.terms.game_limit
+        self._begin(live, lease, state, limit, players)
 
-    def _begin(self, live: LiveGame, lease: Any, state: GameState, limit: float) -> None:
+    def _begin(self, live: LiveGame, lease: Any, state: GameState, limit: float, players: Sequence[str]) -> None:
         """Sends NEWGAME."""
         decks = self.terms.pairs[(state.slot + state.episode) % len(self.terms.pairs)]
         seed, options = seed_of(state.key), self.terms.options
         if self._recorder is not None:
             live.writer = self._recorder.next(self._writers.pop() if self._writers else None)
             version, names = getattr(lease.daemon, "version", ""), [deck_name(deck) for deck in decks]
-            live.writer.begin(forge=version, decks=names, seed=seed, options=options)
+            known = {"players": list(players)} if players else {}
+            live.writer.begin(forge=version, decks=names, seed=seed, options=options, **known)
         words = " ".join(quoted(deck) for deck in decks)
         live.begin(lease, f"NEWGAME {words} {options} -c {math.ceil(limit)} -s {seed}")
 

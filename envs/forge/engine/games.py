@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import collections
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge import layout
-from jaxrl.envs.forge.engine.borrower import Borrower
+from jaxrl.envs.forge.engine.borrower import Borrower, Seated
 from jaxrl.envs.forge.engine.decision import ForgeDecision
 from jaxrl.envs.forge.engine.faults import EVICTED, GameFault
 from jaxrl.envs.forge.engine.live import LiveGame, Terms
@@ -38,10 +39,14 @@ class Game:
     Attributes:
       state: all of it.
       live: what it costs time to get; it may be at another position, or nowhere.
+      number: in its engine.
+      players: who holds the seats, as far as that is known, for recordings.
     """
 
-    def __init__(self, terms: Terms, borrower: Borrower, remembered: Remembered, state: GameState):
+    def __init__(self, terms: Terms, borrower: Borrower, remembered: Remembered, state: GameState, number: int = 0):
         self.terms, self.borrower, self.remembered, self.state = terms, borrower, remembered, state
+        self.number = number
+        self.players: Sequence[str] = ()
         self.live = LiveGame(terms)
         self._problem: Exception | None = None
 
@@ -74,7 +79,7 @@ class Game:
                 return self.live.forward(self.state)
             except GameFault as fault:
                 attempts += fault.kind != EVICTED
-                self.borrower.renew(self.live, self.state, fault, attempts)
+                self.borrower.renew(self.live, self.state, fault, attempts, self.players)
 
     def _advance(self) -> None:
         """After an action or a start: plays on to the next question, and counts what that brought."""
@@ -101,6 +106,7 @@ class Game:
         key = random_key(old.seed, old.slot, old.episode + 1)
         self.state = GameState(old.seed, old.slot, old.episode + 1, key=key)
         self.live.reset(key)
+        self.players = self.borrower.seated(self.number)
         self._advance()
 
     def step(self, action: int) -> None:
@@ -182,7 +188,7 @@ class Game:
         state = GameState.unpack(data, self.terms.mark)
         if state is None:
             raise UserError("the saved game is damaged, or belongs to other decks or options")
-        self.state, self._problem = state, None
+        self.state, self._problem, self.players = state, None, self.borrower.seated(self.number)
         if not self.live.leads_to(state):
             self.live = self.borrower.adopt(self.live, state)
         self.live.checking = self.live.tally.seen < state.tally.seen
@@ -236,7 +242,7 @@ class ForgeEngine(PythonEngine):
         known: Remembered = collections.OrderedDict() if remembered is None else remembered
         states = [GameState(seed, first_slot + i) for i in range(num_games)]
         super().__init__(
-            [Game(terms, self._borrower, known, state) for state in states],
+            [Game(terms, self._borrower, known, state, number) for number, state in enumerate(states)],
             num_players=2,
             num_actions=layout.NUM_ACTIONS,
             num_features=layout.FEATURES,
@@ -247,6 +253,15 @@ class ForgeEngine(PythonEngine):
             delegated=len(terms.profiles),
         )
         weakref.finalize(self, self._borrower.close)
+
+    @property
+    def seated(self) -> Seated:
+        """Names whoever holds the seats of a game that begins, see `HostGame.meant_for`."""
+        return self._borrower.seated
+
+    @seated.setter
+    def seated(self, names: Seated) -> None:
+        self._borrower.seated = names
 
     def close(self) -> None:
         """Gives all daemons back; games that are played on ask for others."""

@@ -44,6 +44,7 @@ class Daemon:
         self.number, self.host, self.port = number, host, port
         self.token = os.environ.get(TOKEN, "")
         self.state, self.version, self.problem = STARTING, "", ""
+        self.remarks: tuple[str, ...] = ()  # sentences for whoever starts a run
         self.lease: Lease | None = None
         self.claimed = False  # somebody connects to it, to lease it
         self.games = self.leases = self.restarts = 0

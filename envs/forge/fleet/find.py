@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ RELEASES = "github.com/Card-Forge/forge/releases"
 OLDEST_JAVA = 17
 COMPILER = "jdk.compiler"  # the daemon is compiled where it runs
 DECKS = Path(__file__).resolve().parents[1] / "decks"
+_ENGINE, _MANIFEST = "forge/game/Game.class", "META-INF/MANIFEST.MF"
 _JAR = re.compile(r"forge-gui-desktop-(.+)-jar-with-dependencies\.jar")
 _PATIENCE = 60.0  # seconds for `java --list-modules`
 
@@ -26,7 +28,7 @@ class ForgeRelease(NamedTuple):
     home: Path
     jar: Path
     res: Path
-    version: str  # as the jar's name tells it
+    version: str  # as the jar's name tells it, or else its manifest; "" if neither does
 
 
 class Java(NamedTuple):
@@ -55,6 +57,8 @@ def find_forge(home: str = "") -> ForgeRelease:
     if not folder.is_dir():
         raise UserError(f"{name} is {where!r}, but there is no such folder; unpack a Forge release there ({RELEASES}).")
     jars = {path: match[1] for path in folder.glob("*.jar") if (match := _JAR.fullmatch(path.name))}
+    if not jars:  # renamed, or of a build of one's own
+        jars = {path: version for path in folder.glob("*.jar") if (version := _forge_in(path)) is not None}
     if not jars:
         raise UserError(
             f"{name} is {where!r}, but that folder holds no forge-gui-desktop-*-jar-with-dependencies.jar; "
@@ -68,6 +72,18 @@ def find_forge(home: str = "") -> ForgeRelease:
         )
     newest = max(jars, key=lambda path: _numbers(jars[path]))
     return ForgeRelease(folder, newest, folder / "res", jars[newest])
+
+
+def _forge_in(jar: Path) -> str | None:
+    """The version of Forge that the manifest of a jar tells, "" if it tells none; None: the jar is not Forge's."""
+    try:
+        with zipfile.ZipFile(jar) as packed:
+            packed.getinfo(_ENGINE)
+            manifest = packed.read(_MANIFEST).decode(errors="replace") if _MANIFEST in packed.namelist() else ""
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return None
+    version = re.search(r"^Implementation-Version: (\S+)", manifest, re.MULTILINE)
+    return version[1] if version else ""
 
 
 def _numbers(version: str) -> tuple[tuple[int, ...], bool]:

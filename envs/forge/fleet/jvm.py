@@ -23,6 +23,7 @@ from jaxrl.envs.forge.fleet.find import ForgeRelease, Java
 from jaxrl.envs.forge.fleet.profiles import java_flags
 from jaxrl.envs.forge.settings import LOCAL_HOST
 
+UNKNOWN = "unknown"
 READY, FAILED = "FORGE DAEMON READY", "FORGE DAEMON FAILED:"
 LOG_LIMIT = 16 << 20  # bytes of a log; then it begins anew
 TAIL = 60  # its last lines, which are remembered
@@ -48,8 +49,9 @@ class Launch(NamedTuple):
 
     def command(self, number: int) -> list[str]:
         """Starts the daemon; raises `CompileError` if it has to be compiled and cannot."""
-        flags = java_flags(self.profile, self.heap_mb, self.place(number))
+        flags = java_flags(self.profile, self.heap_mb, self.place(number), self.java.version)
         options = ["--port", "0", "--res", str(self.forge.res), "--watch-stdin", *(["--stock"] if self.stock else [])]
+        options += ["--forge-version", self.forge.version] if self.forge.version else []
         options += ["--decks", str(self.decks), "--decks", "/"]  # whole paths are ours: it knows who asks by the token
         path = f"{compiled(self.java, self.forge)}{os.pathsep}{self.forge.jar}"
         return [str(self.java.path), *flags, "-cp", path, MAIN, *options]
@@ -112,7 +114,8 @@ class LocalDaemon(Daemon):
         self.start_seconds = time.monotonic() - began
         if line.startswith(READY):
             facts = dict(word.split("=", 1) for word in line.split() if "=" in word)
-            self.port, self.version = int(facts.get("port", 0)), facts.get("forge", "unknown")
+            self.port, self.version = int(facts.get("port", 0)), facts.get("forge", UNKNOWN)
+            self.remarks = self._remarks(facts)
             return None
         self._bury()
         if line.startswith(FAILED):
@@ -122,6 +125,23 @@ class LocalDaemon(Daemon):
             return Ended(f"it was not ready after {self._timeout:g} s")
         # If it has never been up, Java refuses its flags; else it was killed.
         return Ended(self.last_words(), final=not self.version)
+
+    def _remarks(self, facts: dict[str, str]) -> tuple[str, ...]:
+        """What whoever starts a run should know of such a JVM, from the words of its READY line."""
+        found = []
+        if facts.get("short-cuts") == "no" and not self._launch.stock:
+            name = "" if self.version != UNKNOWN else "; if the jar is one of these, say so by its name (docs/magic.md)"
+            found.append(
+                f"the version of Forge is {self.version}, and the daemons' short cuts were compared with 1.6.53 to "
+                f"1.6.55 only: it is played without them, which takes two to three times the CPU of a game{name}"
+            )
+        if facts.get("repeats") == "no":
+            found.append(
+                f"Java {self._launch.java.version} does not let the daemons fix the order of Forge's maps: a seed may "
+                "give another game in another JVM, so a training may stop where a JVM has died, or not be resumed "
+                "exactly; take a JDK of version 17 to 25 (forge.java)"
+            )
+        return tuple(found)
 
     def run(self) -> Ended:
         """Reads the JVM to its end, and buries it."""

@@ -55,6 +55,7 @@ class Keeper:
         self._wake = threading.Event()
         self._threads: list[threading.Thread] = []
         self._began, self._process = 0.0, os.getpid()
+        self._told: set[str] = set()  # remarks of daemons
 
     @property
     def capacity(self) -> int:
@@ -117,7 +118,11 @@ class Keeper:
         with self.changed:
             daemon.state, daemon.problem = FREE, ""
             self.changed.notify_all()
+            news = [each for each in daemon.remarks if each not in self._told]
+            self._told |= set(news)
         LOG.info("Forge daemon %s is ready (Forge %s)", daemon.name, daemon.version)
+        for sentence in news:
+            LOG.warning("%s", sentence)
 
     def _ended(self, daemon: Daemon, how: Ended) -> float | None:
         """A daemon is not there: seconds until the next attempt, or None: it is given up, or all are being stopped."""

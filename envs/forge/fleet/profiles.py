@@ -12,6 +12,7 @@ game. What is common to all:
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 PROFILES: dict[str, tuple[str, ...]] = {
@@ -22,14 +23,17 @@ PROFILES: dict[str, tuple[str, ...]] = {
 }
 
 
-def java_flags(profile: str, heap_mb: int, private: Path) -> list[str]:
+def java_flags(profile: str, heap_mb: int, private: Path, version: str = "17") -> list[str]:
     """All flags of a JVM.
 
     Args:
       profile: a name of `PROFILES`.
       heap_mb: size of the heap.
       private: an existing folder that the JVM takes for the user's.
+      version: of Java.
     """
+    # Later ones warn of what makes a game the same in every JVM (https://openjdk.org/jeps/498), or refuse it.
+    unsafe = ["--sun-misc-unsafe-memory-access=allow"] if int(re.match(r"\d*", version)[0] or 0) >= 23 else []  # type: ignore[index]
     heap = [f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m"]
     common = [
         "-XX:+DisableExplicitGC",
@@ -40,4 +44,4 @@ def java_flags(profile: str, heap_mb: int, private: Path) -> list[str]:
         "-Dfile.encoding=UTF-8",
         f"-Duser.home={private}",
     ]
-    return [*heap, *PROFILES[profile], *common]
+    return [*heap, *PROFILES[profile], *unsafe, *common]

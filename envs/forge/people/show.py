@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from jaxrl.envs.forge.engine.borrower import seed_of
 from jaxrl.envs.forge.engine.decision import ForgeDecision
 from jaxrl.envs.forge.engine.state import ENDS, GameState
-from jaxrl.envs.forge.people.story import Teller, played
+from jaxrl.envs.forge.people.deeds import played
+from jaxrl.envs.forge.people.story import DETAIL, Teller
 from jaxrl.envs.forge.wire.link import parsed
 
 Json = dict[str, Any]
@@ -121,8 +122,8 @@ def _changes(old: Json | None, new: Json | None, actor: int) -> Iterable[str]:
         return [f"Seat {actor} decides."]
     teller = Teller()
     list(teller.tell({"game_state": (old or {}).get("game_state", {})}, "-1"))
-    lines = [line.strip() for line in teller.tell({"game_state": new.get("game_state", {})}, "-1")]
-    changed = [line for line in lines if "->" in line or line.endswith(")") or "leaves" in line]
+    lines = teller.tell({"game_state": new.get("game_state", {})}, "-1")
+    changed = [line.strip() for line in lines if line.startswith(DETAIL)]
     return [f"{line}." for line in changed] or [f"Seat {actor} decides."]
 
 

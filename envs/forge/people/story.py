@@ -1,10 +1,10 @@
 """A recorded game as a text that people can read: who did what, and what came of it.
 
-    Turn 5, Agent(1)-aggro: life 20-14, hand 3-5, lands 4-4
-      MAIN1  Agent(1)-aggro casts Goblin Guide
-             Goblin Guide enters the battlefield (Agent(1)-aggro)
-      COMBAT_DECLARE_ATTACKERS  Agent(1)-aggro attacks with Goblin Guide
-             Agent(2)-control: life 14 -> 12
+    Turn 5, learner: life 20-14, hand 3-5, lands 4-4
+      MAIN1  learner casts Goblin Guide for {R}
+             Goblin Guide 2/2 enters the battlefield (learner)
+      COMBAT_DECLARE_ATTACKERS  learner attacks with Goblin Guide 2/2
+             random: life 14 -> 12 (Goblin Guide 2/2)
 
 Only what the recorded seats were shown is in it: in games that somebody plays against Forge's AI, the AI's moves are
 seen by what they changed.
@@ -13,17 +13,24 @@ seen by what they changed.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge.people import recording
+from jaxrl.envs.forge.people.changes import Cards, Changes
+from jaxrl.envs.forge.people.deeds import deed
 from jaxrl.envs.forge.people.recording import Conversation
 
 Json = dict[str, Any]
-ZONES = {"battlefield": "enters the battlefield", "graveyard": "goes to the graveyard", "exile": "is exiled"}
+OFFERED = {"choose_action": "actions", "choose_targets": "options", "declare_attackers": "attackers"}
 INDENT = "  "
 DETAIL = INDENT + " " * 7
+LEGEND = """PHASE  player does something; indented further: what came of it, until somebody is asked again.
+life, hand, lands: of both players, the first seat first; (in brackets behind life: what was seen to change it).
+Name 2/2: power and toughness now; Name#7: the card with this number, where two on the table share a name.
+"""
 
 
 def story(conversation: Conversation, passes: bool = False) -> Iterator[str]:
@@ -32,10 +39,45 @@ def story(conversation: Conversation, passes: bool = False) -> Iterator[str]:
     decks = " vs ".join(map(recording.deck_name, meta.get("decks", ())))
     forge = f", Forge {meta['forge']}" if meta.get("forge") else ""
     yield f"{decks or 'A game'}, seed {meta.get('seed', 'unknown')}{forge}"
-    teller = Teller(passes)
-    for line, answer in conversation.decisions():
-        yield from teller.tell(recording.parsed(line), answer)
+    teller, asked, names = Teller(passes), set[int](), dict[str, str]()
+    for line, _ in conversation.decisions():  # first: who is in the game, and which cards share a name
+        decision = recording.parsed(line)
+        state = decision.get("game_state", {})
+        teller.cards.see(state)
+        asked |= {decision["seat"]} if "seat" in decision else set()
+        names = names or labels([player.get("name", "") for player in state.get("players", [])], meta.get("players"))
+    teller.cards.sizes.clear()
+    teller.changes.watched = asked
+    for text in _told(conversation, teller):
+        for raw, label in names.items():
+            text = text.replace(raw, label)
+        yield text
+
+
+def _told(conversation: Conversation, teller: Teller) -> Iterator[str]:
+    decisions = conversation.decisions()
+    for line in conversation.lines:
+        if line.startswith(b"< DECISION:") or (line.startswith(b"< INFO:") and b'"info_type":"observed"' in line[:64]):
+            found, answer = next(decisions)
+            yield from teller.tell(recording.parsed(found), answer)
+        elif line.startswith(b"< INFO:") and b'"info_type":"reveal"' in line[:64]:
+            yield from teller.reveal(recording.parsed(line[len(b"< INFO:") :]))
     yield f"Result: {conversation.result}" if conversation.complete else "The recording breaks off here."
+
+
+def labels(seats: list[str], players: list[str] | None) -> dict[str, str]:
+    """What the seats of a game are called, by their names in it.
+
+    Args:
+      seats: those names, e.g. "Agent(1)-aggro".
+      players: what they are, if that is known: "learner", "random", "snapshot 3", ...
+    """
+    known = players if players and len(players) == len(seats) else ["" for _ in seats]
+    found = [each or ("Forge" if seat.startswith("Ai(") else seat) for each, seat in zip(known, seats, strict=True)]
+    found = [re.sub(r"^forge(:|$)", r"Forge\1", each).replace(":", " ") for each in found]
+    if len(set(found)) < len(found):
+        found = [f"{each} {number}" for number, each in enumerate(found, 1)]
+    return {seat: label for seat, label in zip(seats, found, strict=True) if seat and seat != label}
 
 
 class Teller:
@@ -44,21 +86,51 @@ class Teller:
     def __init__(self, passes: bool = False):
         self.passes = passes
         self.turn = -1
-        self.state: Json = {}
-        self.where: dict[int, str] = {}  # zone by card id, of the public zones
-        self.names: dict[int, str] = {}  # of every card that was seen there
+        self.seats: dict[int, str] = {}  # their names
+        self.cards = Cards()
+        self.changes = Changes(self.cards)
 
     def tell(self, decision: Json, answer: str | None) -> Iterator[str]:
         """The lines of one decision and of what happened before it."""
         state = decision.get("game_state", {})
-        players = state.get("players", [])
-        yield from self._changes(state)
-        if state.get("turn", self.turn) != self.turn and len(players) == 2:
+        self.seats |= {player["seat"]: player["name"] for player in state.get("players", []) if "seat" in player}
+        for change in self.changes.between(state):
+            yield f"{DETAIL}{change}"
+        if state.get("turn", self.turn) != self.turn and len(state.get("players", [])) == 2:
             self.turn = state["turn"]
             yield self._headline(state)
-        what = deed(decision, answer)
+        what = deed(decision, answer, self.cards.called)
         if what or self.passes:
             yield f"{INDENT}{decision.get('phase', '')}  {decision.get('player', '?')} {what or 'passes'}"
+        if what and (answer or "")[:1].isdigit():
+            self._remember(decision, str(answer))
+
+    def _remember(self, decision: Json, answer: str) -> None:
+        """What an answer will be the reason of."""
+        chosen = [int(part.partition(":")[0]) for part in answer.split(",") if part[:1].isdigit()]
+        offered = decision.get(OFFERED.get(decision.get("decision_type", ""), ""), [])
+        picked = [offered[number] for number in chosen if number < len(offered)]
+        match decision.get("decision_type"):
+            case "choose_action":
+                used = [each["card_id"] for each in picked if "card_id" in each and not each.get("is_land")]
+                self.changes.done |= dict.fromkeys(used, 2)
+            case "choose_targets":
+                card = (decision.get("source") or {}).get("card_id", -1)
+                self.changes.aims[card] = {each["id"] for each in picked if each.get("kind") == "player"}
+            case "declare_attackers":
+                attackers = [each["card_id"] for each in picked if "card_id" in each]
+                self.changes.attack[1 - decision.get("seat", 0)] = attackers
+
+    def reveal(self, told: Json) -> Iterator[str]:
+        """Cards that the rules show to a seat."""
+        names = ", ".join(str(card.get("name") or "a card") for card in told.get("cards", [])) or "nothing"
+        message = f": {told['message']}" if told.get("message") else ""
+        zone, owner = str(told.get("zone", "")).lower(), self._seat(told.get("owner"))
+        yield f"{DETAIL}{self._seat(told.get('seat'))} is shown {names} ({zone} of {owner}){message}"
+
+    def _seat(self, number: int | None) -> str:
+        """The name of a seat, once its first state was seen."""
+        return self.seats.get(-1 if number is None else number, f"seat {number}")
 
     def _headline(self, state: Json) -> str:
         players = state["players"]
@@ -68,108 +140,6 @@ class Teller:
             f"Turn {state['turn']}, {active}: life {players[0]['life']}-{players[1]['life']}, "
             f"hand {players[0]['hand_size']}-{players[1]['hand_size']}, lands {lands[0]}-{lands[1]}"
         )
-
-    def _changes(self, state: Json) -> Iterator[str]:
-        """What is different from the state of the decision before."""
-        before, self.state = self.state, state
-        for old, new in zip(before.get("players", []), state.get("players", []), strict=False):
-            for key in ("life", "poison", "energy"):
-                if old.get(key, 0) != new.get(key, 0):
-                    yield f"{DETAIL}{new['name']}: {key} {old.get(key, 0)} -> {new.get(key, 0)}"
-        where: dict[int, str] = {}
-        lines = []
-        for player in state.get("players", []):
-            for zone, words in ZONES.items():
-                for card in player.get(zone, []):
-                    name = self.names[card["id"]] = card["name"] or "a face-down card"
-                    where[card["id"]] = zone
-                    if before and self.where.get(card["id"]) != zone:
-                        lines.append(f"{DETAIL}{name} {words} ({player['name']})")
-        if before:
-            gone = [each for each, zone in self.where.items() if zone == "battlefield" and each not in where]
-            lines += [f"{DETAIL}{self.names[each]} leaves the battlefield" for each in gone]
-        self.where = where
-        yield from lines
-
-
-# ---- decisions in words ---------------------------------------------------------------------------------------------
-
-
-def deed(decision: Json, answer: str | None) -> str:
-    """What an answer means, as the rest of a sentence that begins with the player; "" if nothing is done."""
-    kind = decision.get("decision_type", "")
-    if answer is None:
-        return "" if kind == "choose_action" else f"decides something ({kind})"
-    if answer == "ai":
-        return f"leaves it to Forge ({kind})"
-    if answer.startswith("ai!"):
-        return f"is played by Forge from here on ({answer[3:].strip() or 'default'})"
-    try:
-        return _meaning(kind, decision, answer.strip())
-    except (IndexError, KeyError, ValueError):
-        return f"answers {answer!r} ({kind})"
-
-
-def _meaning(kind: str, decision: Json, answer: str) -> str:
-    """What a usable answer means; others raise IndexError, KeyError or ValueError."""
-    source = (decision.get("source") or {}).get("name")
-    about = f" for {source}" if source else ""
-    match kind:
-        case "choose_action":
-            return played(decision["actions"][int(answer)]) if int(answer) >= 0 else ""
-        case "choose_targets":
-            return f"targets {_listed(decision, answer)}{about}"
-        case "order":
-            return f"orders {_listed(decision, answer)}{about}"
-        case "choose_mode" | "choose_ability" | "choose_cards" | "choose_entity" | "choose_color":
-            return f"chooses {_listed(decision, answer)}{about}"
-        case "declare_attackers":
-            attacks = [_attack(decision, *part.split(":")) for part in answer.split(",") if part]
-            return f"attacks with {', '.join(attacks)}" if attacks else ""
-        case "declare_blockers":
-            pairs = [map(int, part.split(":")) for part in answer.split(",") if part]
-            blocks = [f"{decision['attackers'][a]['name']} with {decision['blockers'][b]['name']}" for b, a in pairs]
-            return f"blocks {', '.join(blocks)}" if blocks else ""
-        case "confirm_action" | "play_trigger":
-            message = f" ({decision['message']})" if decision.get("message") else ""
-            return f"says {'yes' if answer == 'y' else 'no'}{about}{message}"
-        case "announce_value":
-            return f"chooses {decision.get('name') or 'a number'} = {int(answer)}{about}"
-        case "scry":
-            place = "into the graveyard" if decision.get("bottom") == "graveyard" else "to the bottom"
-            return f"looks at {len(decision['options'])} cards and puts {len(_numbers(answer))} {place}"
-        case "mulligan":
-            does = "takes a mulligan" if answer == "y" else "keeps"
-            return f"{does} with {decision.get('hand_size', '?')} cards"
-    raise KeyError(kind)
-
-
-def _numbers(answer: str) -> list[int]:
-    """The numbers of an answer like "0,2"; -1 chooses nothing."""
-    return [int(part) for part in answer.split(",") if part.strip() and int(part) >= 0]
-
-
-def _listed(decision: Json, answer: str) -> str:
-    """What the chosen options are called."""
-    chosen = [decision["options"][index] for index in _numbers(answer)]
-    names = [str(each.get("name") or each.get("description") or each.get("value") or each["index"]) for each in chosen]
-    return ", ".join(names) or "nothing"
-
-
-def played(action: Json) -> str:
-    """An action of choose_action, as the rest of a sentence."""
-    card = action.get("card") or action.get("description", "")
-    if action.get("is_land"):
-        return f"plays {card}"
-    if action.get("kind") == "ability":
-        return f"activates {card}: {action.get('description', '')}".rstrip(": ")
-    return f"casts {card}{' for ' if action.get('mana_cost') else ''}{action.get('mana_cost', '')}"
-
-
-def _attack(decision: Json, attacker: str, defender: str = "0") -> str:
-    fields = decision["attackers"][int(attacker)]
-    goal = fields.get("defenders", [{}])[int(defender)]
-    return fields["name"] + (f" at {goal['name']}" if goal.get("kind") == "card" else "")
 
 
 # ---- jaxrl forge story ----------------------------------------------------------------------------------------------
@@ -183,8 +153,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints the games of recordings."""
+    """Prints the games of recordings, below what the signs mean."""
     number = 0
+    print(LEGEND)
     for path in recording.find(args.paths):
         for conversation in recording.read(path):
             number += 1

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.forge.fleet.find import DECKS
+from jaxrl.envs.forge.deckbuilding.deck import cards_of, check_decks, expanded, find_deck
+from jaxrl.envs.forge.fleet.find import DECKS, find_decks
 from jaxrl.envs.forge.fleet.fleet import Fleet
 from jaxrl.envs.forge.people import recording
 from jaxrl.envs.forge.people.recording import Conversation, Writer, meta_of, quoted
-from jaxrl.envs.forge.settings import AUTO, Deployment, made
+from jaxrl.envs.forge.settings import add_settings, deployment_of, made
 from jaxrl.envs.forge.wire.link import LinkError
 
 ATTEMPTS = 3  # at a game whose daemon goes wrong
@@ -198,17 +199,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first game (default: 0)")
     parser.add_argument("--out", default="recorded", metavar="DIR", help="where to write (default: recorded)")
     parser.add_argument("--passes", action="store_true", help="also decisions in which passing is the only choice")
-    parser.add_argument("--home", default="", help="folder of a Forge release (default: FORGE_HOME)")
-    parser.add_argument("--java", default="", help="the java of a JDK (default: JAVA_HOME, then PATH)")
-    parser.add_argument("--daemons", default=AUTO, metavar="N", help="JVMs, or host:port,… (default: cores - 1)")
-    parser.add_argument("--jvm", default="serial", help="flags of the JVMs: serial, parallel or g1 (default: serial)")
-
-
-def deployment_of(args: argparse.Namespace) -> Deployment:
-    """The deployment that the options describe."""
-    text = args.daemons
-    daemons = int(text) if text.isdigit() else AUTO if text == AUTO else tuple(text.split(","))
-    return Deployment(home=args.home, java=args.java, daemons=daemons, profile=args.jvm)
+    add_settings(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -216,9 +207,14 @@ def main(args: argparse.Namespace) -> int:
     decks = [deck for deck in args.decks.split(",") if deck]
     if args.games < 1 or not decks:
         raise UserError("record needs at least one game and one deck: --games 100 --decks aggro,counterspells.")
-    wanted = jobs(decks, args.profile.split(",") if args.profile else [], args.games, args.seed)
     folder = Path(args.out).expanduser()
-    with Fleet(deployment_of(args)) as fleet:
+    deployment = deployment_of(args.settings)
+    if not deployment.remote:
+        files = [find_deck(deck, find_decks(deployment.decks)) for deck in expanded(decks)]
+        check_decks(files, *cards_of(deployment.home))
+        decks = [str(file) for file in files]
+    wanted = jobs(decks, args.profile.split(",") if args.profile else [], args.games, args.seed)
+    with Fleet(deployment) as fleet:
         for tally in record(fleet, wanted, folder, args.passes):
             print(f"{folder}: {tally}", flush=True)
     return 0

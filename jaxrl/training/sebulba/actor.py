@@ -43,6 +43,7 @@ class ActorThread(threading.Thread):
         before: int,
         first: int,
         numbers: np.ndarray,
+        names: Sequence[str],
         place: Place,
         timers: Timers,
     ):
@@ -58,6 +59,7 @@ class ActorThread(threading.Thread):
           before: lanes of the processes before this one: lanes draw by their global number.
           first: number of the first rollout.
           numbers: i8[1 + E], `policy.host_numbers`.
+          names: of the same controllers, for an engine that writes its games down.
           place: brings what was published, (Acting, key of the training), to its device.
           timers: counters of the run.
         """
@@ -77,6 +79,8 @@ class ActorThread(threading.Thread):
         self._controllers = np.array(lanes.controllers[self._lanes])  # i8[share, P], of the running games
         self._following = self._controllers.copy()  # of the games after them, drawn anew in every step
         self._episode = np.array(lanes.episode[self._lanes])
+        if hasattr(engine := getattr(pool, "engine", None), "seated"):
+            engine.seated = lambda game: [names[controller] for controller in self._following[game]]
         self._fresh = np.zeros(share, bool)  # games that have begun since their lane's last answer
         self._memory = [jax.tree.map(lambda leaf, s=s: leaf[s], lanes.memory) for s in self._global]  # of each block
 

@@ -31,7 +31,7 @@ def actor_pool(
     sebulba = config.sebulba
     threads = sebulba.threads or xla.cores() * processes.count()
     return HostPool(
-        game.engine(share, seed, first_slot=actor * share),
+        game.meant_for("training").engine(share, seed, first_slot=actor * share),
         threads=share if game.remote else max(1, threads // sebulba.actors),
         groups=groups,
         timeout=sebulba.timeout,

@@ -66,7 +66,9 @@ class Sebulba(Program):
         self.timers = Timers(config.sebulba.profile, share)
         self.learner = HostLearner(config, actor, self.game.stat_names, mesh, self.timers)
         self.programs = ActorPrograms(actor)
-        self.numbers = host_numbers(actor.seats, self.game.bots, config.league.snapshots)
+        slots = config.league.snapshots
+        self.numbers = host_numbers(actor.seats, self.game.bots, slots)
+        self.names = ("learner", *actor.seats.bots, *(f"snapshot {slot}" for slot in range(slots)))
         self._first = jax.jit(self._first_arrays, out_shardings=self.replicated)
         self._policy = jax.jit(actor.algorithm.policy)
         self._session: Session | None = None

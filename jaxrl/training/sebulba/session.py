@@ -79,6 +79,7 @@ class Session:
             before=program.lanes_before,
             first=first,
             numbers=program.numbers,
+            names=program.names,
             place=place,
             timers=self._timers,
         )

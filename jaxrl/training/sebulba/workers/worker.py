@@ -94,7 +94,7 @@ class EngineWorker:
         """Makes the game and its engines; `make_game` is called where they run."""
         from jaxrl.envs.host.bridge import HostPool
 
-        game, games = make_game(), sum(block.games for block in blocks)
+        game, games = make_game().meant_for("training"), sum(block.games for block in blocks)
         if game.remote and games > game.capacity():
             raise UserError(f"{games} games for a worker with room for {game.capacity()}: raise fleet.workers.")
         self._pools = [

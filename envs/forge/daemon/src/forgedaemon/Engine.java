@@ -26,9 +26,17 @@ final class Engine {
     private static List<Path> deckFolders;
     private static boolean stock;
 
+    /** The version that the name of the jar tells, for jars whose manifest does not. */
+    static String toldVersion = "unknown";
+
     static String version() {
         String version = BuildInfo.getVersionString();
-        return version == null || version.isEmpty() ? "unknown" : version;
+        return version == null || version.isEmpty() || version.equals("GIT") ? toldVersion : version;
+    }
+
+    /** Whether a seed gives the same game in every JVM. */
+    static boolean repeats() {
+        return Hashes.allowed() && shuffles != null;
     }
 
     /** Whether the short cuts are not taken: what they are measured and checked against. */

@@ -28,6 +28,7 @@ public final class ForgeDaemon {
                 case "--host" -> host = Request.next(words, word);
                 case "--watch-stdin" -> watchStdin = true;
                 case "--stock" -> stock = true;
+                case "--forge-version" -> Engine.toldVersion = Request.next(words, word);
                 default -> throw new Refusal("unknown option " + word);
             }
         }
@@ -68,7 +69,8 @@ public final class ForgeDaemon {
         if (watchStdin) {
             Server.background("stdin", ForgeDaemon::exitWhenStdinCloses);
         }
-        OUT.println("FORGE DAEMON READY port=" + server.port() + " forge=" + Engine.version());
+        OUT.println("FORGE DAEMON READY port=" + server.port() + " forge=" + Engine.version()
+                + " short-cuts=" + (Engine.stock() ? "no" : "yes") + " repeats=" + (Engine.repeats() ? "yes" : "no"));
         OUT.flush();
     }
 

@@ -25,6 +25,13 @@ final class Hashes {
     private static Method swap;
     private static int shift = -1;
 
+    private static boolean allowed;
+
+    /** Whether this JVM let them be fixed, all but those that have been asked for by the initializer of their own type. */
+    static boolean allowed() {
+        return allowed;
+    }
+
     static void pin() {
         int pinned = 0;
         List<String> late = new ArrayList<>();
@@ -45,6 +52,7 @@ final class Hashes {
                 }
                 pinned++;
             }
+            allowed = pinned > 0;
         } catch (ReflectiveOperationException | IOException | RuntimeException | LinkageError failed) {
             late.add(failed.toString());
         }
