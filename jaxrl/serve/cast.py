@@ -125,7 +125,7 @@ class Cast:
         """[specification, words] of everybody who can sit at a table, the strongest kinds first."""
         trained = [zoo.PREFIX + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
         found = [[each, each] for each in trained if self._fitting(hall, each)]
-        if self.search(hall) is not None:
+        if _may_be_searched(hall.env):
             found += [[f"{SEARCH}{n}", f"search, {n} s a move"] for n in SECONDS]
         return found + [[BOT + name, name] for name in reversed(list(hall.env.bots))]
 
@@ -212,6 +212,12 @@ def _fit(one: Env, other: Env) -> bool:
     ):
         return False
     return str(one.observation_spec) == str(other.observation_spec)
+
+
+def _may_be_searched(env: Env) -> bool:
+    """Whether a search is likely to be possible; tracing it would say for sure, and take seconds."""
+    knows = env.perfect_information or type(env).permute_hidden is not Env.permute_hidden
+    return knows and not env.simultaneous and env.num_sides == env.num_players
 
 
 def offered_options(game: str) -> dict[str, registry.Option]:
