@@ -36,7 +36,10 @@ def play(path: Path, number: int) -> Playback:
     conversation = next(itertools.islice(recording.read(path), number, None), None)
     if conversation is None:
         raise UserError(f"{path.name} has no game {number}.")
-    tables, moments, lives, teller = [], [], [], Teller()
+    tables: list[str] = []
+    lives: list[list[float]] = []
+    moments: list[Moment] = []
+    teller = Teller()
     shown: list[Json | None] = [None, None]
     for line, answer in itertools.islice(conversation.decisions(), MOST):
         decision = recording.parsed(line)

@@ -11,6 +11,7 @@ and this process may use so much time, memory and disk and no more. What it find
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import gzip
 import json
@@ -27,8 +28,9 @@ from jaxrl.envs.playback import LIMIT, Playback, of_states
 from jaxrl.serve import film
 
 SECONDS, MEMORY, DISK = 300, 12 << 30, 1 << 28  # of computing; bytes of data; bytes of one file that is written
-NICE = 5  # pages go first
+NICE = 2  # pages go first
 UNSOUND = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, EOFError)
+STORY = "This game has neither drawings nor words for its table: its story stands beside."
 HALF = "every few moments as the file holds them; the whole of it is being played"
 
 
@@ -158,13 +160,12 @@ def _replayed(path: Path, allow: list[str], cache: str) -> Iterator[tuple[Playba
 
 
 def _drawable(env: Any, states: list[Any], found: Playback) -> Playback:
-    """The same; as text where the game has no drawings."""
-    if found.view != "pictures":
-        return found
-    try:
-        found.picture(0)
-    except NotImplementedError:
-        return dataclasses.replace(found, view="text", picture=lambda frame: env.render(states[frame]))
+    """The same; as text where the game has no drawings, and with its story alone where it has no text either."""
+    ways = [found.picture, lambda frame: env.render(states[frame]), lambda frame: STORY]
+    for number, way in enumerate(ways if found.view == "pictures" else ()):
+        with contextlib.suppress(NotImplementedError):
+            way(0)
+            return dataclasses.replace(found, view="text" if number else "pictures", picture=way)
     return found
 
 

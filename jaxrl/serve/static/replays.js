@@ -3,6 +3,7 @@ import { ask, head, make, at } from "./common.js";
 import { bytes, since } from "./words.js";
 
 const SHOWN = 200; // rows at first
+const LARGEST = 2 ** 24; // bytes of a file that the server takes
 let all = { files: [], left_off: false };
 let more = SHOWN;
 
@@ -10,6 +11,10 @@ const viewOf = (file) => `/replays/view?file=${encodeURIComponent(file)}`;
 
 async function bring(files) {
   for (const file of files) {
+    if (file.size > LARGEST) {
+      at("said").textContent = `${file.name} has more than ${bytes(LARGEST)}: put it into a folder of the server`;
+      continue;
+    }
     at("said").textContent = `sending ${file.name} …`;
     try {
       const answer = await fetch(`/replays/bring?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
