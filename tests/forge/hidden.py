@@ -60,6 +60,8 @@ def lines_of(conversation: Conversation) -> list[Line]:
     for number, line in enumerate(conversation.lines):
         if line.startswith((b"< DECISION:", b"< INFO:")) and not line.startswith(b'< INFO:{"info_type":"left"'):
             after = conversation.lines[number + 1] if number + 1 < len(conversation.lines) else b""
+            if b'"info_type":"facts"' in line[:40]:  # of a name that the next line has
+                continue
             found.append(Line(number, line[2:].decode(), after[2:].decode() if after.startswith(b"> ") else ""))
     return found
 

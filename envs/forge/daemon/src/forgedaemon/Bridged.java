@@ -125,7 +125,7 @@ record Bridged(Seat seat, Class<?> answer) {
                 String verb = name.substring("choosePermanentsTo".length());
                 return questions.cards(verb + " " + text, source, cards, number, second, cast(ai));
             case "chooseCardsForEffect":
-                if (optional && number > 1 && !questions.confirm(source, text, () -> true)) {
+                if (optional && number > 1 && !questions.confirm(source, text, () -> seat.guess(true))) {
                     return CardCollection.EMPTY; // "3 to 5 or none at all" is two questions
                 }
                 return questions.cards(text, source, cards, optional && number == 1 ? 0 : number, second, cast(ai));

@@ -162,7 +162,7 @@ record Casting(Seat seat) {
             variants.removeIf(variant -> !canPay(variant));
         }
         SpellAbility chosen = seat.questions.ability(original, "Choose how to pay", variants,
-                variant -> variant.getPayCosts().toString(), () -> variants.get(0));
+                variant -> variant.getPayCosts().toString(), () -> seat.guess(variants.get(0)));
         if (chosen == null) {
             return null;
         }
@@ -222,8 +222,8 @@ record Casting(Seat seat) {
     /** "As long as you pay 2": costs of attacking, echo and the like. */
     boolean payOptional(Card card, Cost cost, SpellAbility cause, String prompt) {
         Payment payment = new Payment(card, cost, card.getController(), cause);
-        boolean paid = payment.payable(seat) && seat.questions.confirm(cause, prompt == null ? "Pay " + cost : prompt, () -> true)
-                && resolve(payment);
+        String message = prompt == null ? "Pay " + cost : prompt;
+        boolean paid = payment.payable(seat) && seat.questions.confirm(cause, message, () -> seat.guess(true)) && resolve(payment);
         if (paid) {
             Reflect.tell(cause, "setPayingMana", payment.getPayingMana()); // Balduvian Fallen wants to know
         }
@@ -303,7 +303,7 @@ record Casting(Seat seat) {
         if (most >= least && ability.usesTargeting() && name.equals(ability.getTargetRestrictions().getMinTargets())) {
             most = Math.min(most, Moves.options(ability).size());
         }
-        return most < least ? null : (Integer) seat.questions.number(ability, name, least, most, () -> least);
+        return most < least ? null : (Integer) seat.questions.number(ability, name, least, most, () -> seat.guess(least));
     }
 
     private int greatest(SpellAbility ability, String name) {

@@ -23,7 +23,7 @@ record Choices(Seat seat) {
         valid.forEach((kind, cards) -> {
             CardCollection options = new CardCollection(cards);
             options.removeAll(result);
-            Card chosen = seat.questions.entity(source, title + " (" + kind + ")", options, optional, () -> null);
+            Card chosen = seat.questions.entity(source, title + " (" + kind + ")", options, optional, () -> seat.guess(null));
             if (chosen != null) {
                 result.add(chosen);
             }
@@ -44,7 +44,8 @@ record Choices(Seat seat) {
             }
         }
         String type = String.join(",", words);
-        if (!typed.isEmpty() && seat.questions.confirm(source, "Discard one " + type + " card instead of " + count, () -> true)) {
+        if (!typed.isEmpty() && seat.questions.confirm(source, "Discard one " + type + " card instead of " + count,
+                () -> seat.guess(true))) {
             return seat.questions.cards("Discard " + type, source, typed, 1, 1, ai);
         }
         return seat.questions.cards("Discard", source, hand, count, count, ai);

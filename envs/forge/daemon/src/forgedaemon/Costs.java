@@ -57,7 +57,7 @@ class Costs extends AiCostDecision {
             CardCollection from = left;
             CardCollection next = CardLists.filter(from, card -> from.stream().filter(other -> other != card
                     && fits.test(card, other)).count() >= more);
-            Card card = seat.questions.entity(ability, String.valueOf(cost), next, false, () -> next.get(0));
+            Card card = seat.questions.entity(ability, String.valueOf(cost), next, false, () -> seat.guess(next.get(0)));
             if (card == null) {
                 return null;
             }
@@ -118,7 +118,8 @@ class Costs extends AiCostDecision {
         List<SpellAbility> spells = super.visit(cost) == null ? List.of() : super.visit(cost).sp;
         int count = cost.getType().equals("All") ? spells.size() : cost.getAbilityAmount(ability);
         return spells.size() < count ? null : PaymentDecision.spellabilities(seat.questions.set("choose_cards", ability,
-                json -> json.put("message", String.valueOf(cost)), spells, count, count, seat.questions.things(), () -> spells));
+                json -> json.put("message", String.valueOf(cost)), spells, count, count, seat.questions.things(),
+                () -> seat.guess(spells)));
     }
 
     @Override
@@ -173,13 +174,13 @@ class Costs extends AiCostDecision {
         GameEntityCounterTable table = new GameEntityCounterTable();
         for (int left = cost.getAbilityAmount(ability); left > 0; left--) {
             CardCollection options = CardLists.filter(inPlay(cost), card -> !kinds(table, card, cost.counter).isEmpty());
-            Card card = seat.questions.entity(ability, String.valueOf(cost), options, false, () -> options.get(0));
+            Card card = seat.questions.entity(ability, String.valueOf(cost), options, false, () -> seat.guess(options.get(0)));
             if (card == null) {
                 return null;
             }
             List<CounterType> kinds = kinds(table, card, cost.counter);
             table.put(null, card, seat.questions.ability(ability, "Remove a counter", kinds, String::valueOf,
-                    () -> kinds.get(0)), 1);
+                    () -> seat.guess(kinds.get(0))), 1);
         }
         return table.isEmpty() ? null : PaymentDecision.counters(table);
     }

@@ -25,7 +25,7 @@ final class Moves {
     private static final Method WILL_PAY = Reflect.method(ComputerUtilCost.class, "willPayUnlessCost", 5);
     private static final Method X_CAN_BE_0 = Reflect.method(CostPartMana.class, "canXbe0", 0);
     private static final Method LEAST_X = Reflect.method(CostPartMana.class, "getXMin", 0);
-    private static final Method SPELL_OF = Reflect.method(SpellAbilityStackInstance.class, "getSpellAbility", 1, 0);
+    static final Method SPELL_OF = Reflect.method(SpellAbilityStackInstance.class, "getSpellAbility", 1, 0);
     private static final int MOST_X = 60;
 
     private Moves() {}

@@ -18,8 +18,13 @@ record Questions(Seat seat) {
     }
 
     static <T> Writer<T> texts(Function<T, String> text) {
-        return (json, index, item) -> json.open().put("index", index).put("kind", "text")
-                .put("description", Json.oneLine(text.apply(item))).close();
+        return (json, index, item) -> {
+            json.open().put("index", index).put("kind", "text").put("description", Json.oneLine(text.apply(item)));
+            if (item instanceof SpellAbility ability) {
+                Parts.write(json, ability);
+            }
+            json.close();
+        };
     }
 
     <T extends GameObject> Writer<T> things() {
@@ -49,6 +54,7 @@ record Questions(Seat seat) {
             return question.get();
         } finally {
             seat.shown.clear();
+            seat.view.knowledge.see(things);
         }
     }
 

@@ -28,6 +28,8 @@ class Seat extends PlayerControllerAi {
     boolean remote;
     /** Greater than 0 while Forge's AI decides something for this seat: then nothing is asked. */
     private int thinking;
+    /** Whether an answer was given in place of the AI's. */
+    boolean guessed;
     /** Cards that the rules show to this seat for the question being asked. */
     final Set<Integer> shown;
     /** Who decides for this player at the moment, sees what it may see, and is told of it; null: this seat itself. */
@@ -76,7 +78,7 @@ class Seat extends PlayerControllerAi {
 
     /** Whether Forge's AI shall decide without anybody being asked or told. */
     boolean quiet() {
-        return thinking > 0 || !remote && !table.request.observe;
+        return thinks() || !remote && !table.request.observe;
     }
 
     /** Whether what leaves no choice is not asked. */
@@ -85,7 +87,7 @@ class Seat extends PlayerControllerAi {
     }
 
     boolean thinks() {
-        return thinking > 0;
+        return thinking > 0 || table.advising;
     }
 
     <T> T think(Supplier<T> ai) {
@@ -104,9 +106,15 @@ class Seat extends PlayerControllerAi {
         });
     }
 
+    /** An answer where Forge's AI does not decide by itself: it is no advice. */
+    <T> T guess(T answer) {
+        guessed = true;
+        return answer;
+    }
+
     /** Forge's AI decides for a client who is not asked: counted, and told at the end of the game. */
     <T> T left(String kind, Supplier<T> ai) {
-        if (remote && thinking == 0) {
+        if (remote && !thinks()) {
             table.left.merge(kind, 1, Integer::sum);
         }
         return think(ai);

@@ -29,11 +29,15 @@ final class Table {
     private Game game;
     /** What can happen in this game at all; null with --stock. */
     Facts facts;
+    /** Names of cards whose facts the client has. */
+    final Set<String> introduced = new HashSet<>();
     boolean orderedGraveyards;
     /** How often Forge's AI decided for a client who was not asked. */
     final Map<String, Integer> left = new TreeMap<>();
     /** Every controller that was made, those of controlled players too. */
     private final List<Seat> controllers = new ArrayList<>();
+    /** While advice is sought: then nobody is asked or told anything. */
+    boolean advising;
     private int decisions;
     private long started;
     private volatile Thread thread;
@@ -100,6 +104,9 @@ final class Table {
         } else {
             facts = known;
             game = new TableGame(registered, rules, match);
+        }
+        for (Seat seat : seats) {
+            game.subscribeToEvents(seat.view.knowledge);
         }
         Engine.patient(game, request.limit);
         match.startGame(game);
@@ -208,6 +215,7 @@ final class Table {
     <T> T ask(Seat seat, String type, Consumer<Json> fields, String fallback, Function<String, T> parse,
             Supplier<T> ai, Function<T, String> say) {
         check();
+        settle(seat, type.equals("order") || type.equals("scry"));
         decisions++;
         Json json = new Json();
         boolean observed = !seat.remote;
@@ -219,18 +227,47 @@ final class Table {
         fields.accept(json);
         json.key("game_state");
         seat.view.state(json);
+        seat.view.introduce();
         if (observed) {
             T choice = seat.think(ai);
-            String said = say.apply(choice);
-            if (said == null) {
-                json.key("choice").text.append("null");
-            } else {
-                json.put("choice", said);
-            }
+            json.maybe("choice", say.apply(choice));
             link.send("INFO:" + json.close().text);
             return choice;
         }
+        if (request.advice) {
+            json.maybe("advice", advice(seat, parse, ai, say));
+        }
         return answered(seat, "DECISION:" + json.close().text, fallback, parse, ai);
+    }
+
+    /** What Forge's AI would answer, null where it cannot be said. It thinks about it, and then nothing has happened. */
+    private <T> String advice(Seat seat, Function<String, T> parse, Supplier<T> ai, Function<T, String> say) {
+        seat.guessed = false;
+        advising = true;
+        try {
+            return Engine.apart(request.seed + decisions, () -> Rewind.after(() -> {
+                String said = say.apply(seat.lend(ai));
+                if (said != null) {
+                    parse.apply(said); // refused if it is not possible here
+                }
+                return seat.guessed ? null : said;
+            }, game, ai)); // the engine's own lists, too, which only the question knows
+        } catch (Refusal unusable) {
+            return null;
+        } catch (RuntimeException | StackOverflowError broken) {
+            check();
+            System.err.println("no advice: " + broken);
+            return null;
+        } finally {
+            advising = false;
+        }
+    }
+
+    /** Something new begins: somebody is asked, or has priority. */
+    void settle(Seat asked, boolean orders) {
+        for (Seat seat : seats) {
+            seat.view.knowledge.settle(orders && seat.view == asked.view);
+        }
     }
 
     private void head(Json json, Seat seat, String type) {
@@ -284,6 +321,7 @@ final class Table {
         if (seat.remote || request.observe) {
             Json json = new Json().open().put("info_type", kind).put("seat", seat.number);
             fields.accept(json);
+            seat.view.introduce();
             link.send("INFO:" + json.close().text);
         }
     }
