@@ -8,12 +8,12 @@ import forge.card.mana.ManaCost;
 import forge.game.Game;
 import forge.game.card.*;
 import forge.game.cost.*;
-import forge.game.player.Player;
-import forge.game.player.PlayerController;
+import forge.game.player.*;
 import forge.game.replacement.ReplacementEffect;
 import forge.game.spellability.SpellAbility;
 import forge.game.spellability.TargetChoices;
 import forge.game.zone.ZoneType;
+import forge.util.collect.FCollectionView;
 import java.io.IOException;
 import java.lang.invoke.MethodType;
 import java.lang.reflect.*;
@@ -22,6 +22,7 @@ import java.util.*;
 import java.util.regex.Pattern;
 import java.util.stream.*;
 import javax.tools.ToolProvider;
+import org.apache.commons.lang3.tuple.ImmutablePair;
 
 /**
  * Writes the overrides that no Java source of ours can have, because their parameters differ between versions of Forge, or
@@ -29,6 +30,10 @@ import javax.tools.ToolProvider;
  */
 public final class Bridge {
     private static final String NAME = "Written";
+    /** Questions for one thing of a list. */
+    static final String ONE_OF = "vote|chooseCounterType|chooseKeywordForPump|chooseProtectionType|chooseSector"
+            + "|chooseSingleReplacementEffect|chooseSingleSpellForEffect|getAbilityToPlay|?chooseRollToIgnore"
+            + "|?chooseRollToModify|?chooseRollModifyEffect|?chooseRollIncrement|?chooseSingleStaticAbility";
     /**
      * The questions: names ("|": or, "?": not every version asks it), the answer, and what has to be among the arguments.
      * Null is whatever `Bridged` can make of it.
@@ -36,47 +41,61 @@ public final class Bridge {
     private static final Object[][] QUESTIONS = {
         {"reveal", Void.class, Iterable.class, ZoneType.class, String.class},
         {"announceRequirements", Integer.class, SpellAbility.class, String.class},
+        {"arrangeForScry|arrangeForSurveil", ImmutablePair.class, CardCollection.class},
         {"assignCombatDamage", Map.class, Card.class, CardCollectionView.class, Integer.class, Boolean.class},
+        {"chooseBinary", Boolean.class, SpellAbility.class, String.class, PlayerController.BinaryChoiceType.class},
         {"chooseCardName", String.class, SpellAbility.class, String.class},
         {"chooseCardsForConvokeOrImprovise", Map.class, SpellAbility.class, ManaCost.class, CardCollectionView.class},
+        {"chooseCardsForEffect", CardCollection.class, CardCollectionView.class, SpellAbility.class, Integer.class, Boolean.class},
+        {"chooseCardsForEffectMultiple", CardCollection.class, Map.class, SpellAbility.class, String.class, Boolean.class},
         {"chooseCardsForSplice", List.class, SpellAbility.class, List.class},
-        {"chooseCardsToDelve", CardCollection.class, Integer.class, CardCollection.class},
+        {"chooseCardsForZoneChange", List.class, SpellAbility.class, CardCollection.class, Integer.class, DelayedReveal.class},
+        {"chooseCardsPile", Boolean.class, SpellAbility.class, CardCollectionView.class, String.class},
+        {"chooseCardsToDelve|chooseCardsToRevealFromHand", CardCollection.class, Integer.class, CardCollectionView.class},
         {"chooseCardsToDiscardFrom", CardCollection.class, SpellAbility.class, CardCollectionView.class, Integer.class},
+        {"chooseCardsToDiscardToMaximumHandSize", CardCollection.class, Integer.class},
         {"chooseCardsToDiscardUnlessType", CardCollection.class, Integer.class, CardCollectionView.class, SpellAbility.class},
         {"chooseColor", null, String.class, SpellAbility.class, ColorSet.class},
         {"chooseColorAllowColorless", null, String.class, ColorSet.class},
         {"chooseColors", null, SpellAbility.class, Integer.class},
         {"chooseDungeon", Card.class, Player.class, List.class},
+        {"chooseEntitiesForEffect", List.class, FCollectionView.class, SpellAbility.class, String.class, Integer.class},
         {"chooseFlipResult", Boolean.class, SpellAbility.class, Boolean.class},
-        {"chooseKeywordForPump|chooseSector|?chooseRollToIgnore|?chooseRollToModify|?chooseRollModifyEffect|?chooseRollIncrement"
-            + "|?chooseSingleStaticAbility", Object.class, List.class},
         {"chooseNewTargetsFor", TargetChoices.class, SpellAbility.class, Boolean.class},
-        {"chooseProtectionType", String.class, SpellAbility.class, List.class},
+        {"chooseNumber", Integer.class, SpellAbility.class, String.class},
+        {"chooseNumberForKeywordCost", Integer.class, SpellAbility.class, Cost.class, String.class, Integer.class},
+        {"choosePermanentsToSacrifice|choosePermanentsToDestroy", CardCollection.class, SpellAbility.class, Integer.class,
+            CardCollectionView.class, String.class},
         {"chooseSaToActivateFromOpeningHand", List.class, List.class},
-        {"chooseSingleReplacementEffect", ReplacementEffect.class, List.class},
+        {"chooseSingleCardForZoneChange", Card.class, SpellAbility.class, CardCollection.class, Boolean.class},
+        {"chooseSingleEntityForEffect", Object.class, FCollectionView.class, SpellAbility.class, String.class, Boolean.class},
         {"chooseSomeType", String.class, String.class, SpellAbility.class, Collection.class, Boolean.class},
+        {"chooseSpellAbilitiesForEffect", List.class, List.class, SpellAbility.class, Integer.class},
         {"confirmAction", Boolean.class, SpellAbility.class, String.class},
         {"confirmBidAction", Boolean.class, SpellAbility.class, String.class, Integer.class},
+        {"confirmReplacementEffect", Boolean.class, ReplacementEffect.class, String.class},
         {"confirmStaticApplication", Boolean.class, String.class},
         {"divideShield", Map.class, Card.class, Map.class, Integer.class},
-        {"?enlistAttackers", List.class, List.class},
+        {"?enlistAttackers|exertAttackers", List.class, List.class},
         {"londonMulliganReturnCards|tuckCardsViaMulligan", CardCollection.class, Integer.class},
-        {"?orderAttackers|?orderBlockers", CardCollection.class, Card.class, CardCollectionView.class},
-        {"?orderBlocker", CardCollection.class, Card.class, CardCollectionView.class},
+        {"?orderAttackers|?orderBlockers|?orderBlocker", CardCollection.class, Card.class, CardCollectionView.class},
+        {"orderMoveToZoneList", CardCollection.class, CardCollectionView.class, ZoneType.class},
         {"payManaOptional|payCombatCost", Boolean.class, Card.class, Cost.class, SpellAbility.class},
         {"?playSpellAbilityForFree", Void.class, SpellAbility.class, Boolean.class},
         {"playTrigger", Boolean.class, SpellAbility.class},
         {"specifyManaCombo", Map.class, SpellAbility.class, ColorSet.class, Integer.class, Boolean.class},
-        {"vote", Object.class, SpellAbility.class, String.class, List.class},
+        {"willPutCardOnTop", Boolean.class, Card.class},
+        {ONE_OF, Object.class, List.class},
     };
     private static final Set<String> ASKED =
             Arrays.stream(PlayerController.class.getDeclaredMethods()).map(Method::getName).collect(Collectors.toSet());
     /** Methods of a controller that choose nothing in a game of two. */
-    private static final Pattern NO_CHOICE = Pattern.compile("(is|get|can|reveal|await|cancel|auto|reset|tempShow|endTempShow)[A-Z].*|"
-            + "sideboard|chooseCardsYouWonToAddToDeck|complainCardsCantPlayWell|cheatShuffle|addKeywordCost|notifyOfValue");
+    private static final Pattern NO_CHOICE = Pattern.compile("(is|get|can)[A-Z].*|sideboard|chooseCardsYouWonToAddToDeck"
+            + "|complainCardsCantPlayWell|cheatShuffle|addKeywordCost");
     /** Parts of costs that leave no choice, or whose choices come as questions of their own. */
-    private static final Set<String> FIXED_COSTS = Set.of("PartMana", "Tap", "Untap", "PayLife", "PayEnergy", "PayShards", "AddMana",
-            "Damage", "Draw", "Mill", "FlipCoin", "RollDice", "GainLife", "RevealChosenPlayer", "ChooseColor", "ChooseCreatureType");
+    private static final Set<String> FIXED_COSTS = Set.of("PartMana", "Tap", "Untap", "PayLife", "PayEnergy", "PayShards",
+            "AddMana", "Damage", "Draw", "Mill", "FlipCoin", "RollDice", "GainLife", "RevealChosenPlayer", "ChooseColor",
+            "ChooseCreatureType");
 
     /** What the written class makes. */
     interface Maker {
@@ -117,8 +136,9 @@ public final class Bridge {
                 Object[] question = question(method.getName());
                 boolean understood = question != null && understood(method, question);
                 if (understood) {
-                    seat.append(override(method, (method.getReturnType() == void.class ? "" : "(" + boxed(method) + ") ")
-                            + "new Bridged(this, " + method.getReturnType().getCanonicalName() + ".class).answer(\"" + method.getName() + "\", new Object[] {" + values(method) + "}, () -> %s)"));
+                    seat.append(override(method, "%sBridged(this, %s.class).answer(\"%s\", new Object[] {%s}, () -> %%s)".formatted(
+                            method.getReturnType() == void.class ? "new " : "(" + boxed(method) + ") new ",
+                            method.getReturnType().getCanonicalName(), method.getName(), values(method))));
                 } else if (method.getReturnType() != void.class && !NO_CHOICE.matcher(method.getName()).matches()) {
                     seat.append(override(method, "left(\"" + kind(method.getName()) + "\", () -> %s)"));
                 }
@@ -191,9 +211,9 @@ public final class Bridge {
                 .collect(Collectors.joining(", "));
         boolean nothing = method.getReturnType() == void.class;
         String inherited = "super." + method.getName() + "(" + values(method) + ")";
-        return "\n    public " + method.getReturnType().getCanonicalName() + " " + method.getName() + "(" + parameters + ") {\n"
-                + "        " + (nothing ? "" : "return ") + body.formatted(nothing ? "{ " + inherited + "; return null; }" : inherited)
-                + ";\n    }\n";
+        return "\n    public %s %s(%s) {\n        %s;\n    }\n".formatted(method.getReturnType().getCanonicalName(),
+                method.getName(), parameters, nothing ? body.formatted("{ " + inherited + "; return null; }")
+                : "return " + body.formatted(inherited));
     }
 
     /** What a method chooses, in words. */

@@ -11,6 +11,7 @@ import forge.game.player.*;
 import forge.game.spellability.SpellAbility;
 import forge.game.zone.ZoneType;
 import forge.item.PaperCard;
+import forge.util.collect.FCollectionView;
 import java.util.*;
 import java.util.function.Supplier;
 
@@ -52,60 +53,52 @@ record Bridged(Seat seat, Class<?> answer) {
         Questions questions = seat.questions;
         SpellAbility source = argument(given, SpellAbility.class);
         String text = argument(given, String.class);
-        CardCollectionView cards = argument(given, CardCollectionView.class);
         Integer number = argument(given, Integer.class);
+        Integer second = argument(given, Integer.class, 1);
+        Boolean optional = argument(given, Boolean.class);
         List<Object> list = cast(argument(given, List.class));
         switch (name) {
             case "announceRequirements":
                 return seat.casting.announced(source, text);
-            case "confirmAction":
+            case "chooseNumberForKeywordCost":
+                return seat.casting.times(source, argument(given, Cost.class), text, number, cast(ai));
+            case "confirmAction", "confirmReplacementEffect":
                 return questions.confirm(source, text, cast(ai));
             case "confirmBidAction":
                 return questions.confirm(source, text + " (" + number + ")", cast(ai));
             case "confirmStaticApplication": // the AI's hint came before the question, later behind it
                 boolean behind = argument(given, PlayerActionConfirmMode.class) != null;
                 return questions.confirm(null, behind ? text : argument(given, String.class, 1), cast(ai));
+            case "chooseBinary":
+                Object kind = argument(given, PlayerController.BinaryChoiceType.class);
+                return questions.confirm(source, text + " (" + kind + ")", cast(ai));
+            case "chooseNumber":
+                return list == null ? questions.number(source, text, number, second, cast(ai))
+                        : questions.ability(source, text, list, String::valueOf, ai);
             case "chooseColor", "chooseColorAllowColorless":
                 return source != null && source.isManaAbility() ? seat.left("payment", ai) : color(name, given, source, ai);
             case "chooseColors":
                 return colors(source, text, list, given, ai);
             case "specifyManaCombo":
                 return source.isManaAbility() ? seat.left("payment", ai)
-                        : seat.choices.mana(source, argument(given, ColorSet.class), number, argument(given, Boolean.class), cast(ai));
+                        : seat.choices.mana(source, argument(given, ColorSet.class), number, optional, cast(ai));
             case "chooseSomeType":
                 Collection<?> invalid = argument(given, Collection.class, 1);
-                return seat.choices.type(text, source, argument(given, Collection.class),
-                        invalid == null ? List.of() : invalid, argument(given, Boolean.class), cast(ai));
+                return seat.choices.type(text, source, argument(given, Collection.class), invalid == null ? List.of() : invalid,
+                        optional, cast(ai));
             case "chooseCardName":
-                return seat.choices.name(source, argument(given, String.class, list == null ? 1 : 0), cast(list), filter(given), cast(ai));
+                String message = argument(given, String.class, list == null ? 1 : 0);
+                return seat.choices.name(source, message, cast(list), filter(given), cast(ai));
             case "chooseDungeon":
                 List<PaperCard> dungeons = cast(list);
                 return Card.fromPaperCard(questions.ability(null, text, dungeons, PaperCard::getName, () -> dungeons.stream()
                         .filter(card -> card.getName().equals(((Card) ai.get()).getName())).findFirst().orElse(null)),
                         argument(given, Player.class));
             case "chooseFlipResult":
-                String[] sides = argument(given, Boolean.class) ? new String[] {"heads", "tails"} : new String[] {"won", "lost"};
+                String[] sides = optional ? new String[] {"heads", "tails"} : new String[] {"won", "lost"};
                 return questions.ability(source, "Which flip counts", List.of(true, false), up -> sides[up ? 0 : 1], cast(ai));
-            case "chooseSingleReplacementEffect", "chooseProtectionType", "vote":
-                return questions.ability(source, text, list, this::label, ai);
-            case "chooseSaToActivateFromOpeningHand":
-                List<SpellAbility> usable = cast(list);
-                return questions.set("choose_cards", null, json -> json.put("message", "Begin the game with"), usable, 0, usable.size(),
-                        (json, index, ability) -> seat.view.option(json, index, ability.getHostCard()), cast(ai));
-            case "enlistAttackers":
-                List<Card> attackers = cast(list);
-                return questions.some("Enlist attackers", null, attackers, 0, attackers.size(), cast(ai));
-            case "chooseCardsForSplice":
-                return seat.casting.splice(source, cast(list), cast(ai));
-            case "chooseCardsToDiscardFrom":
-                return questions.cards("Discard", source, cards, number, argument(given, Integer.class, 1), cast(ai));
-            case "chooseCardsToDiscardUnlessType":
-                String[] words = text == null ? argument(given, String[].class) : text.split(",");
-                return seat.choices.discardUnless(number, cards, words, text != null, source, cast(ai));
-            case "londonMulliganReturnCards", "tuckCardsViaMulligan":
-                CardCollectionView hand = cards == null ? argument(given, Player.class).getCardsIn(ZoneType.Hand) : cards;
-                return !seat.table.request.mulligans ? seat.think(ai)
-                        : questions.cards("Put on the bottom of the library", null, hand, number, number, cast(ai));
+            case "chooseSpellAbilitiesForEffect":
+                return questions.modes(source, text, list, number, number, this::label, cast(ai));
             case "playTrigger":
                 return seat.remote ? seat.triggers.play(source) : seat.think(ai);
             case "assignCombatDamage", "divideShield", "orderBlockers", "orderAttackers", "orderBlocker":
@@ -113,12 +106,79 @@ record Bridged(Seat seat, Class<?> answer) {
             case "playSpellAbilityForFree", "chooseNewTargetsFor", "payManaOptional", "payCombatCost":
                 return seat.remote ? remote(name, given, source, ai) : ai.get();
             default:
-                return questions.ability(source, text == null ? "Choose" : text, list, this::label, ai);
+                return !Bridge.ONE_OF.contains(name) ? cards(name, given, source, text, number, second, optional, ai)
+                        : questions.ability(source, text == null ? "Choose" : text, list, this::label, ai);
+        }
+    }
+
+    /** Where cards, or players, are chosen. */
+    private Object cards(String name, Object[] given, SpellAbility source, String text, Integer number, Integer second,
+            Boolean optional, Supplier<Object> ai) {
+        Questions questions = seat.questions;
+        CardCollectionView cards = argument(given, CardCollectionView.class);
+        FCollectionView<GameEntity> things = cast(argument(given, FCollectionView.class));
+        List<Card> list = cast(argument(given, List.class));
+        CardCollectionView hand = seat.getPlayer().getCardsIn(ZoneType.Hand);
+        seat.choices.reveal(argument(given, DelayedReveal.class));
+        switch (name) {
+            case "choosePermanentsToSacrifice", "choosePermanentsToDestroy":
+                String verb = name.substring("choosePermanentsTo".length());
+                return questions.cards(verb + " " + text, source, cards, number, second, cast(ai));
+            case "chooseCardsForEffect":
+                if (optional && number > 1 && !questions.confirm(source, text, () -> seat.guess(true))) {
+                    return CardCollection.EMPTY; // "3 to 5 or none at all" is two questions
+                }
+                return questions.cards(text, source, cards, optional && number == 1 ? 0 : number, second, cast(ai));
+            case "chooseSingleEntityForEffect":
+                return questions.entity(source, text, things, optional, cast(ai));
+            case "chooseSingleCardForZoneChange":
+                return questions.entity(source, text, cards, optional, cast(ai));
+            case "chooseEntitiesForEffect":
+                return questions.some(text, source, things, number, second, cast(ai));
+            case "chooseCardsForZoneChange":
+                return questions.some(text, source, cards, number, second, cast(ai));
+            case "chooseCardsForEffectMultiple":
+                return seat.choices.ofEachKind(cast(argument(given, Map.class)), source, text, optional);
+            case "chooseCardsToDiscardToMaximumHandSize":
+                return questions.cards("Discard to the maximum hand size", null, hand, number, number, cast(ai));
+            case "chooseCardsToDiscardFrom":
+                return questions.cards("Discard", source, cards, number, second, cast(ai));
+            case "chooseCardsToDiscardUnlessType":
+                String[] words = text == null ? argument(given, String[].class) : text.split(",");
+                return seat.choices.discardUnless(number, cards, words, text != null, source, cast(ai));
+            case "chooseCardsToRevealFromHand":
+                return questions.cards("Reveal", null, cards, number, second, cast(ai));
+            case "londonMulliganReturnCards", "tuckCardsViaMulligan":
+                return !seat.table.request.mulligans ? seat.think(ai)
+                        : questions.cards("Put on the bottom of the library", null, hand, number, number, cast(ai));
+            case "arrangeForScry", "arrangeForSurveil":
+                return questions.arrange((CardCollection) cards, name.endsWith("Scry") ? "library" : "graveyard", cast(ai));
+            case "willPutCardOnTop":
+                Card top = argument(given, Card.class);
+                return questions.showing(List.of(top),
+                        () -> questions.confirm(null, "Leave " + top.getName() + " on top of the library", cast(ai)));
+            case "orderMoveToZoneList":
+                return seat.choices.order(cards, argument(given, ZoneType.class), source, cast(ai));
+            case "chooseCardsPile":
+                boolean all = text.equals("True");
+                return questions.confirm(source, "Take the first pile: " + Choices.pile(cards, all || text.equals("One"))
+                        + "; the second pile: " + Choices.pile(argument(given, CardCollectionView.class, 1), all), cast(ai));
+            case "chooseSaToActivateFromOpeningHand":
+                List<SpellAbility> usable = cast(list);
+                return questions.set("choose_cards", null, json -> json.put("message", "Begin the game with"), usable, 0,
+                        usable.size(), (json, index, ability) -> seat.view.option(json, index, ability.getHostCard()), cast(ai));
+            case "enlistAttackers", "exertAttackers":
+                return questions.some(name.startsWith("enlist") ? "Enlist" : "Exert", null, list, 0, list.size(), cast(ai));
+            case "chooseCardsForSplice":
+                return seat.casting.splice(source, list, cast(ai));
+            default:
+                throw new IllegalStateException(name);
         }
     }
 
     private String label(Object thing) {
-        return thing instanceof Card card ? seat.view.name(card) + " (" + seat.view.id(card) + ")" : String.valueOf(thing);
+        return thing instanceof Card card ? seat.view.name(card) + " (" + seat.view.id(card) + ")"
+                : thing instanceof SpellAbility ability && !ability.isWrapper() ? View.describe(ability) : String.valueOf(thing);
     }
 
     private Object damage(String name, Object[] given, Supplier<Object> ai) {

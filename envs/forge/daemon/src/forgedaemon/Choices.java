@@ -50,6 +50,14 @@ record Choices(Seat seat) {
         return seat.questions.cards("Discard", source, hand, count, count, ai);
     }
 
+    /** In which order cards move to a zone. Exile has none, and that of graveyards matters to few cards. */
+    CardCollectionView order(CardCollectionView cards, ZoneType zone, SpellAbility source, Supplier<CardCollectionView> ai) {
+        boolean matters = zone != ZoneType.Exile && (zone != ZoneType.Graveyard || seat.table.orderedGraveyards);
+        String message = "Order of the cards" + (zone == ZoneType.Library ? ", the first on top" : "");
+        return cards.size() < 2 || !matters ? seat.think(ai)
+                : new CardCollection(seat.questions.order(source, message, cards, seat.questions.things(), ai));
+    }
+
     /** The names in a pile; a pile that lies face down is only counted. */
     static String pile(CardCollectionView pile, boolean faceUp) {
         return !faceUp ? pile.size() + " cards"
@@ -69,7 +77,8 @@ record Choices(Seat seat) {
     }
 
     /** Mana in any combination of colours. */
-    Map<Byte, Integer> mana(SpellAbility source, ColorSet colors, int amount, boolean different, Supplier<Map<Byte, Integer>> ai) {
+    Map<Byte, Integer> mana(SpellAbility source, ColorSet colors, int amount, boolean different,
+            Supplier<Map<Byte, Integer>> ai) {
         Map<Byte, Integer> hint = seat.remote ? null : seat.think(ai);
         List<Byte> hints = new ArrayList<>();
         if (hint != null) {
@@ -112,23 +121,23 @@ record Choices(Seat seat) {
             }
         }
         options.removeIf(type -> !valid.contains(type) || invalid.contains(type));
-        return options.isEmpty() ? seat.left("choose some type", ai) : seat.questions.one("choose_ability", source, "Choose a " + kind + " type",
-                options, optional, Questions.texts(text -> text), ai);
+        return options.isEmpty() ? seat.left("choose some type", ai) : seat.questions.one("choose_ability", source,
+                "Choose a " + kind + " type", options, optional, Questions.texts(text -> text), ai);
     }
 
     // ---- names of cards
 
-    /** Of some cards, or of those that are in the seat's deck or in public zones; thousands of others do not come into question. */
+    /** Of some cards, or of those in the seat's deck and in public zones; thousands of others do not come into question. */
     String name(SpellAbility source, String message, List<ICardFace> faces, Predicate<ICardFace> valid, Supplier<String> ai) {
         Set<String> options = new TreeSet<>();
         if (faces != null) {
             faces.forEach(face -> options.add(face.getName()));
         } else {
             List<String> seen = new ArrayList<>();
-            seat.owner().getRegisteredPlayer().getDeck().getAllCardsInASinglePool().forEach(entry -> seen.add(entry.getKey().getName()));
-            for (Card card : seat.getGame().getCardsIn(List.of(ZoneType.Battlefield, ZoneType.Graveyard, ZoneType.Exile, ZoneType.Stack))) {
-                seen.add(seat.view.name(card));
-            }
+            seat.owner().getRegisteredPlayer().getDeck().getAllCardsInASinglePool()
+                    .forEach(entry -> seen.add(entry.getKey().getName()));
+            seat.getGame().getCardsIn(List.of(ZoneType.Battlefield, ZoneType.Graveyard, ZoneType.Exile, ZoneType.Stack))
+                    .forEach(card -> seen.add(seat.view.name(card)));
             for (String name : seen) {
                 ICardFace face = StaticData.instance().getCommonCards().getFaceByName(name);
                 if (face != null && valid.test(face)) {

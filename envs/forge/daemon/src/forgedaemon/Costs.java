@@ -7,11 +7,11 @@ import forge.ai.AiCostDecision;
 import forge.game.GameEntityCounterTable;
 import forge.game.card.*;
 import forge.game.cost.*;
-import forge.game.player.Player;
 import forge.game.spellability.*;
 import forge.game.zone.ZoneType;
 import java.lang.reflect.Method;
 import java.util.*;
+import java.util.function.BiPredicate;
 import java.util.function.Supplier;
 
 /** With which cards a seat pays the parts of a cost; what is not overridden here leaves no choice, or Bridge counts it. */
@@ -49,7 +49,7 @@ class Costs extends AiCostDecision {
     }
 
     /** One card after the other, each of which narrows the choice of the next. */
-    private PaymentDecision matching(CostPart cost, CardCollection options, java.util.function.BiPredicate<Card, Card> fits) {
+    private PaymentDecision matching(CostPart cost, CardCollection options, BiPredicate<Card, Card> fits) {
         CardCollection chosen = new CardCollection();
         CardCollection left = options;
         for (int missing = cost.getAbilityAmount(ability); missing > 0; missing--) {
@@ -72,7 +72,8 @@ class Costs extends AiCostDecision {
         if (cost.payCostFromSource() || cost.getType().equals("OriginalHost")) {
             return super.visit(cost);
         }
-        CardCollection options = CardLists.filter(inPlay(cost), card -> (Boolean) Reflect.fit(SACRIFICE, card, ability, isEffect()));
+        CardCollection options = CardLists.filter(inPlay(cost),
+                card -> (Boolean) Reflect.fit(SACRIFICE, card, ability, isEffect()));
         return cost.getAmount().equals("All") ? PaymentDecision.card(options) : choose(cost, options, () -> super.visit(cost));
     }
 
@@ -88,7 +89,8 @@ class Costs extends AiCostDecision {
             return matching(cost, hand, (one, other) -> !one.getName().equals(other.getName()));
         }
         if (type.contains("+WithSameName")) {
-            return matching(cost, valid(hand, type.replace("+WithSameName", "")), (one, other) -> one.getName().equals(other.getName()));
+            return matching(cost, valid(hand, type.replace("+WithSameName", "")),
+                    (one, other) -> one.getName().equals(other.getName()));
         }
         return choose(cost, valid(hand, type), () -> super.visit(cost));
     }
@@ -176,7 +178,8 @@ class Costs extends AiCostDecision {
                 return null;
             }
             List<CounterType> kinds = kinds(table, card, cost.counter);
-            table.put(null, card, seat.questions.ability(ability, "Remove a counter", kinds, String::valueOf, () -> seat.guess(kinds.get(0))), 1);
+            table.put(null, card, seat.questions.ability(ability, "Remove a counter", kinds, String::valueOf,
+                    () -> seat.guess(kinds.get(0))), 1);
         }
         return table.isEmpty() ? null : PaymentDecision.counters(table);
     }
@@ -203,7 +206,8 @@ class Costs extends AiCostDecision {
         if (ability.isSpell()) {
             hand.remove(ability.getHostCard());
         }
-        return type.equals("SameColor") ? matching(cost, hand, Card::sharesColorWith) : choose(cost, valid(hand, type), () -> super.visit(cost));
+        return type.equals("SameColor") ? matching(cost, hand, Card::sharesColorWith)
+                : choose(cost, valid(hand, type), () -> super.visit(cost));
     }
 
     @Override

@@ -15,7 +15,8 @@ record Damage(Seat seat, Card source) {
      * A creature's combat damage; the null key of the result is what it attacks. Unless damage is divided as its controller
      * likes, a receiver comes only after those before it have lethal damage (rules 510.1c, 702.19).
      */
-    Map<Card, Integer> assign(CardCollectionView cards, int damage, GameEntity defender, boolean free, Supplier<Map<Card, Integer>> ai) {
+    Map<Card, Integer> assign(CardCollectionView cards, int damage, GameEntity defender, boolean free,
+            Supplier<Map<Card, Integer>> ai) {
         Map<Card, Integer> chosen = seat.remote ? null : seat.think(ai);
         if (chosen == null && !seat.remote) {
             return null; // another attacker first
@@ -30,7 +31,10 @@ record Damage(Seat seat, Card source) {
             Card card = receiver == defender ? null : (Card) receiver;
             boolean last = receiver == receivers.get(receivers.size() - 1);
             int least = free || card == null ? 0 : Math.min(left, lethal(card));
-            Supplier<Integer> hint = () -> chosen == null ? seat.think(ai).getOrDefault(card, least) : chosen.getOrDefault(card, 0);
+            Supplier<Integer> hint = () -> {
+                Map<Card, Integer> all = chosen == null ? seat.think(ai) : chosen;
+                return all == null ? least : all.getOrDefault(card, 0);
+            };
             int share = last || least == left ? left : ask("damage to ", receiver, least, left, hint);
             if (share > 0) {
                 result.put(card, share);
@@ -41,14 +45,15 @@ record Damage(Seat seat, Card source) {
     }
 
     private int lethal(Card card) {
-        int lethal = Math.max(0, card.isPlaneswalker() && !card.isCreature() ? card.getCurrentLoyalty() : card.getLethalDamage());
+        int lethal = Math.max(0, card.isCreature() ? card.getLethalDamage() : card.getCurrentLoyalty());
         return source.hasKeyword(Keyword.DEATHTOUCH) ? Math.min(1, lethal) : lethal;
     }
 
     private int ask(String what, GameEntity receiver, int min, int max, Supplier<Integer> ai) {
         View view = seat.view;
         return seat.questions.number(json -> {
-            json.key("source").open().put("card_id", view.id(source)).put("name", view.name(source)).put("description", "").close();
+            json.key("source").open().put("card_id", view.id(source)).put("name", view.name(source)).put("description", "")
+                    .close();
             json.key("about").open();
             if (receiver instanceof Player player) {
                 json.put("player", seat.table.seatOf(player));

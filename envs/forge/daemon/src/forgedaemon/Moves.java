@@ -54,7 +54,7 @@ final class Moves {
     /** Looking for moves must not change what happens later, but Forge's payment throws dice: with this generator. */
     private static final Random SCRATCH = new Random();
 
-    /** Whether a cost can be paid by the rules, X being as small as it may be; Forge's AI would refuse some for reasons of taste. */
+    /** Whether a cost can be paid by the rules, X being as small as it may be; Forge's AI would refuse some as bad moves. */
     static boolean canPay(SpellAbility ability, Player player) {
         return canPayMana(ability, player)
                 && (Boolean) Reflect.fit(ADDITIONAL, null, ability.getPayCosts(), ability, false);

@@ -70,7 +70,7 @@ final class Paying {
         while (ability != null && least < most && !suffices(graveyard.subList(0, least))) {
             least++;
         }
-        return seat.questions.cards("Exile with delve", ability, graveyard, ability == null ? most : Math.min(least, most), most, ai);
+        return seat.questions.cards("Exile with delve", ability, graveyard, ability == null ? most : least, most, ai);
     }
 
     /** Creatures or artifacts that are tapped for a symbol each. Those that are missing are added, and told. */
