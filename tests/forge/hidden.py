@@ -104,6 +104,7 @@ def leaks(conversation: Conversation) -> list[str]:
         for card in hidden.keys() & ids_in(line.fields) - known[seat].keys() - offered:
             if line.asks:  # not a reveal
                 found.append(f"{where}: {hidden[card]} ({card}) is in the other hand")
+        found += [f"{where}: {each} is not where the seat knows it" for each in misplaced(line, lines, place)]
         known[seat].update(shown)
         for card in ids_in(line.fields) - known[seat].keys():
             found.append(f"{where}: card {card} was never shown to this seat")
@@ -112,6 +113,21 @@ def leaks(conversation: Conversation) -> list[str]:
             f"{where}: names {name}" for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line.text)
         ]
     return found + looked_at(lines)
+
+
+def misplaced(line: Line, lines: list[Line], place: int) -> list[str]:
+    """Cards that a seat is told to know of, but that lie in the open or are not in the other hand."""
+    cards = line.state.get("known", [])
+    players = line.state.get("players", [])
+    public = {card["id"] for player in players for zone in PUBLIC for card in player[zone]} | line.hand.keys()
+    before = next((each.hand for each in reversed(lines[:place]) if each.asks and each.seat != line.seat), {})
+    after = next((each.hand for each in lines[place:] if each.asks and each.seat != line.seat), {})
+    held = before.keys() | after.keys()
+    return [
+        card["name"]
+        for card in cards
+        if card["id"] in public or (card["zone"] == "Hand" and held and card["id"] not in held)
+    ]
 
 
 def names_by_owner(lines: list[Line]) -> tuple[set[str], set[str]]:
