@@ -16,6 +16,7 @@ from jaxrl.envs.forge.people.recording import Conversation
 
 ALIAS = 1_000_000  # cards that a seat must not know have numbers from here on, which say nothing about the card
 PUBLIC = ("battlefield", "graveyard", "exile")
+REVEALING = ("Telepathy",)  # permanents of a seat that show it the other hand
 LOOKING = ("choose_cards", "choose_entity", "choose_targets", "order", "scry")  # decisions that may show hidden cards
 # lines to no seat: of a name that the next line has, and of a game that is over
 UNSEATED = tuple(b'< INFO:{"info_type":"%s"' % kind for kind in (b"facts", b"left"))
@@ -49,6 +50,9 @@ class Line:
         for player in self.state.get("players", []):
             found |= {card["id"]: card["name"] for zone in PUBLIC for card in player[zone]}
         found |= {item["card_id"]: item["name"] for item in self.state.get("stack", [])}
+        own = [each for each in self.state.get("players", []) if each["seat"] == self.seat]
+        if any(card["name"] in REVEALING for each in own for card in each["battlefield"]):
+            found |= {card["id"]: card["name"] for card in self.state.get("known", [])}
         if not self.asks:  # a reveal
             found |= {card["id"]: card["name"] for card in self.fields.get("cards", [])}
         elif self.fields["decision_type"] in LOOKING:
@@ -117,16 +121,17 @@ def leaks(conversation: Conversation) -> list[str]:
 
 def misplaced(line: Line, lines: list[Line], place: int) -> list[str]:
     """Cards that a seat is told to know of, but that lie in the open or are not in the other hand."""
-    cards = line.state.get("known", [])
     players = line.state.get("players", [])
     public = {card["id"] for player in players for zone in PUBLIC for card in player[zone]} | line.hand.keys()
-    before = next((each.hand for each in reversed(lines[:place]) if each.asks and each.seat != line.seat), {})
-    after = next((each.hand for each in lines[place:] if each.asks and each.seat != line.seat), {})
-    held = before.keys() | after.keys()
+    last = next((at for at in range(place - 1, -1, -1) if lines[at].asks and lines[at].seat != line.seat), place)
+    held = set(lines[last].hand) if last < place else set()
+    for each in lines[last : place + 1]:  # what was drawn meanwhile may have been shown, and be gone before it is asked
+        held |= each.shown().keys() if held and each.seat == line.seat else set()
+    held |= next((each.hand.keys() for each in lines[place:] if each.asks and each.seat != line.seat), set())
     return [
         card["name"]
-        for card in cards
-        if card["id"] in public or (card["zone"] == "Hand" and held and card["id"] not in held)
+        for card in line.state.get("known", [])
+        if card["id"] in public or (card["zone"] == "Hand" and last < place and card["id"] not in held)
     ]
 
 

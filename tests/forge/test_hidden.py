@@ -162,8 +162,8 @@ def test_the_check_finds_a_scried_card_that_is_revealed():
 
 @pytest.mark.skipif(not os.environ.get("FORGE_HOME"), reason="FORGE_HOME is not set: there is no Forge to play with")
 def test_real_games_hide_what_is_hidden():
-    """With all texts, which the recorded conversations lack."""
+    """With all texts, which the recorded conversations lack; mulligans are asked, so that every hand is shown."""
     with Fleet(Deployment(daemons=1)) as fleet:
         for seed, (a, b) in enumerate((("aggro", "counterspells"), ("walkers", "tokens"), ("xcosts", "creatures"))):
-            game = converse(fleet, f"NEWGAME {a} {b} -i -a -s {seed}", RandomPlayer(seed), strip=False)
+            game = converse(fleet, f"NEWGAME {a} {b} -i -a -m -s {seed}", RandomPlayer(seed), strip=False)
             assert leaks(game) == []

@@ -15,27 +15,34 @@ import java.util.regex.Pattern;
  * sun.misc.Unsafe, which reaches into the collections of the JDK as well; where it is refused, nothing can be undone.
  */
 final class Rewind {
-    /** What a game consists of; anything else is data of the cards, the JVM's or the connection's, and stays as it is. */
-    private static final Pattern OURS = Pattern.compile(
-            "forge\\.(game|ai|trackable|util\\.collect)\\..*|forge\\.card\\.CardType|forge\\.util\\.(?!Localizer|Lang).*"
-            + "|forgedaemon\\.(?!Table|Link|Server|Request|Json|Facts|Printed)(.*)|forgedaemon\\.Table(Game|\\$SeatPlayer).*"
-            + "|java\\.util\\.concurrent\\.atomic\\..*|java\\.util\\.(?!concurrent\\.(locks|Thread|Fork)|Random|regex|function)[A-Z].*|java\\.util\\.concurrent\\.[A-Z].*"
-            + "|com\\.google\\.common\\.(collect|base)\\..*|org\\.apache\\.commons\\.lang3\\.(tuple|mutable)\\..*");
+    /** What a game consists of; anything else is data of the cards, the JVM's or the connection's, or a view, and stays as it is. */
+    private static final Pattern OURS = Pattern.compile("(?!.*\\$(Factory|EntrySet|KeySet|CellSet|Values)$)("
+            + "forge\\.(game|ai|trackable|util\\.collect)\\..*|forge\\.card\\.CardType|forge\\.util\\.(?!Localizer|Lang).*"
+            + "|forgedaemon\\.(?!Table|Link|Server|Request|Json|Facts|Printed).*|forgedaemon\\.Table(Game|\\$SeatPlayer).*"
+            + "|java\\.util\\.(?!Random)[A-Z].*|java\\.util\\.concurrent\\.(atomic\\..*|(?!Thread|Fork)[A-Z].*)"
+            + "|com\\.google\\.common\\.(collect|base)\\..*|org\\.apache\\.commons\\.lang3\\.(tuple|mutable)\\..*)");
     private static final Object UNSAFE = unsafe();
     private static final MethodHandle REFERENCE = handle("getObject", Object.class, Object.class, long.class);
     private static final MethodHandle SET_REFERENCE = handle("putObject", void.class, Object.class, long.class, Object.class);
     private static final MethodHandle WORD = handle("getInt", int.class, Object.class, long.class);
     private static final MethodHandle SET_WORD = handle("putInt", void.class, Object.class, long.class, int.class);
     private static final MethodHandle OFFSET = handle("objectFieldOffset", long.class, Field.class);
-    private static final Map<Class<?>, Layout> LAYOUTS = new HashMap<>();
+    private static final ClassValue<Layout> LAYOUTS = new ClassValue<>() {
+        @Override
+        protected Layout computeValue(Class<?> type) {
+            return type.isArray() ? new Layout(LEAF.references, LEAF.words, LEAF.captured, true) : read(type);
+        }
+    };
 
     /** Where the fields of a class lie: references, and words of four bytes with everything else; what a lambda holds. */
-    private record Layout(long[] references, long[] words, List<Field> captured, boolean array) {}
+    private record Layout(long[] references, long[] words, Field[] captured, boolean array) {}
 
-    private static final Layout LEAF = new Layout(new long[0], new long[0], List.of(), false);
+    private static final Layout LEAF = new Layout(new long[0], new long[0], new Field[0], false);
 
     private final List<Object> objects = new ArrayList<>(1 << 16);
     private final List<Object> references = new ArrayList<>(1 << 18);
+    /** The same objects, found by their identity. */
+    private Object[] met = new Object[1 << 18];
     private int[] words = new int[1 << 18];
     private int used;
 
@@ -81,30 +88,29 @@ final class Rewind {
     // ---- before
 
     private void note(Object... roots) {
-        Set<Object> known = Collections.newSetFromMap(new IdentityHashMap<>(1 << 16));
         for (Object root : roots) {
-            meet(root, known);
+            meet(root);
         }
         try {
             for (int i = 0; i < objects.size(); i++) {
                 Object object = objects.get(i);
-                Layout layout = layout(object.getClass());
+                Layout layout = LAYOUTS.get(object.getClass());
                 if (layout.array) {
                     references.add(copy(object));
                     if (object instanceof Object[] items) {
                         for (Object item : items) {
-                            meet(item, known);
+                            meet(item);
                         }
                     }
                     continue;
                 }
                 for (Field field : layout.captured) {
-                    meet(field.get(object), known);
+                    meet(field.get(object));
                 }
                 for (long at : layout.references) {
                     Object value = (Object) REFERENCE.invokeExact(object, at);
                     references.add(value);
-                    meet(value, known);
+                    meet(value);
                 }
                 for (long at : layout.words) {
                     if (used == words.length) {
@@ -118,9 +124,31 @@ final class Rewind {
         }
     }
 
-    private void meet(Object value, Set<Object> known) {
-        if (value != null && layout(value.getClass()) != LEAF && known.add(value)) {
+    private void meet(Object value) {
+        if (value == null || LAYOUTS.get(value.getClass()) == LEAF) {
+            return;
+        }
+        int at = System.identityHashCode(value) & met.length - 1;
+        while (met[at] != null && met[at] != value) {
+            at = at + 1 & met.length - 1;
+        }
+        if (met[at] == null) {
+            met[at] = value;
             objects.add(value);
+            if (2 * objects.size() > met.length) {
+                grow();
+            }
+        }
+    }
+
+    private void grow() {
+        met = new Object[2 * met.length];
+        for (Object object : objects) {
+            int at = System.identityHashCode(object) & met.length - 1;
+            while (met[at] != null) {
+                at = at + 1 & met.length - 1;
+            }
+            met[at] = object;
         }
     }
 
@@ -129,15 +157,6 @@ final class Rewind {
         Object copy = Array.newInstance(array.getClass().getComponentType(), length);
         System.arraycopy(array, 0, copy, 0, length);
         return copy;
-    }
-
-    private static Layout layout(Class<?> type) {
-        Layout layout = LAYOUTS.get(type);
-        if (layout == null) {
-            layout = type.isArray() ? new Layout(LEAF.references, LEAF.words, List.of(), true) : read(type);
-            LAYOUTS.put(type, layout);
-        }
-        return layout;
     }
 
     private static Layout read(Class<?> type) {
@@ -149,7 +168,7 @@ final class Rewind {
         if (type.isHidden()) { // never changes; what it holds may be known to nobody else
             List<Field> captured = new ArrayList<>(List.of(type.getDeclaredFields()));
             captured.removeIf(field -> Modifier.isStatic(field.getModifiers()) || !field.trySetAccessible());
-            return new Layout(LEAF.references, LEAF.words, captured, false);
+            return new Layout(LEAF.references, LEAF.words, captured.toArray(new Field[0]), false);
         }
         List<Long> references = new ArrayList<>();
         Set<Long> words = new TreeSet<>();
@@ -173,7 +192,7 @@ final class Rewind {
             throw Reflect.unchecked(refused);
         }
         return new Layout(references.stream().mapToLong(Long::longValue).toArray(),
-                words.stream().mapToLong(Long::longValue).toArray(), List.of(), false);
+                words.stream().mapToLong(Long::longValue).toArray(), LEAF.captured, false);
     }
 
     // ---- after
@@ -183,7 +202,7 @@ final class Rewind {
         int word = 0;
         try {
             for (Object object : objects) {
-                Layout layout = layout(object.getClass());
+                Layout layout = LAYOUTS.get(object.getClass());
                 if (layout.array) {
                     System.arraycopy(references.get(reference++), 0, object, 0, Array.getLength(object));
                     continue;
