@@ -12,7 +12,7 @@ import pytest
 
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import trained_player
-from jaxrl.config.network_schema import CandidatesConfig
+from jaxrl.config.network_schema import CandidatesConfig, RecurrentConfig
 from jaxrl.config.schema import DQNConfig, NetworkConfig, Schedule
 from jaxrl.envs.core import Candidates
 from jaxrl.envs.errors import UserError
@@ -160,6 +160,100 @@ def test_entities_look_at_those_that_stand_for_something():
     np.testing.assert_array_equal(network.apply(params, (), hidden, mask)[1], logits)
     seen = view._replace(entities=view.entities.at[5].add(3.0))
     assert abs(network.apply(params, (), seen, mask)[2] - value) > 1e-3
+
+
+def test_options_look_at_each_other_and_only_at_those_that_there_are():
+    class Masked(Market):
+        def candidates(self, observation) -> Candidates:
+            return super().candidates(observation)._replace(option_mask=jnp.arange(STALLS + 1) < STALLS)
+
+    config = NetworkConfig(kind="candidates", candidates=CandidatesConfig(dim=16, layers=1, together=1, heads=2))
+    network = compiled_network(config, Masked())
+    params = trained(network)
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view, everything = Masked().candidates(observation), jnp.ones_like(mask)
+    _, logits, value = network.apply(params, (), view, everything)
+    order = jnp.array([2, 0, 1, *range(3, STALLS + 1)])
+    mixed = view._replace(options=view.options[order], option_ids=view.option_ids[order])
+    np.testing.assert_allclose(network.apply(params, (), mixed, everything)[1], logits[order], atol=1e-4)
+    nobody = view._replace(options=view.options.at[STALLS].add(3.0))
+    _, others, same = network.apply(params, (), nobody, everything)
+    np.testing.assert_allclose(others[:STALLS], logits[:STALLS], atol=1e-5)
+    np.testing.assert_allclose(same, value, atol=1e-5)
+    better = view._replace(options=view.options.at[1].add(3.0))
+    assert abs(network.apply(params, (), better, everything)[1] - logits)[2] > 1e-3
+
+
+class Told(Market):
+    """What the kinds are is told: three of them, of five parts in all; things are tied to their neighbours."""
+
+    def candidates(self, observation) -> Candidates:
+        view = super().candidates(observation)
+        return view._replace(
+            entity_ids=view.entity_ids % 4,
+            option_ids=view.option_ids % 4,
+            kinds=jnp.eye(3),
+            kind_ids=jnp.array([0, 0, 5], jnp.int32),
+            parts=jnp.arange(20.0).reshape(5, 4) / 10.0,
+            part_rows=jnp.array([[0, 0], [0, 0], [2, 2], [1, 3], [-1, -1]], jnp.int32),
+            option_part=jnp.array([-1, 0, 2, 3, -1, -1], jnp.int32),
+            partners=jnp.array([[1, -1]] + [[-1, -1]] * 7, jnp.int32),
+        )
+
+
+def test_kinds_are_the_sum_of_their_parts():
+    network = compiled_network(CONFIG, Told())
+    params = trained(network)
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view, everything = Told().candidates(observation), jnp.ones_like(mask)
+    view = view._replace(option_ids=jnp.array([0, 1, 1, 2, 3, 0], jnp.int32), entity_ids=jnp.zeros(8, jnp.int32))
+
+    def changed(other: Candidates) -> list[int]:
+        difference = np.abs(network.apply(params, (), other, everything)[1] - logits)
+        return list(np.flatnonzero(difference > 1e-4))
+
+    _, logits, _ = network.apply(params, (), view, everything)
+    assert changed(view._replace(parts=view.parts.at[4].add(1.0))) == []  # of no kind
+    assert changed(view._replace(parts=view.parts.at[1].add(1.0))) == [1, 2]  # of both cards, and of what one uses
+    assert changed(view._replace(parts=view.parts.at[2].add(1.0))) == [2, 4]  # used by one, a part of another
+    assert changed(view._replace(kinds=view.kinds.at[1].add(1.0))) == [3]
+    order = jnp.array([1, 0, 2, 3, 4])  # of the parts of one kind
+    swapped = view.part_rows.at[:2, 1].set(1)
+    mixed = view._replace(parts=view.parts[order], part_rows=swapped, option_part=view.option_part.at[1].set(1))
+    assert changed(mixed) == []
+
+
+def test_things_hear_from_those_that_they_are_tied_to():
+    class Pointed(Told):
+        def candidates(self, observation) -> Candidates:
+            return super().candidates(observation)._replace(option_entity=jnp.arange(6, dtype=jnp.int32) - 1)
+
+    network = compiled_network(CONFIG, Pointed())
+    params = trained(network)
+    observation, mask = jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view, everything = Pointed().candidates(observation), jnp.ones_like(mask)
+    view = view._replace(entity_mask=jnp.zeros(8, bool))  # in no sum
+    _, logits, _ = network.apply(params, (), view, everything)
+    for entity, wanted in ((0, {1, 2}), (1, {1, 2}), (2, {3})):  # option 1 + i is about thing i
+        moved = view._replace(entities=view.entities.at[entity].add(1.0))
+        difference = np.abs(network.apply(params, (), moved, everything)[1] - logits)
+        assert set(np.flatnonzero(difference > 1e-4)) == wanted
+
+
+def test_options_are_scored_in_what_is_remembered():
+    config = NetworkConfig(
+        kind="recurrent", candidates=SMALL, recurrent=RecurrentConfig(torso="candidates", cell="gru", width=8)
+    )
+    network = compiled_network(config, Market())
+    params, (observation, mask) = trained(network), jax.tree.map(lambda leaf: leaf[0], questions(1))
+    view, everything = Market().candidates(observation), jnp.ones_like(mask)
+    memory, logits, value = network.apply(params, network.memory(()), view, everything)
+    assert jax.tree.map(jnp.shape, memory) == ((8,),) and network.remembers
+    _, later, _ = network.apply(params, memory, view, everything)
+    assert np.ptp(np.asarray(later - logits)) > 1e-3  # not the same shift for all: which option is good has changed
+    order = jnp.arange(STALLS + 1)[::-1]
+    mixed = view._replace(options=view.options[order], option_ids=view.option_ids[order])
+    np.testing.assert_allclose(network.apply(params, memory, mixed, everything)[1], later[order], atol=1e-4)
 
 
 @pytest.mark.parametrize("rows", [False, True])

@@ -1,7 +1,7 @@
 """Numbers for names: every card, also one that nobody has seen before, has an id that never changes.
 
 The id is a hash of the name, so nothing is listed, stored or learnt. Two names share an id once in four thousand
-pairs; what is printed on the cards still tells them apart.
+pairs; `engine.facts` keeps the names of one game apart.
 """
 
 from __future__ import annotations

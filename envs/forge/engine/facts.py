@@ -24,14 +24,15 @@ FLAGS = {name: 1 << place for place, name in enumerate(at.PART_FLAGS)}
 TARGETS = {name: 1 << place for place, name in enumerate(at.TARGETS)}
 MANA = {letter: 1 << place for place, letter in enumerate(at.POOL)}
 LAST = 10**9
-PARTS_KEPT = 1 << 12
+MODES_KEPT = 1 << 10
+LONGEST = 1 << 17  # bytes of a line of facts; real ones have up to 1 kB
 
 
 class Kind:
     """A name of cards, or a text, as a seat knows it.
 
     Attributes:
-      numbers: f32[KIND], its row.
+      numbers: f32[KIND] as bytes, its row.
       parts: f32[n, PART] as bytes; rows in it count from 0.
       count: n.
       pips: symbols of its cost by color; hybrid: it can be paid in other ways too.
@@ -40,19 +41,28 @@ class Kind:
 
     __slots__ = ("count", "hybrid", "makes", "numbers", "parts", "pips")
 
-    def __init__(self, identity: int, facts: dict[str, Any] | None = None, text: bool = False):
+    def __init__(self, identity: int, facts: Kind | None = None, text: bool = False):
+        """Of an id, with what was told of it, see `told`."""
+        if facts is None:
+            self.parts, self.count, self.pips, self.hybrid, self.makes = b"", 0, (0,) * len(at.COLORS), False, 0
+        else:
+            self.parts, self.count, self.pips = facts.parts, facts.count, facts.pips
+            self.hybrid, self.makes = facts.hybrid, facts.makes
         numbers = np.zeros(at.KIND, np.float32)
-        numbers[at.KIND_ID], numbers[at.IS_TEXT] = identity, text
-        self.parts, self.count, self.pips, self.hybrid, self.makes = b"", 0, (0,) * len(at.COLORS), False, 0
-        if facts is not None:
-            pips, produces = _text(facts, "pips"), _text(facts, "produces")
-            self.pips = tuple(min(pips.count(letter), 99) for letter in at.POOL[: len(at.COLORS)])
-            self.hybrid = sum(self.pips) > _whole(facts, "cmc")
-            self.makes = sum(bit for letter, bit in MANA.items() if letter in produces)
-            numbers[at.TOLD], numbers[at.PRODUCED_BITS] = 1, self.makes
-            numbers[at.FIRST_PIP : at.FIRST_PIP + len(self.pips)] = [_ratio(count, 2) for count in self.pips]
-            self.parts, self.count = parts_of(facts.get("parts"))
+        numbers[at.KIND_ID], numbers[at.IS_TEXT], numbers[at.TOLD] = identity, text, facts is not None
+        numbers[at.PRODUCED_BITS] = self.makes
+        numbers[at.FIRST_PIP : at.FIRST_PIP + len(self.pips)] = [_ratio(count, 2) for count in self.pips]
         self.numbers = numbers.tobytes()
+
+    @classmethod
+    def told(cls, facts: dict[str, Any]) -> Kind:
+        """What the daemon's facts say, of no id."""
+        kind, pips, produces = cls(0), _text(facts, "pips"), _text(facts, "produces")
+        kind.pips = tuple(min(pips.count(letter), 99) for letter in at.POOL[: len(at.COLORS)])
+        kind.hybrid = sum(kind.pips) > _whole(facts, "cmc")
+        kind.makes = sum(bit for letter, bit in MANA.items() if letter in produces)
+        kind.parts, kind.count = parts_of(facts.get("parts"))
+        return kind
 
 
 class Names:
@@ -62,7 +72,7 @@ class Names:
     seat has seen, in the order in which it has, so that what it is not shown cannot be told from ids.
     """
 
-    def __init__(self, facts: dict[str, dict[str, Any]]):
+    def __init__(self, facts: dict[str, Kind]):
         self._facts, self._kinds, self._texts = facts, dict[str, Kind](), dict[str, Kind]()
         self._ids: dict[str, int] = {}
         self._taken: set[int] = set()
@@ -78,8 +88,9 @@ class Names:
             return None
         kind = self._texts.get(text)
         if kind is None:
-            identity = text_id(text)
-            kind = self._texts[text] = Kind(identity, text=True)
+            if len(self._texts) >= MOST_NAMES:
+                self._texts.clear()
+            kind = self._texts[text] = Kind(text_id(text), text=True)
         return kind
 
     def told(self, name: str) -> None:
@@ -108,12 +119,12 @@ class Facts:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, dict[str, Any]] = {}
+        self._told: dict[str, Kind] = {}
         self.seats = (Names(self._told), Names(self._told))
 
     def hear(self, line: bytes) -> None:
         """An INFO line, with or without "INFO:" before it; only facts count."""
-        if b'"facts"' not in line[:64]:
+        if b'"facts"' not in line[:64] or len(line) > LONGEST:
             return
         try:
             fields = parsed(line.removeprefix(b"INFO:"))
@@ -121,7 +132,7 @@ class Facts:
             return
         name, facts = fields.get("card"), fields.get("facts")
         if isinstance(name, str) and isinstance(facts, dict) and len(self._told) < MOST_NAMES:
-            self._told[name] = facts
+            self._told[name] = Kind.told(facts)
             for seat in self.seats:
                 seat.told(name)
 
@@ -171,7 +182,7 @@ def api_number(api: str) -> int:
     return APIS.get(api, len(at.APIS)) if api else len(at.APIS) - 1
 
 
-@functools.lru_cache(PARTS_KEPT)
+@functools.lru_cache(MODES_KEPT)
 def mode_number(mode: str) -> int:
     """1 + the place of its group in MODES."""
     if not mode:
