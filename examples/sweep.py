@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jaxrl
+from jaxrl.matches.tables import overall
 from jaxrl.training.callbacks import Callback, RunFacts
 
 PROGRESS = "eval/mean_win_rate"  # of metrics.jsonl
@@ -55,7 +56,10 @@ def score(trial: Any, args: argparse.Namespace) -> float:
             raise optuna.TrialPruned from None
         raise
     rows = jaxrl.evaluate(trial.user_attrs["run"], deals=args.deals, seed=DEALS_SEED, allow=args.allow)
-    return sum(row.samples.outcomes.tally().rates()[0] for row in rows) / len(rows)
+    total = overall(rows)
+    if total is None:
+        raise jaxrl.UserError("a sweep compares win rates, which a game of one side does not have.")
+    return total.win.mean
 
 
 def main(argv: Sequence[str] | None = None) -> Any:
