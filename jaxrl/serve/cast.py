@@ -38,6 +38,7 @@ from jaxrl.serve.thinking import LONGEST, SHORTEST, TimedSearch
 
 PERSON, BOT, RUN, SEARCH = "person", "bot:", "run:", "search:"
 KEPT = 16  # games, and players of each, that are kept
+MOST = 1000  # answers to who fits where that are kept
 LARGEST = 10_000  # a number of a game's option
 SECONDS = (1, 3)  # of the searches that are offered
 T = TypeVar("T")
@@ -124,7 +125,7 @@ class Cast:
         """[specification, words] of everybody who can sit at a table, the strongest kinds first."""
         trained = [zoo.PREFIX + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
         found = [[each, each] for each in trained if self._fitting(hall, each)]
-        if self.search(hall) is not None:
+        if _may_be_searched(hall.env):
             found += [[f"{SEARCH}{n}", f"search, {n} s a move"] for n in SECONDS]
         return found + [[BOT + name, name] for name in reversed(list(hall.env.bots))]
 
@@ -185,6 +186,8 @@ class Cast:
         key = spec, f"{hall.id} {hall.config.env.options}"
         with self._lock:
             if key not in self._fits:
+                if len(self._fits) > MOST:
+                    self._fits.clear()
                 self._fits[key] = self._game_fits(hall, spec)
             return self._fits[key]
 
@@ -209,6 +212,12 @@ def _fit(one: Env, other: Env) -> bool:
     ):
         return False
     return str(one.observation_spec) == str(other.observation_spec)
+
+
+def _may_be_searched(env: Env) -> bool:
+    """Whether a search is likely to be possible; tracing it would say for sure, and take seconds."""
+    knows = env.perfect_information or type(env).permute_hidden is not Env.permute_hidden
+    return knows and not env.simultaneous and env.num_sides == env.num_players
 
 
 def offered_options(game: str) -> dict[str, registry.Option]:

@@ -80,7 +80,8 @@ class LiveTable:
         self.paused, self._once = False, False
         self.trouble = ""
         self.decision: Decision | None = None
-        self._views: dict[int | None, dict[str, Any]] = {}
+        self._views: dict[int | None, tuple[int, dict[str, Any]]] = {}  # with the number of the time they were made
+        self._serial = 0
         self._missing = False  # the views of newcomers are being made
         self._making: asyncio.Task[None] | None = None
         self._changed = 0.0  # when something changed that is not saved
@@ -216,7 +217,11 @@ class LiveTable:
             }
 
         self._missing = False
-        self._views = await self._house.work(make)
+        self._serial += 1
+        serial = self._serial
+        made = {seat: (serial, view) for seat, view in (await self._house.work(make)).items()}
+        newer = {seat: entry for seat, entry in self._views.items() if entry[0] > serial}
+        self._views = made | newer  # a later one may have been ready sooner; what nobody looked at is out of date
         self._refresh()
 
     def _lay_out(self) -> None:
@@ -338,7 +343,7 @@ class LiveTable:
                 self._lay_out()
                 return None
             return message | {"opening": False, "time": self.game.time, "over": self.game.over, "hidden": True}
-        view = dict(self._views[seat])
+        view = dict(self._views[seat][1])
         board, lines = view.pop("board"), view.pop("lines")
         if board != connection.board:
             connection.board, view["board"] = board, board

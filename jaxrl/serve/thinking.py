@@ -43,7 +43,7 @@ class TimedSearch:
         )
         own = named_policy(env, env.reference_bot)
         self._search = make_search(env, settings, own=own, guide=no_guide)
-        self._programs = programs
+        self._programs, self._compiled = programs, False
 
     def think(self, state: State, key: Key, seconds: float) -> Thought:
         """What the seat asked should do; only what it sees is used.
@@ -51,10 +51,12 @@ class TimedSearch:
         Args:
           state: of a running game.
           key: of the worlds.
-          seconds: to be used, which are exceeded by half a small search at most once everything is compiled.
+          seconds: to be used, up to half a small search more or less; the first time compiles besides.
         """
         plan = self._programs(self._plan, plain=True)
-        plan(state, key, np.uint32(0))  # compiles at first
+        if not self._compiled:
+            jax.block_until_ready(plan(state, key, np.uint32(0)))
+            self._compiled = True
         begin, last, policies, results = time.perf_counter(), 0.0, [], []
         while not policies or time.perf_counter() - begin + last / 2 < seconds:
             started = time.perf_counter()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.envs.core import Env, State, is_over
@@ -44,4 +45,4 @@ def _text(env: Env, state: State, seat: int | None) -> str:
     except NotImplementedError:
         if seat is None:
             return ""
-        return str(jax.tree.map(np.asarray, env.observe(state, np.int32(seat))))
+        return str(jax.tree.map(np.asarray, env.observe(state, jnp.int32(seat))))

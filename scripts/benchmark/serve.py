@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Origin
 
 MOVES = 60
 SECONDS = 20.0  # of the crowd of tables
@@ -50,7 +51,7 @@ class Visitor:
     def table(self, id: str) -> Any:
         """A socket to a table."""
         address = f"ws://{self._host}/api/tables/{id}/socket"
-        return connect(address, origin=f"http://{self._host}", max_size=None)  # type: ignore[arg-type]
+        return connect(address, origin=Origin(f"http://{self._host}"), max_size=None)
 
     async def opened(self, game: str, seats: Sequence[str], pace: float) -> dict[str, Any]:
         """A new table."""

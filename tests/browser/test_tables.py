@@ -19,7 +19,7 @@ from jaxrl.envs import registry
 from tests.serving import HIGH_CARD, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-PATIENCE = 120_000  # milliseconds: the first turns wait for programs to be compiled
+PATIENCE = 600_000  # milliseconds: the first turns wait for programs to be compiled, on machines that may be busy
 READY = ".action:enabled"
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
 
@@ -72,7 +72,7 @@ def over(page) -> bool:
     return page.query_selector(".end table") is not None
 
 
-def play(pages, act, seconds=400.0):
+def play(pages, act, seconds=1200.0):
     """Lets everybody act who is asked, until the game is over for all."""
     turns, end = 0, time.monotonic() + seconds
     while not all(over(page) for page in pages):

@@ -15,7 +15,7 @@ const problem = make("p", { class: "error", role: "alert" });
 const beside = make("input", { type: "checkbox", id: "beside" });
 const besideRow = make("label", { class: "dim", hidden: true }, beside,
   " the same deal twice, side by side, with the players moved by one seat");
-const open = make("button", { class: "main", id: "open", click: () => openTable() }, "Open the table");
+const open = make("button", { class: "main", id: "open", disabled: true, click: () => openTable() }, "Open the table");
 const about = make("p", { class: "dim" });
 const nameField = make("input", { id: "name", maxlength: 24, value: me.name(), placeholder: "your name",
   change: (event) => me.setName(event.target.value), "aria-label": "your name" });
