@@ -7,17 +7,19 @@ import itertools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.custom_batching import custom_vmap
 
 from jaxrl.commands import check as check_command
 from jaxrl.commands import options
 from jaxrl.commands.check import parse_options
-from jaxrl.envs import conformance
+from jaxrl.envs import conformance, svg
 from jaxrl.envs.conformance import check, probe
 from jaxrl.envs.conformance.checks import CHECKS
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
+from jaxrl.envs.spots import Spot
 from jaxrl.envs.wrappers import AutoReset
 from tests.games import STOCK, Corridor, HighCard, RockPaperScissors, TicTacToe
 
@@ -260,6 +262,16 @@ class NotAnSvg(HighCard):
 class OpenTable(HighCard):
     def render(self, state, seat=None):
         return " ".join(str(int(owner)) for owner in state.owner)
+
+
+@breaks("clickable")
+class ClicksTellOfTheStock(HighCard):
+    def render_svg(self, state, seat=None):
+        return svg.document(100, 100, [])
+
+    def spots(self, state, seat):
+        stock = np.flatnonzero(np.asarray(state.owner) == STOCK)
+        return [Spot(0.0, 0.0, 1.0 + float(stock.sum()), 10.0, (int(np.argmax(state.legal_action_mask)),))]
 
 
 class SecretBid(HighCard):

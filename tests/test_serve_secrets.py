@@ -34,8 +34,10 @@ def programs_of(game: str, options: str):
     return env, Programs(env)
 
 
-def played(env, programs, seed: int):
-    """A random game at a table: its states, and all that each seat was told of it."""
+@functools.lru_cache(64)
+def played(game: str, options: str, seed: int):
+    """A random game at a table, and its states."""
+    env, programs = programs_of(game, options)
     words = np.random.default_rng(seed).integers(0, 2**32, 4).tolist()
     agent = Agent("random", bot_player(env, "random"))
     table = TableGame(env, programs, Record("", {}, words[:2], words[2:], []), [agent] * env.num_players, {})
@@ -61,7 +63,7 @@ def test_views_are_the_same_whatever_is_hidden(game, options, games):
     env, programs = programs_of(game, json.dumps(options))
     changed = 0
     for seed in range(games):
-        _, states = played(env, programs, seed)
+        _, states = played(game, json.dumps(options), seed)
         moments = np.random.default_rng(seed).choice(len(states) - 1, MOMENTS)
         for number, moment in enumerate(moments):
             state, seat = states[moment], (seed + number) % env.num_players
@@ -84,7 +86,7 @@ def test_stories_are_the_same_whatever_is_hidden(game, options):
     env, programs = programs_of(game, json.dumps(options))
     observe, step, alike = programs(env.observe), programs(env.step), 0
     for seed in range(12):
-        table, states = played(env, programs, seed)
+        table, states = played(game, json.dumps(options), seed)
         rng = np.random.default_rng(seed)
         for moment in rng.choice(len(states) - 1, MOMENTS):
             before, action, seat = states[moment], table.record.actions[moment], int(rng.integers(env.num_players))

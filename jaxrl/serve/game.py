@@ -188,7 +188,7 @@ class TableGame:
         if agent.search is not None:
             return self._searched(agent.search, seat, agent.name, agent.seconds)
         advice = self._game.advice(self._keys()[0])
-        likely = [] if advice.odds is None else self._best(advice.odds, LEAST)
+        likely = [] if advice.odds is None else self._likely(advice.odds)
         return Decision(seat, advice.action, agent.name, likely, [], advice.value, "")
 
     def advised(self) -> Decision | None:
@@ -212,13 +212,25 @@ class TableGame:
     def _searched(self, search: TimedSearch, seat: int, name: str, seconds: float) -> Decision:
         found: Thought = search.think(self.state, self._keys()[0], seconds)
         note = f"{found.simulations} simulated games in {found.seconds:.1f} s"
-        likely, results = self._best(found.policy, LEAST), self._best(found.results, -np.inf)
+        likely, results = self._likely(found.policy), self._best(found.results, -np.inf)
         return Decision(seat, found.action, name, likely, results, float(found.results[found.action]), note)
 
     def _best(self, numbers: np.ndarray, least: float) -> list[tuple[str, float]]:
+        """Results of the likeliest or best actions by name, the greater of those that share one."""
         legal = np.asarray(self.state.legal_action_mask)
-        order = np.argsort(np.where(legal, -numbers, np.inf), kind="stable")[: min(LIKELIEST, int(legal.sum()))]
-        return [(self.env.action_name(int(a)), round(float(numbers[a]), 4)) for a in order if numbers[a] >= least]
+        order = np.argsort(np.where(legal, -numbers, np.inf), kind="stable")[: int(legal.sum())]
+        found: dict[str, float] = {}
+        for action in order[numbers[order] >= least]:
+            found.setdefault(self.env.action_name(int(action)), round(float(numbers[action]), 4))
+        return list(found.items())[:LIKELIEST]
+
+    def _likely(self, odds: np.ndarray) -> list[tuple[str, float]]:
+        """Probabilities by name: actions that share one do the same."""
+        shares = np.zeros_like(odds)
+        first: dict[str, int] = {}
+        for action in np.flatnonzero(np.asarray(self.state.legal_action_mask)):
+            shares[first.setdefault(self.env.action_name(int(action)), int(action))] += odds[action]
+        return self._best(shares, LEAST)
 
     def _keys(self) -> tuple[Key, Key]:
         """Of the players and of chance, now."""

@@ -304,7 +304,7 @@ class LiveTable:
         self._wake.set()
 
     async def _pace(self, connection: Connection, message: dict[str, Any]) -> None:
-        seconds = message.get("seconds")
+        seconds: Any = message.get("seconds")
         if type(seconds) not in (int, float) or not 0.0 <= seconds <= SLOWEST:
             raise UserError(f"the pace is 0 to {SLOWEST:g} seconds.")
         self.kept.pace = float(seconds)

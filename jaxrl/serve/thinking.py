@@ -57,7 +57,9 @@ class TimedSearch:
         if not self._compiled:
             jax.block_until_ready(plan(state, key, np.uint32(0)))
             self._compiled = True
-        begin, last, policies, results = time.perf_counter(), 0.0, [], []
+        begin, last = time.perf_counter(), 0.0
+        policies: list[np.ndarray] = []
+        results: list[np.ndarray] = []
         while not policies or time.perf_counter() - begin + last / 2 < seconds:
             started = time.perf_counter()
             policy, result = jax.device_get(plan(state, key, np.uint32(len(policies) + 1)))

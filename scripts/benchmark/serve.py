@@ -11,11 +11,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,15 +156,27 @@ def line(what: str, times: Sequence[float]) -> str:
     return f"{what:44} {np.median(values):8.1f} {np.quantile(values, 0.95):8.1f} {values.max():8.1f}   {len(values):5}"
 
 
-async def measure(args: argparse.Namespace, port: int) -> None:
+def cpu_seconds(process: int) -> float:
+    """CPU time of a process so far: what its work costs wherever the cores are busy with other things."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def measure(args: argparse.Namespace, port: int, process: int) -> None:
     """Prints all figures."""
     visitor = Visitor(port)
     seats = [args.opponent] * args.seats
     await moves(visitor, args.game, ["person", *seats[1:]], 5)  # compiles
     print(f"{'milliseconds':44} {'median':>8} {'95 %':>8} {'most':>8}   {'of':>5}")
+    before = cpu_seconds(process)
     alone = await moves(visitor, args.game, ["person", *seats[1:]], MOVES)
+    spent = cpu_seconds(process) - before
     print(line(f"a decision of {args.opponent}, with its view", alone))
-    print(line(f"pages, {args.sessions} sessions", await pages(visitor, args.sessions)))
+    print(f"CPU time of the server for a move, the answer and both views: {1e3 * spent / MOVES:.1f} ms")
+    before = cpu_seconds(process)
+    seen = await pages(visitor, args.sessions)
+    print(line(f"pages, {args.sessions} sessions", seen))
+    print(f"CPU time of the server for a page: {1e3 * (cpu_seconds(process) - before) / len(seen):.1f} ms", flush=True)
     print(line("a search of one second", await searches(visitor, args.game, seats[1:])))
     rate, mine, seen = await crowd(visitor, args.game, seats, args.tables)
     print(line(f"a decision beside {args.tables} other tables", mine))
@@ -185,7 +199,7 @@ def main() -> None:
             assert server.stdout is not None
             port = int(server.stdout.readline().rstrip().rstrip("/").rpartition(":")[2])
             try:
-                asyncio.run(measure(args, port))
+                asyncio.run(measure(args, port, server.pid))
             finally:
                 server.terminate()
 
