@@ -154,6 +154,7 @@ def test_an_episode_is_seen_from_everywhere_in_three_dimensions(new_page):
     assert page.locator("canvas").screenshot() != shot
     page.keyboard.press("c")
     assert page.get_attribute("[data-view='orange 1']", "aria-pressed") == "true"
+    page.focus("canvas")  # on a button the space bar presses that
     page.keyboard.press(" ")
     until(page, "+document.querySelector('[data-frame]').dataset.frame > 10")
 
