@@ -24,6 +24,7 @@ SHARED_ENVS = {
     "holdings",
     "views",
     "wrappers",
+    "playback",
     "prng",
     "errors",
     "conformance",

@@ -77,12 +77,20 @@ def new_page(browser, client):
     assert all(wide <= screen for wide, screen in widths)
 
 
+def until(page, expression):
+    """Waits until it is true; the policy of our pages lets no page evaluate text by itself, as Playwright would."""
+    end = time.monotonic() + PATIENCE / 1000
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        time.sleep(0.1)
+
+
 def frame(page) -> int:
     return int(page.get_attribute("[data-frame]", "data-frame"))
 
 
 def wait_for_frame(page, number):
-    page.wait_for_function(f"document.querySelector('[data-frame]')?.dataset.frame === '{number}'")
+    until(page, f"document.querySelector('[data-frame]')?.dataset.frame === '{number}'")
 
 
 def scrub(page):
@@ -100,7 +108,7 @@ def scrub(page):
     wait_for_frame(page, 1)
     page.fill("input[type=range]", str(last // 2))
     wait_for_frame(page, last // 2)
-    page.wait_for_function(f"location.hash.startsWith('#t=') && location.hash !== '#t=0' || {last // 2} === 0")
+    until(page, f"location.hash.startsWith('#t=') && location.hash !== '#t=0' || {last // 2} === 0")
     line = page.query_selector_all(".story button")[0]
     line.click()
     wait_for_frame(page, int(line.get_attribute("data-at")))
@@ -146,8 +154,9 @@ def test_an_episode_is_seen_from_everywhere_in_three_dimensions(new_page):
     assert page.locator("canvas").screenshot() != shot
     page.keyboard.press("c")
     assert page.get_attribute("[data-view='orange 1']", "aria-pressed") == "true"
+    page.focus("canvas")  # on a button the space bar presses that
     page.keyboard.press(" ")
-    page.wait_for_function("+document.querySelector('[data-frame]').dataset.frame > 10")
+    until(page, "+document.querySelector('[data-frame]').dataset.frame > 10")
 
 
 @pytest.mark.slow
@@ -161,7 +170,7 @@ def test_somebody_brings_a_file_and_finds_it_by_telephone(new_page):
     scrub(page)
     again = new_page("/replays", PHONE)
     again.fill("#filter", "refused")
-    again.wait_for_function("document.querySelectorAll('.file').length === 2")
+    until(again, "document.querySelectorAll('.file').length === 2")
 
 
 @pytest.mark.slow
@@ -185,7 +194,7 @@ def points(page, title):
 def test_a_run_page_follows_what_is_written(new_page, place):
     run = make_run(place / "runs" / "growing", updates=30)
     page = new_page("/runs/view/growing")
-    page.wait_for_selector("figure:has-text('rollout/ep_rew_mean') path.line")
+    page.wait_for_selector("figure:has-text('rollout/ep_rew_mean') path.line", state="attached")
     assert points(page, "rollout/ep_rew_mean") == 30
     page.wait_for_selector("#main[data-live=yes]")
 
@@ -201,9 +210,10 @@ def test_a_run_page_follows_what_is_written(new_page, place):
     writer.start()
     page.wait_for_selector("#main[data-read='35']")
     writer.join()
-    page.wait_for_function(
+    until(
+        page,
         "[...document.querySelectorAll('figure')].find((f) => f.innerText.includes('ep_rew_mean'))"
-        ".querySelector('path.line').getAttribute('d').split('L').length === 35"
+        ".querySelector('path.line').getAttribute('d').split('L').length === 35",
     )
     assert "update\n35 of" in page.inner_text("#facts")
     assert page.inner_text("#league-rows").split()[:2] == ["self", "100.0"]
@@ -218,10 +228,10 @@ def test_runs_are_compared_and_read_on_a_phone_by_keyboard(new_page):
     page.check("[aria-label='compare first']")
     page.check("[aria-label='compare second']")
     page.click("#compare")
-    page.wait_for_selector("figure path.line.seat1")
+    page.wait_for_selector("figure path.line.seat1", state="attached")
     assert "What differs" in page.inner_text("main")
     page = new_page("/runs/view/first", PHONE)
-    page.wait_for_selector("figure path.line")
+    page.wait_for_selector("figure path.line", state="attached")
     page.focus("figure svg.chart")
     page.keyboard.press("ArrowLeft")
     assert "0.5" in page.inner_text("figure .readout")
@@ -237,10 +247,10 @@ def test_a_training_is_followed_while_it_trains_and_stopped(new_page, place):
         page = new_page("/runs")
         page.wait_for_selector(".run:has-text('trained') .state.training")
         page.click("text=trained")
-        page.wait_for_selector("figure:has-text('rollout/ep_rew_mean') path.line")
-        page.wait_for_function("+document.getElementById('main').dataset.read > 1")
+        page.wait_for_selector("figure:has-text('rollout/ep_rew_mean') path.line", state="attached")
+        until(page, "+document.getElementById('main').dataset.read > 1")
         seen = int(page.get_attribute("#main", "data-read"))
-        page.wait_for_function(f"+document.getElementById('main').dataset.read > {seen}")
+        until(page, f"+document.getElementById('main').dataset.read > {seen}")
         page.click("#stop")
         page.click("dialog >> text=Stop it")
         assert process.wait(180) == 130, (place / "train.log").read_text()  # as after Ctrl-C

@@ -39,7 +39,7 @@ export class Timeline {
     this.place = 0;
     this.playing = false;
     this.speed = 1;
-    this.svg = draw("svg", { class: "curves", role: "presentation" });
+    this.svg = draw("svg", { class: "curves", role: "presentation", preserveAspectRatio: "none" });
     this.which = make("select", { "aria-label": "curve", change: () => this.redraw() });
     this.range = make("input", { type: "range", min: 0, step: 1, value: 0, "aria-label": "moment",
       input: () => this.seek(+this.range.value) });
