@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Questions(NamedTuple):
 class Examples:
     """All questions of some games."""
 
-    place: np.ndarray  # u32[Z], of each number that is not 0 in its observation
+    place: np.ndarray  # u16[Z] or u32[Z], of each number that is not 0 in its observation
     number: np.ndarray  # f32[Z]
     start: np.ndarray  # i64[N + 1], where a question's numbers begin
     mask: np.ndarray  # u8[N, ceil(A / 8)], packed
@@ -57,11 +57,8 @@ class Examples:
 
     def joined(self, other: Examples) -> Examples:
         """These and others of the same game."""
-        both = {
-            field.name: np.concatenate([getattr(self, field.name), getattr(other, field.name)])
-            for field in dataclasses.fields(self)
-            if field.name in ("place", "number", "mask", "action", "value", "weight", "kind")
-        }
+        names = "place", "number", "mask", "action", "value", "weight", "kind"
+        both: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
         width = max(self.units.shape[-1], other.units.shape[-1])
         units = [_widened(self.units, width), _widened(other.units, width)]
         units[1] = np.where(units[1] >= 0, units[1] + len(self), -1)
@@ -242,7 +239,8 @@ def _useful(game: HostGame, path: str, source: Iterable[Demonstrations]) -> Iter
 def _packed(observation: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What is not 0, f32[n, F] -> its place in the row, the number itself, and how many of them in each row."""
     row, place = np.nonzero(observation)
-    return place.astype(np.uint32), observation[row, place], np.bincount(row, minlength=len(observation))
+    small = np.uint16 if observation.shape[1] <= 1 << 16 else np.uint32
+    return place.astype(small), observation[row, place], np.bincount(row, minlength=len(observation))
 
 
 def examples_of(
@@ -267,7 +265,7 @@ def examples_of(
         mask=np.concatenate([np.packbits(each.mask, axis=1) for each in games]),
         action=np.concatenate([each.action for each in games]).astype(np.int32),
         value=np.concatenate([_values(each, gamma) for each in games]),
-        weight=np.repeat(np.float32([found.weights[i] for i in chosen]), sizes),
+        weight=np.repeat(np.array([found.weights[i] for i in chosen], np.float32), sizes),
         kind=np.concatenate([np.full(len(each.action), -1) if each.kind is None else each.kind for each in games]),
         game=np.repeat(np.arange(len(games)), sizes).astype(np.int32),
         units=sequences([each.seat for each in games]) if in_order else np.arange(sum(sizes)),
