@@ -152,28 +152,15 @@ def learn(
         best = before._replace(checked=predict(params, check))
     while epoch < first + teaching.epochs and not stopped:
         epoch += 1
-        start, sums, count = time.perf_counter(), np.zeros(3), 0
-        for lessons in minibatches(train, min(teaching.minibatch, len(train)), generator):
-            params, opt_state, losses = step(params, opt_state, lessons)
-            weight = float(np.sum(lessons.weight))
-            sums += weight, weight * float(losses.policy), weight * float(losses.value)
-            count += int(np.count_nonzero(lessons.weight))
-            stopped = wish()
-            if stopped:
-                break
+        batches = minibatches(train, min(teaching.minibatch, len(train)), generator)
+        params, opt_state, figures, stopped = _one_epoch(step, params, opt_state, batches, wish)
         if stopped and best is not None:
             break
         found = predict(params, check)
         if not math.isfinite(found.surprise):
             raise UserError("the learning diverged: lower --learning-rate.")
-        figures = {
-            "imitate/train_cross_entropy": sums[1] / sums[0],
-            "imitate/train_value_error": sums[2] / sums[0],
-            "imitate/cross_entropy": found.surprise,
-            "imitate/accuracy": found.accuracy,
-            "imitate/value_error": found.value_error,
-            "time/decisions_per_s": count / (time.perf_counter() - start),
-        }
+        figures["imitate/cross_entropy"] = found.surprise
+        figures["imitate/accuracy"], figures["imitate/value_error"] = found.accuracy, found.value_error
         tell(epoch, figures)
         if best is None or found.surprise < best.checked.surprise:
             best = Learnt(jax.device_get(params), found, epoch, epoch, stopped)
@@ -181,6 +168,26 @@ def learn(
             break
     assert best is not None  # there is at least one epoch
     return best._replace(epochs=epoch, stopped=stopped)
+
+
+def _one_epoch(
+    step: Callable[..., Any], params: PyTree, opt_state: Any, batches: Iterator[Lessons], wish: Callable[[], bool]
+) -> tuple[PyTree, Any, dict[str, float], bool]:
+    """Parameters and optimizer state after the minibatches up to a wish; figures, and whether there was a wish."""
+    start, sums, count = time.perf_counter(), np.zeros(3), 0
+    for lessons in batches:
+        params, opt_state, losses = step(params, opt_state, lessons)
+        weight = float(np.sum(lessons.weight))
+        sums += weight, weight * float(losses.policy), weight * float(losses.value)
+        count += int(np.count_nonzero(lessons.weight))
+        if stopped := wish():
+            break
+    figures = {
+        "imitate/train_cross_entropy": sums[1] / sums[0],
+        "imitate/train_value_error": sums[2] / sums[0],
+        "time/decisions_per_s": count / (time.perf_counter() - start),
+    }
+    return params, opt_state, figures, stopped
 
 
 def finished(network: Network, learnt: Learnt, check: Examples) -> Learnt:
