@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from jaxrl.envs.forge.fleet.find import DECKS, find_decks, find_forge, find_java
 from jaxrl.envs.forge.fleet.fleet import Fleet
 from jaxrl.envs.forge.fleet.profiles import PROFILES
 from jaxrl.envs.forge.game import ForgeGame
+from jaxrl.envs.forge.people import recording
 from jaxrl.envs.forge.people.recording import quoted
 from jaxrl.envs.forge.people.watch import play
 from jaxrl.envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
@@ -118,19 +122,20 @@ class Diagnosis:
 
     def _play(self) -> None:
         """One daemon, one game of the engine's own AI, one of random players."""
-        deployment = self.deployment
-        one = deployment if deployment.remote else dataclasses.replace(deployment, daemons=1, record="")
-        game = ForgeGame(decks=(DECK,))
-        game.deploy(one)
-        fleet = game.fleet()
-        try:
-            self._start(fleet)
-            self._watched(game, fleet)
-            self._played(game, fleet)
-        except (UserError, LinkError, EngineError) as error:
-            self.problems.append(str(error))
-        finally:
-            fleet.close()
+        with tempfile.TemporaryDirectory() as folder:
+            one = dataclasses.replace(self.deployment, record=folder)
+            game = ForgeGame(decks=(DECK,))
+            game.deploy(one if one.remote else dataclasses.replace(one, daemons=1))
+            fleet = game.fleet()
+            try:
+                self._start(fleet)
+                self._watched(game, fleet)
+                self._played(game, fleet)
+            except (UserError, LinkError, EngineError) as error:
+                self.problems.append(str(error))
+            finally:
+                fleet.close()
+            self._left(folder)
 
     def _start(self, fleet: Fleet) -> None:
         began = time.monotonic()
@@ -172,6 +177,20 @@ class Diagnosis:
             f"{'random':<9} {asked} decisions in {turns} turns after {time.monotonic() - began:.1f} s{cost}, "
             f"{1e3 * own:.0f} ms of ours"
         )
+
+    def _left(self, folder: str) -> None:
+        """What the daemon left to the engine's AI though nobody had asked for that, as it tells at the end of games."""
+        left, asked = Counter[str](), 0
+        for path in sorted(Path(folder).rglob(f"*{recording.SUFFIXES[0]}")):
+            for conversation in recording.read(path):
+                for line in conversation.lines:
+                    if line.startswith(b'< INFO:{"info_type":"left"'):
+                        told = recording.parsed(line.removeprefix(b"< INFO:"))
+                        left.update(told["choices"])
+                        asked += told["asked"]
+        if asked:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in left.most_common()) or "nothing"
+            self.say(f"{'left':<9} to Forge's AI beside {asked} choices: {kinds}")
 
     def _cpu(self, fleet: Fleet) -> float:
         return sum(each.get("cpu_seconds", 0.0) for each in fleet.counters()["daemons"])

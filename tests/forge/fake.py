@@ -136,7 +136,8 @@ def numbers(daemon: FakeDaemon, wanted: NewGame) -> Game:
         end = time.process_time() + each.seconds * any(each.text in word for word in sys.argv)
         while time.process_time() < end:
             pass
-    return said + f"GAME_RESULT: {'Agent' if wanted.mode == 'i' else 'Ai'}(1)-a won in 5ms\n".encode()
+    left = b'INFO:{"info_type":"left","choices":{"payment":3},"asked":5}\n' if wanted.mode == "i" else b""
+    return said + left + f"GAME_RESULT: {'Agent' if wanted.mode == 'i' else 'Ai'}(1)-a won in 5ms\n".encode()
 
 
 def recorded(daemon: FakeDaemon, wanted: NewGame) -> Game:

@@ -43,6 +43,8 @@ class RandomPlayer:
 
     def _some(self, decision: dict[str, Any]) -> str:
         count = len(decision["options"])
+        if decision.get("repeat"):
+            return ",".join(map(str, self.draw.choices(range(count), k=decision["max"])))
         least, most = decision.get("min", 0), min(decision.get("max", count), count)
         return ",".join(map(str, sorted(self.draw.sample(range(count), self.draw.randint(least, most)))))
 

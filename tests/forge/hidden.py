@@ -17,6 +17,8 @@ from jaxrl.envs.forge.people.recording import Conversation
 ALIAS = 1_000_000  # cards that a seat must not know have numbers from here on, which say nothing about the card
 PUBLIC = ("battlefield", "graveyard", "exile")
 LOOKING = ("choose_cards", "choose_entity", "choose_targets", "order", "scry")  # decisions that may show hidden cards
+# lines to no seat: of a name that the next line has, and of a game that is over
+UNSEATED = tuple(b'< INFO:{"info_type":"%s"' % kind for kind in (b"facts", b"left"))
 Json = dict[str, Any]
 
 
@@ -32,9 +34,14 @@ class Line:
 
     @property
     def hand(self) -> dict[int, str]:
-        """The hand of the seat itself, name by id."""
-        own = [each for each in self.state.get("players", []) if each["seat"] == self.seat]
-        return {card["id"]: card["name"] for card in own[0].get("hand", [])} if own else {}
+        """The hands that it may see, its own and that of a player whom it controls, name by id."""
+        own = (self.seat, self.fields.get("for"))
+        return {
+            card["id"]: card["name"]
+            for each in self.state.get("players", [])
+            for card in each.get("hand", [])
+            if each["seat"] in own
+        }
 
     def shown(self) -> dict[int, str]:
         """The cards that the line may tell of for themselves, name by id."""
@@ -53,7 +60,7 @@ def lines_of(conversation: Conversation) -> list[Line]:
     """The lines of a conversation that tell a seat something."""
     found = []
     for number, line in enumerate(conversation.lines):
-        if line.startswith((b"< DECISION:", b"< INFO:")):
+        if line.startswith((b"< DECISION:", b"< INFO:")) and not line.startswith(UNSEATED):
             after = conversation.lines[number + 1] if number + 1 < len(conversation.lines) else b""
             found.append(Line(number, line[2:].decode(), after[2:].decode() if after.startswith(b"> ") else ""))
     return found
@@ -87,7 +94,7 @@ def leaks(conversation: Conversation) -> list[str]:
     for place, line in enumerate(lines):
         seat, where = line.seat, f"line {line.number + 1}, to seat {line.seat}"
         for player in line.state.get("players", []):
-            if ("hand" in player) != (player["seat"] == seat) or "library" in player:
+            if ("hand" in player) != (player["seat"] in (seat, line.fields.get("for"))) or "library" in player:
                 found.append(f"{where}: shows the cards of a hand or a library of seat {player['seat']}")
         if line.state and line.state["you"] != seat:
             found.append(f"{where}: is the view of seat {line.state['you']}")
@@ -97,6 +104,7 @@ def leaks(conversation: Conversation) -> list[str]:
         for card in hidden.keys() & ids_in(line.fields) - known[seat].keys() - offered:
             if line.asks:  # not a reveal
                 found.append(f"{where}: {hidden[card]} ({card}) is in the other hand")
+        found += [f"{where}: {each} is not where the seat knows it" for each in misplaced(line, lines, place)]
         known[seat].update(shown)
         for card in ids_in(line.fields) - known[seat].keys():
             found.append(f"{where}: card {card} was never shown to this seat")
@@ -105,6 +113,21 @@ def leaks(conversation: Conversation) -> list[str]:
             f"{where}: names {name}" for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line.text)
         ]
     return found + looked_at(lines)
+
+
+def misplaced(line: Line, lines: list[Line], place: int) -> list[str]:
+    """Cards that a seat is told to know of, but that lie in the open or are not in the other hand."""
+    cards = line.state.get("known", [])
+    players = line.state.get("players", [])
+    public = {card["id"] for player in players for zone in PUBLIC for card in player[zone]} | line.hand.keys()
+    before = next((each.hand for each in reversed(lines[:place]) if each.asks and each.seat != line.seat), {})
+    after = next((each.hand for each in lines[place:] if each.asks and each.seat != line.seat), {})
+    held = before.keys() | after.keys()
+    return [
+        card["name"]
+        for card in cards
+        if card["id"] in public or (card["zone"] == "Hand" and held and card["id"] not in held)
+    ]
 
 
 def names_by_owner(lines: list[Line]) -> tuple[set[str], set[str]]:

@@ -210,6 +210,7 @@ def test_everything_is_there(tmp_path):
         "AI        Ai(1)-a won after",
         f"random    {DECISIONS} decisions in",
         "ms of the JVM's CPU",
+        "left      to Forge's AI beside 5 choices: 3 payment",
         "Magic can be played here.",
     ):
         assert part in text, part

@@ -95,6 +95,21 @@ def exiles_a_hidden_card(fields, hidden):
     return False
 
 
+def knows_a_card_that_it_was_not_shown(fields, hidden):
+    for card, name in hidden.items():
+        known = {"id": card, "name": name, "zone": "Hand", "owner": 1 - fields["seat"]}
+        fields["game_state"]["known"] = [known]
+        return True
+    return False
+
+
+def knows_a_card_that_was_played(fields, hidden):
+    for card in fields["game_state"]["players"][1 - fields["seat"]]["battlefield"]:
+        fields["game_state"]["known"] = [card | {"zone": "Hand", "owner": 1 - fields["seat"]}]
+        return True
+    return False
+
+
 def targets_a_card_of_the_library(fields, hidden):
     if fields["decision_type"] != "choose_targets":
         return False
@@ -118,6 +133,8 @@ def names_a_hidden_card(fields, hidden):
         is_the_view_of_the_other,
         attaches_a_hidden_card,
         exiles_a_hidden_card,
+        knows_a_card_that_it_was_not_shown,
+        knows_a_card_that_was_played,
         targets_a_card_of_the_library,
         names_a_hidden_card,
     ],

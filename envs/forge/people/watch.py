@@ -60,7 +60,7 @@ class Watched:
     def add(self, conversation: Conversation, packed: int) -> None:
         """One more game, of so many bytes."""
         self.done += 1
-        self.decisions += sum(line.startswith(b"< INFO:") for line in conversation.lines)
+        self.decisions += sum(line.startswith(b'< INFO:{"info_type":"observed"') for line in conversation.lines)
         self.packed += packed
 
     def __str__(self) -> str:

@@ -2,26 +2,32 @@
 package forgedaemon;
 
 import com.google.common.collect.Lists;
-import forge.ai.ComputerUtilCost;
 import forge.game.Game;
 import forge.game.GameActionUtil;
+import forge.game.ability.AbilityUtils;
 import forge.game.ability.ApiType;
+import forge.game.ability.effects.CharmEffect;
 import forge.game.card.Card;
 import forge.game.cost.Cost;
 import forge.game.cost.CostPayment;
 import forge.game.player.Player;
 import forge.game.spellability.OptionalCostValue;
 import forge.game.spellability.SpellAbility;
+import forge.game.zone.MagicStack;
 import forge.game.zone.Zone;
 import forge.game.zone.ZoneType;
 import forge.util.collect.FCollectionView;
+import java.lang.reflect.Method;
 import java.util.*;
 import java.util.function.*;
 
 /** Plays an ability for a client: how it is paid for, X and the like, modes, targets, and the way back if it fails. */
 record Casting(Seat seat) {
+    /** freezeStack(), later freezeStack(ability). */
+    private static final Method FREEZE = Reflect.method(MagicStack.class, "freezeStack", 0, 1);
+
     private boolean canPay(SpellAbility ability) {
-        return seat.think(() -> Moves.canPay(ability, seat.getPlayer()));
+        return Moves.canPay(ability, seat.getPlayer());
     }
 
     /** Announces, chooses targets and pays; whatever fails before the stack is touched leaves no trace. */
@@ -31,22 +37,85 @@ record Casting(Seat seat) {
         if (ability == null || !announce(ability)) {
             return false;
         }
-        Card card = ability.getHostCard();
-        Zone from = card.getZone();
-        int position = from == null ? -1 : from.getCards().indexOf(card);
         boolean charm = ability.getApi() == ApiType.Charm && !ability.isWrapper();
         try {
             if (!(charm ? seat.modes.choose(ability) : ability.setupTargets()) || !canPay(ability)) {
                 return undone(ability);
             }
-            if (Moves.carryOut(seat.getPlayer(), ability, charm ? seat.modes::chooseTargets : null)) {
-                return true;
-            }
-            System.err.println("could not be played after all: " + Priority.key(ability));
-            putBack(ability, card, from, position);
-            return undone(ability);
+            return carryOut(ability, charm ? seat.modes::chooseTargets : part -> { }) || undone(ability);
         } finally {
             seat.modes.forget();
+        }
+    }
+
+    /** What Forge's AI does to play an ability, but the seat chooses with what it pays, and there is a way back. */
+    private boolean carryOut(SpellAbility chosen, Consumer<SpellAbility> targets) {
+        Game game = seat.getGame();
+        Card card = chosen.getHostCard();
+        Zone from = card.getZone();
+        int position = from == null ? -1 : from.getCards().indexOf(card);
+        Reflect.fit(FREEZE, game.getStack(), chosen);
+        card.setSplitStateToPlayAbility(chosen);
+        SpellAbility ability = onStack(chosen, true);
+        if (!ability.isCopied()) {
+            ability.resetPaidHash();
+            Reflect.tell(ability, "setPaidLife", 0);
+        }
+        ability = GameActionUtil.addExtraKeywordCost(ability);
+        CostPayment payment = new CostPayment(ability.getPayCosts(), ability);
+        if (ability.getApi() != ApiType.Charm || CharmEffect.makeChoices(ability)) {
+            targets.accept(ability);
+            ability.getHostCard().setKickerMagnitude(card.getKickerMagnitude());
+            if (ability.isTargetNumberValid() && seat.paying.pay(payment, false)) {
+                game.getStack().addAndUnfreeze(ability);
+                return true;
+            }
+        }
+        System.err.println("could not be played after all: " + Priority.key(ability));
+        putBack(ability, card, from, position, payment);
+        return false;
+    }
+
+    private SpellAbility onStack(SpellAbility ability, boolean splice) {
+        Card card = ability.getHostCard();
+        if (!ability.isSpell() || card.isCopiedSpell()) {
+            return ability;
+        }
+        SpellAbility result = splice ? AbilityUtils.addSpliceEffects(ability) : ability;
+        if (result != ability) {
+            result.setActivatingPlayer(seat.getPlayer());
+            SpellAbility last = result;
+            for (SpellAbility part = ability.getSubAbility(); part != null; part = part.getSubAbility()) {
+                last = last.getSubAbility();
+            }
+            seat.modes.chooseTargets(last); // of what was spliced
+        }
+        result.setHostCard(seat.getGame().getAction().moveToStack(card, result));
+        return result;
+    }
+
+    /** What Forge's AI does with an ability that does not use the stack; false if it cannot be paid for. */
+    boolean resolve(SpellAbility original) {
+        original.setActivatingPlayer(seat.getPlayer());
+        if (!canPay(original)) {
+            return false;
+        }
+        SpellAbility ability = GameActionUtil.addExtraKeywordCost(onStack(original, false));
+        if (ability.getPayCosts() != null && !seat.paying.pay(new CostPayment(ability.getPayCosts(), ability), true)) {
+            return false;
+        }
+        AbilityUtils.resolve(ability);
+        return true;
+    }
+
+    /** Puts a trigger on the stack, whose targets are chosen. */
+    void stack(SpellAbility original) {
+        original.setActivatingPlayer(seat.getPlayer());
+        if (canPay(original)) {
+            SpellAbility ability = GameActionUtil.addExtraKeywordCost(original);
+            if (ability.getPayCosts() == null || seat.paying.pay(new CostPayment(ability.getPayCosts(), ability), false)) {
+                seat.getGame().getStack().add(ability);
+            }
         }
     }
 
@@ -59,13 +128,12 @@ record Casting(Seat seat) {
     }
 
     /** What Forge does when a human cancels a spell that already lies on the stack. */
-    private void putBack(SpellAbility ability, Card card, Zone from, int position) {
+    private void putBack(SpellAbility ability, Card card, Zone from, int position, CostPayment payment) {
         Game game = seat.getGame();
         Card now = game.getCardState(card);
         boolean moved = from != null && now.isInZone(ZoneType.Stack);
         if (Moves.ROLLBACK != null) {
-            Reflect.call(Moves.ROLLBACK, null, ability, moved ? from : null, position,
-                    new CostPayment(ability.getPayCosts(), ability), card);
+            Reflect.call(Moves.ROLLBACK, null, ability, moved ? from : null, position, payment, card);
             return;
         }
         if (moved) {
@@ -80,7 +148,7 @@ record Casting(Seat seat) {
             card.unanimateBestow();
         }
         ability.resetOnceResolved();
-        Reflect.tell(seat.getPlayer().getManaPool(), "refundManaPaid", ability);
+        payment.refundPayment();
         game.getStack().clearFrozen();
         game.getTriggerHandler().clearWaitingTriggers();
     }
@@ -94,7 +162,7 @@ record Casting(Seat seat) {
             variants.removeIf(variant -> !canPay(variant));
         }
         SpellAbility chosen = seat.questions.ability(original, "Choose how to pay", variants,
-                variant -> variant.getPayCosts().toString(), () -> variants.get(0));
+                variant -> variant.getPayCosts().toString(), () -> seat.guess(variants.get(0)));
         if (chosen == null) {
             return null;
         }
@@ -148,7 +216,36 @@ record Casting(Seat seat) {
         Payment payment = new Payment(ability.getHostCard(), cost, player, ability);
         return payment.payable(seat)
                 && seat.questions.confirm(ability, "Pay " + cost, () -> Moves.willPay(player, ability, cost, paid, payers))
-                && Moves.playNoStack(player, payment);
+                && resolve(payment);
+    }
+
+    /** "As long as you pay 2": costs of attacking, echo and the like. */
+    boolean payOptional(Card card, Cost cost, SpellAbility cause, String prompt) {
+        Payment payment = new Payment(card, cost, card.getController(), cause);
+        boolean paid = payment.payable(seat) && seat.questions.confirm(cause,
+                prompt == null ? "Pay " + cost : prompt, () -> seat.guess(true))
+                && resolve(payment);
+        if (paid) {
+            Reflect.tell(cause, "setPayingMana", payment.getPayingMana()); // Balduvian Fallen wants to know
+        }
+        return paid;
+    }
+
+    /** Cards of the hand that are spliced onto a spell, as long as all can be paid for. */
+    List<Card> splice(SpellAbility spell, List<Card> cards, Supplier<List<Card>> ai) {
+        List<Card> hint = seat.remote ? null : seat.think(ai);
+        List<Card> result = new ArrayList<>();
+        for (Card card : cards) {
+            SpellAbility longer = spell.copy();
+            result.forEach(other -> AbilityUtils.addSpliceEffect(longer, other));
+            AbilityUtils.addSpliceEffect(longer, card);
+            longer.setActivatingPlayer(seat.getPlayer());
+            if (canPay(longer) && Moves.hasTargets(longer) && seat.questions.confirm(spell, "Splice " + seat.view.name(card),
+                    () -> (hint == null ? seat.think(ai) : hint).contains(card))) {
+                result.add(card);
+            }
+        }
+        return hint == null ? result : hint;
     }
 
     // ---- X and the like, as in Forge's own dialog for humans
@@ -207,7 +304,7 @@ record Casting(Seat seat) {
         if (most >= least && ability.usesTargeting() && name.equals(ability.getTargetRestrictions().getMinTargets())) {
             most = Math.min(most, Moves.options(ability).size());
         }
-        return most < least ? null : (Integer) seat.questions.number(ability, name, least, most, () -> least);
+        return most < least ? null : (Integer) seat.questions.number(ability, name, least, most, () -> seat.guess(least));
     }
 
     private int greatest(SpellAbility ability, String name) {
@@ -239,7 +336,7 @@ record Casting(Seat seat) {
         }
 
         boolean payable(Seat seat) {
-            return seat.think(() -> ComputerUtilCost.canPayCost(this, getActivatingPlayer(), true));
+            return Moves.canPay(this, getActivatingPlayer());
         }
 
         @Override

@@ -2,7 +2,9 @@
 package forgedaemon;
 
 import com.google.common.collect.Iterables;
+import forge.StaticData;
 import forge.card.ColorSet;
+import forge.card.ICardFace;
 import forge.card.MagicColor;
 import forge.game.Game;
 import forge.game.card.*;
@@ -10,6 +12,7 @@ import forge.game.player.*;
 import forge.game.spellability.SpellAbility;
 import forge.game.zone.ZoneType;
 import java.util.*;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 
 /** Choices whose options are not simply those of the engine: discards, colours, types, and what is revealed. */
@@ -20,7 +23,7 @@ record Choices(Seat seat) {
         valid.forEach((kind, cards) -> {
             CardCollection options = new CardCollection(cards);
             options.removeAll(result);
-            Card chosen = seat.questions.entity(source, title + " (" + kind + ")", options, optional, () -> null);
+            Card chosen = seat.questions.entity(source, title + " (" + kind + ")", options, optional, () -> seat.guess(null));
             if (chosen != null) {
                 result.add(chosen);
             }
@@ -41,10 +44,18 @@ record Choices(Seat seat) {
             }
         }
         String type = String.join(",", words);
-        if (!typed.isEmpty() && seat.questions.confirm(source, "Discard one " + type + " card instead of " + count, () -> true)) {
+        if (!typed.isEmpty() && seat.questions.confirm(source, "Discard one " + type + " card instead of " + count, () -> seat.guess(true))) {
             return seat.questions.cards("Discard " + type, source, typed, 1, 1, ai);
         }
         return seat.questions.cards("Discard", source, hand, count, count, ai);
+    }
+
+    /** In which order cards move to a zone. Exile has none, and that of graveyards matters to few cards. */
+    CardCollectionView order(CardCollectionView cards, ZoneType zone, SpellAbility source, Supplier<CardCollectionView> ai) {
+        boolean matters = zone != ZoneType.Exile && (zone != ZoneType.Graveyard || seat.table.orderedGraveyards);
+        String message = "Order of the cards" + (zone == ZoneType.Library ? ", the first on top" : "");
+        return cards.size() < 2 || !matters ? seat.think(ai)
+                : new CardCollection(seat.questions.order(source, message, cards, seat.questions.things(), ai));
     }
 
     /** The names in a pile; a pile that lies face down is only counted. */
@@ -63,6 +74,25 @@ record Choices(Seat seat) {
         return seat.questions.one("choose_color", source, message, options, false, (json, index, color) -> json.open()
                 .put("index", index).put("kind", "color")
                 .put("name", color == 0 ? "colorless" : MagicColor.toLongString(color)).close(), ai);
+    }
+
+    /** Mana in any combination of colours. */
+    Map<Byte, Integer> mana(SpellAbility source, ColorSet colors, int amount, boolean different,
+            Supplier<Map<Byte, Integer>> ai) {
+        Map<Byte, Integer> hint = seat.remote ? null : seat.think(ai);
+        List<Byte> hints = new ArrayList<>();
+        if (hint != null) {
+            hint.forEach((color, count) -> hints.addAll(Collections.nCopies(count, color)));
+        }
+        Map<Byte, Integer> result = new LinkedHashMap<>();
+        ColorSet left = colors;
+        for (int i = 0; i < amount; i++) {
+            byte first = i < hints.size() ? hints.get(i) : bits(left).get(0);
+            byte chosen = color("Mana " + (i + 1) + " of " + amount, source, left, false, () -> first);
+            result.merge(chosen, 1, Integer::sum);
+            left = different ? ColorSet.fromMask(left.getColor() & ~chosen) : left;
+        }
+        return hint == null ? result : hint;
     }
 
     static List<String> names(ColorSet colors) {
@@ -85,14 +115,38 @@ record Choices(Seat seat) {
     String type(String kind, SpellAbility source, Collection<?> valid, Collection<?> invalid, boolean optional,
             Supplier<String> ai) {
         Set<String> options = new TreeSet<>();
-        for (Card card : Iterables.concat(seat.getPlayer().getAllCards(), seat.getGame().getCardsIn(ZoneType.Battlefield))) {
+        for (Card card : Iterables.concat(seat.owner().getAllCards(), seat.getGame().getCardsIn(ZoneType.Battlefield))) {
             if (!card.isFaceDown()) {
                 options.addAll(List.of(card.getType().toString().split("[ -]+")));
             }
         }
         options.removeIf(type -> !valid.contains(type) || invalid.contains(type));
-        return options.isEmpty() ? seat.think(ai) : seat.questions.one("choose_ability", source, "Choose a " + kind + " type",
-                options, optional, Questions.texts(text -> text), ai);
+        return options.isEmpty() ? seat.left("choose some type", ai) : seat.questions.one("choose_ability", source,
+                "Choose a " + kind + " type", options, optional, Questions.texts(text -> text), ai);
+    }
+
+    // ---- names of cards
+
+    /** Of some cards, or of those in the seat's deck and in public zones; thousands of others do not come into question. */
+    String name(SpellAbility source, String message, List<ICardFace> faces, Predicate<ICardFace> valid, Supplier<String> ai) {
+        Set<String> options = new TreeSet<>();
+        if (faces != null) {
+            faces.forEach(face -> options.add(face.getName()));
+        } else {
+            List<String> seen = new ArrayList<>();
+            seat.owner().getRegisteredPlayer().getDeck().getAllCardsInASinglePool()
+                    .forEach(entry -> seen.add(entry.getKey().getName()));
+            seat.getGame().getCardsIn(List.of(ZoneType.Battlefield, ZoneType.Graveyard, ZoneType.Exile, ZoneType.Stack))
+                    .forEach(card -> seen.add(seat.view.name(card)));
+            for (String name : seen) {
+                ICardFace face = StaticData.instance().getCommonCards().getFaceByName(name);
+                if (face != null && valid.test(face)) {
+                    options.add(name);
+                }
+            }
+        }
+        return options.isEmpty() ? seat.left("choose card name", ai) : seat.questions.one("choose_ability", source, message,
+                options, false, Questions.texts(text -> text), ai);
     }
 
     // ---- reveals

@@ -3,10 +3,12 @@ package forgedaemon;
 
 import forge.*;
 import forge.ai.AiProfileUtil;
+import forge.ai.ability.ChangeZoneAi;
 import forge.card.CardType;
 import forge.deck.Deck;
 import forge.deck.io.DeckSerializer;
 import forge.game.Game;
+import forge.game.card.CardCollection;
 import forge.game.card.CardUtil;
 import forge.item.PaperCard;
 import forge.util.*;
@@ -14,7 +16,7 @@ import java.io.File;
 import java.lang.reflect.*;
 import java.nio.file.*;
 import java.util.*;
-import java.util.function.Consumer;
+import java.util.function.*;
 
 /** Loading of Forge's data without any class of its GUI, and the state that Forge keeps per JVM. */
 final class Engine {
@@ -57,6 +59,13 @@ final class Engine {
         if (!stock && !version().matches("1\\.6\\.5[3-5]\\b.*")) {
             stock = true; // a later card may do what a short cut takes for impossible
             System.err.println("the short cuts were not compared on Forge " + version() + ": it is played as with --stock");
+        }
+        for (String name : COUNTED) {
+            Class<?> type = Reflect.type("forge.game." + name);
+            Field counter = type == null ? null : Reflect.field(type, "maxId", int.class);
+            if (counter != null) {
+                COUNTERS.add(counter);
+            }
         }
         Bridge.prepare();
     }
@@ -171,16 +180,42 @@ final class Engine {
         }
     }
 
+    private static Random shuffler;
+
+    private static void setShuffler(Random random) {
+        shuffler = random;
+        if (shuffles != null) {
+            shuffles.accept(random);
+        }
+    }
+
     /** Everything that Forge keeps per JVM and that a game depends on: the generator and the id counters. */
     static void reset(long seed) {
         setRandom(new Random(seed));
-        if (shuffles != null) {
-            shuffles.accept(new Random(~seed));
-        }
-        for (String name : COUNTED) {
-            Class<?> type = Reflect.type("forge.game." + name);
-            if (type != null) {
-                Reflect.set(Reflect.field(type, "maxId", int.class), null, 0);
+        setShuffler(new Random(~seed));
+        COUNTERS.forEach(counter -> Reflect.set(counter, null, 0));
+    }
+
+    /** Cards that Forge's AI means to search for next. */
+    private static final Field CHOICES = Reflect.field(ChangeZoneAi.class, "multipleCardsToChoose", CardCollection.class);
+
+    /** Runs something of Forge that must not be noticed by the game: with generators of its own, the id counters put back. */
+    static <T> T apart(long seed, Supplier<T> what) {
+        Random random = MyRandom.getRandom();
+        Random shuffler = Engine.shuffler;
+        Object[] counts = COUNTERS.stream().map(counter -> Reflect.get(counter, null)).toArray();
+        Object choices = CHOICES == null ? null : Reflect.get(CHOICES, null);
+        setRandom(new Random(seed));
+        setShuffler(new Random(~seed));
+        Reflect.set(CHOICES, null, new CardCollection());
+        try {
+            return what.get();
+        } finally {
+            Reflect.set(CHOICES, null, choices);
+            setRandom(random);
+            setShuffler(shuffler);
+            for (int i = 0; i < counts.length; i++) {
+                Reflect.set(COUNTERS.get(i), null, counts[i]);
             }
         }
     }
@@ -196,6 +231,8 @@ final class Engine {
         "Game", "cost.IndividualCostPaymentInstance", "replacement.ReplacementEffect", "spellability.SpellAbility",
         "spellability.SpellAbilityStackInstance", "staticability.StaticAbility", "trigger.Trigger",
     };
+
+    private static final List<Field> COUNTERS = new ArrayList<>();
 
     private record CachedDeck(Deck deck, long time) {}
 

@@ -9,6 +9,8 @@ import java.util.regex.Pattern;
 
 /** What the cards of two decks can do at all: decides which short cuts hold in a game. */
 final class Facts {
+    /** Whether the order of cards in a graveyard may matter. */
+    final boolean orderedGraveyards;
     /** Whether spells may cost less or more than is printed on them. */
     final boolean costs;
     /** Whether a source of mana may give more than its ability says. */
@@ -37,6 +39,7 @@ final class Facts {
                 "(Reduce|Raise|Set|Alternative)Cost|Mode\\$ *[A-Za-z]*Cost|NeedExtraMana|tamiyos_notebook|pay 0");
         curbs = anything || has(all, "CantBeActivated|can't be activated|Mode\\$ *CantTap|ManaConver");
         richMana = anything || has(all, "TapsForMana|ProduceMana|ManaReflected|Piracy");
+        orderedGraveyards = has(all, "NeedsOrderedGraveyard");
         flash = anything || has(all, "CastWithFlash");
     }
 
@@ -49,7 +52,7 @@ final class Facts {
                 }
             }
             for (Map.Entry<String, String> variable : face.getVariables()) {
-                all.append(variable.getValue()).append('\n');
+                all.append(variable.getKey()).append('=').append(variable.getValue()).append('\n');
             }
         }
     }

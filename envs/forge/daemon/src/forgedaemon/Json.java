@@ -51,6 +51,17 @@ final class Json {
         return this;
     }
 
+    /** A text or null. */
+    Json maybe(String name, String value) {
+        key(name);
+        if (value == null) {
+            text.append("null");
+        } else {
+            quote(value);
+        }
+        return this;
+    }
+
     Json item(Object value) {
         comma();
         write(value);

@@ -73,6 +73,7 @@ final class Modes {
         Questions.options(json, options, Questions.texts(mode -> mode.getDescription()));
     }
 
+    /** The targets of all parts behind the first. */
     void chooseTargets(SpellAbility charm) {
         for (SpellAbility part = charm.getSubAbility(); part != null; part = part.getSubAbility()) {
             if (part.usesTargeting()) {

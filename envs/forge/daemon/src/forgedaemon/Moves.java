@@ -16,21 +16,16 @@ import forge.util.MyRandom;
 import forge.util.collect.FCollectionView;
 import java.lang.reflect.Method;
 import java.util.*;
-import java.util.function.Consumer;
 
 /** Which actions a player can really take now, and how an action is carried out. */
 final class Moves {
     private static final Method ADDITIONAL = Reflect.method(CostPayment.class, "canPayAdditionalCosts", 2, 3);
-    /** handlePlayingSpellAbility(player, ability, game, targets), later without the game. */
-    private static final Method PLAY = Reflect.method(ComputerUtil.class, "handlePlayingSpellAbility", 4, 3);
-    private static final Method NO_STACK = Reflect.method(ComputerUtil.class, "playNoStack", 4);
     static final Method FOR_FREE = Reflect.method(ComputerUtil.class, "playSpellAbilityForFree", 2);
-    static final Method WITHOUT_MANA = Reflect.method(ComputerUtil.class, "playSpellAbilityWithoutPayingManaCost", 3);
     static final Method ROLLBACK = Reflect.method(GameActionUtil.class, "rollbackAbility", 5);
     private static final Method WILL_PAY = Reflect.method(ComputerUtilCost.class, "willPayUnlessCost", 5);
     private static final Method X_CAN_BE_0 = Reflect.method(CostPartMana.class, "canXbe0", 0);
     private static final Method LEAST_X = Reflect.method(CostPartMana.class, "getXMin", 0);
-    private static final Method SPELL_OF = Reflect.method(SpellAbilityStackInstance.class, "getSpellAbility", 1, 0);
+    static final Method SPELL_OF = Reflect.method(SpellAbilityStackInstance.class, "getSpellAbility", 1, 0);
     private static final int MOST_X = 60;
 
     private Moves() {}
@@ -59,13 +54,18 @@ final class Moves {
     /** Looking for moves must not change what happens later, but Forge's payment throws dice: with this generator. */
     private static final Random SCRATCH = new Random();
 
-    /** Whether Forge's automatic payment will succeed, X being as small as it may be. */
+    /** Whether a cost can be paid by the rules, X being as small as it may be; Forge's AI would refuse some as bad moves. */
     static boolean canPay(SpellAbility ability, Player player) {
+        return canPayMana(ability, player)
+                && (Boolean) Reflect.fit(ADDITIONAL, null, ability.getPayCosts(), ability, false);
+    }
+
+    static boolean canPayMana(SpellAbility ability, Player player) {
         Random real = MyRandom.getRandom();
         SCRATCH.setSeed(7);
         Engine.setRandom(SCRATCH);
         try {
-            return payable(ability, player);
+            return ((Seat) player.getController()).paying.tries(() -> ComputerUtilMana.canPayManaCost(ability, player, 0, false));
         } finally {
             Engine.setRandom(real);
         }
@@ -75,15 +75,6 @@ final class Moves {
     static boolean canPay(SpellAbility ability, Player player, Purse purse) {
         Boolean known = purse == null ? null : purse.suffices(ability);
         return known == null ? canPay(ability, player) : known;
-    }
-
-    private static boolean payable(SpellAbility ability, Player player) {
-        if (ability.isPwAbility()) {
-            // ComputerUtilCost.canPayCost would not spend the last loyalty; that is a matter of taste, not of rules
-            return ComputerUtilMana.canPayManaCost(ability, player, 0, false)
-                    && (Boolean) Reflect.fit(ADDITIONAL, null, ability.getPayCosts(), ability, false);
-        }
-        return ComputerUtilCost.canPayCost(ability, player, false);
     }
 
     static boolean hasTargets(SpellAbility ability) {
@@ -154,18 +145,6 @@ final class Moves {
             }
         }
         return false;
-    }
-
-    /** Plays an ability whose targets are chosen, or are as soon as it lies on the stack (null: they are). */
-    static boolean carryOut(Player player, SpellAbility ability, Consumer<SpellAbility> targets) {
-        Runnable plain = targets == null ? null : () -> targets.accept(ability);
-        return (Boolean) Reflect.fit(PLAY, null, player, ability, player.getGame(), plain, targets);
-    }
-
-    /** Pays and resolves; whether it could be paid, which earlier versions do not tell. */
-    static boolean playNoStack(Player player, SpellAbility ability) {
-        Object done = Reflect.call(NO_STACK, null, player, ability, player.getGame(), true);
-        return done == null || (Boolean) done;
     }
 
     /** Whether Forge's AI would pay lest something happens; later its class for the kind of ability knows. */

@@ -53,6 +53,7 @@ final class Priority {
 
     private List<SpellAbility> chosen(Supplier<List<SpellAbility>> ai) {
         seat.table.check();
+        seat.table.settle(seat, false);
         chosenByAi = null;
         if (seat.quiet()) {
             return ai.get();
@@ -84,7 +85,8 @@ final class Priority {
             String mana = land || cost == null || !cost.hasManaCost() ? "" : cost.getTotalMana().toString();
             json.open().put("index", i).put("description", Json.oneLine(land ? "Play land" : View.describe(action)))
                     .put("card", view.name(card)).put("card_id", view.id(card)).put("mana_cost", mana)
-                    .put("is_land", land).put("kind", land ? "land" : action.isSpell() ? "spell" : "ability").close();
+                    .put("is_land", land).put("kind", land ? "land" : action.isSpell() ? "spell" : "ability")
+                    .put("part", land ? -1 : view.part(action)).close();
         }
         json.end();
     }

@@ -18,8 +18,13 @@ record Questions(Seat seat) {
     }
 
     static <T> Writer<T> texts(Function<T, String> text) {
-        return (json, index, item) -> json.open().put("index", index).put("kind", "text")
-                .put("description", Json.oneLine(text.apply(item))).close();
+        return (json, index, item) -> {
+            json.open().put("index", index).put("kind", "text").put("description", Json.oneLine(text.apply(item)));
+            if (item instanceof SpellAbility ability) {
+                Parts.write(json, ability);
+            }
+            json.close();
+        };
     }
 
     <T extends GameObject> Writer<T> things() {
@@ -49,6 +54,7 @@ record Questions(Seat seat) {
             return question.get();
         } finally {
             seat.shown.clear();
+            seat.view.knowledge.see(things);
         }
     }
 
@@ -142,6 +148,10 @@ record Questions(Seat seat) {
     }
 
     int number(SpellAbility source, String name, int min, int max, Supplier<Integer> ai) {
+        return number(json -> seat.view.source(json, source), name, min, max, ai);
+    }
+
+    int number(Consumer<Json> about, String name, int min, int max, Supplier<Integer> ai) {
         if (seat.quiet()) {
             return ai.get();
         }
@@ -150,7 +160,7 @@ record Questions(Seat seat) {
         }
         int most = Math.max(min, max);
         return seat.<Integer>ask("announce_value", json -> {
-            seat.view.source(json, source);
+            about.accept(json);
             json.put("name", Json.oneLine(name)).put("min", min).put("max", most);
         }, String.valueOf(min), text -> Answers.index(text, min, most + 1), ai,
                 choice -> choice == null || choice < min || choice > most ? null : String.valueOf(choice));

@@ -17,6 +17,7 @@ final class Request {
     boolean quiet;
     boolean skipPasses;
     boolean mulligans;
+    boolean advice;
     double limit = 120;
     long seed = new SecureRandom().nextLong() >>> 1;
     int first = -1;
@@ -43,6 +44,9 @@ final class Request {
         if (request.observe && (request.remote[0] || request.remote[1])) {
             throw new Refusal("-o shows both hands, so it goes without -i and -p");
         }
+        if (request.advice && !Rewind.possible()) {
+            throw new Refusal("-v needs sun.misc.Unsafe, which this Java refuses: take an older one");
+        }
         Engine.deckFile(request.decks[0]);
         Engine.deckFile(request.decks[1]);
         return request;
@@ -56,6 +60,7 @@ final class Request {
             case "-q" -> quiet = true;
             case "-a" -> skipPasses = true;
             case "-m" -> mulligans = true;
+            case "-v" -> advice = true;
             case "-c" -> limit = number(words, word, 0.001, 1e9);
             case "-s" -> seed = seed(words);
             case "-f" -> first = (int) number(words, word, 0, 1);

@@ -29,6 +29,15 @@ final class Table {
     private Game game;
     /** What can happen in this game at all; null with --stock. */
     Facts facts;
+    /** Names of cards whose facts the client has. */
+    final Set<String> introduced = new HashSet<>();
+    boolean orderedGraveyards;
+    /** How often Forge's AI decided for a client who was not asked. */
+    final Map<String, Integer> left = new TreeMap<>();
+    /** Every controller that was made, those of controlled players too. */
+    private final List<Seat> controllers = new ArrayList<>();
+    /** While advice is sought: then nobody is asked or told anything. */
+    boolean advising;
     private int decisions;
     private long started;
     private volatile Thread thread;
@@ -88,11 +97,16 @@ final class Table {
         rules.setAppliedVariants(EnumSet.of(GameType.Constructed));
         rules.setGamesPerMatch(1);
         Match match = new Match(rules, registered, "jaxrl");
+        Facts known = new Facts(decks);
+        orderedGraveyards = known.orderedGraveyards;
         if (Engine.stock()) {
             game = match.createGame();
         } else {
-            facts = new Facts(decks);
+            facts = known;
             game = new TableGame(registered, rules, match);
+        }
+        for (Seat seat : seats) {
+            game.subscribeToEvents(seat.view.knowledge);
         }
         Engine.patient(game, request.limit);
         match.startGame(game);
@@ -109,6 +123,11 @@ final class Table {
         long ms = (System.nanoTime() - started) / 1_000_000;
         int winner = timedOut || stopped ? -1 : winner();
         link.server.finished();
+        if (request.remote[0] || request.remote[1]) {
+            Json json = new Json().open().put("info_type", "left").key("choices").open();
+            left.forEach(json::put);
+            link.send("INFO:" + json.close().put("asked", decisions).close().text);
+        }
         link.send("GAME_RESULT: " + (winner < 0 ? "Draw" : players[winner].getName() + " won") + " in " + ms + "ms");
     }
 
@@ -173,8 +192,7 @@ final class Table {
 
     /** Whether the client holds both seats and Forge's AI is not asked at the moment. */
     boolean noAi() {
-        return seats[0] != null && seats[1] != null && seats[0].remote && seats[1].remote
-                && !seats[0].thinks() && !seats[1].thinks();
+        return controllers.size() > 1 && controllers.stream().allMatch(seat -> seat.remote && !seat.thinks());
     }
 
     void check() {
@@ -197,6 +215,7 @@ final class Table {
     <T> T ask(Seat seat, String type, Consumer<Json> fields, String fallback, Function<String, T> parse,
             Supplier<T> ai, Function<T, String> say) {
         check();
+        settle(seat, type.equals("order") || type.equals("scry"));
         decisions++;
         Json json = new Json();
         boolean observed = !seat.remote;
@@ -208,24 +227,57 @@ final class Table {
         fields.accept(json);
         json.key("game_state");
         seat.view.state(json);
+        seat.view.introduce();
         if (observed) {
             T choice = seat.think(ai);
-            String said = say.apply(choice);
-            if (said == null) {
-                json.key("choice").text.append("null");
-            } else {
-                json.put("choice", said);
-            }
+            json.maybe("choice", say.apply(choice));
             link.send("INFO:" + json.close().text);
             return choice;
         }
+        if (request.advice) {
+            json.maybe("advice", advice(seat, parse, ai, say));
+        }
         return answered(seat, "DECISION:" + json.close().text, fallback, parse, ai);
+    }
+
+    /** What Forge's AI would answer, null where it cannot be said. It thinks about it, and then nothing has happened. */
+    private <T> String advice(Seat seat, Function<String, T> parse, Supplier<T> ai, Function<T, String> say) {
+        seat.guessed = false;
+        advising = true;
+        try {
+            return Engine.apart(request.seed + decisions, () -> Rewind.after(() -> {
+                String said = say.apply(seat.lend(ai));
+                if (said != null) {
+                    parse.apply(said); // refused if it is not possible here
+                }
+                return seat.guessed ? null : said;
+            }, game, ai)); // the engine's own lists, too, which only the question knows
+        } catch (Refusal unusable) {
+            return null;
+        } catch (RuntimeException | StackOverflowError broken) {
+            check();
+            System.err.println("no advice: " + broken);
+            return null;
+        } finally {
+            advising = false;
+        }
+    }
+
+    /** Something new begins: somebody is asked, or has priority. */
+    void settle(Seat asked, boolean orders) {
+        for (Seat seat : seats) {
+            seat.view.knowledge.settle(orders && seat.view == asked.view);
+        }
     }
 
     private void head(Json json, Seat seat, String type) {
         PhaseHandler phases = game.getPhaseHandler();
         json.put("decision_type", type).put("decision_id", decisions).put("player", players[seat.number].getName())
-                .put("seat", seat.number).put("turn", phases.getTurn())
+                .put("seat", seat.number);
+        if (seat.getPlayer() != seat.owner()) {
+            json.put("for", seatOf(seat.getPlayer()));
+        }
+        json.put("turn", phases.getTurn())
                 .put("phase", phases.getPhase() == null ? "" : phases.getPhase().name());
     }
 
@@ -269,6 +321,7 @@ final class Table {
         if (seat.remote || request.observe) {
             Json json = new Json().open().put("info_type", kind).put("seat", seat.number);
             fields.accept(json);
+            seat.view.introduce();
             link.send("INFO:" + json.close().text);
         }
     }
@@ -288,7 +341,7 @@ final class Table {
         static final String NEUTRAL = "";
 
         private final Table table;
-        private final int number;
+        final int number;
 
         SeatPlayer(Table table, int number) {
             super((table.request.remote[number] ? "Agent(" : "Ai(") + (number + 1) + ")-"
@@ -302,10 +355,21 @@ final class Table {
         public Player createIngamePlayer(Game game, int id) {
             Player player = table.facts == null ? new Player(getName(), game, id)
                     : new TableGame.TablePlayer(getName(), game, id, table);
-            Seat seat = Bridge.seat(game, player, this, table, number);
-            table.seats[number] = seat;
-            player.setFirstController(seat);
+            table.seats[number] = seat(game, player, null);
+            player.setFirstController(table.seats[number]);
             return player;
+        }
+
+        /** Who controls another player decides for it, and sees what it sees. */
+        @Override
+        public PlayerController createMindSlaveController(Player master, Player slave) {
+            return seat(slave.getGame(), slave, table.seats[number]);
+        }
+
+        private Seat seat(Game game, Player player, Seat master) {
+            Seat seat = Bridge.make.seat(game, player, this, table, master);
+            table.controllers.add(seat);
+            return seat;
         }
     }
 }

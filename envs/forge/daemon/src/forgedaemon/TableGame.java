@@ -26,9 +26,9 @@ final class TableGame extends Game {
     private static final MethodHandle TEXT_CHANGES = table("getChangedCardTraitsByText");
 
     /** What the printed (or copied) abilities of a card are: bits of the three kinds, for its current face. */
-    private final Map<Card, Printed> kinds = new IdentityHashMap<>();
+    private final Map<Card, Kinds> kinds = new IdentityHashMap<>();
 
-    private record Printed(Object face, int bits) {}
+    private record Kinds(Object face, int bits) {}
 
     TableGame(Iterable<RegisteredPlayer> players, GameRules rules, Match match) {
         super(players, rules, match);
@@ -112,11 +112,11 @@ final class TableGame extends Game {
     }
 
     private int printed(Card card) {
-        Printed known = kinds.get(card);
+        Kinds known = kinds.get(card);
         if (known == null || known.face != card.getCurrentState()) {
             int bits = (card.getStaticAbilities().isEmpty() ? 0 : STATIC) | (card.getTriggers().isEmpty() ? 0 : TRIGGER)
                     | (card.getReplacementEffects().isEmpty() ? 0 : REPLACEMENT);
-            known = new Printed(card.getCurrentState(), bits);
+            known = new Kinds(card.getCurrentState(), bits);
             kinds.put(card, known);
         }
         return known.bits;

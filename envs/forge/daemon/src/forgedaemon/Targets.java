@@ -42,7 +42,7 @@ record Targets(Seat seat) {
         while (ability.getTargets().size() < max) {
             int least = min > ability.getTargets().size() ? 1 : 0;
             List<GameObject> options = Moves.options(ability);
-            List<GameObject> chosen = seat.questions.targets(ability, options, least, 1, () -> options.subList(0, least));
+            List<GameObject> chosen = seat.questions.targets(ability, options, least, 1, () -> seat.guess(options.subList(0, least)));
             if (chosen.isEmpty()) {
                 break;
             }
@@ -74,7 +74,7 @@ record Targets(Seat seat) {
         for (int i = 0; i < targets.size(); i++) {
             int after = targets.size() - i - 1;
             String name = "share of " + seat.view.label(targets.get(i));
-            int share = after == 0 ? left : seat.questions.number(ability, name, 1, left - after, () -> 1);
+            int share = after == 0 ? left : seat.questions.number(ability, name, 1, left - after, () -> seat.guess(1));
             ability.addDividedAllocation(targets.get(i), share);
             left -= share;
         }
@@ -91,11 +91,11 @@ record Targets(Seat seat) {
         part.clearTargets();
         List<GameObject> options = Moves.options(part);
         options.removeIf(option -> filter != null && !filter.test(option));
-        if (count == 0 || options.size() < count || optional && !seat.questions.confirm(part, "Choose new targets", () -> false)) {
+        if (count == 0 || options.size() < count || optional && !seat.questions.confirm(part, "Choose new targets", () -> seat.guess(false))) {
             part.setTargets(before);
             return optional ? null : before;
         }
-        List<GameObject> chosen = seat.questions.targets(part, options, count, count, () -> null);
+        List<GameObject> chosen = seat.questions.targets(part, options, count, count, () -> seat.guess(null));
         part.getTargets().addAll(chosen);
         divide(part, chosen);
         return part.getTargets();

@@ -37,8 +37,10 @@ record Triggers(Seat seat) {
     private void putOnStack(SpellAbility ability) {
         if (ability.isTrigger() && (Moves.ROLLBACK == null || !ability.isCopied())) {
             ability.setActivatingPlayer(seat.getPlayer());
-            if (seat.remote ? Moves.hasTargets(ability) && hasModes(ability) && ability.setupTargets() : aimed(ability)) {
+            if (!seat.remote && aimed(ability)) {
                 ComputerUtil.playStack(ability, seat.getPlayer(), seat.getGame());
+            } else if (seat.remote && Moves.hasTargets(ability) && hasModes(ability) && ability.setupTargets()) {
+                seat.casting.stack(ability);
             }
             return;
         }
@@ -74,7 +76,7 @@ record Triggers(Seat seat) {
     /** A trigger that resolves at once. */
     boolean play(SpellAbility trigger) {
         return Moves.hasTargets(trigger) && (Moves.ROLLBACK == null || hasModes(trigger)) && trigger.setupTargets()
-                && Moves.playNoStack(seat.getPlayer(), trigger);
+                && seat.casting.resolve(trigger);
     }
 
     void playEffect(SpellAbility effect, boolean targets) {
@@ -82,7 +84,7 @@ record Triggers(Seat seat) {
             effect.setActivatingPlayer(seat.getPlayer());
         }
         if (!targets || effect.setupTargets()) {
-            Moves.playNoStack(seat.getPlayer(), effect);
+            seat.casting.resolve(effect);
         }
     }
 
@@ -95,17 +97,10 @@ record Triggers(Seat seat) {
         if (spell instanceof LandAbility || !spell.isSpell()) {
             return ai.get();
         }
-        boolean free = spell.hasParam("WithoutManaCost") && Moves.WITHOUT_MANA != null; // later its cost says so
-        boolean possible = spell.checkRestrictions(seat.getPlayer()) && Moves.hasTargets(spell)
-                && (free || seat.think(() -> Moves.canPay(spell, seat.getPlayer())));
-        if (!possible || spell.hasParam("Optional")
-                && !seat.questions.confirm(spell, "Play " + seat.view.name(spell.getHostCard()), ai)) {
-            return false;
-        }
-        if (!free) {
-            return seat.casting.play(spell);
-        }
-        return (spell.getApi() == ApiType.Charm || spell.setupTargets())
-                && (Boolean) Reflect.call(Moves.WITHOUT_MANA, null, seat.getPlayer(), spell, seat.getGame());
+        SpellAbility played = spell.hasParam("WithoutManaCost") ? spell.copyWithNoManaCost() : spell; // later its cost says so
+        played.setActivatingPlayer(seat.getPlayer());
+        return spell.checkRestrictions(seat.getPlayer()) && Moves.hasTargets(played) && Moves.canPay(played, seat.getPlayer())
+                && (!spell.hasParam("Optional") || seat.questions.confirm(spell, "Play " + seat.view.name(spell.getHostCard()), ai))
+                && seat.casting.play(played);
     }
 }

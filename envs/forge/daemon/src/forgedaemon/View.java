@@ -13,6 +13,7 @@ import forge.game.mana.ManaPool;
 import forge.game.phase.PhaseHandler;
 import forge.game.player.Player;
 import forge.game.spellability.*;
+import forge.game.zone.Zone;
 import forge.game.zone.ZoneType;
 import java.util.*;
 
@@ -21,9 +22,14 @@ final class View {
     private final Seat viewer;
     /** Numbers of hidden cards, see id. */
     private final Map<Integer, Integer> aliases = new HashMap<>();
+    /** Cards that were named since the last `introduce`, by name, whose facts nobody was told in this game. */
+    private final Map<String, Card> strangers = new LinkedHashMap<>();
+
+    final Knowledge knowledge;
 
     View(Seat viewer) {
         this.viewer = viewer;
+        knowledge = new Knowledge(viewer);
     }
 
     void state(Json json) {
@@ -45,14 +51,15 @@ final class View {
         if (game.getCombat() != null) {
             combat(json, game.getCombat());
         }
-        json.end().close();
+        knowledge.write(json.end());
+        json.close();
     }
 
     private void player(Json json, Seat seat) {
         Player player = seat.getPlayer();
         json.open().put("seat", seat.number).put("name", player.getName()).put("life", player.getLife())
                 .put("poison", player.getPoisonCounters());
-        if (seat == viewer) {
+        if (viewer.sees(player)) {
             cards(json, "hand", player, ZoneType.Hand);
         }
         json.put("hand_size", player.getCardsIn(ZoneType.Hand).size())
@@ -97,12 +104,11 @@ final class View {
 
     /** Whether a card's face must not be told to the viewer. */
     boolean hidden(Card card) {
-        Player player = viewer.getPlayer();
         return switch (zone(card)) {
-            case Hand -> card.getController() != player && !viewer.shown.contains(card.getId());
+            case Hand -> !viewer.sees(card.getController()) && !viewer.mayLook(card) && !viewer.shown.contains(card.getId());
             case Library -> !viewer.shown.contains(card.getId());
-            case Battlefield, Stack -> card.isFaceDown() && card.getController() != player;
-            case Exile -> card.isFaceDown() && !card.mayPlayerLook(player);
+            case Battlefield, Stack -> card.isFaceDown() && !viewer.sees(card.getController());
+            case Exile -> card.isFaceDown() && !viewer.mayLook(card);
             default -> false;
         };
     }
@@ -126,10 +132,39 @@ final class View {
         if (hidden(card)) {
             return "";
         }
-        return card.isFaceDown() ? card.getState(CardStateName.Original).getName() : card.getName();
+        String name = card.isFaceDown() ? card.getState(CardStateName.Original).getName() : card.getName();
+        if (!name.isEmpty() && !viewer.table.introduced.contains(name)) {
+            strangers.putIfAbsent(name, card);
+        }
+        return name;
+    }
+
+    /** Tells what the cards do that are named for the first time. */
+    void introduce() {
+        strangers.forEach((name, card) -> {
+            if (viewer.table.introduced.add(name)) {
+                Json json = new Json().open().put("info_type", "facts").put("card", name).key("facts");
+                json.text.append(Printed.of(card, name).facts);
+                viewer.table.link.send("INFO:" + json.close().text);
+            }
+        });
+        strangers.clear();
+    }
+
+    /** Which of a card's parts an ability is; -1: none. */
+    int part(SpellAbility ability) {
+        Card host = ability.getHostCard();
+        String name = name(host);
+        return name.isEmpty() ? -1 : Printed.of(host, name).part(ability);
     }
 
     void card(Json json, Card card, boolean inPlay) {
+        fields(json, card, inPlay);
+        json.close();
+    }
+
+    /** An object that is not closed yet. */
+    void fields(Json json, Card card, boolean inPlay) {
         json.open().put("id", id(card)).put("name", name(card));
         if (card.isFaceDown() || hidden(card)) {
             json.put("face_down", true);
@@ -144,7 +179,6 @@ final class View {
         if (!hidden(card) || inPlay) {
             json.put("colors", colors(card.getColor()));
         }
-        json.close();
     }
 
     private static void face(Json json, Card card) {
@@ -199,6 +233,9 @@ final class View {
         Card source = item.getSourceCard();
         json.open().put("card_id", id(source)).put("name", name(source))
                 .put("controller", seatOf(item.getActivatingPlayer()))
+                .put("kind", item.isSpell() ? "spell" : item.isTrigger() ? "trigger" : "ability")
+                .put("from", item.isSpell() ? castFrom(source) : "")
+                .put("part", part((SpellAbility) Reflect.fit(Moves.SPELL_OF, item, false)))
                 .put("description", hidden(source) ? "" : item.getStackDescription()).array("targets");
         for (SpellAbilityStackInstance part = item; part != null; part = part.getSubInstance()) {
             TargetChoices targets = part.getTargetChoices();
@@ -209,6 +246,11 @@ final class View {
             }
         }
         json.end().close();
+    }
+
+    private static String castFrom(Card card) {
+        Object from = card.getCastFrom();
+        return from == null ? "" : (from instanceof Zone zone ? zone.getZoneType() : from).toString();
     }
 
     /** The kind and id of something that can be chosen. */
@@ -255,7 +297,7 @@ final class View {
         ZoneType zone = zone(card);
         json.put("name", name(card)).put("controller", seatOf(card.getController())).put("zone", zone.name());
         boolean listed = zone == ZoneType.Battlefield || zone == ZoneType.Graveyard || zone == ZoneType.Exile
-                || zone == ZoneType.Hand && card.getController() == viewer.getPlayer();
+                || zone == ZoneType.Hand && viewer.sees(card.getController());
         if (!listed && !hidden(card)) {
             json.key("card");
             card(json, card, false);

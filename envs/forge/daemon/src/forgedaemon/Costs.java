@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package forgedaemon;
+
+import com.google.common.collect.Iterables;
+import com.google.common.collect.Lists;
+import forge.ai.AiCostDecision;
+import forge.game.GameEntityCounterTable;
+import forge.game.card.*;
+import forge.game.cost.*;
+import forge.game.spellability.*;
+import forge.game.zone.ZoneType;
+import java.lang.reflect.Method;
+import java.util.*;
+import java.util.function.BiPredicate;
+import java.util.function.Supplier;
+
+/** With which cards a seat pays the parts of a cost; what is not overridden here leaves no choice, or Bridge counts it. */
+class Costs extends AiCostDecision {
+    private static final Method SACRIFICE = Reflect.method(Card.class, "canBeSacrificedBy", 2, 1);
+
+    final Seat seat;
+    private final SpellAbility ability;
+
+    Costs(Seat seat, SpellAbility ability, boolean effect) {
+        super(seat.getPlayer(), ability, effect);
+        this.seat = seat;
+        this.ability = ability;
+    }
+
+    private CardCollection valid(Iterable<Card> cards, String type) {
+        return CardLists.getValidCards(cards, type.split(";"), player, ability.getHostCard(), ability);
+    }
+
+    private CardCollection inPlay(CostPart cost) {
+        return valid(player.getCardsIn(ZoneType.Battlefield), cost.getType());
+    }
+
+    /** So many of some cards as a part of a cost says; null: there are too few. */
+    private PaymentDecision choose(CostPart cost, CardCollectionView options, Supplier<PaymentDecision> ai) {
+        int count = cost.getAbilityAmount(ability);
+        return options.size() < count ? null : PaymentDecision.card(some(cost, options, count, count, ai));
+    }
+
+    private CardCollection some(CostPart cost, CardCollectionView options, int min, int max, Supplier<PaymentDecision> ai) {
+        return seat.questions.cards(String.valueOf(cost), ability, options, min, max, () -> {
+            PaymentDecision hint = ai.get();
+            return hint == null ? new CardCollection(Iterables.limit(options, min)) : hint.cards;
+        });
+    }
+
+    /** One card after the other, each of which narrows the choice of the next. */
+    private PaymentDecision matching(CostPart cost, CardCollection options, BiPredicate<Card, Card> fits) {
+        CardCollection chosen = new CardCollection();
+        CardCollection left = options;
+        for (int missing = cost.getAbilityAmount(ability); missing > 0; missing--) {
+            int more = missing - 1;
+            CardCollection from = left;
+            CardCollection next = CardLists.filter(from, card -> from.stream().filter(other -> other != card
+                    && fits.test(card, other)).count() >= more);
+            Card card = seat.questions.entity(ability, String.valueOf(cost), next, false, () -> seat.guess(next.get(0)));
+            if (card == null) {
+                return null;
+            }
+            chosen.add(card);
+            left = CardLists.filter(from, other -> other != card && fits.test(card, other));
+        }
+        return PaymentDecision.card(chosen);
+    }
+
+    @Override
+    public PaymentDecision visit(CostSacrifice cost) {
+        if (cost.payCostFromSource() || cost.getType().equals("OriginalHost")) {
+            return super.visit(cost);
+        }
+        CardCollection options = CardLists.filter(inPlay(cost),
+                card -> (Boolean) Reflect.fit(SACRIFICE, card, ability, isEffect()));
+        return cost.getAmount().equals("All") ? PaymentDecision.card(options) : choose(cost, options, () -> super.visit(cost));
+    }
+
+    @Override
+    public PaymentDecision visit(CostDiscard cost) {
+        String type = cost.getType();
+        CardCollection hand = new CardCollection(player.getCardsIn(ZoneType.Hand));
+        if (cost.payCostFromSource() || Set.of("Hand", "Random", "LastDrawn").contains(type)) {
+            return super.visit(cost);
+        }
+        hand.remove(ability.getHostCard());
+        if (type.equals("DifferentNames")) {
+            return matching(cost, hand, (one, other) -> !one.getName().equals(other.getName()));
+        }
+        if (type.contains("+WithSameName")) {
+            return matching(cost, valid(hand, type.replace("+WithSameName", "")),
+                    (one, other) -> one.getName().equals(other.getName()));
+        }
+        return choose(cost, valid(hand, type), () -> super.visit(cost));
+    }
+
+    @Override
+    public PaymentDecision visit(CostExile cost) {
+        String type = cost.getType();
+        if (cost.payCostFromSource() || type.equals("All") || cost.getFrom() == ZoneType.Library) {
+            return super.visit(cost);
+        }
+        boolean top = type.contains("FromTopGrave");
+        CardCollection options = valid(cost.sameZone ? player.getGame().getCardsIn(cost.getFrom())
+                : player.getCardsIn(cost.getFrom()), type.replace("FromTopGrave", ""));
+        options.remove(ability.getHostCard());
+        if (top) {
+            List<Card> cards = Lists.reverse(options);
+            return PaymentDecision.card(Iterables.limit(cards, cost.getAbilityAmount(ability)));
+        }
+        return cost.sameZone ? matching(cost, options, (one, other) -> one.getOwner() == other.getOwner())
+                : choose(cost, options, () -> super.visit(cost));
+    }
+
+    @Override
+    public PaymentDecision visit(CostExileFromStack cost) {
+        List<SpellAbility> spells = super.visit(cost) == null ? List.of() : super.visit(cost).sp;
+        int count = cost.getType().equals("All") ? spells.size() : cost.getAbilityAmount(ability);
+        return spells.size() < count ? null : PaymentDecision.spellabilities(seat.questions.set("choose_cards", ability,
+                json -> json.put("message", String.valueOf(cost)), spells, count, count, seat.questions.things(), () -> seat.guess(spells)));
+    }
+
+    @Override
+    public PaymentDecision visit(CostExiledMoveToGrave cost) {
+        return choose(cost, valid(player.getGame().getCardsIn(ZoneType.Exile), cost.getType()), () -> super.visit(cost));
+    }
+
+    @Override
+    public PaymentDecision visit(CostExert cost) {
+        return cost.payCostFromSource() ? super.visit(cost) : choose(cost, inPlay(cost), () -> super.visit(cost));
+    }
+
+    @Override
+    public PaymentDecision visit(CostGainControl cost) {
+        return cost.payCostFromSource() ? super.visit(cost) : choose(cost, inPlay(cost), () -> super.visit(cost));
+    }
+
+    @Override
+    public PaymentDecision visit(CostPutCardToLib cost) {
+        if (cost.payCostFromSource()) {
+            return super.visit(cost);
+        }
+        CardCollection options = valid(cost.isSameZone() ? player.getGame().getCardsIn(cost.getFrom())
+                : player.getCardsIn(cost.getFrom()), cost.getType());
+        return cost.isSameZone() ? matching(cost, options, (one, other) -> one.getOwner() == other.getOwner())
+                : choose(cost, options, () -> super.visit(cost));
+    }
+
+    @Override
+    public PaymentDecision visit(CostPutCounter cost) {
+        if (cost.payCostFromSource()) {
+            return super.visit(cost);
+        }
+        CardCollection options = CardLists.filter(valid(player.getGame().getCardsIn(ZoneType.Battlefield), cost.getType()),
+                card -> card.canReceiveCounters(cost.getCounter()));
+        return options.isEmpty() ? null : PaymentDecision.card(some(cost, options, 1, 1, () -> super.visit(cost)));
+    }
+
+    @Override
+    public PaymentDecision visit(CostRemoveCounter cost) {
+        if (cost.payCostFromSource() || cost.getType().equals("OriginalHost") || cost.getAmount().equals("All")) {
+            return super.visit(cost);
+        }
+        int count = cost.getAbilityAmount(ability);
+        CardCollection options = CardLists.filter(valid(player.getCardsIn(cost.zone), cost.getType()),
+                card -> card.getCounters(cost.counter) >= count);
+        return options.isEmpty() ? null : PaymentDecision.card(some(cost, options, 1, 1, () -> super.visit(cost)).get(0), count);
+    }
+
+    @Override
+    public PaymentDecision visit(CostRemoveAnyCounter cost) {
+        GameEntityCounterTable table = new GameEntityCounterTable();
+        for (int left = cost.getAbilityAmount(ability); left > 0; left--) {
+            CardCollection options = CardLists.filter(inPlay(cost), card -> !kinds(table, card, cost.counter).isEmpty());
+            Card card = seat.questions.entity(ability, String.valueOf(cost), options, false, () -> seat.guess(options.get(0)));
+            if (card == null) {
+                return null;
+            }
+            List<CounterType> kinds = kinds(table, card, cost.counter);
+            table.put(null, card, seat.questions.ability(ability, "Remove a counter", kinds, String::valueOf,
+                    () -> seat.guess(kinds.get(0))), 1);
+        }
+        return table.isEmpty() ? null : PaymentDecision.counters(table);
+    }
+
+    private static List<CounterType> kinds(GameEntityCounterTable table, Card card, CounterType only) {
+        List<CounterType> kinds = new ArrayList<>(table.filterToRemove(card).keySet());
+        kinds.removeIf(kind -> only != null && !only.equals(kind));
+        kinds.sort(Comparator.comparing(String::valueOf));
+        return kinds;
+    }
+
+    @Override
+    public PaymentDecision visit(CostReturn cost) {
+        return cost.payCostFromSource() ? super.visit(cost) : choose(cost, inPlay(cost), () -> super.visit(cost));
+    }
+
+    @Override
+    public PaymentDecision visit(CostReveal cost) {
+        String type = cost.getType();
+        if (cost.payCostFromSource() || type.equals("Hand")) {
+            return super.visit(cost);
+        }
+        CardCollection hand = new CardCollection(player.getCardsIn(cost.getRevealFrom()));
+        if (ability.isSpell()) {
+            hand.remove(ability.getHostCard());
+        }
+        return type.equals("SameColor") ? matching(cost, hand, Card::sharesColorWith)
+                : choose(cost, valid(hand, type), () -> super.visit(cost));
+    }
+
+    @Override
+    public PaymentDecision visit(CostTapType cost) {
+        String type = cost.getType();
+        boolean kin = type.contains(".sharesCreatureTypeWith");
+        int power = type.contains("+withTotalPowerGE") ? Integer.parseInt(type.split("withTotalPowerGE")[1]) : -1;
+        CardCollection options = CardLists.filter(valid(player.getCardsIn(ZoneType.Battlefield),
+                type.replace(".sharesCreatureTypeWith", "").replace("+withTotalPowerGE" + power, "")),
+                card -> card.isUntapped() && (cost.canTapSource || card != ability.getHostCard())
+                && !(ability.hasParam("Crew") && card.hasKeyword("CARDNAME can't crew Vehicles.")));
+        if (kin) {
+            return matching(cost, options, Card::sharesCreatureTypeWith);
+        }
+        return power < 0 ? choose(cost, options, () -> super.visit(cost)) : crew(cost, options, power);
+    }
+
+    /** Any number of creatures; too little power is made up for with the next ones. */
+    private PaymentDecision crew(CostTapType cost, CardCollection options, int power) {
+        boolean crew = ability.hasParam("Crew");
+        CardCollection chosen = some(cost, options, 1, options.size(), () -> super.visit(cost));
+        for (Card card : options) {
+            if (CardLists.getTotalPower(chosen, true, crew) < power) {
+                chosen.add(card);
+            }
+        }
+        return CardLists.getTotalPower(chosen, true, crew) < power ? null : PaymentDecision.card(chosen);
+    }
+
+    @Override
+    public PaymentDecision visit(CostUntapType cost) {
+        CardCollection options = CardLists.filter(valid(player.getGame().getCardsIn(ZoneType.Battlefield), cost.getType()),
+                card -> card.isTapped() && (cost.canUntapSource || card != ability.getHostCard()));
+        return choose(cost, options, () -> super.visit(cost));
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package forgedaemon;
+
+import forge.ai.ComputerUtilMana;
+import forge.card.mana.ManaCost;
+import forge.card.mana.ManaCostShard;
+import forge.game.card.*;
+import forge.game.cost.CostPayment;
+import forge.game.spellability.SpellAbility;
+import java.util.*;
+import java.util.function.Supplier;
+
+/** Pays costs: the seat is asked for all but the sources of mana, which Forge's AI takes. */
+final class Paying {
+    private final Seat seat;
+    /** What is being paid for; null: nothing. */
+    private SpellAbility ability;
+    /** Whether it is only tried whether something can be paid, and with which help; null: all there is. */
+    private boolean trying;
+    private Collection<Card> help;
+    private final List<Card> helped = new ArrayList<>();
+
+    Paying(Seat seat) {
+        this.seat = seat;
+    }
+
+    /** False: not paid in full, `payment` knows what was. */
+    boolean pay(CostPayment payment, boolean effect) {
+        SpellAbility before = ability;
+        ability = payment.getAbility();
+        try {
+            return payment.payCost(Bridge.make.costs(seat, ability, effect));
+        } finally {
+            ability = before;
+        }
+    }
+
+    /** Tries something that pays nothing, with all delve, convoke and improvise that there is. */
+    boolean tries(Supplier<Boolean> trial) {
+        trying = true;
+        try {
+            return seat.think(trial);
+        } finally {
+            trying = false;
+            helped.forEach(card -> card.setTapped(false));
+            helped.clear();
+        }
+    }
+
+    private boolean suffices(Collection<Card> some) {
+        help = some;
+        try {
+            return Moves.canPayMana(ability, seat.getPlayer());
+        } finally {
+            help = null;
+        }
+    }
+
+    /** Cards of a graveyard that are exiled instead of generic mana. */
+    CardCollectionView delved(int generic, CardCollection graveyard, Supplier<CardCollectionView> ai) {
+        int most = Math.min(generic, graveyard.size());
+        if (trying) {
+            List<Card> offered = help == null ? graveyard : graveyard.stream().filter(help::contains).toList();
+            return new CardCollection(offered.subList(0, Math.min(most, offered.size())));
+        }
+        if (seat.quiet() || most == 0) {
+            return ai.get();
+        }
+        int least = seat.remote ? 0 : most;
+        while (ability != null && least < most && !suffices(graveyard.subList(0, least))) {
+            least++;
+        }
+        return seat.questions.cards("Exile with delve", ability, graveyard, ability == null ? most : least, most, ai);
+    }
+
+    /** Creatures or artifacts that are tapped for a symbol each. Those that are missing are added, and told. */
+    Map<Card, ManaCostShard> tapped(SpellAbility spell, ManaCost cost, CardCollectionView untapped, boolean improvise,
+            Supplier<Map<Card, ManaCostShard>> ai) {
+        if (trying) {
+            Iterable<Card> offered = help == null ? untapped : help;
+            Map<Card, ManaCostShard> symbols = symbols(cost, CardLists.filter(offered,
+                    card -> help == null ? card.getManaAbilities().isEmpty() || card.isSick() : card.isInPlay()), improvise);
+            helped.addAll(symbols.keySet());
+            helped.forEach(card -> card.setTapped(true)); // who helps gives no mana
+            return symbols;
+        }
+        if (seat.quiet() || untapped.isEmpty()) {
+            return ai.get();
+        }
+        List<Map<Card, ManaCostShard>> found = new ArrayList<>();
+        CardCollection chosen = seat.questions.cards(improvise ? "Tap for improvise" : "Tap for convoke", spell, untapped, 0,
+                improvise ? cost.getGenericCost() : cost.getCMC(), () -> {
+                    found.add(ai.get());
+                    return new CardCollection(found.get(0).keySet());
+                });
+        if (!found.isEmpty()) {
+            return found.get(0);
+        }
+        int wanted = chosen.size();
+        for (Card card : untapped) {
+            if (ability == null || suffices(chosen)) {
+                break;
+            }
+            chosen.add(card);
+        }
+        if (chosen.size() > wanted) {
+            seat.table.tell(seat, "repaired", json -> {
+                json.put("decision_type", "choose_cards").array("cards");
+                chosen.forEach(card -> json.item(seat.view.id(card)));
+                json.end();
+            });
+        }
+        return symbols(cost, chosen, improvise);
+    }
+
+    private static Map<Card, ManaCostShard> symbols(ManaCost cost, CardCollection cards, boolean improvise) {
+        return new LinkedHashMap<>(ComputerUtilMana.getConvokeOrImproviseFromList(cost, cards, improvise));
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+package forgedaemon;
+
+import forge.StaticData;
+import forge.card.mana.ManaCost;
+import forge.card.mana.ManaCostShard;
+import forge.card.CardStateName;
+import forge.game.CardTraitBase;
+import forge.game.ability.ApiType;
+import forge.game.card.*;
+import forge.game.spellability.SpellAbility;
+import forge.game.trigger.Trigger;
+import forge.item.IPaperCard;
+import java.util.*;
+
+/**
+ * What a card does, by its name: read from a card that Forge makes anew from its script, so that it is the same in every
+ * game and tells nothing of one. Kept for the life of the JVM.
+ */
+final class Printed {
+    private static final Map<Object, Printed> KNOWN = new HashMap<>();
+
+    /** An ability: where its parts begin, and how it is recognised on another copy of the card. */
+    private record Root(int at, String kind, ApiType api, Map<String, String> script) {}
+
+    /** The fields of the line, as JSON. */
+    final String facts;
+    private final List<Root> roots = new ArrayList<>();
+
+    /** The facts of a name that a card goes by: one of its own, or of what it is a copy of. Tokens go by their scripts. */
+    static Printed of(Card card, String name) {
+        IPaperCard paper = card.getPaperCard();
+        boolean token = paper != null && paper.isToken() && paper.getName().equals(name);
+        Object key = token ? paper : name;
+        Printed known = KNOWN.get(key);
+        if (known == null) {
+            known = Engine.apart(0, () -> new Printed(face(token ? paper : named(paper, name), name)));
+            KNOWN.put(key, known);
+        }
+        return known;
+    }
+
+    private static IPaperCard named(IPaperCard paper, String name) {
+        IPaperCard found = StaticData.instance().getCommonCards().getCard(name);
+        return found == null ? paper : found;
+    }
+
+    /** A new card in the state of that name; null if there is none, as for what only exists within a game. */
+    private static CardState face(IPaperCard paper, String name) {
+        if (paper == null) {
+            return null;
+        }
+        Card card = CardFactory.getCard(paper, null, null);
+        for (CardStateName state : card.getStates()) {
+            if (card.getState(state).getName().equals(name)) {
+                card.setState(state, false);
+                return card.getCurrentState();
+            }
+        }
+        return null;
+    }
+
+    private Printed(CardState face) {
+        Json json = new Json().open();
+        ManaCost cost = face == null || face.getManaCost().isNoCost() ? ManaCost.ZERO : face.getManaCost();
+        json.put("pips", pips(cost)).put("cmc", cost.getCMC()).put("produces", face == null ? "" : produces(face));
+        json.array("parts");
+        if (face != null) {
+            Parts parts = new Parts(json);
+            for (CardTraitBase trait : traits(face)) {
+                String kind = Parts.kind(trait);
+                roots.add(new Root(parts.count, kind, trait instanceof SpellAbility ability ? ability.getApi() : null, trait.getOriginalMapParams()));
+                parts.root(trait, kind);
+            }
+        }
+        json.end();
+        facts = json.close().text.toString();
+    }
+
+    /** The abilities of a face in the order of the script, and those of the other face if it is cast from the hand as well. */
+    private static List<CardTraitBase> traits(CardState face) {
+        List<CardTraitBase> result = new ArrayList<>();
+        face.getNonManaAbilities().forEach(result::add);
+        face.getManaAbilities().forEach(result::add);
+        Card card = face.getCard();
+        if (face.getStateName() == CardStateName.Original && card.hasState(CardStateName.Modal)) {
+            card.getState(CardStateName.Modal).getNonManaAbilities().forEach(ability -> {
+                if (ability.isSpell()) {
+                    result.add(ability);
+                }
+            });
+        }
+        face.getTriggers().forEach(result::add);
+        face.getStaticAbilities().forEach(ability -> {
+            if (ability.getKeyword() == null) { // those are told by name
+                result.add(ability);
+            }
+        });
+        face.getReplacementEffects().forEach(result::add);
+        return result;
+    }
+
+    private static String pips(ManaCost cost) {
+        StringBuilder letters = new StringBuilder();
+        for (ManaCostShard shard : cost) {
+            for (int i = 0; i < 5; i++) {
+                if ((shard.getColorMask() & 1 << i) != 0) {
+                    letters.append("WUBRG".charAt(i));
+                }
+            }
+        }
+        return letters.toString();
+    }
+
+    private static String produces(CardState face) {
+        StringBuilder letters = new StringBuilder();
+        for (int i = 0; i < 6; i++) {
+            String letter = "WUBRGC".substring(i, i + 1);
+            for (SpellAbility ability : face.getManaAbilities()) {
+                String produced = ability.getManaPart() == null ? "" : ability.getManaPart().getOrigProduced();
+                boolean any = ability.getApi() == ApiType.ManaReflected || produced.matches(".*(Any|Chosen|ColorIdentity).*");
+                if (any ? i < 5 : List.of(produced.split(" ")).contains(letter)) {
+                    letters.append(letter);
+                    break;
+                }
+            }
+        }
+        return letters.toString();
+    }
+
+    /** Where the parts of an ability of such a card begin; -1: it is not its own. */
+    int part(SpellAbility ability) {
+        Trigger trigger = ability.getTrigger();
+        CardTraitBase trait = trigger == null ? ability.getRootAbility() : trigger;
+        String kind = Parts.kind(trait);
+        ApiType api = trigger == null ? ((SpellAbility) trait).getApi() : null;
+        int similar = -1;
+        for (Root root : roots) {
+            if (root.kind.equals(kind) && root.api == api) {
+                if (root.script.equals(trait.getOriginalMapParams())) {
+                    return root.at;
+                }
+                similar = api == null ? -1 : similar == -1 ? root.at : -2;
+            }
+        }
+        return Math.max(-1, similar); // its text was changed, and there is only one such
+    }
+}
