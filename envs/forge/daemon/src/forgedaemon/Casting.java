@@ -222,9 +222,8 @@ record Casting(Seat seat) {
     /** "As long as you pay 2": costs of attacking, echo and the like. */
     boolean payOptional(Card card, Cost cost, SpellAbility cause, String prompt) {
         Payment payment = new Payment(card, cost, card.getController(), cause);
-        boolean paid = payment.payable(seat) && seat.questions.confirm(cause,
-                prompt == null ? "Pay " + cost : prompt, () -> seat.guess(true))
-                && resolve(payment);
+        String message = prompt == null ? "Pay " + cost : prompt;
+        boolean paid = payment.payable(seat) && seat.questions.confirm(cause, message, () -> seat.guess(true)) && resolve(payment);
         if (paid) {
             Reflect.tell(cause, "setPayingMana", payment.getPayingMana()); // Balduvian Fallen wants to know
         }

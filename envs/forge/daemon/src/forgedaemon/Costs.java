@@ -118,7 +118,8 @@ class Costs extends AiCostDecision {
         List<SpellAbility> spells = super.visit(cost) == null ? List.of() : super.visit(cost).sp;
         int count = cost.getType().equals("All") ? spells.size() : cost.getAbilityAmount(ability);
         return spells.size() < count ? null : PaymentDecision.spellabilities(seat.questions.set("choose_cards", ability,
-                json -> json.put("message", String.valueOf(cost)), spells, count, count, seat.questions.things(), () -> seat.guess(spells)));
+                json -> json.put("message", String.valueOf(cost)), spells, count, count, seat.questions.things(),
+                () -> seat.guess(spells)));
     }
 
     @Override
