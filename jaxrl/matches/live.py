@@ -167,14 +167,15 @@ class _LiveMatch:
         self._deals, self._pool, self._players, self._base, self._blanks = deals, pool, players, base, blanks
         self._progress = progress
         engine = pool.engine
-        if hasattr(engine, "seated"):
-            engine.seated = lambda lane: [players[holder].name for holder in self._holders(np.array([lane]))[0]]
         self._game = deals.game
         self._side_of = np.array(self._game.sides)  # [P]
         self._rotations = self._side_of.max() + 1
         self._total, self._next = len(blanks) * self._rotations, 0
         self._rows: Buffers = make_buffers(engine, engine.num_games)
         self._number = np.zeros(engine.num_games, np.int64)  # [L], the game in each lane: deal * n + rotation
+        if hasattr(engine, "seated"):  # which must not hold the match, or the engine would outlive it
+            number, sides, rotations = self._number, self._side_of, self._rotations
+            engine.seated = lambda lane: [players[int(side != number[lane] % rotations)].name for side in sides]
         self._earned = np.zeros((engine.num_games, engine.num_players), np.float32)
         self._returns = np.zeros((self._total, engine.num_players), np.float32)
         self._stats = np.zeros((self._total, engine.num_players, engine.num_stats), np.float32)

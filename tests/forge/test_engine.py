@@ -303,6 +303,19 @@ def test_conversations_are_recorded(tmp_path):
     assert sum(len(each.action) for each in shown) >= 60
 
 
+def test_recordings_name_who_sits_where_also_when_a_game_is_played_again(tmp_path):
+    """Whoever fills the seats is asked as a game begins, and not again when its daemon fails."""
+    holders = iter([["learner", "random"], ["learner", "snapshot 3"], *[["nobody"] * 2] * 99])
+    with scripted(faults={(1, 3): "close"}) as fleet:
+        engine = engine_on(fleet, recorder=recording.Folder(tmp_path))
+        engine.seated = lambda number: next(holders)
+        trace(engine, 60)
+        del engine
+        gc.collect()
+    games = [game for path in recording.find([tmp_path]) for game in recording.read(path)]
+    assert [game.meta["players"][1] for game in games[:3]] == ["random", "random", "snapshot 3"]
+
+
 def test_games_with_advice_are_recorded_apart(tmp_path):
     game = ForgeGame()
     with scripted(2) as fleet:

@@ -79,8 +79,10 @@ class ActorThread(threading.Thread):
         self._controllers = np.array(lanes.controllers[self._lanes])  # i8[share, P], of the running games
         self._following = self._controllers.copy()  # of the games after them, drawn anew in every step
         self._episode = np.array(lanes.episode[self._lanes])
-        if hasattr(engine := getattr(pool, "engine", None), "seated"):
-            engine.seated = lambda game: [names[controller] for controller in self._following[game]]
+        engine = getattr(pool, "engine", None)  # workers have none here
+        if engine is not None and hasattr(engine, "seated"):
+            following = self._following  # not the actor, or the engine would outlive it
+            engine.seated = lambda game: [names[controller] for controller in following[game]]
         self._fresh = np.zeros(share, bool)  # games that have begun since their lane's last answer
         self._memory = [jax.tree.map(lambda leaf, s=s: leaf[s], lanes.memory) for s in self._global]  # of each block
 
