@@ -36,7 +36,7 @@ class Line:
     @property
     def hand(self) -> dict[int, str]:
         """The hands that it may see, its own and that of a player whom it controls, name by id."""
-        own = (self.seat, self.fields.get("for"))
+        own = (self.seat, self.state.get("controls"))
         return {
             card["id"]: card["name"]
             for each in self.state.get("players", [])
@@ -102,7 +102,7 @@ def leaks(conversation: Conversation) -> list[str]:
     for place, line in enumerate(lines):
         seat, where = line.seat, f"line {line.number + 1}, to seat {line.seat}"
         for player in line.state.get("players", []):
-            if ("hand" in player) != (player["seat"] in (seat, line.fields.get("for"))) or "library" in player:
+            if ("hand" in player) != (player["seat"] in (seat, line.state.get("controls"))) or "library" in player:
                 found.append(f"{where}: shows the cards of a hand or a library of seat {player['seat']}")
         if line.state and line.state["you"] != seat:
             found.append(f"{where}: is the view of seat {line.state['you']}")

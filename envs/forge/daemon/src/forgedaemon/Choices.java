@@ -44,7 +44,8 @@ record Choices(Seat seat) {
             }
         }
         String type = String.join(",", words);
-        if (!typed.isEmpty() && seat.questions.confirm(source, "Discard one " + type + " card instead of " + count, () -> seat.guess(true))) {
+        if (!typed.isEmpty() && seat.questions.confirm(source, "Discard one " + type + " card instead of " + count,
+                () -> seat.guess(true))) {
             return seat.questions.cards("Discard " + type, source, typed, 1, 1, ai);
         }
         return seat.questions.cards("Discard", source, hand, count, count, ai);

@@ -69,7 +69,8 @@ record Damage(Seat seat, Card source) {
         Map<GameEntity, Integer> result = new LinkedHashMap<>();
         int[] left = {amount};
         affected.forEach((receiver, damage) -> {
-            int share = ask("damage prevented to ", receiver, 0, Math.min(left[0], damage), () -> seat.guess(Math.min(left[0], damage)));
+            int most = Math.min(left[0], damage);
+            int share = ask("damage prevented to ", receiver, 0, most, () -> seat.guess(most));
             result.put(receiver, share);
             left[0] -= share;
         });

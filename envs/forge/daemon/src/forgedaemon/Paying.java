@@ -19,17 +19,23 @@ final class Paying {
     private boolean trying;
     private Collection<Card> help;
     private final List<Card> helped = new ArrayList<>();
+    private final List<Card> lent = new ArrayList<>();
 
     Paying(Seat seat) {
         this.seat = seat;
     }
 
-    /** False: not paid in full, `payment` knows what was. */
+    /** False: not paid in full, `payment` knows what was; who helped is untapped again. */
     boolean pay(CostPayment payment, boolean effect) {
         SpellAbility before = ability;
         ability = payment.getAbility();
+        lent.clear();
         try {
-            return payment.payCost(Bridge.make.costs(seat, ability, effect));
+            boolean paid = payment.payCost(Bridge.make.costs(seat, ability, effect));
+            if (!paid) {
+                lent.forEach(card -> card.setTapped(false));
+            }
+            return paid;
         } finally {
             ability = before;
         }
@@ -63,28 +69,27 @@ final class Paying {
             List<Card> offered = help == null ? graveyard : graveyard.stream().filter(help::contains).toList();
             return new CardCollection(offered.subList(0, Math.min(most, offered.size())));
         }
-        if (seat.quiet() || most == 0) {
+        if (seat.quiet() || most == 0 || ability == null) {
             return ai.get();
         }
-        int least = seat.remote ? 0 : most;
-        while (ability != null && least < most && !suffices(graveyard.subList(0, least))) {
+        int least = 0;
+        while (least < most && !suffices(graveyard.subList(0, least))) {
             least++;
         }
-        return seat.questions.cards("Exile with delve", ability, graveyard, ability == null ? most : least, most, ai);
+        return seat.questions.cards("Exile with delve", ability, graveyard, least, most, ai);
     }
 
     /** Creatures or artifacts that are tapped for a symbol each. Those that are missing are added, and told. */
     Map<Card, ManaCostShard> tapped(SpellAbility spell, ManaCost cost, CardCollectionView untapped, boolean improvise,
             Supplier<Map<Card, ManaCostShard>> ai) {
         if (trying) {
-            Iterable<Card> offered = help == null ? untapped : help;
-            Map<Card, ManaCostShard> symbols = symbols(cost, CardLists.filter(offered,
-                    card -> help == null ? card.getManaAbilities().isEmpty() || card.isSick() : card.isInPlay()), improvise);
+            Map<Card, ManaCostShard> symbols = symbols(cost, help == null ? idle(untapped)
+                    : CardLists.filter(help, Card::isInPlay), improvise);
             helped.addAll(symbols.keySet());
             helped.forEach(card -> card.setTapped(true)); // who helps gives no mana
             return symbols;
         }
-        if (seat.quiet() || untapped.isEmpty()) {
+        if (seat.quiet() || untapped.isEmpty() || ability == null) {
             return ai.get();
         }
         List<Map<Card, ManaCostShard>> found = new ArrayList<>();
@@ -96,21 +101,32 @@ final class Paying {
         if (!found.isEmpty()) {
             return found.get(0);
         }
-        int wanted = chosen.size();
-        for (Card card : untapped) {
-            if (ability == null || suffices(chosen)) {
+        CardCollection enough = new CardCollection(chosen);
+        for (Card card : idle(untapped)) {
+            if (suffices(enough)) {
                 break;
             }
-            chosen.add(card);
+            enough.add(card);
         }
-        if (chosen.size() > wanted) {
+        if (!suffices(enough)) {
+            enough = idle(untapped);
+        }
+        if (!enough.equals(chosen)) {
+            CardCollection taken = enough;
             seat.table.tell(seat, "repaired", json -> {
                 json.put("decision_type", "choose_cards").array("cards");
-                chosen.forEach(card -> json.item(seat.view.id(card)));
+                taken.forEach(card -> json.item(seat.view.id(card)));
                 json.end();
             });
         }
-        return symbols(cost, chosen, improvise);
+        Map<Card, ManaCostShard> symbols = symbols(cost, enough, improvise);
+        lent.addAll(symbols.keySet());
+        return symbols;
+    }
+
+    /** Those that do not give mana themselves: with all of them it was found that a spell can be paid for. */
+    private static CardCollection idle(CardCollectionView cards) {
+        return CardLists.filter(cards, card -> card.getManaAbilities().isEmpty() || card.isSick());
     }
 
     private static Map<Card, ManaCostShard> symbols(ManaCost cost, CardCollection cards, boolean improvise) {

@@ -39,6 +39,11 @@ final class View {
                 .put("phase", phases.getPhase() == null ? "" : phases.getPhase().name())
                 .put("active", seatOf(phases.getPlayerTurn()))
                 .put("priority", seatOf(phases.getPriorityPlayer())).put("you", viewer.number);
+        for (Seat seat : viewer.table.seats) {
+            if (seat.number != viewer.number && viewer.sees(seat.getPlayer())) {
+                json.put("controls", seat.number);
+            }
+        }
         json.array("players");
         for (Seat seat : viewer.table.seats) {
             player(json, seat);
