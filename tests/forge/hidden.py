@@ -44,15 +44,19 @@ class Line:
             if each["seat"] in own
         }
 
+    @property
+    def revealed(self) -> dict[int, str]:
+        """What it knows at a glance, name by id."""
+        own = [each for each in self.state.get("players", []) if each["seat"] == self.seat]
+        sees = any(card["name"] in REVEALING for each in own for card in each["battlefield"])
+        return {card["id"]: card["name"] for card in self.state["known"]} if sees else {}
+
     def shown(self) -> dict[int, str]:
         """The cards that the line may tell of for themselves, name by id."""
         found = dict(self.hand)
         for player in self.state.get("players", []):
             found |= {card["id"]: card["name"] for zone in PUBLIC for card in player[zone]}
         found |= {item["card_id"]: item["name"] for item in self.state.get("stack", [])}
-        own = [each for each in self.state.get("players", []) if each["seat"] == self.seat]
-        if any(card["name"] in REVEALING for each in own for card in each["battlefield"]):
-            found |= {card["id"]: card["name"] for card in self.state.get("known", [])}
         if not self.asks:  # a reveal
             found |= {card["id"]: card["name"] for card in self.fields.get("cards", [])}
         elif self.fields["decision_type"] in LOOKING:
@@ -103,6 +107,7 @@ def leaks(conversation: Conversation) -> list[str]:
         if line.state and line.state["you"] != seat:
             found.append(f"{where}: is the view of seat {line.state['you']}")
         shown = line.shown()
+        known[seat].update(line.revealed)
         hidden = hand_around(lines, place, 1 - seat)
         offered = {each["id"] for each in line.fields.get("options", []) if each.get("zone") == "Hand"}
         for card in hidden.keys() & ids_in(line.fields) - known[seat].keys() - offered:
