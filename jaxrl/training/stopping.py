@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 
 class StopRequest:
@@ -21,7 +21,7 @@ class StopRequest:
         self._notify = notify
         self._previous: dict[signal.Signals, Any] = {}
 
-    def __enter__(self) -> StopRequest:
+    def __enter__(self) -> Self:
         self._previous = {number: signal.signal(number, self._handle) for number in self.SIGNALS}
         return self
 
