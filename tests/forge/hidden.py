@@ -49,6 +49,8 @@ class Line:
         for player in self.state.get("players", []):
             found |= {card["id"]: card["name"] for zone in PUBLIC for card in player[zone]}
         found |= {item["card_id"]: item["name"] for item in self.state.get("stack", [])}
+        # its own cards that it put back, in a mulligan without a question, say
+        found |= {card["id"]: card["name"] for card in self.state.get("known", []) if card["owner"] == self.seat}
         if not self.asks:  # a reveal
             found |= {card["id"]: card["name"] for card in self.fields.get("cards", [])}
         elif self.fields["decision_type"] in LOOKING:
@@ -109,9 +111,10 @@ def leaks(conversation: Conversation) -> list[str]:
         for card in ids_in(line.fields) - known[seat].keys():
             found.append(f"{where}: card {card} was never shown to this seat")
         names = owned[1 - seat] - owned[seat] - set(known[seat].values())
-        found += [
-            f"{where}: names {name}" for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line.text)
-        ]
+        text = line.text
+        if line.fields.get("decision_type") == "choose_ability":  # names of the own deck may be offered
+            text = json.dumps({key: each for key, each in line.fields.items() if key != "options"}, ensure_ascii=False)
+        found += [f"{where}: names {name}" for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
     return found + looked_at(lines)
 
 

@@ -90,7 +90,8 @@ def soak(home: str, games: int, seed: int = 0, launches: int = 2, names: Sequenc
         names = names or [path.stem for path in sorted(OWN.glob("*.dck"))] + [
             path.stem for path in sorted(DECKS.glob("*.dck"))
         ]
-        found, before = Found(), []
+        found = Found()
+        before: list[int] = []
         for launch in range(launches):
             with Fleet(Deployment(home=home, daemons=1, decks=folder, heap_mb=600, start_timeout=600.0)) as fleet:
                 for number, (a, b) in enumerate(pairings(names, games)):

@@ -25,6 +25,7 @@ import java.util.function.*;
 record Casting(Seat seat) {
     /** freezeStack(), later freezeStack(ability). */
     private static final Method FREEZE = Reflect.method(MagicStack.class, "freezeStack", 0, 1);
+    private static final Method KICKED = Reflect.method(Card.class, "getKickerMagnitude", 0);
 
     private boolean canPay(SpellAbility ability) {
         return Moves.canPay(ability, seat.getPlayer());
@@ -65,7 +66,9 @@ record Casting(Seat seat) {
         CostPayment payment = new CostPayment(ability.getPayCosts(), ability);
         if (ability.getApi() != ApiType.Charm || CharmEffect.makeChoices(ability)) {
             targets.accept(ability);
-            ability.getHostCard().setKickerMagnitude(card.getKickerMagnitude());
+            if (KICKED != null) {
+                Reflect.tell(ability.getHostCard(), "setKickerMagnitude", Reflect.call(KICKED, card));
+            }
             if (ability.isTargetNumberValid() && seat.paying.pay(payment, false)) {
                 game.getStack().addAndUnfreeze(ability);
                 return true;

@@ -9,6 +9,7 @@ import forge.game.card.*;
 import forge.game.cost.*;
 import forge.game.spellability.*;
 import forge.game.zone.ZoneType;
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.util.*;
 import java.util.function.BiPredicate;
@@ -85,7 +86,7 @@ class Costs extends AiCostDecision {
             return super.visit(cost);
         }
         hand.remove(ability.getHostCard());
-        if (type.equals("DifferentNames")) {
+        if (type.contains("DifferentNames")) {
             return matching(cost, hand, (one, other) -> !one.getName().equals(other.getName()));
         }
         if (type.contains("+WithSameName")) {
@@ -95,21 +96,31 @@ class Costs extends AiCostDecision {
         return choose(cost, valid(hand, type), () -> super.visit(cost));
     }
 
+    /** Whether the cards must be of one player; later a number that is 0 then. */
+    private static boolean sameZone(CostExile cost) {
+        Field same = Reflect.field(CostExile.class, "sameZone");
+        return same != null ? (Boolean) Reflect.get(same, cost)
+                : Integer.valueOf(0).equals(Reflect.get(Reflect.field(CostExile.class, "zoneRestriction"), cost));
+    }
+
     @Override
     public PaymentDecision visit(CostExile cost) {
         String type = cost.getType();
-        if (cost.payCostFromSource() || type.equals("All") || cost.getFrom() == ZoneType.Library) {
+        if (cost.payCostFromSource() || type.equals("All") || String.valueOf(cost.getFrom()).contains("Library")) {
             return super.visit(cost);
         }
+        if (type.contains("+with")) {
+            return seat.left("cost exile", () -> super.visit(cost)); // of later versions
+        }
         boolean top = type.contains("FromTopGrave");
-        CardCollection options = valid(cost.sameZone ? player.getGame().getCardsIn(cost.getFrom())
+        CardCollection options = valid(sameZone(cost) ? player.getGame().getCardsIn(cost.getFrom())
                 : player.getCardsIn(cost.getFrom()), type.replace("FromTopGrave", ""));
         options.remove(ability.getHostCard());
         if (top) {
             List<Card> cards = Lists.reverse(options);
             return PaymentDecision.card(Iterables.limit(cards, cost.getAbilityAmount(ability)));
         }
-        return cost.sameZone ? matching(cost, options, (one, other) -> one.getOwner() == other.getOwner())
+        return sameZone(cost) ? matching(cost, options, (one, other) -> one.getOwner() == other.getOwner())
                 : choose(cost, options, () -> super.visit(cost));
     }
 

@@ -19,17 +19,23 @@ final class Paying {
     private boolean trying;
     private Collection<Card> help;
     private final List<Card> helped = new ArrayList<>();
+    private final List<Card> lent = new ArrayList<>();
 
     Paying(Seat seat) {
         this.seat = seat;
     }
 
-    /** False: not paid in full, `payment` knows what was. */
+    /** False: not paid in full, `payment` knows what was; who helped is untapped again. */
     boolean pay(CostPayment payment, boolean effect) {
         SpellAbility before = ability;
         ability = payment.getAbility();
+        lent.clear();
         try {
-            return payment.payCost(Bridge.make.costs(seat, ability, effect));
+            boolean paid = payment.payCost(Bridge.make.costs(seat, ability, effect));
+            if (!paid) {
+                lent.forEach(card -> card.setTapped(false));
+            }
+            return paid;
         } finally {
             ability = before;
         }
@@ -113,7 +119,9 @@ final class Paying {
                 json.end();
             });
         }
-        return symbols(cost, enough, improvise);
+        Map<Card, ManaCostShard> symbols = symbols(cost, enough, improvise);
+        lent.addAll(symbols.keySet());
+        return symbols;
     }
 
     /** Those that do not give mana themselves: with all of them it was found that a spell can be paid for. */
