@@ -18,7 +18,8 @@ from jaxrl.envs import registry
 
 TINY = ["train.num_envs=32", "train.num_steps=24", "train.total_steps=1536", "train.updates_per_call=1"]
 TINY += ["network.hidden=[16]", "ppo.minibatches=2", "league={}", "evaluate.training_deals=2", "evaluate.deals=4"]
-TINY += ["evaluate.opponents=[random]", "run.cache_dir=", "run.devices=1", "train.stagger=0", "env.options.lookahead=false"]
+TINY += ["evaluate.opponents=[random]", "run.cache_dir=", "run.devices=1", "train.stagger=0"]
+TINY += ["env.options.lookahead=false"]
 
 
 def main(programs: Path) -> int:
