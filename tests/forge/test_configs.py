@@ -45,7 +45,7 @@ def test_overrides_in_the_heads_are_understood():
     heads = [
         (name, line) for name in NAMES for line in text_of(name).splitlines() if line.startswith("#   jaxrl train")
     ]
-    assert len(heads) == 5
+    assert len(heads) == 6
     for name, line in heads:
         overrides = [text.replace("'", "") for text in re.findall(r"\S+=(?:'[^']*'|\S+)", line)]
         assert f"--config {name}" in line and configs.load(name, overrides)
