@@ -194,7 +194,7 @@ def main(args: argparse.Namespace) -> int:
     print(f"  {next_command('train', target.path)}")
     if learnt.stopped:
         print(f"stopped before its games; they are played by:\n  {next_command('evaluate', target.path)}")
-    elif args.deals:
+    elif args.deals != 0:
         _play(args, target)
     return 0
 
@@ -219,7 +219,13 @@ def _school(args: argparse.Namespace, config: Config, env: HostEnv) -> tuple[Sch
     say(books.summary(found))
     del found  # twice in memory otherwise
     opponents = [bot_player(env, name) for name in config.evaluate.opponents if name in env.bots and name != "random"]
-    held_out = books.examples(demonstrations.read(game, others, say)) if others else None
+    held_out = None
+    if others:
+        unseen = demonstrations.Found(known=set(books.known))  # what is learnt from is not held out
+        demonstrations.read_into(unseen, game, others, say)
+        if not unseen.games:
+            raise UserError("--held-out-data: there is no game that has a result and is not among those of --data.")
+        held_out = books.examples(unseen)
     return School(env, network, books, teaching, expert, opponents, args.games), held_out
 
 

@@ -103,8 +103,11 @@ def shrunk(params: PyTree, share: float) -> PyTree:
     All decisions of a game tell of one result, so values learn games by heart long before answers do, and are sure of
     themselves on other games too. PPO would have to unlearn that first.
     """
-    value = jax.tree.map(lambda leaf: np.float32(share) * leaf, params["heads"]["value"])
-    return {**params, "heads": {**params["heads"], "value": value}}
+
+    def scaled(path: Any, leaf: Any) -> Any:  # heads may stand below a torso
+        return np.float32(share) * leaf if "['heads']['value']" in jax.tree_util.keystr(path) else leaf
+
+    return jax.tree_util.tree_map_with_path(scaled, params)
 
 
 class Learnt(NamedTuple):
@@ -158,7 +161,9 @@ def learn(
             break
         found = predict(params, check)
         if not math.isfinite(found.surprise):
-            raise UserError("the learning diverged: lower --learning-rate.")
+            if best is None:
+                raise UserError("the learning diverged: lower --learning-rate.")
+            break  # the best epoch stays
         figures["imitate/cross_entropy"] = found.surprise
         figures["imitate/accuracy"], figures["imitate/value_error"] = found.accuracy, found.value_error
         tell(epoch, figures)

@@ -303,8 +303,11 @@ class Referee:
             rows[1, at.SORT] = sort("yes")
             rows[1, at.OPTION_KIND] = view.tables.kind(view.text(self.decision.get("message", "")))
         elif self.type == "announce_value":
+            about = self.decision.get("about", {})
             for i in range(min(self._span(), at.NUM_ACTIONS)):
                 rows[i, at.SORT], rows[i, at.NUMBER] = sort("number"), ratio(self._first() + i, 10)
+                rows[i, at.OPTION_ENTITY] = view.row_of(view.find(about.get("card_id")))
+                rows[i, at.ME], rows[i, at.THEM] = about.get("player") == view.me, about.get("player") == 1 - view.me
         elif self.type == "declare_attackers":
             for row, defender in enumerate(self._attackers()[len(self.picks)]["defenders"][:MOST_OPTIONS], 1):
                 view.write_option(rows[row], defender)

@@ -79,6 +79,8 @@ class Tables:
             for k, letter in enumerate("WUBRG"):
                 out[at.FIRST_PIP + k] = min(kind.pips.count(letter) / 2, at.LIMIT)
             self.add(kind.parts, 1 + row)
+            if self.used - self.firsts[key] < min(MOST_PARTS, len(kind.parts)):
+                out[at.TOLD] = 0
         return 1 + self.rows[key] if key in self.rows else 0
 
     def add(self, parts: list[dict[str, Any]], kind: int) -> int:

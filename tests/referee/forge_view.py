@@ -223,7 +223,14 @@ class View:
         for card in self.stack[: at.STACK_ROWS]:
             self._place([card])
         self.unseen += max(0, len(self.stack) - at.STACK_ROWS)
-        hand_and_field = [of(me, "hand"), fields(me, False), fields(them, False), fields(me, True), fields(them, True)]
+        hand_and_field = [
+            of(me, "hand"),
+            of(them, "hand"),
+            fields(me, False),
+            fields(them, False),
+            fields(me, True),
+            fields(them, True),
+        ]
         newest = [grave[: at.GRAVEYARD_ROWS] for grave in graves]
         exiles = [of(seat, "exile")[::-1] for seat in (me, them)]
         oldest = [grave[at.GRAVEYARD_ROWS :] for grave in graves]

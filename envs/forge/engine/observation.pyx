@@ -279,6 +279,15 @@ cdef void write_combat(Question q, Tables tables, float* rows) except *:
         rows[row * at.OPTION + at.TAKEN] = ratio(q.assigned[place], 2)
 
 
+cdef void write_number(Question q, long long number, float* row) except *:
+    """A number, and who gets that much of what is shared out."""
+    about = get(q.view.decision, "about")
+    cdef int seat = whole(get(about, "player"), NOBODY)
+    row[at.SORT], row[at.NUMBER] = 1 + at.SORT_NUMBER, ratio(number, 10)
+    row[at.OPTION_ENTITY] = row_of(q.view.find(whole(get(about, "card_id"), NOBODY)))
+    row[at.ME], row[at.THEM] = seat == q.view.seat, seat == 1 - q.view.seat
+
+
 cdef void write_options(Question q, Tables tables, float* rows) except *:
     cdef int i
     cdef bint stop = q.optional if q.number == at.TYPE_CHOOSE_ENTITY else q.has_stop()
@@ -290,8 +299,7 @@ cdef void write_options(Question q, Tables tables, float* rows) except *:
         rows[at.OPTION_KIND] = tables.kind(q.view.names.text(text(get(q.view.decision, "message"))))
     elif q.number == at.TYPE_ANNOUNCE_VALUE:
         for i in range(min(q.span, at.NUM_ACTIONS)):
-            rows[i * at.OPTION + at.SORT] = 1 + at.SORT_NUMBER
-            rows[i * at.OPTION + at.NUMBER] = ratio(<long long>q.first + i, 10)
+            write_number(q, <long long>q.first + i, rows + i * at.OPTION)
     elif q.number in (at.TYPE_DECLARE_ATTACKERS, at.TYPE_DECLARE_BLOCKERS):
         write_combat(q, tables, rows)
     else:

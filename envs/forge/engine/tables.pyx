@@ -27,6 +27,8 @@ cdef class Tables:
         memcpy(self.kinds + row * at.KIND, PyBytes_AS_STRING(kind.numbers), at.KIND * sizeof(float))
         self.firsts[kind] = self.used
         self.add(kind.parts, kind.count, 1 + row)
+        if self.used - <int>self.firsts[kind] < <int>kind.count:  # no room: it is not known what it does
+            self.kinds[row * at.KIND + at.TOLD] = 0
         return 1 + row
 
     cdef int add(self, bytes parts, int count, int kind) except -1:

@@ -228,6 +228,7 @@ cdef class View:
             self._put(card)
         self.unseen += max(0, len(self.stack) - at.STACK_ROWS)
         self._place(self._in_zone(me, at.ZONE_HAND))
+        self._place(self._in_zone(them, at.ZONE_HAND))  # of a player whom I control
         self._place(lands(mine, False))
         self._place(lands(theirs, False))
         self._place(lands(mine, True))

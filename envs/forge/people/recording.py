@@ -17,6 +17,7 @@ given back as incomplete.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import itertools
 import json
@@ -248,7 +249,8 @@ class Folder:
         """A new file."""
         while True:
             path = self.path / f"{self._prefix}-{next(self._numbers):04d}{SUFFIXES[0]}"
-            if not path.exists():
+            with contextlib.suppress(FileExistsError):  # of another thread's that began in the same second
+                path.touch(exist_ok=False)
                 return Writer(path)
 
     def next(self, writer: Writer | None) -> Writer:
