@@ -273,7 +273,7 @@ def test_other_games_are_reported_on_alone_and_games_are_limited_and_weighed(tau
     assert "of --held-out-data" in told.out and not (taught / "parts" / "evaluation.json").exists()
     assert "80 games from" in told.err
     report = json.loads((taught / "parts" / "imitation.json").read_text())
-    assert report["held_out"]["games"] > 200 > report["games"]
+    assert report["held_out"]["games"] > 150 > report["games"]  # without those that it learnt from
     game = ShownGame()
     sources = [demonstrations.source_of(game, f"{one}{part}") for part in ("@50x0.25", "@x2", "@7", "")]
     assert [(each.most, each.weight) for each in sources] == [(50, 0.25), (0, 2.0), (7, 1.0), (0, 1.0)]

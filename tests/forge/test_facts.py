@@ -211,6 +211,37 @@ def test_what_is_known_has_a_row_and_can_be_pointed_at():
     assert row[at.KNOWN] == row[at.OFFERED] == 1 and row[at.ZONE] == 1 and options[1, at.THEM] == 1
 
 
+def test_who_gets_the_damage_is_seen():
+    """A row of numbers, each for another receiver, would else be the same question again."""
+    mine = [card(1, "Ogre", types="Creature"), card(2, "Bear", types="Creature")]
+    line = json.loads(situation(mine=mine))
+    line |= {"decision_type": "announce_value", "name": "damage", "min": 0, "max": 2}
+    seen = []
+    for about in ({"card_id": 1}, {"card_id": 2}, {"player": 1}):
+        options = tables(ForgeDecision(encoded(line | {"about": about})).observe())[2]
+        seen.append(options[:3, [at.OPTION_ENTITY, at.ME, at.THEM]])
+    assert all((rows == rows[0]).all() for rows in seen)
+    assert len({int(rows[0, 0]) for rows in seen}) == 3 and seen[2][0].tolist() == [0, 0, 1]
+
+
+def test_the_hand_of_a_player_whom_one_controls_has_rows():
+    line = json.loads(situation([card(1, "Shock")]))
+    line["game_state"]["players"][1]["hand"] = [card(9, "Divination")]
+    rows = rows_of(entities_of(encoded(line)))
+    assert [(row[at.ZONE], row[at.MINE]) for row in rows[:2]] == [(1, 1), (1, 0)]
+
+
+def test_a_name_whose_parts_have_no_room_is_not_told():
+    """Else it would be a card that does nothing."""
+    facts, names = Facts(), [f"Charm {i}" for i in range(25)]
+    for name in names:
+        told_of = {"pips": "", "cmc": 1, "parts": [BURN] * 4}
+        facts.hear(b"INFO:" + encoded({"info_type": "facts", "card": name, "facts": told_of}))
+    line = situation([card(i, name) for i, name in enumerate(names)])
+    kinds = tables(observe(ForgeDecision(line, facts).view))[3]
+    assert kinds[:, at.TOLD].sum() == at.PARTS // 4
+
+
 def test_games_and_recordings_read_facts(tmp_path):
     action = {"index": 0, "card": "Shock", "card_id": 1, "kind": "spell", "part": 0}
     decision = situation([card(1, "Shock")], actions=[action])
