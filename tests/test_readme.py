@@ -45,6 +45,7 @@ LAUNCHERS = r"^(?:\.venv/bin/|srun |FORGE_HOME=\S+ )*(?=jaxrl )"  # what may sta
 COMMANDS = list(dict.fromkeys(re.sub(LAUNCHERS, "", line) for line in LINES if re.search(LAUNCHERS, line)))
 BENCHMARKS = [line for line in LINES if line.startswith(f"{benchmark.PROGRAM} ")]
 THEIRS = r"\bmy[_.\w]*\b|\bmy deck"  # files that a reader has and we have not
+RUNS = {"mine": "forge_clone", "CONFIG": "forge_clone"}  # what runs and configurations in examples are of
 CHEAP = [  # and what their output holds; they need no run, no network and no other program
     (r"jaxrl config( \w+)?", "train"),
     (r"jaxrl config --env \w+", "env.options"),
@@ -135,8 +136,9 @@ def test_every_command_is_understood(line, monkeypatch):
 
 def preset_of(args, keys: list[str]) -> str | None:
     """The configuration whose keys a command changes: the one it names, or the preset that its run is called by."""
-    words = [getattr(args, name, None) for name in ("config", "run", "candidate", "env")]
-    found = [word for word in words if isinstance(word, str) and (word in presets.shipped() or word.endswith(".yaml"))]
+    given = [getattr(args, name, None) for name in ("config", "run", "candidate", "env")]
+    words = [RUNS.get(word, word) for word in given if isinstance(word, str)]
+    found = [word for word in words if word in presets.shipped() or word.endswith(".yaml")]
     assert found or any(key.startswith("env.id=") for key in keys), "its keys belong to no configuration that we know"
     return found[0] if found else None
 
