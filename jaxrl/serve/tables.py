@@ -27,8 +27,9 @@ from jaxrl.serve.cast import PERSON, Cast, Hall
 from jaxrl.serve.connection import Connection, serve_connection
 from jaxrl.serve.game import Record
 from jaxrl.serve.house import House, body_of, page
+from jaxrl.serve.kept import Kept, new_keys
 from jaxrl.serve.ratings import PeopleRatings
-from jaxrl.serve.table import SLOWEST, Kept, LiveTable, new_keys
+from jaxrl.serve.table import SLOWEST, LiveTable
 
 NEAR = "near"  # a seat for an agent of about the person's strength
 IDLE = 600.0  # seconds after which a table without anybody is put away

@@ -1,0 +1,71 @@
+"""`jaxrl serve` where something goes wrong: a browser that leaves in the middle, a full disk, a damaged file."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra web is not installed")
+pytest.importorskip("uvicorn", reason="the extra web is not installed")
+pytest.importorskip("websockets", reason="the extra web is not installed")
+
+from jaxrl.serve.cast import PERSON, Cast
+from jaxrl.serve.connection import Connection
+from jaxrl.serve.game import Record
+from jaxrl.serve.house import House, Settings
+from jaxrl.serve.kept import Kept
+from jaxrl.serve.table import LiveTable
+from tests.serving import GAMES, HIGH_CARD
+
+
+def kept_table(id: str = "a" * 12, **more) -> Kept:
+    """A person against two agents."""
+    specs, record = [PERSON, "bot:lowest", "bot:lowest"], Record(HIGH_CARD, {}, [1, 2], [3, 4], [])
+    made = {"names": ["p", "x", "y"], "keys": ["key", "", ""], "people": ["anna", "", ""], "made": time.time()}
+    return Kept(**{"id": id, "record": record, "specs": specs, "pace": 0.0, **made, **more})
+
+
+def live_table(tmp_path, save=lambda table: None) -> LiveTable:
+    house = House(Settings(folder=tmp_path, runs=tmp_path / "runs", games=GAMES))
+    return LiveTable(house, Cast(GAMES, tmp_path / "runs", ()), kept_table(), save, lambda table: None)
+
+
+async def seated(table: LiveTable) -> Connection:
+    """A person at the table, whose turn it is."""
+    connection = Connection(None, table.compose)
+    table.greet(connection, {"key": "key"})
+    while table.game is None or not table.game.waits:
+        assert not table.trouble
+        await asyncio.sleep(0.01)
+    return connection
+
+
+def move(table: LiveTable) -> dict:
+    legal = next(action for action in range(12) if table.game.is_legal(action))
+    return {"do": "play", "action": legal, "at": table.game.time}
+
+
+def test_a_move_is_made_though_the_browser_leaves_in_the_middle(tmp_path):
+    async def leave():
+        saved = []
+        table = live_table(tmp_path, lambda table: saved.append(len(table.kept.record.actions)))
+        anna = await seated(table)
+        take, now = table.game.take, table.game.time
+
+        def slowly(action):
+            time.sleep(0.3)
+            take(action)
+
+        table.game.take = slowly
+        answering = asyncio.create_task(table.answer(anna, move(table)))
+        await asyncio.sleep(0.1)
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+        assert table.game.time == now and table._lock.locked(), "nobody else moves meanwhile"
+        table.leave(anna)
+        await table.close()
+        assert table.game.time > now and saved[-1] == table.game.time
+
+    asyncio.run(leave())
