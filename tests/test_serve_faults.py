@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -16,7 +17,9 @@ from jaxrl.serve.connection import Connection
 from jaxrl.serve.game import Record
 from jaxrl.serve.house import House, Settings
 from jaxrl.serve.kept import Kept
+from jaxrl.serve.ratings import PeopleRatings
 from jaxrl.serve.table import LiveTable
+from jaxrl.zoo import names as zoo_names
 from tests.serving import GAMES, HIGH_CARD
 
 
@@ -69,3 +72,40 @@ def test_a_move_is_made_though_the_browser_leaves_in_the_middle(tmp_path):
         assert table.game.time > now and saved[-1] == table.game.time
 
     asyncio.run(leave())
+
+
+def test_one_saving_at_a_time_and_a_failed_one_is_tried_again(tmp_path):
+    busy, tries = [], []
+
+    def save(table):
+        assert not busy, "two savings at once"
+        busy.append(True)
+        time.sleep(0.05)
+        busy.pop()
+        tries.append(len(table.kept.record.actions))
+        if len(tries) == 1:
+            raise OSError("the disk is full")
+
+    async def play():
+        table = live_table(tmp_path, save)
+        anna = await seated(table)
+        while not tries or table._saving.locked():
+            await asyncio.sleep(0.01)
+        await asyncio.gather(*(table._settle() for _ in range(5)))
+        assert not table.trouble and tries == [tries[0]] * 2, "the second saves what the first did not"
+        await table.answer(anna, move(table))
+        table.leave(anna)
+        await table.close()
+        assert tries[-1] == table.game.time
+
+    asyncio.run(play())
+
+
+def test_ratings_are_kept_one_after_another(tmp_path):
+    game = zoo_names()[-1]
+    ratings = PeopleRatings(tmp_path / "ratings.json")
+    with ThreadPoolExecutor(8) as threads:
+        for each in [threads.submit(ratings.add, f"p{i}", game, 1.0, [("hard", 0.0)]) for i in range(100)]:
+            each.result()
+    again = PeopleRatings(tmp_path / "ratings.json")
+    assert len({again.of(f"p{i}", game) for i in range(100)}) == 1 and again.of("p0", game) != again.of("nobody", game)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,7 +29,7 @@ class PeopleRatings:
 
     def __init__(self, file: Path):
         """Reads the file, if there is one."""
-        self._file = file
+        self._file, self._lock = file, threading.Lock()
         self._known: dict[str, float] = {}
         try:
             found = files.parse(file.read_text(encoding="utf-8"), str(file), json_text=True)
@@ -61,15 +62,16 @@ class PeopleRatings:
         rated = [each for each in others if each[0] in agents]
         if not rated:
             return
-        mine = self.of(person, game)
-        moved = 0.0
-        for name, value in rated:
-            expected = 1.0 / (1.0 + 10.0 ** ((agents[name] - mine) / WIDTH))
-            moved += 0.5 + 0.5 * float(compare(np.float64(own), np.float64(value))) - expected
-        self._known[f"{person} {game}"] = round(mine + STEP * moved / len(rated), 1)
-        while len(self._known) > MOST:
-            del self._known[next(iter(self._known))]
-        files.write(self._file, json.dumps(self._known).encode())
+        with self._lock:
+            mine = self.of(person, game)
+            moved = 0.0
+            for name, value in rated:
+                expected = 1.0 / (1.0 + 10.0 ** ((agents[name] - mine) / WIDTH))
+                moved += 0.5 + 0.5 * float(compare(np.float64(own), np.float64(value))) - expected
+            self._known[f"{person} {game}"] = round(mine + STEP * moved / len(rated), 1)
+            while len(self._known) > MOST:
+                del self._known[next(iter(self._known))]
+            files.write(self._file, json.dumps(self._known).encode())
 
 
 def agent_ratings(game: str) -> dict[str, float]:

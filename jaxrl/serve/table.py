@@ -56,7 +56,7 @@ class LiveTable:
         self._missing = False  # the views of newcomers are being made
         self._making: asyncio.Task[None] | None = None
         self._changed = 0.0  # when something changed that is not saved
-        self._lock, self._wake = asyncio.Lock(), asyncio.Event()
+        self._lock, self._saving, self._wake = asyncio.Lock(), asyncio.Lock(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._whole: set[asyncio.Task[None]] = set()  # what goes on to its end though nobody waits for it
 
@@ -107,7 +107,7 @@ class LiveTable:
         while self._whole:
             await asyncio.gather(*self._whole, return_exceptions=True)
         if self._changed:
-            await self._house.work(self._save, self)
+            await self._store()
 
     async def _to_its_end(self, work: Coroutine[Any, Any, None]) -> None:
         """Waits for something that is not cancelled with who waits: threads go on anyway."""
@@ -183,10 +183,21 @@ class LiveTable:
         assert self.game is not None
         if self.game.over and not self.kept.rated:
             self.kept.rated, self._changed = True, time.monotonic()
-            await self._house.work(self._rate, self)
+            await self._to_its_end(self._house.work(self._rate, self))
         if self._changed:
-            self._changed = 0.0
-            await self._house.work(self._save, self)
+            await self._to_its_end(self._store())
+
+    async def _store(self) -> None:
+        """Saves, one after another; what could not be saved is tried again with the next change, and at the end."""
+        async with self._saving:
+            changed, self._changed = self._changed, 0.0
+            if not changed:
+                return
+            try:
+                await self._house.work(self._save, self)
+            except Exception as error:  # a full disk: the game goes on
+                self._changed = changed
+                LOG.error("table %s cannot be saved: %s", self.kept.id, error)
 
     async def _show(self) -> None:
         """Makes the views of all who are there anew, and tells them."""
