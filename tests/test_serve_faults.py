@@ -109,3 +109,25 @@ def test_ratings_are_kept_one_after_another(tmp_path):
             each.result()
     again = PeopleRatings(tmp_path / "ratings.json")
     assert len({again.of(f"p{i}", game) for i in range(100)}) == 1 and again.of("p0", game) != again.of("nobody", game)
+
+
+def test_a_record_that_does_not_play_is_kept_whole(tmp_path):
+    async def look():
+        table = live_table(tmp_path)
+        table.kept.record.actions[:] = [99, 1, 2]
+        table.greet(Connection(None, table.compose), {})
+        while not table.trouble:
+            await asyncio.sleep(0.01)
+        assert "not a game by the rules" in table.trouble and table.kept.record.actions == [99, 1, 2]
+        await asyncio.wait({table._task})
+        del table.kept.record.actions[:]  # mended
+        connection = Connection(None, table.compose)
+        table.greet(connection, {"key": "key"})
+        assert not table.trouble
+        while table.game is None or not table.game.waits:
+            await asyncio.sleep(0.01)
+        for each in list(table.connections):
+            table.leave(each)
+        await table.close()
+
+    asyncio.run(look())

@@ -79,6 +79,7 @@ class LiveTable:
         self.connections.add(connection)
         self.used = time.monotonic()
         if self._task is None or self._task.done():
+            self.trouble = ""
             self._task = asyncio.create_task(self._run())
         self._wake.set()
         self._refresh()
