@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import socket as sockets
 import statistics
@@ -239,8 +240,21 @@ def test_there_is_an_end_to_everything(tmp_path):
             with client.sit(tables[0]["id"]) as three:
                 three.until(lambda m: m["kind"] == "view")
                 assert client.request("/")[0] == 503
-        client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
-        assert len(json.loads(client.request("/api/tables")[1])) == 2
+        status, text = client.request("/api/tables", {"game": HIGH_CARD, "seats": ["person"] * 3})
+        assert status == 400 and "no room" in json.loads(text)["error"], "games that are not finished stay"
+    with serving(tmp_path, tables=3) as client:
+        watched = client.open_table(HIGH_CARD, "bot:lowest", "bot:lowest", "bot:lowest")
+        wanted = {"game": HIGH_CARD, "seats": ["bot:lowest"] * 3, "beside": True}
+        assert client.request("/api/tables", wanted)[0] == 400, "there is room for one, not for both"
+        here = {each["id"] for each in json.loads(client.request("/api/tables")[1])}
+        assert here == {watched["id"], *(table["id"] for table in tables)}, "after a restart as before"
+        old = time.time() - 8 * 86400
+        os.utime(tmp_path / f"{tables[0]['id']}.table", (old, old))
+    with serving(tmp_path, tables=3) as client:
+        for _ in range(2):  # the one of agents, then what was not used for long
+            wanted = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
+        here = {each["id"] for each in json.loads(client.request("/api/tables")[1])}
+        assert len(here) == 3 and {wanted["id"], tables[1]["id"]} < here
 
 
 def test_the_command_says_what_is_wrong(capsys):

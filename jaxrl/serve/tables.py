@@ -7,6 +7,7 @@ started again goes on where it was.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import secrets
@@ -33,6 +34,7 @@ from jaxrl.serve.table import SLOWEST, LiveTable
 
 NEAR = "near"  # a seat for an agent of about the person's strength
 IDLE = 600.0  # seconds after which a table without anybody is put away
+UNUSED = 7 * 86400.0  # seconds after which a game that is not finished may make room for another
 SWEEP = 30.0  # seconds between two looks for those
 REPLAYS = "replays"  # the folder of games that people kept, in the folder of tables
 _WORDS = (range(1 << 32),) * 2
@@ -77,6 +79,8 @@ class TablesRoom:
         self._cast = Cast(house.settings.games, house.settings.runs, house.settings.allow)
         self._ratings: PeopleRatings | None = None
         self._kept: dict[str, Kept] = {}
+        self._used: dict[str, float] = {}  # Unix time at which those that are not live were saved last
+        self._making = asyncio.Lock()
         self._live: dict[str, LiveTable] = {}
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -86,8 +90,11 @@ class TablesRoom:
         def read() -> dict[str, Kept]:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._ratings = PeopleRatings(self._folder / "ratings.json")
-            found = [_read(path) for path in self._folder.glob("*.table")]
-            return {kept.id: kept for kept in found if kept is not None}
+            found = {path: _read(path) for path in self._folder.glob("*.table")}
+            for path, kept in found.items():
+                with contextlib.suppress(OSError):
+                    self._used |= {kept.id: path.stat().st_mtime} if kept else {}
+            return {kept.id: kept for kept in found.values() if kept is not None}
 
         self._kept = await self._house.work(read)
         self._sweeping = asyncio.create_task(self._sweep())
@@ -103,6 +110,7 @@ class TablesRoom:
             await asyncio.sleep(SWEEP)
             for id, table in list(self._live.items()):
                 if not table.connections and time.monotonic() - table.used > IDLE:
+                    self._used[id] = time.time() - (time.monotonic() - table.used)
                     del self._live[id]
                     await table.close()
 
@@ -155,10 +163,11 @@ class TablesRoom:
         """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "token"}."""
         asked = await body_of(request)
         tables = await self._house.ponder(self._lay, asked)
-        for kept in tables:
-            await self._make_room()
-            self._kept[kept.id] = kept
-            await self._house.work(self._write, kept)
+        async with self._making:
+            await self._make_room(len(tables))
+            for kept in tables:
+                self._kept[kept.id] = kept
+                await self._house.work(self._write, kept)
         first = tables[0]
         token = self._house.settings.token  # for invitations: who asks has shown it
         return JSONResponse({"id": first.id, "keys": first.keys, "beside": first.beside, "token": token})
@@ -244,20 +253,31 @@ class TablesRoom:
             )
         return self._live.get(id)
 
-    async def _make_room(self) -> None:
-        """Puts away a table if there are too many: finished ones first, never one at which somebody is."""
-        empty = [
-            kept for kept in self._kept.values() if kept.id not in self._live or not self._live[kept.id].connections
-        ]
-        while len(self._kept) >= self._house.settings.tables:
-            if not empty:
+    async def _make_room(self, count: int) -> None:
+        """Puts tables away if there are too many. Raises UserError: too few may go, and none has gone."""
+        too_many = len(self._kept) + count - self._house.settings.tables
+        if len(self._spare()) < too_many:
+            raise UserError("there is no room for another table: finish one, or start the server with more.")
+        while len(self._kept) + count > self._house.settings.tables:
+            if not (spare := self._spare()):  # somebody has sat down meanwhile
                 raise UserError("there is no room for another table: finish one, or start the server with more.")
-            oldest = min(empty, key=lambda kept: (not kept.rated, kept.made))
-            empty.remove(oldest)
+            oldest = min(spare, key=lambda kept: (not kept.rated, PERSON in kept.specs, kept.made))
             del self._kept[oldest.id]
+            self._used.pop(oldest.id, None)
             if (table := self._live.pop(oldest.id, None)) is not None:
                 await table.close()
             await self._house.work((self._folder / f"{oldest.id}.table").unlink, missing_ok=True)
+
+    def _spare(self) -> list[Kept]:
+        """What may be put away: nobody is there, and it is finished, or of agents alone, or long unused."""
+        found = []
+        for kept in self._kept.values():
+            table = self._live.get(kept.id)
+            used = time.time() - (time.monotonic() - table.used) if table else self._used.get(kept.id, kept.made)
+            old = kept.rated or PERSON not in kept.specs or time.time() - used > UNUSED
+            if old and not (table and table.connections):
+                found.append(kept)
+        return found
 
     def _write(self, kept: Kept) -> None:
         if kept.id in self._kept:
