@@ -210,6 +210,7 @@ WRONG = [
     ({"game": HIGH_CARD, "seats": ["run:../../etc", "person", "person"]}, "no player"),
     ({"game": HIGH_CARD, "seats": ["/etc/passwd", "person", "person"]}, "no player"),
     ({"game": HIGH_CARD, "seats": ["bot:nobody", "person", "person"]}, "nobody"),
+    ({"game": TIC_TAC_TOE, "seats": ["bot:searcher-100000", "person"]}, "no bot"),
     ({"game": HIGH_CARD, "seats": ["search:1e9", "person", "person"]}, "seconds"),
     ({"game": HIGH_CARD, "seats": ["near", "person", "person"]}, "nobody is rated"),
     ({"game": HIGH_CARD, "seats": ["person"] * 3, "options": {"x": 1}}, "no option"),

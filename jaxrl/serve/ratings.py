@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -42,13 +42,13 @@ class PeopleRatings:
         agents = list(agent_ratings(game).values())
         return self._known.get(f"{person} {game}", float(np.median(agents)) if agents else 0.0)
 
-    def nearest(self, person: str, game: str) -> str:
-        """The agent next to a person's rating; one of those that are about as near, by chance.
+    def nearest(self, person: str, game: str, among: Container[str] | None = None) -> str:
+        """The agent, one of these, next to a person's rating; one of those that are about as near, by chance.
 
         Raises:
           UserError: nobody is rated in this game.
         """
-        agents = agent_ratings(game)
+        agents = {name: each for name, each in agent_ratings(game).items() if among is None or name in among}
         if not agents:
             raise UserError(f"nobody is rated in {game}: choose an opponent, or rate some (`jaxrl rate`).")
         own = self.of(person, game)

@@ -198,7 +198,7 @@ class TablesRoom:
             return spec
         if spec == NEAR:
             assert self._ratings is not None
-            spec = f"bot:{self._ratings.nearest(person, hall.id)}"
+            spec = f"bot:{self._ratings.nearest(person, hall.id, hall.env.bots)}"
         self._cast.agent(hall, spec)
         return spec
 
