@@ -258,7 +258,20 @@ def test_there_is_an_end_to_everything(tmp_path):
         assert len(here) == 3 and {wanted["id"], tables[1]["id"]} < here
 
 
-def test_the_command_says_what_is_wrong(capsys):
+def test_the_command_says_what_is_wrong(capsys, tmp_path):
+    free = ["serve", "--runs", str(tmp_path / "runs"), "--port"]
+    with sockets.create_server(("127.0.0.1", 0)) as taken:
+        assert cli.main([*free, str(taken.getsockname()[1])]) == cli.USER_ERROR
+    assert "cannot listen on 127.0.0.1, port" in capsys.readouterr().err
+    assert cli.main([*free, "8765", "--host", "192.0.2.1"]) == cli.USER_ERROR
+    assert "cannot listen on 192.0.2.1, port 8765" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert cli.main([*free, "8765", "--folder", str(tmp_path / "file")]) == cli.USER_ERROR
+    assert "tables cannot be kept in" in capsys.readouterr().err
+    with sockets.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    assert cli.main([*free, str(port), "--game", "typo"]) == cli.USER_ERROR
+    assert "unknown game 'typo'" in capsys.readouterr().err
     assert cli.main(["serve", "--host", "nowhere.example"]) == cli.USER_ERROR
     assert "--host must be an address" in capsys.readouterr().err
     assert cli.main(["serve", "--port", "70000"]) == cli.USER_ERROR
