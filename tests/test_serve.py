@@ -184,6 +184,8 @@ def test_other_sites_are_refused(client):
         assert client.request("/api/tables", body, Origin=origin)[0] == 403, origin
     assert client.request("/api/tables", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"})[0] == 403
     assert client.request("/", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})[0] == 200, "a link"
+    frame = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+    assert client.request("/", **frame)[0] == 403
     table = client.open_table(HIGH_CARD, "bot:lowest", "bot:lowest", "bot:lowest")
     for origin in (None, "http://evil.example"):
         with pytest.raises(InvalidStatus) as refused, client.socket(table["id"], origin=origin):

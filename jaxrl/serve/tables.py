@@ -103,7 +103,13 @@ class TablesRoom:
         """Saves all."""
         if self._sweeping is not None:
             self._sweeping.cancel()
-        await asyncio.gather(*(table.close() for table in self._live.values()))
+        for id, said in zip(
+            list(self._live),
+            await asyncio.gather(*(table.close() for table in self._live.values()), return_exceptions=True),
+            strict=False,
+        ):
+            if isinstance(said, BaseException):
+                LOG.error("table %s: %s", id, said)
 
     async def _sweep(self) -> None:
         while True:
@@ -112,7 +118,10 @@ class TablesRoom:
                 if not table.connections and time.monotonic() - table.used > IDLE:
                     self._used[id] = time.time() - (time.monotonic() - table.used)
                     del self._live[id]
-                    await table.close()
+                    try:
+                        await table.close()
+                    except Exception:  # one that breaks: the others are looked at all the same
+                        LOG.exception("table %s", id)
 
     # ---- what pages ask ---------------------------------------------------------------------------------------------
 
