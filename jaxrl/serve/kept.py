@@ -23,6 +23,7 @@ class Kept:
       made: when, in seconds of Unix time.
       pace: seconds between two moves of agents.
       rated: whether the finished game has been counted.
+      undone: whether a move was taken back: such a game rates nobody.
       beside: the table with the same deal, if there is one.
     """
 
@@ -36,6 +37,7 @@ class Kept:
     pace: float = 1.0
     rated: bool = False
     beside: str = ""
+    undone: bool = False
 
 
 def new_keys(specs: list[str]) -> list[str]:

@@ -300,6 +300,7 @@ class LiveTable:
             assert self.game is not None
             if self.kept.rated or not await self._house.work(self.game.undo, seat):
                 raise UserError("there is nothing to take back.")
+            self.kept.undone = True
             for each in self.connections:
                 each.told = min(each.told, self.game.time)
         await self._moved()

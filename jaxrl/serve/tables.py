@@ -49,6 +49,7 @@ _SHAPE: dict[str, Any] = {
     "pace": float,
     "rated": bool,
     "beside": str,
+    "undone": bool,
 }
 
 
@@ -298,7 +299,7 @@ class TablesRoom:
         returns, kept = table.game.returns(), table.kept
         agents = [(i, spec.removeprefix("bot:")) for i, spec in enumerate(kept.specs) if spec != PERSON]
         for seat, person in enumerate(kept.people):
-            if person:
+            if person and not kept.undone:
                 others = [(name, float(returns[i])) for i, name in agents]
                 self._ratings.add(person, kept.record.game, float(returns[seat]), others)
 
@@ -321,6 +322,7 @@ def _read(path: Path) -> Kept | None:
     """A table from its file; one that is damaged is left alone."""
     try:
         found = files.parse(path.read_text(encoding="utf-8"), str(path), json_text=True)
+        found = {"undone": False, **found}  # which older files lack
         golden.fit(found, _SHAPE)
         return Kept(**{**found, "record": Record(**found["record"])})
     except (OSError, UserError, ValueError, TypeError, KeyError) as error:
