@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import socket as sockets
 import statistics
@@ -183,6 +184,8 @@ def test_other_sites_are_refused(client):
         assert client.request("/api/tables", body, Origin=origin)[0] == 403, origin
     assert client.request("/api/tables", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"})[0] == 403
     assert client.request("/", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})[0] == 200, "a link"
+    frame = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+    assert client.request("/", **frame)[0] == 403
     table = client.open_table(HIGH_CARD, "bot:lowest", "bot:lowest", "bot:lowest")
     for origin in (None, "http://evil.example"):
         with pytest.raises(InvalidStatus) as refused, client.socket(table["id"], origin=origin):
@@ -209,6 +212,7 @@ WRONG = [
     ({"game": HIGH_CARD, "seats": ["run:../../etc", "person", "person"]}, "no player"),
     ({"game": HIGH_CARD, "seats": ["/etc/passwd", "person", "person"]}, "no player"),
     ({"game": HIGH_CARD, "seats": ["bot:nobody", "person", "person"]}, "nobody"),
+    ({"game": TIC_TAC_TOE, "seats": ["bot:searcher-100000", "person"]}, "no bot"),
     ({"game": HIGH_CARD, "seats": ["search:1e9", "person", "person"]}, "seconds"),
     ({"game": HIGH_CARD, "seats": ["near", "person", "person"]}, "nobody is rated"),
     ({"game": HIGH_CARD, "seats": ["person"] * 3, "options": {"x": 1}}, "no option"),
@@ -239,11 +243,37 @@ def test_there_is_an_end_to_everything(tmp_path):
             with client.sit(tables[0]["id"]) as three:
                 three.until(lambda m: m["kind"] == "view")
                 assert client.request("/")[0] == 503
-        client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
-        assert len(json.loads(client.request("/api/tables")[1])) == 2
+        status, text = client.request("/api/tables", {"game": HIGH_CARD, "seats": ["person"] * 3})
+        assert status == 400 and "no room" in json.loads(text)["error"], "games that are not finished stay"
+    with serving(tmp_path, tables=3) as client:
+        watched = client.open_table(HIGH_CARD, "bot:lowest", "bot:lowest", "bot:lowest")
+        wanted = {"game": HIGH_CARD, "seats": ["bot:lowest"] * 3, "beside": True}
+        assert client.request("/api/tables", wanted)[0] == 400, "there is room for one, not for both"
+        here = {each["id"] for each in json.loads(client.request("/api/tables")[1])}
+        assert here == {watched["id"], *(table["id"] for table in tables)}, "after a restart as before"
+        old = time.time() - 8 * 86400
+        os.utime(tmp_path / f"{tables[0]['id']}.table", (old, old))
+    with serving(tmp_path, tables=3) as client:
+        for _ in range(2):  # the one of agents, then what was not used for long
+            wanted = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
+        here = {each["id"] for each in json.loads(client.request("/api/tables")[1])}
+        assert len(here) == 3 and {wanted["id"], tables[1]["id"]} < here
 
 
-def test_the_command_says_what_is_wrong(capsys):
+def test_the_command_says_what_is_wrong(capsys, tmp_path):
+    free = ["serve", "--runs", str(tmp_path / "runs"), "--port"]
+    with sockets.create_server(("127.0.0.1", 0)) as taken:
+        assert cli.main([*free, str(taken.getsockname()[1])]) == cli.USER_ERROR
+    assert "cannot listen on 127.0.0.1, port" in capsys.readouterr().err
+    assert cli.main([*free, "8765", "--host", "192.0.2.1"]) == cli.USER_ERROR
+    assert "cannot listen on 192.0.2.1, port 8765" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert cli.main([*free, "8765", "--folder", str(tmp_path / "file")]) == cli.USER_ERROR
+    assert "tables cannot be kept in" in capsys.readouterr().err
+    with sockets.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    assert cli.main([*free, str(port), "--game", "typo"]) == cli.USER_ERROR
+    assert "unknown game 'typo'" in capsys.readouterr().err
     assert cli.main(["serve", "--host", "nowhere.example"]) == cli.USER_ERROR
     assert "--host must be an address" in capsys.readouterr().err
     assert cli.main(["serve", "--port", "70000"]) == cli.USER_ERROR

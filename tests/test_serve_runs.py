@@ -184,6 +184,9 @@ def test_a_training_is_stopped_as_by_ctrl_c_and_nobody_else(client, place):
         {"checkpoint": "-1"},
         {"opponents": "--allow=os"},
         {"opponents": "a b"},
+        {"opponents": "zoo:a,../other/run"},
+        {"opponents": "random,tests"},
+        {"opponents": "os:system"},
         {"deals": "x"},
     ],
 )

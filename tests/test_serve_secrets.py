@@ -20,7 +20,7 @@ from jaxrl.envs import prng, registry
 from jaxrl.matches.single import Programs
 from jaxrl.players import bot_player
 from jaxrl.serve.game import Agent, Record, TableGame
-from jaxrl.serve.table import Kept
+from jaxrl.serve.kept import Kept
 from jaxrl.serve.views import position
 from tests.serving import HIGH_CARD, KUHN, serving
 

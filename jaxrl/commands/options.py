@@ -216,7 +216,9 @@ def serve(parser: ArgumentParser) -> None:
     """`jaxrl serve`."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine)")
     parser.add_argument("--port", type=common.port, default=8765, help="default: 8765")
-    parser.add_argument("--token", help="what browsers must show if --host is no loopback address (default: a new one)")
+    parser.add_argument(
+        "--token", help="what browsers must show (default: a new one, and none if --host is a loopback address)"
+    )
     parser.add_argument("--folder", metavar="DIR", help="where tables are kept (default: .tables in --runs)")
     parser.add_argument("--runs", default="runs", metavar="DIR", help="where runs are (default: runs)")
     parser.add_argument("--replays", nargs="*", default=[], metavar="DIR", help="more folders with recorded games")

@@ -6,6 +6,8 @@ import argparse
 import importlib.util
 import ipaddress
 import secrets
+import socket
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,11 +33,32 @@ def main(args: argparse.Namespace) -> int:
     from jaxrl.serve.house import House
 
     settings = settings_of(args)
+    _make_folder(settings.folder)
+    listening = _listen(settings.host, settings.port)
     if xla.on_cpu():
         xla.fuse()  # for the games that ask for it: their programs alone are compiled so
     enable_compilation_cache(settings.cache_dir)
-    make_server(House(settings), print).run()
+    with listening:
+        for game in args.game:
+            registry.options_of(game)
+        make_server(House(settings), print).run(sockets=[listening])
     return 0
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(f"tables cannot be kept in {folder}: {error.strerror}.") from None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise UserError(f"cannot listen on {host}, port {port}: {error.strerror}.") from None
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
@@ -50,7 +73,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
     return Settings(
         host=args.host,
         port=args.port,
-        token="" if loopback else args.token or secrets.token_urlsafe(TOKEN),
+        token=args.token or ("" if loopback else secrets.token_urlsafe(TOKEN)),
         names=Settings.names if loopback else frozenset(),
         folder=Path(args.folder or Path(args.runs) / ".tables").expanduser(),
         runs=Path(args.runs).expanduser(),

@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import functools
 import json
-import re
 import threading
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -29,10 +28,9 @@ from jaxrl.matches.entrants import find_entrant
 from jaxrl.matches.live import is_remote
 from jaxrl.matches.replays import ReplayLanes
 from jaxrl.matches.single import Programs
-from jaxrl.players import Player
+from jaxrl.players import Player, bot_player
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.games import make_games
-from jaxrl.search.reference import scripted_player
 from jaxrl.serve.game import Agent
 from jaxrl.serve.thinking import LONGEST, SHORTEST, TimedSearch
 
@@ -163,8 +161,10 @@ class Cast:
             seconds = _seconds(spec.removeprefix(SEARCH))
             first = next((each.search for each in hall.agents.values() if each.search), None)
             return Agent(f"search {seconds:g} s", None, first or TimedSearch(hall.env, hall.programs), seconds)
-        if spec.startswith(BOT) and re.fullmatch(r"[\w.-]{1,40}", spec.removeprefix(BOT)):
-            return Agent(spec.removeprefix(BOT), scripted_player(hall.env, spec.removeprefix(BOT)))
+        if spec.startswith(BOT):
+            if (name := spec.removeprefix(BOT)) not in hall.env.bots:
+                raise UserError(f"{hall.id} has no bot {name[:60]!r}.")
+            return Agent(name, bot_player(hall.env, name))
         name, env, player = self._trained(spec)
         if not _fit(hall.env, env):
             raise UserError(f"{name} plays another game than this table's.")

@@ -92,15 +92,20 @@ class TableGame:
         self._still = threading.Lock()  # the past does not change while somebody is told of it
 
     def open(self) -> None:
-        """Deals, and plays what was recorded. Raises UserError: the record is not of this game."""
+        """Deals, and plays what was recorded; the record is never shorter meanwhile, nor if that fails.
+
+        Raises:
+          UserError: the record is not of this game.
+        """
         self._game.deal(replays.keys_of(self.record.deal), duplicate=True)
         self._past = [self._game.save()]
-        actions, self.record.actions = self.record.actions, []
-        for action in actions:
+        whole, self.record = self.record, dataclasses.replace(self.record, actions=[])
+        for action in whole.actions:
             if self.over or not self.is_legal(action):
                 raise UserError("what was kept of this table is not a game by the rules of this version.")
             self._remember()
             self._step(action)
+        self.record = whole
 
     # ---- the position -----------------------------------------------------------------------------------------------
 

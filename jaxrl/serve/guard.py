@@ -94,7 +94,8 @@ def _is_foreign(scope: Scope, headers: Headers, host: str) -> bool:
     if scope["type"] == "websocket" or scope["method"] not in SAFE:
         return origin is None
     site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "navigate")
-    return site in ("cross-site", "same-site") and mode != "navigate"
+    link = mode == "navigate" and headers.get("sec-fetch-dest", "document") == "document"  # and no frame
+    return site in ("cross-site", "same-site") and not link
 
 
 def _with_headers(send: Send) -> Send:

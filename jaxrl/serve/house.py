@@ -30,7 +30,7 @@ class Settings:
 
     Attributes:
       host, port: where it listens.
-      token: what a browser must show; empty: nothing, on a loopback address alone.
+      token: what a browser must show; empty: nothing, which is for loopback addresses alone.
       names: hosts by which browsers may call it, in lower case; empty: any, since the token protects.
       folder: where tables are kept.
       runs: where runs are looked for.

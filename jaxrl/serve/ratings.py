@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+import threading
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ class PeopleRatings:
 
     def __init__(self, file: Path):
         """Reads the file, if there is one."""
-        self._file = file
+        self._file, self._lock = file, threading.Lock()
         self._known: dict[str, float] = {}
         try:
             found = files.parse(file.read_text(encoding="utf-8"), str(file), json_text=True)
@@ -41,13 +42,13 @@ class PeopleRatings:
         agents = list(agent_ratings(game).values())
         return self._known.get(f"{person} {game}", float(np.median(agents)) if agents else 0.0)
 
-    def nearest(self, person: str, game: str) -> str:
-        """The agent next to a person's rating; one of those that are about as near, by chance.
+    def nearest(self, person: str, game: str, among: Container[str] | None = None) -> str:
+        """The agent, one of these, next to a person's rating; one of those that are about as near, by chance.
 
         Raises:
           UserError: nobody is rated in this game.
         """
-        agents = agent_ratings(game)
+        agents = {name: each for name, each in agent_ratings(game).items() if among is None or name in among}
         if not agents:
             raise UserError(f"nobody is rated in {game}: choose an opponent, or rate some (`jaxrl rate`).")
         own = self.of(person, game)
@@ -61,15 +62,16 @@ class PeopleRatings:
         rated = [each for each in others if each[0] in agents]
         if not rated:
             return
-        mine = self.of(person, game)
-        moved = 0.0
-        for name, value in rated:
-            expected = 1.0 / (1.0 + 10.0 ** ((agents[name] - mine) / WIDTH))
-            moved += 0.5 + 0.5 * float(compare(np.float64(own), np.float64(value))) - expected
-        self._known[f"{person} {game}"] = round(mine + STEP * moved / len(rated), 1)
-        while len(self._known) > MOST:
-            del self._known[next(iter(self._known))]
-        files.write(self._file, json.dumps(self._known).encode())
+        with self._lock:
+            mine = self.of(person, game)
+            moved = 0.0
+            for name, value in rated:
+                expected = 1.0 / (1.0 + 10.0 ** ((agents[name] - mine) / WIDTH))
+                moved += 0.5 + 0.5 * float(compare(np.float64(own), np.float64(value))) - expected
+            self._known[f"{person} {game}"] = round(mine + STEP * moved / len(rated), 1)
+            while len(self._known) > MOST:
+                del self._known[next(iter(self._known))]
+            files.write(self._file, json.dumps(self._known).encode())
 
 
 def agent_ratings(game: str) -> dict[str, float]:

@@ -24,7 +24,8 @@ from jaxrl.serve.watching import Watching, signature, trainer_of
 BEAT, SILENCE = 1.0, 15.0  # seconds between two looks at the files, and after which a stream says that it is there
 MOST_TAGS = 60  # of one request
 READERS = 2  # threads of their own: reading a few small files must not wait for what computes
-NAMES = re.compile(r"[A-Za-z0-9_.,:@/-]{1,400}")  # of opponents
+NAME = r"(zoo:|bot:)?[A-Za-z0-9_-]{1,60}"  # of an opponent: no path, no module
+NAMES = re.compile(rf"{NAME}(,{NAME}){{0,19}}")
 T = TypeVar("T")
 
 
@@ -131,7 +132,7 @@ class Room:
         deals = str(wanted.get("deals") or "")
         if not re.fullmatch(r"newest|best|\d{1,18}", checkpoint):
             raise UserError("checkpoint must be newest, best, or a number of updates.")
-        if opponents and (not NAMES.fullmatch(opponents) or opponents.startswith("-")):
+        if opponents and not _are_names(opponents):
             raise UserError("opponents must be names such as bots,zoo:NAME, separated by commas.")
         if deals and not re.fullmatch(r"\d{1,6}", deals):
             raise UserError("deals must be a whole number.")
@@ -157,6 +158,12 @@ class Room:
             self.jobs.stop(number)
             return as_json({})
         return as_json(self.jobs.about(request.query_params.get("about", "")))
+
+
+def _are_names(opponents: str) -> bool:
+    """Whether these are names and nothing else: what is also the name of a file could be read as one."""
+    plain = NAMES.fullmatch(opponents) is not None and not opponents.startswith("-")
+    return plain and not any(os.path.lexists(name) for name in opponents.split(","))
 
 
 def routes(house: House) -> list[BaseRoute]:

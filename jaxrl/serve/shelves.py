@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -59,7 +60,10 @@ class Shelves:
             return self._listed[1]
         found, budget = [], [LOOKED_AT]
         for number, folder in [*enumerate(map(str, self.folders)), (UPLOADS, self._brought.name)]:
-            found += [_entry(f"{number}", folder, entry) for entry in _walk(folder, 0, budget)]
+            for entry in _walk(folder, 0, budget):
+                with contextlib.suppress(OSError, UnicodeError):  # it has vanished, or its name cannot be told
+                    entry.path.encode()
+                    found.append(_entry(f"{number}", folder, entry))
         found.sort(key=lambda each: -each["time"])
         answer = {"files": found[:MOST], "left_off": len(found) > MOST or budget[0] <= 0}
         self._listed = (time.monotonic(), answer)

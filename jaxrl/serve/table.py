@@ -3,54 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import hmac
-import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from jaxrl.envs.errors import UserError
+from jaxrl.matches.single import Saved
 from jaxrl.runs.logs import LOG
 from jaxrl.serve.cast import PERSON, Cast, Hall
 from jaxrl.serve.connection import Connection
-from jaxrl.serve.game import Agent, Decision, Record, TableGame
+from jaxrl.serve.game import Agent, Decision, TableGame
 from jaxrl.serve.house import House
+from jaxrl.serve.kept import Kept
 from jaxrl.serve.views import position
 
 NAME = 24  # letters of a person's name
 SLOWEST = 10.0  # seconds between two moves of agents
 SEARCHED = 2.0  # seconds of a hint by search
 SAVED = 2.0  # seconds between two savings while agents play
-
-
-@dataclasses.dataclass
-class Kept:
-    """What a file holds of a table.
-
-    Attributes:
-      id: of the table.
-      record: of its game.
-      specs: who sits there, [P]: PERSON, or as in `jaxrl.serve.cast.Cast.agent`.
-      names: what they are called, [P].
-      keys: secrets by which people take their seats, [P]; empty for agents.
-      people: whom to rate, [P]; empty for nobody.
-      made: when, in seconds of Unix time.
-      pace: seconds between two moves of agents.
-      rated: whether the finished game has been counted.
-      beside: the table with the same deal, if there is one.
-    """
-
-    id: str
-    record: Record
-    specs: list[str]
-    names: list[str]
-    keys: list[str]
-    people: list[str]
-    made: float
-    pace: float = 1.0
-    rated: bool = False
-    beside: str = ""
 
 
 class LiveTable:
@@ -85,8 +56,9 @@ class LiveTable:
         self._missing = False  # the views of newcomers are being made
         self._making: asyncio.Task[None] | None = None
         self._changed = 0.0  # when something changed that is not saved
-        self._lock, self._wake = asyncio.Lock(), asyncio.Event()
+        self._lock, self._saving, self._wake = asyncio.Lock(), asyncio.Lock(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._whole: set[asyncio.Task[None]] = set()  # what goes on to its end though nobody waits for it
 
     @property
     def public(self) -> bool:
@@ -107,6 +79,7 @@ class LiveTable:
         self.connections.add(connection)
         self.used = time.monotonic()
         if self._task is None or self._task.done():
+            self.trouble = ""
             self._task = asyncio.create_task(self._run())
         self._wake.set()
         self._refresh()
@@ -132,8 +105,17 @@ class LiveTable:
             await asyncio.gather(self._task, return_exceptions=True)
         for connection in list(self.connections):
             await connection.close(1012, "the server ends")
+        while self._whole:
+            await asyncio.gather(*self._whole, return_exceptions=True)
         if self._changed:
-            await self._house.work(self._save, self)
+            await self._store()
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, None]) -> None:
+        """Waits for something that is not cancelled with who waits: threads go on anyway."""
+        task = asyncio.create_task(work)
+        self._whole.add(task)
+        task.add_done_callback(self._whole.discard)
+        await asyncio.shield(task)
 
     # ---- the agents' task -------------------------------------------------------------------------------------------
 
@@ -179,11 +161,16 @@ class LiveTable:
                 return
             work = self._house.ponder if self.game.ponders else self._house.work
             decision, after = await work(self.game.decide, told=self.public)
-            await self._house.work(self.game.play, decision, after)
+            await self._to_its_end(self._carry_out(decision, after))
             self.decision = decision if self.public else None
         await self._moved()
         if not self.paused:
             await asyncio.sleep(max(0.0, self.kept.pace - (time.monotonic() - began)))
+
+    async def _carry_out(self, decision: Decision, after: Saved) -> None:
+        assert self.game is not None
+        await self._house.work(self.game.play, decision, after)
+        self._changed = self._changed or time.monotonic()
 
     async def _moved(self) -> None:
         self._changed = self._changed or time.monotonic()
@@ -197,10 +184,21 @@ class LiveTable:
         assert self.game is not None
         if self.game.over and not self.kept.rated:
             self.kept.rated, self._changed = True, time.monotonic()
-            await self._house.work(self._rate, self)
+            await self._to_its_end(self._house.work(self._rate, self))
         if self._changed:
-            self._changed = 0.0
-            await self._house.work(self._save, self)
+            await self._to_its_end(self._store())
+
+    async def _store(self) -> None:
+        """Saves, one after another; what could not be saved is tried again with the next change, and at the end."""
+        async with self._saving:
+            changed, self._changed = self._changed, 0.0
+            if not changed:
+                return
+            try:
+                await self._house.work(self._save, self)
+            except Exception as error:  # a full disk: the game goes on
+                self._changed = changed
+                LOG.error("table %s cannot be saved: %s", self.kept.id, error)
 
     async def _show(self) -> None:
         """Makes the views of all who are there anew, and tells them."""
@@ -240,8 +238,12 @@ class LiveTable:
     # ---- what browsers ask ------------------------------------------------------------------------------------------
 
     async def answer(self, connection: Connection, message: dict[str, Any]) -> None:
-        """One message of a browser; what is wrong with it is told to that browser alone."""
+        """One message of a browser; what is wrong with it is told to that browser alone. A move that has begun is made
+        though the browser leaves."""
         self.used = time.monotonic()
+        await self._to_its_end(self._answer(connection, message))
+
+    async def _answer(self, connection: Connection, message: dict[str, Any]) -> None:
         wish = {
             "play": self._play,
             "hint": self._hint,
@@ -298,6 +300,7 @@ class LiveTable:
             assert self.game is not None
             if self.kept.rated or not await self._house.work(self.game.undo, seat):
                 raise UserError("there is nothing to take back.")
+            self.kept.undone = True
             for each in self.connections:
                 each.told = min(each.told, self.game.time)
         await self._moved()
@@ -386,8 +389,3 @@ def _told(decision: Decision, game: TableGame) -> dict[str, Any]:
 
 def _equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
-
-
-def new_keys(specs: list[str]) -> list[str]:
-    """Secrets for the seats of people."""
-    return [secrets.token_urlsafe(9) if spec == PERSON else "" for spec in specs]

@@ -7,6 +7,7 @@ started again goes on where it was.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import secrets
@@ -27,11 +28,13 @@ from jaxrl.serve.cast import PERSON, Cast, Hall
 from jaxrl.serve.connection import Connection, serve_connection
 from jaxrl.serve.game import Record
 from jaxrl.serve.house import House, body_of, page
+from jaxrl.serve.kept import Kept, new_keys
 from jaxrl.serve.ratings import PeopleRatings
-from jaxrl.serve.table import SLOWEST, Kept, LiveTable, new_keys
+from jaxrl.serve.table import SLOWEST, LiveTable
 
 NEAR = "near"  # a seat for an agent of about the person's strength
 IDLE = 600.0  # seconds after which a table without anybody is put away
+UNUSED = 7 * 86400.0  # seconds after which a game that is not finished may make room for another
 SWEEP = 30.0  # seconds between two looks for those
 REPLAYS = "replays"  # the folder of games that people kept, in the folder of tables
 _WORDS = (range(1 << 32),) * 2
@@ -46,6 +49,7 @@ _SHAPE: dict[str, Any] = {
     "pace": float,
     "rated": bool,
     "beside": str,
+    "undone": bool,
 }
 
 
@@ -76,6 +80,8 @@ class TablesRoom:
         self._cast = Cast(house.settings.games, house.settings.runs, house.settings.allow)
         self._ratings: PeopleRatings | None = None
         self._kept: dict[str, Kept] = {}
+        self._used: dict[str, float] = {}  # Unix time at which those that are not live were saved last
+        self._making = asyncio.Lock()
         self._live: dict[str, LiveTable] = {}
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -85,8 +91,11 @@ class TablesRoom:
         def read() -> dict[str, Kept]:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._ratings = PeopleRatings(self._folder / "ratings.json")
-            found = [_read(path) for path in self._folder.glob("*.table")]
-            return {kept.id: kept for kept in found if kept is not None}
+            found = {path: _read(path) for path in self._folder.glob("*.table")}
+            for path, kept in found.items():
+                with contextlib.suppress(OSError):
+                    self._used |= {kept.id: path.stat().st_mtime} if kept else {}
+            return {kept.id: kept for kept in found.values() if kept is not None}
 
         self._kept = await self._house.work(read)
         self._sweeping = asyncio.create_task(self._sweep())
@@ -95,15 +104,25 @@ class TablesRoom:
         """Saves all."""
         if self._sweeping is not None:
             self._sweeping.cancel()
-        await asyncio.gather(*(table.close() for table in self._live.values()))
+        for id, said in zip(
+            list(self._live),
+            await asyncio.gather(*(table.close() for table in self._live.values()), return_exceptions=True),
+            strict=False,
+        ):
+            if isinstance(said, BaseException):
+                LOG.error("table %s: %s", id, said)
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP)
             for id, table in list(self._live.items()):
                 if not table.connections and time.monotonic() - table.used > IDLE:
+                    self._used[id] = time.time() - (time.monotonic() - table.used)
                     del self._live[id]
-                    await table.close()
+                    try:
+                        await table.close()
+                    except Exception:  # one that breaks: the others are looked at all the same
+                        LOG.exception("table %s", id)
 
     # ---- what pages ask ---------------------------------------------------------------------------------------------
 
@@ -154,10 +173,11 @@ class TablesRoom:
         """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "token"}."""
         asked = await body_of(request)
         tables = await self._house.ponder(self._lay, asked)
-        for kept in tables:
-            await self._make_room()
-            self._kept[kept.id] = kept
-            await self._house.work(self._write, kept)
+        async with self._making:
+            await self._make_room(len(tables))
+            for kept in tables:
+                self._kept[kept.id] = kept
+                await self._house.work(self._write, kept)
         first = tables[0]
         token = self._house.settings.token  # for invitations: who asks has shown it
         return JSONResponse({"id": first.id, "keys": first.keys, "beside": first.beside, "token": token})
@@ -188,7 +208,7 @@ class TablesRoom:
             return spec
         if spec == NEAR:
             assert self._ratings is not None
-            spec = f"bot:{self._ratings.nearest(person, hall.id)}"
+            spec = f"bot:{self._ratings.nearest(person, hall.id, hall.env.bots)}"
         self._cast.agent(hall, spec)
         return spec
 
@@ -243,20 +263,31 @@ class TablesRoom:
             )
         return self._live.get(id)
 
-    async def _make_room(self) -> None:
-        """Puts away a table if there are too many: finished ones first, never one at which somebody is."""
-        empty = [
-            kept for kept in self._kept.values() if kept.id not in self._live or not self._live[kept.id].connections
-        ]
-        while len(self._kept) >= self._house.settings.tables:
-            if not empty:
+    async def _make_room(self, count: int) -> None:
+        """Puts tables away if there are too many. Raises UserError: too few may go, and none has gone."""
+        too_many = len(self._kept) + count - self._house.settings.tables
+        if len(self._spare()) < too_many:
+            raise UserError("there is no room for another table: finish one, or start the server with more.")
+        while len(self._kept) + count > self._house.settings.tables:
+            if not (spare := self._spare()):  # somebody has sat down meanwhile
                 raise UserError("there is no room for another table: finish one, or start the server with more.")
-            oldest = min(empty, key=lambda kept: (not kept.rated, kept.made))
-            empty.remove(oldest)
+            oldest = min(spare, key=lambda kept: (not kept.rated, PERSON in kept.specs, kept.made))
             del self._kept[oldest.id]
+            self._used.pop(oldest.id, None)
             if (table := self._live.pop(oldest.id, None)) is not None:
                 await table.close()
             await self._house.work((self._folder / f"{oldest.id}.table").unlink, missing_ok=True)
+
+    def _spare(self) -> list[Kept]:
+        """What may be put away: nobody is there, and it is finished, or of agents alone, or long unused."""
+        found = []
+        for kept in self._kept.values():
+            table = self._live.get(kept.id)
+            used = time.time() - (time.monotonic() - table.used) if table else self._used.get(kept.id, kept.made)
+            old = kept.rated or PERSON not in kept.specs or time.time() - used > UNUSED
+            if old and not (table and table.connections):
+                found.append(kept)
+        return found
 
     def _write(self, kept: Kept) -> None:
         if kept.id in self._kept:
@@ -268,7 +299,7 @@ class TablesRoom:
         returns, kept = table.game.returns(), table.kept
         agents = [(i, spec.removeprefix("bot:")) for i, spec in enumerate(kept.specs) if spec != PERSON]
         for seat, person in enumerate(kept.people):
-            if person:
+            if person and not kept.undone:
                 others = [(name, float(returns[i])) for i, name in agents]
                 self._ratings.add(person, kept.record.game, float(returns[seat]), others)
 
@@ -291,6 +322,7 @@ def _read(path: Path) -> Kept | None:
     """A table from its file; one that is damaged is left alone."""
     try:
         found = files.parse(path.read_text(encoding="utf-8"), str(path), json_text=True)
+        found = {"undone": False, **found}  # which older files lack
         golden.fit(found, _SHAPE)
         return Kept(**{**found, "record": Record(**found["record"])})
     except (OSError, UserError, ValueError, TypeError, KeyError) as error:

@@ -64,7 +64,7 @@ class Watching:
             names = sorted(entry.name for entry in os.scandir(self.folder) if entry.is_dir())[:MOST]
         except OSError:
             names = []
-        names = [name for name in names if (self.folder / name / "config.yaml").is_file()]
+        names = [name for name in names if name.isprintable() and (self.folder / name / "config.yaml").is_file()]
         for gone in self._briefs.keys() - set(names):
             del self._briefs[gone]
             self._states.pop(gone, None)
