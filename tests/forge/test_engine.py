@@ -87,6 +87,9 @@ def test_illegal_actions_are_refused():
     with scripted() as fleet, HostPool(engine_on(fleet)) as pool:
         out = make_buffers(pool.engine, 1)
         pool.start(out)
+        while out.legal_action_mask[0].all():  # a number of a wide range
+            pool.send(np.zeros(1, np.int32), out)
+            pool.recv()
         illegal = [action for action in range(at.NUM_ACTIONS) if not out.legal_action_mask[0, action]]
         for action in (illegal[0], at.NUM_ACTIONS + len(PROFILES), 10**6):
             with pytest.raises(IllegalAction):
