@@ -23,7 +23,7 @@ VIEWS = ("pictures", "text", "space", "film")  # a film is one picture that move
 LIMIT = 1 << 27  # bytes of a file, unpacked, that are read to be looked at
 
 
-class Moment(NamedTuple):
+class PlaybackMoment(NamedTuple):
     """Something that happened."""
 
     at: int  # the first frame that shows it
@@ -55,7 +55,7 @@ class Playback:
     view: str
     frames: int
     picture: Callable[[int], str] = lambda frame: ""
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[PlaybackMoment] = field(default_factory=list)
     curves: Mapping[str, list[list[float]]] = field(default_factory=dict)
     seconds: float = 0.0
     space: dict[str, Any] | None = None
@@ -90,7 +90,7 @@ def of_states(
         mark = offers["mark"](env, before, after) if "mark" in offers else ""
         words = mark if in_space else env.event(before, action, after)
         if words:
-            moments.append(Moment(at, words, -1 if env.simultaneous else int(before.current_player), mark))
+            moments.append(PlaybackMoment(at, words, -1 if env.simultaneous else int(before.current_player), mark))
     return Playback(
         title=title,
         seats=list(seats),

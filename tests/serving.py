@@ -15,7 +15,7 @@ from typing import Any
 from websockets.sync.client import connect
 
 from jaxrl.serve.app import make_server
-from jaxrl.serve.house import House, Settings
+from jaxrl.serve.house import House, ServerSettings
 
 GAMES = ("tests.games:HighCard", "tests.kuhn:Kuhn", "tests.games:TicTacToe", "tests.games:RockPaperScissors")
 HIGH_CARD, KUHN, TIC_TAC_TOE, SIMULTANEOUS = GAMES
@@ -100,7 +100,7 @@ def serving(folder: Path, port: int = 0, **settings: Any) -> Iterator[Client]:
     """A server that keeps its tables in `folder`."""
     settings.setdefault("games", GAMES)
     found: list[str] = []
-    house = House(Settings(port=port, folder=folder, runs=folder / "runs", **settings))
+    house = House(ServerSettings(port=port, folder=folder, runs=folder / "runs", **settings))
     server = make_server(house, lambda text, **_: found.append(text))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

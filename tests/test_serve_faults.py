@@ -12,10 +12,10 @@ pytest.importorskip("starlette", reason="the extra web is not installed")
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 pytest.importorskip("websockets", reason="the extra web is not installed")
 
-from jaxrl.serve.cast import PERSON, Cast
+from jaxrl.serve.cast import PERSON, AgentLibrary
 from jaxrl.serve.connection import Connection
 from jaxrl.serve.game import Record
-from jaxrl.serve.house import House, Settings
+from jaxrl.serve.house import House, ServerSettings
 from jaxrl.serve.kept import Kept
 from jaxrl.serve.ratings import PeopleRatings
 from jaxrl.serve.table import LiveTable
@@ -31,8 +31,8 @@ def kept_table(id: str = "a" * 12, **more) -> Kept:
 
 
 def live_table(tmp_path, save=lambda table: None) -> LiveTable:
-    house = House(Settings(folder=tmp_path, runs=tmp_path / "runs", games=GAMES))
-    return LiveTable(house, Cast(GAMES, tmp_path / "runs", ()), kept_table(), save, lambda table: None)
+    house = House(ServerSettings(folder=tmp_path, runs=tmp_path / "runs", games=GAMES))
+    return LiveTable(house, AgentLibrary(GAMES, tmp_path / "runs", ()), kept_table(), save, lambda table: None)
 
 
 async def seated(table: LiveTable) -> Connection:

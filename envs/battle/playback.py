@@ -14,7 +14,7 @@ from jaxrl.envs.battle.events import describe
 from jaxrl.envs.battle.golden import ACTION, KINDS, rules_of
 from jaxrl.envs.battle.view import Position, look
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.playback import Moment, Playback
+from jaxrl.envs.playback import Playback, PlaybackMoment
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
@@ -55,13 +55,13 @@ def play(path: Path, number: int) -> Playback:
     )
 
 
-def _moments(views: list[Position], actions: list[int]) -> list[Moment]:
+def _moments(views: list[Position], actions: list[int]) -> list[PlaybackMoment]:
     """What every decision has brought."""
     found = []
     for at, (before, action, after) in enumerate(zip(views[:-1], actions, views[1:], strict=True), 1):
         side = before.question.side if before.question is not None else -1
         mark = f"round {after.round}" if after.round != before.round else "the end" if after.over else ""
-        found.append(Moment(at, describe(before, action, after), side, mark))
+        found.append(PlaybackMoment(at, describe(before, action, after), side, mark))
     return found
 
 

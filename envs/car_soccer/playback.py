@@ -15,7 +15,7 @@ from jaxrl.envs.car_soccer.physics.settings import HITBOXES
 from jaxrl.envs.car_soccer.render import TEAMS, describe
 from jaxrl.envs.core import State
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.playback import LIMIT, Moment, Playback
+from jaxrl.envs.playback import LIMIT, Playback, PlaybackMoment
 
 SMOOTH = 20  # key frames a second of an episode that was recorded more seldom
 
@@ -59,7 +59,7 @@ def play(path: Path, number: int) -> Playback:
         seats=[f"{TEAMS[each]} {seat}" for seat, each in enumerate(team)],
         view="space",
         frames=frames,
-        moments=[Moment(0, "the recorded episode begins")],
+        moments=[PlaybackMoment(0, "the recorded episode begins")],
         curves={"height of the ball": _heights(seconds, sketches, frames)},
         seconds=float(seconds[-1]) / (frames - 1),
         space=scene(team, hitbox.size, hitbox.offset, seconds, sketches, walls=walls),

@@ -14,7 +14,7 @@ from jaxrl.envs.errors import UserError
 from jaxrl.envs.forge.people import recording, show
 from jaxrl.envs.forge.people.recording import Conversation
 from jaxrl.envs.forge.people.story import Teller
-from jaxrl.envs.playback import Moment, Playback
+from jaxrl.envs.playback import Playback, PlaybackMoment
 
 Json = dict[str, Any]
 SUFFIXES = dict.fromkeys(recording.SUFFIXES, "a game of Magic")
@@ -38,7 +38,7 @@ def play(path: Path, number: int) -> Playback:
         raise UserError(f"{path.name} has no game {number}.")
     tables: list[str] = []
     lives: list[list[float]] = []
-    moments: list[Moment] = []
+    moments: list[PlaybackMoment] = []
     teller = Teller()
     shown: list[Json | None] = [None, None]
     for line, answer in itertools.islice(conversation.decisions(), MOST):
@@ -52,7 +52,7 @@ def play(path: Path, number: int) -> Playback:
     if not tables:
         raise UserError(f"{path.name}: nobody decides anything in this game.")
     end = conversation.result or "the recording breaks off here"
-    moments.append(Moment(len(tables) - 1, end, -1, "the end"))
+    moments.append(PlaybackMoment(len(tables) - 1, end, -1, "the end"))
     names = next(each for each in shown if each is not None)["game_state"]["players"]
     return Playback(
         title=_title(conversation),
@@ -65,11 +65,11 @@ def play(path: Path, number: int) -> Playback:
     )
 
 
-def _told(lines: list[str], at: int, seat: int) -> list[Moment]:
+def _told(lines: list[str], at: int, seat: int) -> list[PlaybackMoment]:
     """Lines of the story; the headline of a turn is a sign on the timeline."""
     turns = [line.startswith("Turn ") for line in lines]
     marks = [line.partition(",")[0].lower() if turn else "" for line, turn in zip(lines, turns, strict=True)]
-    return [Moment(at, line.strip(), seat, mark) for line, mark in zip(lines, marks, strict=True)]
+    return [PlaybackMoment(at, line.strip(), seat, mark) for line, mark in zip(lines, marks, strict=True)]
 
 
 def _table(decision: Json, shown: tuple[Json | None, ...], seed: Any) -> str:

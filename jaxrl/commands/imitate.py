@@ -43,7 +43,7 @@ from jaxrl.runs.metrics import MetricsLogger
 from jaxrl.training import demonstrations, shown
 from jaxrl.training.constant_policies import Prediction, all_constant, over_games
 from jaxrl.training.demonstrations import Divided, Examples
-from jaxrl.training.imitation import Checked, Learnt, Teaching, make_check
+from jaxrl.training.imitation import Checked, Learnt, Schooling, make_check
 from jaxrl.training.school import School, Stop, expert_of
 from jaxrl.training.state import Counter
 
@@ -210,7 +210,7 @@ def _school(args: argparse.Namespace, config: Config, env: HostEnv) -> tuple[Sch
     named = [text for text in args.data if not text.startswith(BOT_PREFIX)], args.held_out_data
     sources, others = ([demonstrations.source_of(game, text) for text in dict.fromkeys(part)] for part in named)
     expert = expert_of(env, args.expert, config.run.path) if args.dagger else ""
-    teaching = Teaching(**{key: getattr(args, key) for key in Teaching._fields})
+    teaching = Schooling(**{key: getattr(args, key) for key in Schooling._fields})
     books = Divided(game, config.ppo.gamma, network.remembers, args.check, args.seed)
     found = demonstrations.read(game, sources, say)
     if bots:

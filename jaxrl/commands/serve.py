@@ -18,7 +18,7 @@ from jaxrl.envs.errors import UserError
 from jaxrl.runs.directory import enable_compilation_cache
 
 if TYPE_CHECKING:
-    from jaxrl.serve.house import Settings
+    from jaxrl.serve.house import ServerSettings
 
 PACKAGES = ("starlette", "uvicorn", "websockets")
 TOKEN = 16  # bytes
@@ -61,20 +61,20 @@ def _listen(host: str, port: int) -> socket.socket:
         raise UserError(f"cannot listen on {host}, port {port}: {error.strerror}.") from None
 
 
-def settings_of(args: argparse.Namespace) -> Settings:
+def settings_of(args: argparse.Namespace) -> ServerSettings:
     """What the arguments say. Raises UserError: the host is no address."""
-    from jaxrl.serve.house import Settings
+    from jaxrl.serve.house import ServerSettings
 
     try:
         loopback = args.host == "localhost" or ipaddress.ip_address(args.host).is_loopback
     except ValueError:
         raise UserError(f"--host must be an address such as 127.0.0.1 or 0.0.0.0, got {args.host!r}.") from None
     defaults = configs.load(None, [])
-    return Settings(
+    return ServerSettings(
         host=args.host,
         port=args.port,
         token=args.token or ("" if loopback else secrets.token_urlsafe(TOKEN)),
-        names=Settings.names if loopback else frozenset(),
+        names=ServerSettings.names if loopback else frozenset(),
         folder=Path(args.folder or Path(args.runs) / ".tables").expanduser(),
         runs=Path(args.runs).expanduser(),
         replays=(Path(args.runs), *map(Path, args.replays)),

@@ -62,7 +62,7 @@ class Hall:
         return self.config.env.id
 
 
-class Cast:
+class AgentLibrary:
     """All games and players of a server; its methods are called in threads."""
 
     def __init__(self, games: Sequence[str], runs: Path, allow: Sequence[str]):

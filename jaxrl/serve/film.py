@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.playback import Moment, Playback
+from jaxrl.envs.playback import Playback, PlaybackMoment
 
 LIMIT = 1 << 25  # bytes
 FRAMES = 10  # a second
@@ -39,7 +39,7 @@ def opened(path: Path) -> Playback:
     ElementTree.register_namespace("xlink", LINK.removesuffix("}href").strip("{}"))
     page = ElementTree.tostring(root, encoding="unicode")
     frames = max(1, round(seconds * FRAMES))
-    moments = [Moment(0, "a film" if seconds else "a picture")]
+    moments = [PlaybackMoment(0, "a film" if seconds else "a picture")]
     return Playback(path.name, [], "film", frames, lambda frame: page, moments, seconds=1 / FRAMES)
 
 

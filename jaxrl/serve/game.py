@@ -51,7 +51,7 @@ class Agent:
     seconds: float = 0.0
 
 
-class Decision(NamedTuple):
+class ShownDecision(NamedTuple):
     """What an agent decided, and what it says about it."""
 
     seat: int
@@ -161,7 +161,7 @@ class TableGame:
         self._remember()
         self._step(action)
 
-    def decide(self, *, told: bool = False) -> tuple[Decision, Saved]:
+    def decide(self, *, told: bool = False) -> tuple[ShownDecision, Saved]:
         """What the agent asked does, and what it then remembers; the game stands as before.
 
         Args:
@@ -170,7 +170,7 @@ class TableGame:
         if self.env.simultaneous:
             action = self._game.answer(self._keys()[0])
             after = self._game.save()
-            return Decision(-1, np.asarray(action).tolist(), "", [], [], None, ""), after
+            return ShownDecision(-1, np.asarray(action).tolist(), "", [], [], None, ""), after
         seat = self.asked[0]
         agent = self.agents[seat]
         assert agent is not None
@@ -179,24 +179,24 @@ class TableGame:
         about = self.hint(agent) if told else None
         action = self._game.answer(self._keys()[0])
         after = self._game.save()
-        empty = Decision(seat, 0, agent.name, [], [], None, "")
+        empty = ShownDecision(seat, 0, agent.name, [], [], None, "")
         return (about or empty)._replace(action=int(action)), after
 
-    def play(self, decision: Decision, after: Saved) -> None:
+    def play(self, decision: ShownDecision, after: Saved) -> None:
         """Carries out what was decided in this position."""
         self._game.restore(after)
         self._step(decision.action)
 
-    def hint(self, agent: Agent) -> Decision:
+    def hint(self, agent: Agent) -> ShownDecision:
         """What an agent would do for the seat asked; nobody remembers it."""
         seat = self.asked[0]
         if agent.search is not None:
             return self._searched(agent.search, seat, agent.name, agent.seconds)
         advice = self._game.advice(self._keys()[0])
         likely = [] if advice.odds is None else self._likely(advice.odds)
-        return Decision(seat, advice.action, agent.name, likely, [], advice.value, "")
+        return ShownDecision(seat, advice.action, agent.name, likely, [], advice.value, "")
 
-    def advised(self) -> Decision | None:
+    def advised(self) -> ShownDecision | None:
         """The hint of the adviser of the person asked; None: it has none."""
         adviser = self._advisers.get(self.asked[0])
         return None if adviser is None else self.hint(adviser)
@@ -214,11 +214,11 @@ class TableGame:
             self._game.restore(self._past[-1])
         return True
 
-    def _searched(self, search: TimedSearch, seat: int, name: str, seconds: float) -> Decision:
+    def _searched(self, search: TimedSearch, seat: int, name: str, seconds: float) -> ShownDecision:
         found: Thought = search.think(self.state, self._keys()[0], seconds)
         note = f"{found.simulations} simulated games in {found.seconds:.1f} s"
         likely, results = self._likely(found.policy), self._best(found.results, -np.inf)
-        return Decision(seat, found.action, name, likely, results, float(found.results[found.action]), note)
+        return ShownDecision(seat, found.action, name, likely, results, float(found.results[found.action]), note)
 
     def _best(self, numbers: np.ndarray, least: float) -> list[tuple[str, float]]:
         """Results of the likeliest or best actions by name, the greater of those that share one."""

@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jaxrl.serve.house import LARGER, LARGEST, Settings
+from jaxrl.serve.house import LARGER, LARGEST, ServerSettings
 
 COOKIE = "jaxrl"
 POLICY = (  # SVG drawings carry attributes of style; scripts come from here alone
@@ -34,8 +34,8 @@ SAFE = ("GET", "HEAD")
 class Guard:
     """Middleware of ASGI: every request and socket passes it."""
 
-    def __init__(self, app: ASGIApp, settings: Settings):
-        """See `jaxrl.serve.house.Settings`."""
+    def __init__(self, app: ASGIApp, settings: ServerSettings):
+        """See `jaxrl.serve.house.ServerSettings`."""
         self._app, self._settings, self._open = app, settings, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

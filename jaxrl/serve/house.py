@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """How a server was started.
 
     Attributes:
@@ -59,7 +59,7 @@ class Settings:
 class House:
     """Settings and threads; rooms hang what they keep for a server's life on themselves, made in `routes`."""
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: ServerSettings):
         """Starts nothing."""
         self.settings = settings
         self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts

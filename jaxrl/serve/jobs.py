@@ -21,7 +21,7 @@ AT_ONCE, WAITING, KEPT = 1, 4, 20
 LINES, LINE = 400, 2_000  # of the output that are kept; characters of one
 
 
-class Job:
+class CommandJob:
     """One command."""
 
     def __init__(self, number: int, words: Sequence[str], about: str):
@@ -43,16 +43,16 @@ class Jobs:
 
     def __init__(self) -> None:
         """None yet; made within the server's loop."""
-        self._jobs: OrderedDict[int, Job] = OrderedDict()
+        self._jobs: OrderedDict[int, CommandJob] = OrderedDict()
         self._numbers = itertools.count(1)
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, words: Sequence[str], about: str) -> Job:
+    def begin(self, words: Sequence[str], about: str) -> CommandJob:
         """Begins `jaxrl WORDS` when it is its turn. Raises UserError: too many wait."""
         if sum(job.state == "waiting" for job in self._jobs.values()) >= WAITING:
             raise UserError("many commands wait already: try again when one of them is done.")
-        job = Job(next(self._numbers), words, about)
+        job = CommandJob(next(self._numbers), words, about)
         self._jobs[job.number] = job
         task = asyncio.get_running_loop().create_task(self._run(job))
         self._tasks.add(task)
@@ -82,7 +82,7 @@ class Jobs:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self, job: Job) -> None:
+    async def _run(self, job: CommandJob) -> None:
         async with self._turns:
             if job.state == "stopped":
                 return
@@ -91,7 +91,7 @@ class Jobs:
         if job.state == "running":
             job.state = "done" if code == 0 else "failed"
 
-    async def _finish(self, job: Job) -> int:
+    async def _finish(self, job: CommandJob) -> int:
         home = str(Path(jaxrl.__file__).resolve().parent.parent)
         paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
         job.process = await asyncio.create_subprocess_exec(
@@ -111,7 +111,7 @@ class Jobs:
                     job.process.kill()
                 await job.process.wait()
 
-    async def _listen(self, job: Job, process: asyncio.subprocess.Process) -> None:
+    async def _listen(self, job: CommandJob, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         while block := await process.stdout.read(1 << 14):
             text = block.decode(errors="replace").replace("\r\n", "\n")

@@ -16,7 +16,7 @@ class Kept:
     Attributes:
       id: of the table.
       record: of its game.
-      specs: who sits there, [P]: PERSON, or as in `jaxrl.serve.cast.Cast.agent`.
+      specs: who sits there, [P]: PERSON, or as in `jaxrl.serve.cast.AgentLibrary.agent`.
       names: what they are called, [P].
       keys: secrets by which people take their seats, [P]; empty for agents.
       people: whom to rate, [P]; empty for nobody.

@@ -21,7 +21,7 @@ FILM = {  # a film is shown in a frame of our page; nothing in it runs
 TYPES = {"pictures": "image/svg+xml", "film": "image/svg+xml", "text": "text/plain; charset=utf-8"}
 
 
-class Room:
+class ReplayRoom:
     """What the endpoints share."""
 
     def __init__(self, house: House):
@@ -88,7 +88,7 @@ def _age(found: Opening) -> int:
 
 def routes(house: House) -> list[BaseRoute]:
     """Of this room."""
-    room: Any = Room(house)
+    room: Any = ReplayRoom(house)
     house.closing.append(room.close)
     return [
         Route("/replays", page("replays.html")),

@@ -34,7 +34,7 @@ def as_json(content: Any) -> Response:
     return Response(orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS), media_type="application/json")
 
 
-class Room:
+class RunRoom:
     """What the endpoints share."""
 
     def __init__(self, house: House):
@@ -168,7 +168,7 @@ def _are_names(opponents: str) -> bool:
 
 def routes(house: House) -> list[BaseRoute]:
     """Of this room."""
-    room = Room(house)
+    room = RunRoom(house)
     house.opening.append(room.open)
     house.closing.append(room.close)
     return [

@@ -11,9 +11,9 @@ from typing import Any
 from jaxrl.envs.errors import UserError
 from jaxrl.matches.single import Saved
 from jaxrl.runs.logs import LOG
-from jaxrl.serve.cast import PERSON, Cast, Hall
+from jaxrl.serve.cast import PERSON, AgentLibrary, Hall
 from jaxrl.serve.connection import Connection
-from jaxrl.serve.game import Agent, Decision, TableGame
+from jaxrl.serve.game import Agent, ShownDecision, TableGame
 from jaxrl.serve.house import House
 from jaxrl.serve.kept import Kept
 from jaxrl.serve.views import position
@@ -30,7 +30,7 @@ class LiveTable:
     def __init__(
         self,
         house: House,
-        cast: Cast,
+        cast: AgentLibrary,
         kept: Kept,
         save: Callable[[LiveTable], None],
         rate: Callable[[LiveTable], None],
@@ -50,7 +50,7 @@ class LiveTable:
         self.hall: Hall | None = None
         self.paused, self._once = False, False
         self.trouble = ""
-        self.decision: Decision | None = None
+        self.decision: ShownDecision | None = None
         self._views: dict[int | None, tuple[int, dict[str, Any]]] = {}  # with the number of the time they were made
         self._serial = 0
         self._missing = False  # the views of newcomers are being made
@@ -167,7 +167,7 @@ class LiveTable:
         if not self.paused:
             await asyncio.sleep(max(0.0, self.kept.pace - (time.monotonic() - began)))
 
-    async def _carry_out(self, decision: Decision, after: Saved) -> None:
+    async def _carry_out(self, decision: ShownDecision, after: Saved) -> None:
         assert self.game is not None
         await self._house.work(self.game.play, decision, after)
         self._changed = self._changed or time.monotonic()
@@ -285,7 +285,7 @@ class LiveTable:
                 if search is None:
                     raise UserError("this game cannot be searched.")
                 agent = Agent("a search", None, search, SEARCHED)
-                found: Decision | None = await self._house.ponder(game.hint, agent)
+                found: ShownDecision | None = await self._house.ponder(game.hint, agent)
             else:
                 found = await self._house.work(game.advised)
             if found is None:
@@ -379,7 +379,7 @@ class LiveTable:
         }
 
 
-def _told(decision: Decision, game: TableGame) -> dict[str, Any]:
+def _told(decision: ShownDecision, game: TableGame) -> dict[str, Any]:
     """A decision for people."""
     names = decision._asdict()
     if not game.env.simultaneous:

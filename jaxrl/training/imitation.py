@@ -26,7 +26,7 @@ from jaxrl.training.supervised import Lessons, evaluate_all, make_step
 CHECKED_AT_A_TIME = 256
 
 
-class Teaching(NamedTuple):
+class Schooling(NamedTuple):
     """How a network is taught."""
 
     epochs: int  # at most
@@ -124,7 +124,7 @@ def learn(
     network: Network,
     train: Examples,
     check: Examples,
-    teaching: Teaching,
+    teaching: Schooling,
     tell: Callable[[int, dict[str, float]], None],
     *,
     wish: Callable[[], bool] = lambda: False,

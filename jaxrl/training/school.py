@@ -15,7 +15,7 @@ from jaxrl.runs.logs import say
 from jaxrl.training import demonstrations, shown
 from jaxrl.training.continuation import derived_seed
 from jaxrl.training.demonstrations import Divided
-from jaxrl.training.imitation import Learnt, Teaching, finished, learn
+from jaxrl.training.imitation import Learnt, Schooling, finished, learn
 from jaxrl.training.stopping import StopRequest
 
 
@@ -68,7 +68,7 @@ class School:
         env: HostEnv,
         network: Network,
         books: Divided,
-        teaching: Teaching,
+        teaching: Schooling,
         expert: str,
         opponents: Sequence[Player],
         games: int,

@@ -13,7 +13,7 @@ from jaxrl.config.schema import NetworkConfig
 from jaxrl.envs.forge import demonstrations, vocabulary
 from jaxrl.envs.forge import layout as at
 from jaxrl.envs.forge.engine.decision import ForgeDecision
-from jaxrl.envs.forge.engine.facts import Facts, Kind, Names, api_number, mode_number
+from jaxrl.envs.forge.engine.facts import Facts, NameKind, Names, api_number, mode_number
 from jaxrl.envs.forge.engine.live import LiveGame, Terms
 from jaxrl.envs.forge.engine.observation import observe
 from jaxrl.envs.forge.people import recording
@@ -117,7 +117,7 @@ def test_no_two_names_of_a_game_share_an_id_and_nobody_can_tell_what_the_other_h
         by_id.setdefault(vocabulary.name_id(f"name {number}"), []).append(f"name {number}")
     one, other = next(names for names in by_id.values() if len(names) > 1)[:2]
 
-    def identity(kind: Kind | None) -> float:
+    def identity(kind: NameKind | None) -> float:
         assert kind is not None
         return np.frombuffer(kind.numbers, np.float32)[at.KIND_ID]
 

@@ -14,7 +14,7 @@ MOST_PARTS = 16  # of one card
 KEYWORDS = {"shroud": "hexproof", "ward": "hexproof", "protection": "hexproof"} | {name: name for name in at.KEYWORDS}
 
 
-class Kind:
+class NameKind:
     """A name or text with what was told of it."""
 
     def __init__(self, identity: int, facts: dict[str, Any] | None, text: str = ""):
@@ -40,8 +40,8 @@ class Seen:
             identity = identity + 1 if identity + 1 < at.VOCABULARY else 1
         self.ids[name] = identity
 
-    def kind(self, name: str) -> Kind | None:
-        return Kind(self.ids[name], self.facts.get(name)) if name else None
+    def kind(self, name: str) -> NameKind | None:
+        return NameKind(self.ids[name], self.facts.get(name)) if name else None
 
 
 class Told:
@@ -65,7 +65,7 @@ class Tables:
         self.firsts: dict[tuple[int, str], int] = {}
         self.used = 0
 
-    def kind(self, kind: Kind | None) -> int:
+    def kind(self, kind: NameKind | None) -> int:
         """1 + its row; 0: it has none."""
         if kind is None:
             return 0
@@ -94,7 +94,7 @@ class Tables:
             self.used += 1
         return 1 + first if parts else 0
 
-    def part(self, kind: Kind | None, number: int) -> int:
+    def part(self, kind: NameKind | None, number: int) -> int:
         """1 + the row of one of its parts; 0: it has none."""
         if kind is None or not 0 <= number < len(kind.parts) or not self.kind(kind):
             return 0

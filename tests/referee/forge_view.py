@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxrl.envs.forge import layout as at
 from jaxrl.envs.forge.vocabulary import text_id
-from tests.referee.forge_facts import Kind, Tables, Told
+from tests.referee.forge_facts import NameKind, Tables, Told
 from tests.referee.forge_globals import write_globals
 from tests.referee.forge_words import BASICS, cost_of, counters_of, keyword_of, ratio, sort, types_of, whole, zone_of
 
@@ -301,8 +301,8 @@ class View:
         row[at.PRESENT] = row[at.SUBJECT] = 1
         row[at.ENTITY_KIND] = self.tables.kind(self.text(text))
 
-    def text(self, text: str) -> Kind | None:
-        return Kind(text_id(text), None, text) if text else None
+    def text(self, text: str) -> NameKind | None:
+        return NameKind(text_id(text), None, text) if text else None
 
     # ---- mana -------------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ MODES_KEPT = 1 << 10
 LONGEST = 1 << 17  # bytes of a line of facts; real ones have up to 1 kB
 
 
-class Kind:
+class NameKind:
     """A name of cards, or a text, as a seat knows it.
 
     Attributes:
@@ -41,7 +41,7 @@ class Kind:
 
     __slots__ = ("count", "hybrid", "makes", "numbers", "parts", "pips")
 
-    def __init__(self, identity: int, facts: Kind | None = None, text: bool = False):
+    def __init__(self, identity: int, facts: NameKind | None = None, text: bool = False):
         """Of an id, with what was told of it, see `told`."""
         if facts is None:
             self.parts, self.count, self.pips, self.hybrid, self.makes = b"", 0, (0,) * len(at.COLORS), False, 0
@@ -55,7 +55,7 @@ class Kind:
         self.numbers = numbers.tobytes()
 
     @classmethod
-    def told(cls, facts: dict[str, Any]) -> Kind:
+    def told(cls, facts: dict[str, Any]) -> NameKind:
         """What the daemon's facts say, of no id."""
         kind, pips, produces = cls(0), _text(facts, "pips"), _text(facts, "produces")
         kind.pips = tuple(min(pips.count(letter), 99) for letter in at.POOL[: len(at.COLORS)])
@@ -72,17 +72,17 @@ class Names:
     seat has seen, in the order in which it has, so that what it is not shown cannot be told from ids.
     """
 
-    def __init__(self, facts: dict[str, Kind]):
-        self._facts, self._kinds, self._texts = facts, dict[str, Kind](), dict[str, Kind]()
+    def __init__(self, facts: dict[str, NameKind]):
+        self._facts, self._kinds, self._texts = facts, dict[str, NameKind](), dict[str, NameKind]()
         self._ids: dict[str, int] = {}
         self._taken: set[int] = set()
 
-    def kind(self, name: str) -> Kind | None:
+    def kind(self, name: str) -> NameKind | None:
         """Of a card's name; None: of no name."""
         kind = self._kinds.get(name)
         return kind if kind is not None or not name else self._new(name)
 
-    def text(self, text: str) -> Kind | None:
+    def text(self, text: str) -> NameKind | None:
         """Of a text that is no name."""
         if not text:
             return None
@@ -90,14 +90,14 @@ class Names:
         if kind is None:
             if len(self._texts) >= MOST_NAMES:
                 self._texts.clear()
-            kind = self._texts[text] = Kind(text_id(text), text=True)
+            kind = self._texts[text] = NameKind(text_id(text), text=True)
         return kind
 
     def told(self, name: str) -> None:
         """There are facts about a name now."""
         self._kinds.pop(name, None)
 
-    def _new(self, name: str) -> Kind | None:
+    def _new(self, name: str) -> NameKind | None:
         identity = self._ids.get(name)
         if identity is None:
             identity = name_id(name)
@@ -107,7 +107,7 @@ class Names:
                 identity = 1 + identity % (at.VOCABULARY - 1)
             self._ids[name] = identity
             self._taken.add(identity)
-        kind = self._kinds[name] = Kind(identity, self._facts.get(name))
+        kind = self._kinds[name] = NameKind(identity, self._facts.get(name))
         return kind
 
 
@@ -119,7 +119,7 @@ class Facts:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, Kind] = {}
+        self._told: dict[str, NameKind] = {}
         self.seats = (Names(self._told), Names(self._told))
 
     def hear(self, line: bytes) -> None:
@@ -132,7 +132,7 @@ class Facts:
             return
         name, facts = fields.get("card"), fields.get("facts")
         if isinstance(name, str) and isinstance(facts, dict) and len(self._told) < MOST_NAMES:
-            self._told[name] = Kind.told(facts)
+            self._told[name] = NameKind.told(facts)
             for seat in self.seats:
                 seat.told(name)
 

@@ -10,7 +10,7 @@ cdef enum:
 cdef class Card:
     cdef dict fields  # as the line says it
     cdef str name
-    cdef object kind  # a `facts.Kind`, None: it has no name
+    cdef object kind  # a `facts.NameKind`, None: it has no name
     cdef int id
     cdef unsigned int types, colors, keywords  # bits, see `words`
     cdef int other_keywords
