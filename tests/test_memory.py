@@ -112,7 +112,9 @@ def unrolled(config: Config, env: Env) -> tuple[PPO, Any, Any]:
         steps = config.train.num_steps
         _, rollout, _ = play(program.actor, policy, None, state.lanes, jax.random.key(7), ids, steps)
         coefs = state.learner.hyper.at(config.ppo, state.update)
-        return algorithm._batch(rollout, algorithm._estimate(state.learner.params, rollout, coefs))
+        return algorithm._batch(
+            rollout, algorithm._estimate(state.learner.params, rollout, coefs), state.learner.copies
+        )
 
     mesh = Mesh(np.array(jax.local_devices()[:1]), (AXIS,))
     whole = PartitionSpec()

@@ -105,10 +105,11 @@ def begin(lease) -> None:
 
 
 def answer_all(lease, answers: int = DECISIONS) -> None:
-    """Answers to a game under way; the last one brings the result."""
+    """Answers to a game under way; the last one brings what was left to the AI, and the result."""
     for _ in range(answers):
         lease.link.send_line("7")
-        line = lease.link.receive_line(5)
+        while (line := lease.link.receive_line(5)).startswith(b"INFO:"):
+            pass
     if answers == DECISIONS:
         assert line.startswith(b"GAME_RESULT")
 
