@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import pytest
 
@@ -44,6 +45,9 @@ def test_which_games_are_watched():
     assert [job.decks for job in found[:3]] == [("a", "b"), ("b", "a"), ("a", "b")]
     assert {job.profiles for job in found} == {(p, q) for p in ("", "Reckless") for q in ("", "Reckless")}
     assert len({(job.decks, job.profiles) for job in found}) == 8 and len({job.file for job in found}) == 9
+    begun = [job.decks for job in watch.jobs("abcd", [], 12)]
+    assert [first for first, _ in begun[:4]] == list("abcd") == sorted(second for _, second in begun[:4])
+    assert set(begun) == set(itertools.permutations("abcd", 2))
     assert watch.jobs(["x/my deck.dck"], [], 1) == [Job(("x/my deck.dck", "x/my deck.dck"), ("", ""), 0)]
     assert watch.jobs(["x/my deck.dck"], [], 1)[0].file == "000000_my_deck_vs_my_deck.forge.xz"
 

@@ -79,13 +79,16 @@ class Watched:
 def jobs(decks: Sequence[str], profiles: Sequence[str], games: int, seed: int = 0) -> list[Job]:
     """The games to watch: every ordered pair of different decks in turn (of one deck: against itself), and of profiles.
 
+    Every deck has begun once before one does so again: of many decks, a few games have seen all.
+
     Args:
       decks: names or paths.
       profiles: of Forge's AI; "" is its default.
       games: how many.
       seed: of the first game; the next ones have the numbers after it.
     """
-    pairs = list(itertools.permutations(decks, 2)) or [(decks[0], decks[0])]
+    pairs = [(a, decks[(i + gap) % len(decks)]) for gap in range(1, len(decks)) for i, a in enumerate(decks)]
+    pairs = pairs or [(decks[0], decks[0])]
     held = list(itertools.product(profiles or [""], repeat=2))
     both = itertools.cycle([(pair, who) for who in held for pair in pairs])
     return [Job((a, b), (p, q), seed + i) for i, ((a, b), (p, q)) in zip(range(games), both, strict=False)]
