@@ -59,8 +59,8 @@ def routes(house: House) -> list[BaseRoute]:
     house.opening.append(room.open)
     house.closing.append(room.close)
     return [
-        Route("/", page("index.html")),
-        Route("/table/{id}", page("table.html")),
+        Route("/", page("index", "play")),
+        Route("/table/{id}", page("table", wide=True)),
         Route("/api/games", room.games),
         Route("/api/players", room.players, methods=["POST"]),
         Route("/api/tables", room.listing),
@@ -236,7 +236,7 @@ class TablesRoom:
         game, hall = (table.game, table.hall) if table else (None, None)
         if table is None or game is None or hall is None or not game.over:
             raise UserError("only a finished game that somebody looks at can be kept as a replay.")
-        return await self._house.ponder(lambda: game.replay(hall.config, hall.lanes, table.kept.names).packed())
+        return await self._house.build(lambda: game.replay(hall.config, hall.lanes, table.kept.names).packed())
 
     async def socket(self, socket: WebSocket) -> None:
         """A seat, or somebody who looks on: see `LiveTable.answer`."""
