@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
+from jaxrl.serve.guests import Guests
 
 STATIC = Path(__file__).resolve().parent / "static"
 THREADS = {"work": 4, "ponder": 2, "build": 2, "think": 2}
@@ -32,7 +33,7 @@ class ServerSettings:
 
     Attributes:
       host, port: where it listens.
-      token: what a browser must show; empty: nothing, which is for loopback addresses alone.
+      token: what its owner's browser must show; empty: nothing, which is for loopback addresses alone.
       names: hosts by which browsers may call it, in lower case; empty: any, since the token protects.
       folder: where tables are kept.
       runs: where runs are looked for.
@@ -59,11 +60,11 @@ class ServerSettings:
 
 
 class House:
-    """Settings and threads; rooms hang what they keep for a server's life on themselves, made in `routes`."""
+    """Settings, threads and the tokens of guests; rooms hang what they keep for a server's life on themselves, made in `routes`."""
 
     def __init__(self, settings: ServerSettings):
         """Starts nothing."""
-        self.settings = settings
+        self.settings, self.guests = settings, Guests(settings.folder)
         self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts
         self.closing: list[Callable[[], Any]] = []  # and when it ends
         self._threads = {name: ThreadPoolExecutor(most, f"house-{name}") for name, most in THREADS.items()}

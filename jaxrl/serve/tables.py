@@ -170,7 +170,7 @@ class TablesRoom:
         }
 
     async def create(self, request: Request) -> Response:
-        """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "token"}."""
+        """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "guest"}; the last for invitations."""
         asked = await body_of(request)
         tables = await self._house.ponder(self._lay, asked)
         async with self._making:
@@ -179,8 +179,8 @@ class TablesRoom:
                 self._kept[kept.id] = kept
                 await self._house.work(self._write, kept)
         first = tables[0]
-        token = self._house.settings.token  # for invitations: who asks has shown it
-        return JSONResponse({"id": first.id, "keys": first.keys, "beside": first.beside, "token": token})
+        guest = await self._house.work(self._house.guests.token, first.id) if self._house.settings.token else ""
+        return JSONResponse({"id": first.id, "keys": first.keys, "beside": first.beside, "guest": guest})
 
     def _lay(self, asked: dict[str, Any]) -> list[Kept]:
         """A new table, or two with the same deal and the players moved by one seat."""
