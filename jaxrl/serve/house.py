@@ -60,7 +60,8 @@ class ServerSettings:
 
 
 class House:
-    """Settings, threads and the tokens of guests; rooms hang what they keep for a server's life on themselves, made in `routes`."""
+    """Settings, tokens of guests, threads; rooms hang what they keep for a server's life on themselves, made in
+    `routes`."""
 
     def __init__(self, settings: ServerSettings):
         """Starts nothing."""

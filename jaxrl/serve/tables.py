@@ -170,7 +170,7 @@ class TablesRoom:
         }
 
     async def create(self, request: Request) -> Response:
-        """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "guest"}; the last for invitations."""
+        """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "guest"}, a token."""
         asked = await body_of(request)
         tables = await self._house.ponder(self._lay, asked)
         async with self._making:
