@@ -34,13 +34,19 @@ def programs_of(game: str, options: str):
     return env, Programs(env)
 
 
+@functools.cache
+def agent_of(env) -> Agent:
+    """Made once: it is compiled for each that is made."""
+    return Agent("random", bot_player(env, "random"))
+
+
 @functools.lru_cache(64)
 def played(game: str, options: str, seed: int):
     """A random game at a table, and its states."""
     env, programs = programs_of(game, options)
     words = np.random.default_rng(seed).integers(0, 2**32, 4).tolist()
-    agent = Agent("random", bot_player(env, "random"))
-    table = TableGame(env, programs, Record("", {}, words[:2], words[2:], []), [agent] * env.num_players, {})
+    agents = [agent_of(env)] * env.num_players
+    table = TableGame(env, programs, Record("", {}, words[:2], words[2:], []), agents, {})
     table.open()
     states = [table.state]
     while not table.over:

@@ -217,7 +217,8 @@ def serve(parser: ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine)")
     parser.add_argument("--port", type=common.port, default=8765, help="default: 8765")
     parser.add_argument(
-        "--token", help="what browsers must show (default: a new one, and none if --host is a loopback address)"
+        "--token",
+        help="what your browser must show; guests have others (default: a new one; none on a loopback address)",
     )
     parser.add_argument("--folder", metavar="DIR", help="where tables are kept (default: .tables in --runs)")
     parser.add_argument("--runs", default="runs", metavar="DIR", help="where runs are (default: runs)")

@@ -34,6 +34,9 @@ def main(args: argparse.Namespace) -> int:
 
     settings = settings_of(args)
     _make_folder(settings.folder)
+    house = House(settings)
+    if settings.token:
+        house.guests.ready()
     listening = _listen(settings.host, settings.port)
     if xla.on_cpu():
         xla.fuse()  # for the games that ask for it: their programs alone are compiled so
@@ -41,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
     with listening:
         for game in args.game:
             registry.options_of(game)
-        make_server(House(settings), print).run(sockets=[listening])
+        make_server(house, print).run(sockets=[listening])
     return 0
 
 

@@ -13,6 +13,7 @@ from jaxrl import xla
 from jaxrl.envs.core import Env, Key, PyTree, State
 from jaxrl.players import Player, no_memory
 
+PROGRAMS = 128  # compiled functions of a game that are kept, those that were used last: players come and go
 _OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less the seat
 
 
@@ -51,6 +52,9 @@ class Programs:
             if (function, plain) not in self._known:
                 options = {} if self._fused and not plain else xla.plain_options()
                 self._known[function, plain] = _compiled_once(jax.jit(function, compiler_options=options))
+            self._known[function, plain] = self._known.pop((function, plain))
+            while len(self._known) > PROGRAMS:
+                del self._known[next(iter(self._known))]
             return self._known[function, plain]
 
 

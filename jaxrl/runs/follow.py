@@ -54,6 +54,11 @@ class Rows:
         return len(self._columns["steps"])
 
     @property
+    def cells(self) -> int:
+        """Numbers in the columns."""
+        return self.count * len(self._columns)
+
+    @property
     def tags(self) -> list[str]:
         """What the rows tell, without the figures of single seeds."""
         return sorted(tag for tag in self._columns if tag not in ("update", "steps") and not SEED.fullmatch(tag))

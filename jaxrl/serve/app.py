@@ -85,7 +85,7 @@ def make_app(house: House) -> Starlette:
             *(route for room in ROOMS for route in room.routes(house)),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
-        middleware=[Middleware(Guard, settings=house.settings)],
+        middleware=[Middleware(Guard, settings=house.settings, guests=house.guests)],
         exception_handlers={UserError: _refuse},
         lifespan=life,
     )

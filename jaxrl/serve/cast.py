@@ -137,8 +137,19 @@ class AgentLibrary:
         Raises:
           UserError: there is none, or it plays another game.
         """
+        key = f"{spec} {self._newest(spec)}"
         with self._lock:
-            return _kept(hall.agents, spec, lambda: self._make(hall, spec))
+            for old in [each for each in hall.agents if each.rpartition(" ")[0] == spec and each != key]:
+                del hall.agents[old]  # its training has gone on
+            return _kept(hall.agents, key, lambda: self._make(hall, spec))
+
+    def _newest(self, spec: str) -> int:
+        """The update of a run's newest checkpoint, from the names of files; -1 for others than runs."""
+        name = spec.removeprefix(RUN).partition("@")[0]
+        if not spec.startswith(RUN) or name not in self.run_names():
+            return -1
+        saved = (self._runs.expanduser() / name / "checkpoints").glob("[0-9]*")
+        return max((int(path.name) for path in saved if path.name.isdecimal()), default=-1)
 
     def search(self, hall: Hall) -> TimedSearch | None:
         """The search of a game, None where it cannot be searched."""

@@ -20,6 +20,8 @@ from jaxrl.players import MAX_STEPS, Player, no_memory
 from jaxrl.serve.thinking import Thought, TimedSearch
 
 TOLD = 80  # steps that a story is made of again, where the game was read from a file
+PAST = 128  # moments that are kept, TOLD or more; up to twice as many
+STORY = 1000  # steps that a story tells; of those before there are empty lines
 LIKELIEST, LEAST = 6, 0.005  # so many actions of a decision are named at most, none that is less probable
 _PLAYERS = np.uint32(0xFFFF0000)  # folded into the words of the deal for the players' randomness
 
@@ -63,6 +65,13 @@ class ShownDecision(NamedTuple):
     note: str
 
 
+class Moment(NamedTuple):
+    """A position of the past, and what the seats had earned by then, f32[P]."""
+
+    saved: Saved
+    earned: np.ndarray
+
+
 class TableGame:
     """A game between agents and people."""
 
@@ -87,9 +96,10 @@ class TableGame:
         self._programs, self._advisers = programs, dict(advisers)
         sitting = [agent or self._advisers.get(seat) for seat, agent in enumerate(self.agents)]
         self._game = SingleGame(env, [each.player if each else None for each in sitting], programs)
-        self._past: list[Saved] = []
+        self._past: list[Moment] = []  # the newest, up to now
+        self._askers: list[int] = []  # the seats that acted so far; -1: all
         self._told: dict[int | None, list[str]] = {}
-        self._still = threading.Lock()  # the past does not change while somebody is told of it
+        self._still = threading.RLock()  # the past does not change while somebody is told of it
 
     def open(self) -> None:
         """Deals, and plays what was recorded; the record is never shorter meanwhile, nor if that fails.
@@ -98,7 +108,7 @@ class TableGame:
           UserError: the record is not of this game.
         """
         self._game.deal(replays.keys_of(self.record.deal), duplicate=True)
-        self._past = [self._game.save()]
+        self._past, self._askers = [Moment(self._game.save(), np.zeros_like(np.asarray(self.state.rewards)))], []
         whole, self.record = self.record, dataclasses.replace(self.record, actions=[])
         for action in whole.actions:
             if self.over or not self.is_legal(action):
@@ -152,7 +162,7 @@ class TableGame:
 
     def returns(self) -> np.ndarray:
         """f32[P], what the seats have earned."""
-        return np.sum([np.asarray(saved.state.rewards) for saved in self._past[1:]] or [np.zeros(1)], axis=0)
+        return self._past[-1].earned
 
     # ---- what happens -----------------------------------------------------------------------------------------------
 
@@ -203,15 +213,18 @@ class TableGame:
 
     def undo(self, seat: int) -> bool:
         """Back to the last decision of a person; False: there is none."""
-        own = [t for t in range(self.time) if int(self._past[t].state.current_player) == seat]
-        if not own:
+        if seat not in self._askers:
             return False
-        last = own[-1]
+        last = self.time - 1 - self._askers[::-1].index(seat)
         with self._still:
-            del self._past[last + 1 :], self.record.actions[last:]
+            del self.record.actions[last:]
             for lines in self._told.values():
                 del lines[last:]
-            self._game.restore(self._past[-1])
+            if last < self._first:
+                self.open()  # that moment is not kept any more
+            else:
+                del self._past[last - self._first + 1 :], self._askers[last:]
+                self._game.restore(self._past[-1].saved)
         return True
 
     def _searched(self, search: TimedSearch, seat: int, name: str, seconds: float) -> ShownDecision:
@@ -253,17 +266,26 @@ class TableGame:
             self._game.answer(self._keys()[0])
 
     def _step(self, action: Any) -> None:
+        asker = -1 if self.env.simultaneous else int(self.state.current_player)
         self._game.step(np.asarray(action, np.int32), self._keys()[1])
         with self._still:
             self.record.actions.append(np.asarray(action).tolist())
-            self._past.append(self._game.save())
+            self._askers.append(asker)
+            self._past.append(Moment(self._game.save(), self.returns() + np.asarray(self.state.rewards)))
+            if len(self._past) > 2 * PAST:
+                del self._past[:-PAST]
+
+    @property
+    def _first(self) -> int:
+        """The time of the first moment that is kept."""
+        return len(self._askers) + 1 - len(self._past)
 
     # ---- for people -------------------------------------------------------------------------------------------------
 
     def moment(self, seat: int | None) -> tuple[State, list[str]]:
         """The newest state, and what has led to it step by step, as a seat was told; None is told everything."""
         with self._still:
-            return self._past[-1].state, list(self._story(seat))
+            return self._past[-1].saved.state, list(self._story(seat))
 
     def _story(self, seat: int | None) -> list[str]:
         lines = self._told.setdefault(seat, [])
@@ -272,7 +294,10 @@ class TableGame:
         for t in range(len(lines), self.time):
             action = self.record.actions[t]
             said = np.asarray(action, np.int32) if self.env.simultaneous else action
-            lines.append(self.env.event(self._past[t].state, said, self._past[t + 1].state, seat))
+            before, after = (self._past[t + later - self._first].saved.state for later in (0, 1))
+            lines.append(self.env.event(before, said, after, seat))
+        if len(lines) > STORY:
+            lines[:-STORY] = [""] * (len(lines) - STORY)
         return lines
 
     def replay(self, config: Config, lanes: replays.ReplayLanes, names: list[str]) -> replays.Replay:

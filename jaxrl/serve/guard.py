@@ -2,7 +2,8 @@
 
 On a loopback address the names by which a browser may call the server are fixed, so that no other site gets there by a
 name of its own (DNS rebinding). Elsewhere a token is asked for: in the URL once, then it is a cookie that other sites'
-requests do not carry. What changes something, and every socket, must come from a page of this server (`Origin`).
+requests do not carry. The owner's opens everything; a guest's opens one table, see `jaxrl.serve.guests`. What changes
+something, and every socket, must come from a page of this server (`Origin`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jaxrl.serve.house import LARGER, LARGEST, ServerSettings
+from jaxrl.serve.guests import Guests, table_of
+from jaxrl.serve.house import GUEST, LARGER, LARGEST, ServerSettings
 
-COOKIE = "jaxrl"
+COOKIE = "jaxrl"  # of the owner; of a guest with the name of the table behind it
+STAYS = 30 * 86400  # seconds that a browser keeps one
+STATIC = "/static/"  # what every page is made of
 POLICY = (  # SVG drawings carry attributes of style; scripts come from here alone
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -34,9 +38,9 @@ SAFE = ("GET", "HEAD")
 class Guard:
     """Middleware of ASGI: every request and socket passes it."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings):
+    def __init__(self, app: ASGIApp, settings: ServerSettings, guests: Guests):
         """See `jaxrl.serve.house.ServerSettings`."""
-        self._app, self._settings, self._open = app, settings, 0
+        self._app, self._settings, self._guests, self._open = app, settings, guests, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets a request through or answers it."""
@@ -66,18 +70,32 @@ class Guard:
 
     def _token_refusal(self, scope: Scope) -> Response | None:
         asked = HTTPConnection(scope)
-        shown = asked.query_params.get("token", "")
-        if self._right(shown) and scope["type"] == "http" and scope["method"] == "GET":
+        shown, table = asked.query_params.get("token", ""), table_of(scope["path"])
+        owner, guest = self._right(shown), self._guests.fits(shown, table)
+        if (owner or guest) and scope["type"] == "http" and scope["method"] == "GET":
             rest = asked.url.remove_query_params("token").query
             answer = RedirectResponse("/" + scope["path"].strip("/") + (f"?{rest}" if rest else ""), 303)
-            answer.set_cookie(COOKIE, shown, httponly=True, samesite="lax", max_age=30 * 86400)
+            name = COOKIE if owner else COOKIE + table
+            answer.set_cookie(name, shown, httponly=True, samesite="lax", max_age=STAYS)
             return answer
         if self._right(asked.cookies.get(COOKIE, "")):
             return None
+        scope[GUEST] = True
+        if self._is_guest(scope, asked.cookies, table):
+            return None
         return PlainTextResponse("open the address with the token that the server printed", 401)
 
+    def _is_guest(self, scope: Scope, cookies: dict[str, str], table: str) -> bool:
+        """Whether a guest may have this: it is of the table of one of the cookies, or what every page needs."""
+        if scope["type"] == "http" and scope["method"] not in SAFE:
+            return False
+        if scope["path"].startswith(STATIC):
+            known = [name.removeprefix(COOKIE) for name in cookies if name.startswith(COOKIE)]
+            return any(self._guests.fits(cookies[COOKIE + name], name) for name in known)
+        return self._guests.fits(cookies.get(COOKIE + table, ""), table)
+
     def _right(self, shown: str) -> bool:
-        return hmac.compare_digest(shown.encode(), self._settings.token.encode())
+        return hmac.compare_digest(shown.encode("utf-8", "replace"), self._settings.token.encode())
 
 
 def _name_of(host: str) -> str:

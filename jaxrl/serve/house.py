@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import string
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
+from jaxrl.serve.guests import Guests
 
 STATIC = Path(__file__).resolve().parent / "static"
-THREADS, SLOW_THREADS = 4, 2
+THREADS = {"work": 4, "ponder": 2, "build": 2, "think": 2}
+GUEST = "jaxrl.guest"  # in the scope of a request: whether it may see one table alone, see `jaxrl.serve.guard`
 LARGEST = 1 << 16  # bytes of a request's body
 LARGER = {"/replays/bring": 1 << 24}  # by path
 
@@ -30,7 +33,7 @@ class ServerSettings:
 
     Attributes:
       host, port: where it listens.
-      token: what a browser must show; empty: nothing, which is for loopback addresses alone.
+      token: what its owner's browser must show; empty: nothing, which is for loopback addresses alone.
       names: hosts by which browsers may call it, in lower case; empty: any, since the token protects.
       folder: where tables are kept.
       runs: where runs are looked for.
@@ -57,35 +60,58 @@ class ServerSettings:
 
 
 class House:
-    """Settings and threads; rooms hang what they keep for a server's life on themselves, made in `routes`."""
+    """Settings, tokens of guests, threads; rooms hang what they keep for a server's life on themselves, made in
+    `routes`."""
 
     def __init__(self, settings: ServerSettings):
         """Starts nothing."""
-        self.settings = settings
+        self.settings, self.guests = settings, Guests(settings.folder)
         self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts
         self.closing: list[Callable[[], Any]] = []  # and when it ends
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="house")
-        self._slow = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="house-slow")
+        self._threads = {name: ThreadPoolExecutor(most, f"house-{name}") for name, most in THREADS.items()}
 
     async def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls a function in a thread: everything that computes or reads more than a small file."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*args, **kwargs))
+        return await self._call("work", lambda: function(*args, **kwargs))
 
     async def ponder(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same for what takes a second or more: it has threads of its own, which nothing quick waits for."""
-        return await asyncio.get_running_loop().run_in_executor(self._slow, lambda: function(*args, **kwargs))
+        """The same for what takes a second or more, and a page waits for: lists of games and players."""
+        return await self._call("ponder", lambda: function(*args, **kwargs))
+
+    async def build(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for what compiles, perhaps for a minute: tables that are laid, games that become replays."""
+        return await self._call("build", lambda: function(*args, **kwargs))
+
+    async def think(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for searches, which may take all their time again and again: no page and no table waits for them."""
+        return await self._call("think", lambda: function(*args, **kwargs))
+
+    async def _call(self, pool: str, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads[pool], function)
 
     def close(self) -> None:
         """Ends the threads when their work is done."""
-        for threads in (self._threads, self._slow):
+        for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 
 
-def page(name: str) -> Callable[[Request], Any]:
-    """An endpoint that answers with a page of `static/`."""
+def page(module: str, title: str = "", *, look: bool = False, wide: bool = False) -> Callable[[Request], Any]:
+    """An endpoint that answers with a page: `static/shell.html`, filled.
+
+    Args:
+      module: of `static/`, which draws the page.
+      title: of the window; empty: the module's name.
+      look: with the sheet of replays and runs.
+      wide: without the margins of a text.
+    """
+    shell = string.Template((STATIC / "shell.html").read_text(encoding="utf-8"))
+    sheets = [f'  <link rel="stylesheet" href="/static/{each}.css">' for each in ("style", *(["look"] if look else []))]
+    filled = {"title": title or module, "sheets": "\n".join(sheets), "module": module}
+    filled["wide"] = ' class="wide"' if wide else ""
 
     async def answer(request: Request) -> Response:
-        return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
+        guest = " data-guest" if request.scope.get(GUEST) else ""
+        return HTMLResponse(shell.substitute(filled, guest=guest), headers={"cache-control": "no-cache"})
 
     return answer
 

@@ -91,8 +91,8 @@ def routes(house: House) -> list[BaseRoute]:
     room: Any = ReplayRoom(house)
     house.closing.append(room.close)
     return [
-        Route("/replays", page("replays.html")),
-        Route("/replays/view", page("replay.html")),
+        Route("/replays", page("replays", look=True)),
+        Route("/replays/view", page("replay", look=True)),
         Route("/replays/list", room.listed),
         Route("/replays/open", room.open),
         Route("/replays/bring", room.bring, methods=["POST"]),

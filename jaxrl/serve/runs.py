@@ -172,13 +172,13 @@ def routes(house: House) -> list[BaseRoute]:
     house.opening.append(room.open)
     house.closing.append(room.close)
     return [
-        Route("/runs", page("runs.html")),
-        Route("/runs/compare", page("compare.html")),
+        Route("/runs", page("runs", look=True)),
+        Route("/runs/compare", page("compare", look=True)),
         Route("/runs/list", room.listed),
         Route("/runs/events", room.all_events),
         Route("/runs/jobs", room.job, methods=["GET", "POST"]),
         Route("/runs/verdict", room.verdict, methods=["POST"]),
-        Route("/runs/view/{name}", page("run.html")),
+        Route("/runs/view/{name}", page("run", look=True)),
         Route("/runs/of/{name}", room.one),
         Route("/runs/of/{name}/curves", room.curves),
         Route("/runs/of/{name}/events", room.events),

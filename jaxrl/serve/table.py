@@ -143,7 +143,7 @@ class LiveTable:
             game.open()
             return hall, game
 
-        self.hall, self.game = await self._house.ponder(make)
+        self.hall, self.game = await self._house.build(make)
         await self._show()
 
     async def _turn(self) -> None:
@@ -159,7 +159,7 @@ class LiveTable:
         async with self._lock:
             if self.game.over or self.game.waits:
                 return
-            work = self._house.ponder if self.game.ponders else self._house.work
+            work = self._house.think if self.game.ponders else self._house.work
             decision, after = await work(self.game.decide, told=self.public)
             await self._to_its_end(self._carry_out(decision, after))
             self.decision = decision if self.public else None
@@ -285,7 +285,7 @@ class LiveTable:
                 if search is None:
                     raise UserError("this game cannot be searched.")
                 agent = Agent("a search", None, search, SEARCHED)
-                found: ShownDecision | None = await self._house.ponder(game.hint, agent)
+                found: ShownDecision | None = await self._house.think(game.hint, agent)
             else:
                 found = await self._house.work(game.advised)
             if found is None:

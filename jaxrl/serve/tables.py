@@ -59,8 +59,8 @@ def routes(house: House) -> list[BaseRoute]:
     house.opening.append(room.open)
     house.closing.append(room.close)
     return [
-        Route("/", page("index.html")),
-        Route("/table/{id}", page("table.html")),
+        Route("/", page("index", "play")),
+        Route("/table/{id}", page("table", wide=True)),
         Route("/api/games", room.games),
         Route("/api/players", room.players, methods=["POST"]),
         Route("/api/tables", room.listing),
@@ -170,7 +170,7 @@ class TablesRoom:
         }
 
     async def create(self, request: Request) -> Response:
-        """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "token"}."""
+        """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "guest"}, a token."""
         asked = await body_of(request)
         tables = await self._house.ponder(self._lay, asked)
         async with self._making:
@@ -179,8 +179,8 @@ class TablesRoom:
                 self._kept[kept.id] = kept
                 await self._house.work(self._write, kept)
         first = tables[0]
-        token = self._house.settings.token  # for invitations: who asks has shown it
-        return JSONResponse({"id": first.id, "keys": first.keys, "beside": first.beside, "token": token})
+        guest = await self._house.work(self._house.guests.token, first.id) if self._house.settings.token else ""
+        return JSONResponse({"id": first.id, "keys": first.keys, "beside": first.beside, "guest": guest})
 
     def _lay(self, asked: dict[str, Any]) -> list[Kept]:
         """A new table, or two with the same deal and the players moved by one seat."""
@@ -236,7 +236,7 @@ class TablesRoom:
         game, hall = (table.game, table.hall) if table else (None, None)
         if table is None or game is None or hall is None or not game.over:
             raise UserError("only a finished game that somebody looks at can be kept as a replay.")
-        return await self._house.ponder(lambda: game.replay(hall.config, hall.lanes, table.kept.names).packed())
+        return await self._house.build(lambda: game.replay(hall.config, hall.lanes, table.kept.names).packed())
 
     async def socket(self, socket: WebSocket) -> None:
         """A seat, or somebody who looks on: see `LiveTable.answer`."""

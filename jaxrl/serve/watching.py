@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
 from jaxrl.runs import presence, status
 from jaxrl.runs.follow import Rows
+from jaxrl.runs.logs import LOG
 
 FRESH = 1.0  # seconds for which what was looked at counts as so
 MOST = 2_000  # runs that are listed
-FOLLOWED = 64  # runs whose rows are kept
+FOLLOWED, CELLS = 64, 1 << 25  # runs whose rows are kept, and numbers in all of them; the newest in any case
 LIMIT = 1 << 24  # bytes of a file that is shown
 SEEN = ("config.yaml", "metrics.jsonl", "process.json", "evaluation.json", "best.json", "checkpoints", "imitation.json")
 MORE = ("best", "replays", "exploitability.json")
@@ -73,15 +75,15 @@ class Watching:
             run = self.folder / name
             sign = signature(run)
             if name not in self._briefs or self._briefs[name][0] != sign:
-                self._briefs[name] = sign, plain(status.brief(run)) | {"written": written(run)}
+                self._briefs[name] = sign, told(status.brief, run) | {"written": written(run)}
 
     def _followed(self, run: Path) -> Rows:
         rows = self._rows.setdefault(run.name, Rows(run / "metrics.jsonl"))
         self._rows.move_to_end(run.name)
-        while len(self._rows) > FOLLOWED:
-            self._rows.popitem(last=False)
         while rows.follow():
             pass
+        while len(self._rows) > FOLLOWED or len(self._rows) > 1 and sum(r.cells for r in self._rows.values()) > CELLS:
+            self._rows.popitem(last=False)
         return rows
 
     def state(self, run: Path) -> dict[str, Any]:
@@ -92,7 +94,7 @@ class Watching:
                 return self._states[run.name][1]
             rows = self._followed(run)
             found = {"epoch": rows.epoch, "read": rows.read, "latest": rows.latest, "tags": rows.tags}
-            found |= {"seeds": rows.seeds, "status": plain(status.glance(run))}
+            found |= {"seeds": rows.seeds, "status": told(status.glance, run)}
             self._states[run.name] = sign, found
             return found
 
@@ -162,8 +164,13 @@ def replays(run: Path) -> list[dict[str, Any]]:
     return found
 
 
-def plain(found: status.Status) -> dict[str, Any]:
-    """A status as a mapping."""
+def told(look: Callable[[Path], status.Status], run: Path) -> dict[str, Any]:
+    """The status of a run as a mapping; one that breaks whoever looks takes no other with it."""
+    try:
+        found = look(run)
+    except Exception as error:  # of a game's own code, for instance: its configuration is checked by it
+        LOG.exception("run %s", run)
+        found = status.Status(run.name, str(run), why=f"{type(error).__name__}: {error}")
     return dataclasses.asdict(found)
 
 

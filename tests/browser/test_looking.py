@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 180_000  # milliseconds: what is opened may have to be compiled
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU
 BIG, PHONE = (1280, 800), (390, 844)
-TRAIN = "train.num_envs=8 train.num_steps=8 train.total_steps=300000 train.updates_per_call=1 train.evaluate_every=0"
+TRAIN = "network.hidden=[8] train.num_envs=8 train.num_steps=8 train.total_steps=300000 train.updates_per_call=1"
 
 
 @pytest.fixture(scope="module")
@@ -239,8 +239,8 @@ def test_runs_are_compared_and_read_on_a_phone_by_keyboard(new_page):
 
 @pytest.mark.slow
 def test_a_training_is_followed_while_it_trains_and_stopped(new_page, place):
-    command = [sys.executable, "-m", "jaxrl", "train", "--env", "tests.games:HighCard", "--name", "trained"]
-    command += [*TRAIN.split(), f"run.directory={place / 'runs'}"]
+    command = [sys.executable, "-m", "jaxrl", "train", "env.id=tests.games:HighCard", "--name", "trained"]
+    command += [*TRAIN.split(), "train.evaluate_every=0", f"run.directory={place / 'runs'}"]
     log = (place / "train.log").open("w")
     process = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu"}, stdout=log, stderr=log)
     try:

@@ -38,6 +38,9 @@ function setTheme(theme) {
   else delete document.documentElement.dataset.theme;
 }
 
+/** Whether this browser was invited to this table, and may go nowhere else. */
+export const isGuest = () => "guest" in document.documentElement.dataset;
+
 /** Draws the head of a page; `current` is the path of its entry. */
 export function head(current) {
   setTheme(localStorage.getItem("theme"));
@@ -49,8 +52,8 @@ export function head(current) {
     setTheme(theme);
   };
   document.body.prepend(make("header", { class: "top" },
-    make("strong", {}, make("a", { href: "/" }, "jaxrl")),
-    make("nav", { "aria-label": "pages" }, PAGES.map(([path, name]) =>
+    make("strong", {}, isGuest() ? "jaxrl" : make("a", { href: "/" }, "jaxrl")),
+    isGuest() ? "" : make("nav", { "aria-label": "pages" }, PAGES.map(([path, name]) =>
       make("a", { href: path, "aria-current": path === current && "page" }, name))),
     make("span", { class: "space" }),
     make("button", { class: "quiet", click: toggle, "aria-label": "dark or light" }, "◐")));

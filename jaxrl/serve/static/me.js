@@ -14,7 +14,7 @@ export function person() {
 export const name = () => localStorage.getItem("name") || "";
 export const setName = (text) => localStorage.setItem("name", text);
 
-/** Keeps what the server said of a new table: the keys of its seats for people, and the token for invitations. */
+/** Keeps what the server said of a new table: the keys of its seats for people, and the token of its guests. */
 export const keepKeys = (table) => localStorage.setItem(`table:${table.id}`, JSON.stringify(table));
 
 export function keysOf(id) {

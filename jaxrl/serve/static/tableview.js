@@ -1,6 +1,6 @@
 // One table: its board, what can be done, what has happened.
 
-import { ask, make, socketAt } from "./common.js";
+import { ask, isGuest, make, socketAt } from "./common.js";
 import * as me from "./me.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -123,7 +123,7 @@ export class TableView {
     this.seats.replaceChildren(...view.seats.map((seat, number) => {
       const asked = (view.asked || []).includes(number);
       const key = seat.person && number !== view.you && (keys.keys || [])[number];
-      const link = key && location.origin + me.addressOf(this.id, key, keys.token);
+      const link = key && location.origin + me.addressOf(this.id, key, keys.guest);
       const copy = link && make("button", { class: "quiet", "data-link": link, title: link, click: async (event) => {
         await navigator.clipboard?.writeText(link).catch(() => prompt("The link of this seat:", link));
         event.target.textContent = "copied";
@@ -264,9 +264,9 @@ export class TableView {
       make("div", { class: "scroll" }, make("table", {}, make("tr", {}, make("th"), make("th"),
         columns.map((name) => make("th", { class: "number" }, name.replaceAll("_", " ")))), rows)),
       make("div", { class: "row" },
-        make("button", { class: "main", click: guarded(again) }, view.watch ? "Another game" : "Play again"),
+        isGuest() ? "" : make("button", { class: "main", click: guarded(again) }, view.watch ? "Another game" : "Play again"),
         make("a", { href: `/api/tables/${this.id}/replay`, download: true }, "replay file"),
-        make("button", { click: guarded(keep) }, "Keep the replay"), done));
+        isGuest() ? "" : make("button", { click: guarded(keep) }, "Keep the replay"), done));
   }
 
   key(event) {
