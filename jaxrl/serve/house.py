@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ from starlette.responses import FileResponse, Response
 
 from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
+from jaxrl.serve.cast import AgentLibrary
 
 STATIC = Path(__file__).resolve().parent / "static"
 THREADS, SLOW_THREADS = 4, 2
@@ -66,6 +68,11 @@ class House:
         self.closing: list[Callable[[], Any]] = []  # and when it ends
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="house")
         self._slow = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="house-slow")
+
+    @functools.cached_property
+    def cast(self) -> AgentLibrary:
+        """Games and players, for all rooms."""
+        return AgentLibrary(self.settings.games, self.settings.runs, self.settings.allow)
 
     async def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls a function in a thread: everything that computes or reads more than a small file."""
