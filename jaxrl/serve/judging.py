@@ -16,6 +16,7 @@ import numpy as np
 from jaxrl import xla
 from jaxrl.envs.core import Env, PyTree, State
 from jaxrl.envs.errors import UserError
+from jaxrl.matches.single import telling
 from jaxrl.players import Act, Odds, Player, Value, no_memory
 from jaxrl.serve.positions import Positions
 
@@ -156,9 +157,6 @@ def _state(env: Env, positions: Positions) -> State:
 def _program(act: Act, odds: Odds, value: Value, remembers: bool, simultaneous: bool) -> Any:
     """(params, memory [P, ...], states [N, ...], real bool[N]) -> memory, probabilities [N, ...], values [N, ...]."""
 
-    def say(params: PyTree, memory: PyTree, state: State) -> tuple[jax.Array, jax.Array]:
-        return odds(params, memory, state), value(params, memory, state)
-
     def run(params: PyTree, memory: PyTree, states: State, real: jax.Array) -> tuple[PyTree, jax.Array, jax.Array]:
         def remember(memory: PyTree, now: tuple[State, jax.Array]) -> tuple[PyTree, PyTree]:
             """Each seat remembers its own decisions."""
@@ -172,6 +170,6 @@ def _program(act: Act, odds: Odds, value: Value, remembers: bool, simultaneous: 
         remembered: PyTree = ()
         if remembers:
             memory, remembered = jax.lax.scan(remember, memory, (states, real))
-        return memory, *jax.vmap(say, in_axes=(None, 0, 0))(params, remembered, states)
+        return memory, *jax.vmap(telling(odds, value), in_axes=(None, 0, 0))(params, remembered, states)
 
     return jax.jit(run, compiler_options=xla.plain_options())

@@ -22,7 +22,7 @@ from jaxrl.serve.shelves import LARGEST, Shelves
 
 MOST_GAMES = 100_000  # the number of a game in its file is below that
 JUDGED, JUDGING = 64, 8  # judged games that are kept, and those that wait or are judged, one at a time
-UNKNOWN = "Nobody can judge it: a recording of this kind does not hold what the seats saw when they decided."
+UNKNOWN = "Nobody can judge it: what the seats saw when they decided is not known here of recordings of this kind."
 NOBODY = "Nobody can judge it: no policy of the zoo and no run plays this game as it was recorded."
 FILM = {  # a film is shown in a frame of our page; nothing in it runs
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-same-origin; "
