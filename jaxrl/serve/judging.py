@@ -141,16 +141,14 @@ def _state(env: Env, positions: Positions) -> State:
     known = (*seats, env.num_actions), len(seats) == (2 if env.simultaneous else 1)
     if forms != wanted or (positions.legal.shape, True) != known or positions.actions.shape != seats:
         raise UserError(OTHERWISE)
-    nothing = np.zeros(len(positions.seats), bool)
-    return State(
-        current_player=positions.seats,
-        observation=jax.tree.unflatten(tree, positions.leaves),
-        legal_action_mask=positions.legal,
-        rewards=np.zeros((len(positions.seats), env.num_players), np.float32),
-        terminated=nothing,
-        truncated=nothing,
-        illegal_action=nothing,
-    )
+    over: Any = np.zeros(len(positions.seats), bool)
+    public: dict[str, Any] = {
+        "current_player": positions.seats,
+        "observation": jax.tree.unflatten(tree, positions.leaves),
+        "legal_action_mask": positions.legal,
+        "rewards": np.zeros((len(over), env.num_players), np.float32),
+    }
+    return State(**public, **dict.fromkeys(("terminated", "truncated", "illegal_action"), over))
 
 
 @functools.lru_cache(maxsize=16)

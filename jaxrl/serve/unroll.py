@@ -158,8 +158,9 @@ def _replayed(path: Path, allow: list[str], cache: str) -> Iterator[tuple[Playba
         note = f"only every few moments, as the file holds them: {str(error).replace(str(path), path.name)}"
         yield dataclasses.replace(half, note=note), True
         return
-    game = {"game": found.replay.game, "options": found.replay.options}
-    whole = of_states(found.env, states, actions, found.replay.title, found.replay.players, offers, **game)
+    replay = found.replay
+    about = replay.title, replay.players, offers
+    whole = of_states(found.env, states, actions, *about, game=replay.game, options=replay.options)
     yield _drawable(found.env, states, whole), True
 
 
