@@ -8,6 +8,7 @@ violation stops the process. JAXRL_BUILD=address builds them for AddressSanitize
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import runpy
 from pathlib import Path
@@ -22,6 +23,7 @@ FLAGS = {
     "checked": ["-O0", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error", "-ffp-contract=off"],
     "address": ["-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer", "-ffp-contract=off"],
 }[KIND]
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 LINK = ["-fsanitize=address"] if KIND == "address" else []
 
 
@@ -62,6 +64,7 @@ class BuildParts(build_ext):
     def finalize_options(self) -> None:
         """Leaves out what is not to be installed; a wheel takes all that lies in the usual build folder."""
         super().finalize_options()
+        self.parallel = self.parallel or CORES
         if self.inplace:
             self.build_lib = os.path.join("build", "in-place")
         else:
@@ -74,6 +77,7 @@ setup(
     ext_modules=cythonize(
         extensions(),
         build_dir=os.path.join("build", f"cython-{KIND}"),
+        nthreads=CORES if multiprocessing.get_start_method() == "fork" else 0,  # others would run this file again
         compiler_directives={
             "language_level": 3,
             "boundscheck": KIND != "fast",

@@ -32,6 +32,25 @@ class PlaybackMoment(NamedTuple):
     mark: str = ""  # for the timeline
 
 
+class Decided(NamedTuple):
+    """What the players of a game were asked and did, T decisions: all that a policy needs to judge it.
+
+    Attributes:
+      game, options: which, as in the registry.
+      seats: who was asked, i32[T] (i32[T, P] in a simultaneous game, and so on below).
+      observations: what the seat asked saw, [T] pytrees of arrays.
+      legal: what it could do, [T] of bool[A].
+      actions: what it did, i32[T].
+    """
+
+    game: str
+    options: Mapping[str, Any]
+    seats: Sequence[Any]
+    observations: Sequence[Any]
+    legal: Sequence[Any]
+    actions: Sequence[Any]
+
+
 @dataclass(frozen=True)
 class Playback:
     """A game as frames 0 .. `frames` - 1, T = frames - 1.
@@ -48,6 +67,7 @@ class Playback:
         [{"place", "radius", "there"}], "bodies": [{"name", "shape", "team", "size", "places", "turns", "gone"}]}, with
         lengths in one unit of the game, z up, and turns as quaternions x, y, z, w; "times": seconds of its key frames.
       note: what a person should know about it, a sentence.
+      decided: for policies that judge it, decision t leads from frame t to t + 1; None: this is not known.
     """
 
     title: str
@@ -60,11 +80,13 @@ class Playback:
     seconds: float = 0.0
     space: dict[str, Any] | None = None
     note: str = ""
+    decided: Decided | None = None
 
     def record(self) -> dict[str, Any]:
-        """All but the pictures, for JSON."""
+        """All but the pictures, for JSON; "decided": whether that is known."""
         told = {name: value for name, value in vars(self).items() if name not in ("picture", "moments")}
-        return told | {"moments": [moment._asdict() for moment in self.moments]}
+        moments = [moment._asdict() for moment in self.moments]
+        return told | {"moments": moments, "decided": self.decided is not None}
 
 
 def of_states(
@@ -74,6 +96,9 @@ def of_states(
     title: str,
     seats: Sequence[str],
     offers: Mapping[str, Any],
+    *,
+    game: str = "",
+    options: Mapping[str, Any] | None = None,
 ) -> Playback:
     """A game from its states.
 
@@ -83,6 +108,7 @@ def of_states(
       actions: between them.
       title, seats: as in `Playback`.
       offers: what the game has of `mark`, `curves` and `space`.
+      game, options: as in the registry; by default `Env.id` and none.
     """
     in_space = "space" in offers
     moments = []
@@ -101,4 +127,12 @@ def of_states(
         curves=offers["curves"](env, states) if "curves" in offers else {},
         seconds=getattr(env, "seconds", 0.0),
         space=offers["space"](env, [env.sketch(state) for state in states]) if in_space else None,
+        decided=Decided(
+            game or env.id,
+            options or {},
+            [state.current_player for state in states[:-1]],
+            [state.observation for state in states[:-1]],
+            [state.legal_action_mask for state in states[:-1]],
+            actions,
+        ),
     )

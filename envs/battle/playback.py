@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jaxrl.envs import golden
+from jaxrl.envs.battle.actions import NUM_ACTIONS
 from jaxrl.envs.battle.drawing import draw
 from jaxrl.envs.battle.engine.rules import Rules
 from jaxrl.envs.battle.engine.single import Battle
@@ -14,7 +17,7 @@ from jaxrl.envs.battle.events import describe
 from jaxrl.envs.battle.golden import ACTION, KINDS, rules_of
 from jaxrl.envs.battle.view import Position, look
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.playback import Playback, PlaybackMoment
+from jaxrl.envs.playback import Decided, Playback, PlaybackMoment
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
@@ -34,8 +37,9 @@ def play(path: Path, number: int) -> Playback:
     identity = {name: record[name] for name in ("seed", "slot", "episode")}
     try:
         battle = Battle(Rules(boards, [rosters], settings), **identity, tape=record["dice"])
-        views = [look(battle)]
+        views, asked = [look(battle)], []
         for row in record["decisions"]:
+            asked.append((battle.side, battle.observe(battle.side), np.isin(np.arange(NUM_ACTIONS), battle.legal)))
             battle.step(row[ACTION])
             views.append(look(battle))
     except ValueError as error:
@@ -52,6 +56,7 @@ def play(path: Path, number: int) -> Playback:
             "victory points": [list(map(float, view.points)) for view in views],
             "wounds left": [[float(sum(squad.health for squad in side)) for side in view.squads] for view in views],
         },
+        decided=Decided("battle", {}, *zip(*asked, strict=True), actions),
     )
 
 

@@ -32,14 +32,16 @@ def games(path: Path) -> list[str]:
 def play(path: Path, number: int) -> Playback:
     """One of them, with its cards as they were dealt."""
     kind, record = golden.nth(path, KINDS, number)
-    env = SkullKing(players=record["n"], expansion=bool(record["expansion"]), abilities=bool(record["abilities"]))
+    options = {"players": record["n"], "expansion": bool(record["expansion"]), "abilities": bool(record["abilities"])}
+    env = SkullKing(**options)
     decks = np.zeros((len(record["decks"]), NUM_CARDS), np.uint8)
     decks[:, : len(record["decks"][0])] = record["decks"]
     first = env.init_from_decks(jnp.asarray(decks), jnp.int32(record["first"]))
     actions = actions_of(record)
     states = retrace.states_of(env, first, actions)
     seats = [f"seat {seat}" for seat in range(env.num_players)]
-    return of_states(env, states, actions, f"Skull King, {kind.label(record, number)}", seats, globals())
+    title = f"Skull King, {kind.label(record, number)}"
+    return of_states(env, states, actions, title, seats, globals(), options=options)
 
 
 def mark(env: SkullKing, before: SkullKingState, after: SkullKingState) -> str:

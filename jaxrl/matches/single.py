@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 
 from jaxrl import xla
 from jaxrl.envs.core import Env, Key, PyTree, State
-from jaxrl.players import Player, no_memory
+from jaxrl.players import Odds, Player, Value, no_memory
 
 PROGRAMS = 128  # compiled functions of a game that are kept, those that were used last: players come and go
 _OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less the seat
@@ -73,6 +74,18 @@ def _compiled_once(program: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@functools.lru_cache(maxsize=64)
+def telling(odds: Odds | None, value: Value | None) -> Callable[..., tuple[Any, Any]]:
+    """(params, memory, state) -> the probabilities and the value that a player tells of a decision, each None if it
+    does not: one program, for the network is the same."""
+
+    def tell(params: PyTree, memory: PyTree, state: State) -> tuple[jax.Array | None, jax.Array | None]:
+        about = params, memory, state
+        return None if odds is None else odds(*about), None if value is None else value(*about)
+
+    return tell
+
+
 class SingleGame:
     """A game between players, who remember; in a turn-based one some seats may be left to the caller."""
 
@@ -126,9 +139,8 @@ class SingleGame:
         seat, player = self._asked()
         about = player.params, self._memory[seat], self.state
         action, _ = self._call(player, player.act)(*about, key)
-        odds = None if player.odds is None else np.asarray(self._call(player, player.odds)(*about))
-        value = None if player.value is None else float(self._call(player, player.value)(*about))
-        return Advice(int(action), odds, value)
+        odds, value = self._call(player, telling(player.odds, player.value))(*about)
+        return Advice(int(action), odds if odds is None else np.asarray(odds), value if value is None else float(value))
 
     def save(self) -> Saved:
         """The present, for `restore`."""

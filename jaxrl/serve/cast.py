@@ -121,11 +121,15 @@ class AgentLibrary:
 
     def offered(self, hall: Hall) -> list[list[str]]:
         """[specification, words] of everybody who can sit at a table, the strongest kinds first."""
-        trained = [zoo.PREFIX + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
-        found = [[each, each] for each in trained if self._fitting(hall, each)]
+        found = [[each, each] for each in self.trained(hall)]
         if _may_be_searched(hall.env):
             found += [[f"{SEARCH}{n}", f"search, {n} s a move"] for n in SECONDS]
         return found + [[BOT + name, name] for name in reversed(list(hall.env.bots))]
+
+    def trained(self, hall: Hall) -> list[str]:
+        """The policies of the zoo and the runs that can sit there."""
+        known = [zoo.PREFIX + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
+        return [each for each in known if self._fitting(hall, each)]
 
     def run_names(self) -> list[str]:
         """Of the runs in their folder."""

@@ -17,6 +17,7 @@ from jaxrl.envs.errors import UserError
 from jaxrl.matches import replays
 from jaxrl.matches.single import Programs, Saved, SingleGame
 from jaxrl.players import MAX_STEPS, Player, no_memory
+from jaxrl.serve.judging import by_name
 from jaxrl.serve.thinking import Thought, TimedSearch
 
 TOLD = 80  # steps that a story is made of again, where the game was read from a file
@@ -243,12 +244,8 @@ class TableGame:
         return list(found.items())[:LIKELIEST]
 
     def _likely(self, odds: np.ndarray) -> list[tuple[str, float]]:
-        """Probabilities by name: actions that share one do the same."""
-        shares = np.zeros_like(odds)
-        first: dict[str, int] = {}
-        for action in np.flatnonzero(np.asarray(self.state.legal_action_mask)):
-            shares[first.setdefault(self.env.action_name(int(action)), int(action))] += odds[action]
-        return self._best(shares, LEAST)
+        """Probabilities by name."""
+        return self._best(by_name(self.env, np.asarray(self.state.legal_action_mask), odds), LEAST)
 
     def _keys(self) -> tuple[Key, Key]:
         """Of the players and of chance, now."""

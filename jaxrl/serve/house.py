@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import string
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from starlette.responses import HTMLResponse, Response
 
 from jaxrl.envs import files
 from jaxrl.envs.errors import UserError
+from jaxrl.serve.cast import AgentLibrary
 from jaxrl.serve.guests import Guests
 
 STATIC = Path(__file__).resolve().parent / "static"
@@ -69,6 +71,11 @@ class House:
         self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts
         self.closing: list[Callable[[], Any]] = []  # and when it ends
         self._threads = {name: ThreadPoolExecutor(most, f"house-{name}") for name, most in THREADS.items()}
+
+    @functools.cached_property
+    def cast(self) -> AgentLibrary:
+        """Games and players, for all rooms."""
+        return AgentLibrary(self.settings.games, self.settings.runs, self.settings.allow)
 
     async def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls a function in a thread: everything that computes or reads more than a small file."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+import json
+from collections import OrderedDict
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
@@ -9,11 +14,16 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from jaxrl.envs.errors import UserError
+from jaxrl.serve import judging, positions
+from jaxrl.serve.cast import Hall, offered_options
 from jaxrl.serve.house import House, page
 from jaxrl.serve.opening import Opening, Shelf
 from jaxrl.serve.shelves import LARGEST, Shelves
 
 MOST_GAMES = 100_000  # the number of a game in its file is below that
+JUDGED, JUDGING = 64, 8  # judged games that are kept, and those that wait or are judged, one at a time
+UNKNOWN = "Nobody can judge it: what the seats saw when they decided is not known here of recordings of this kind."
+NOBODY = "Nobody can judge it: no policy of the zoo and no run plays this game as it was recorded."
 FILM = {  # a film is shown in a frame of our page; nothing in it runs
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-same-origin; "
     "frame-ancestors 'self'"
@@ -29,6 +39,8 @@ class ReplayRoom:
         self._house = house
         self.shelves = Shelves(house.settings.replays)
         self._shelf: Shelf | None = None
+        self._judged: OrderedDict[tuple[str, str], asyncio.Task[bytes]] = OrderedDict()
+        self._turn = asyncio.Semaphore(1)
 
     @property
     def shelf(self) -> Shelf:
@@ -39,6 +51,8 @@ class ReplayRoom:
 
     async def close(self) -> None:
         """Ends what is running."""
+        for task in self._judged.values():
+            task.cancel()
         if self._shelf is not None:
             await self._shelf.close()
         self.shelves.close()
@@ -69,6 +83,67 @@ class ReplayRoom:
         headers = {"content-encoding": "gzip", "cache-control": kept} | (FILM if kind == TYPES["film"] else {})
         return FileResponse(file, media_type=kind, headers=headers)
 
+    async def judges(self, request: Request) -> Response:
+        """GET: the policies that can judge an open game, {"judges": [names], "why": a sentence if there are none}."""
+        found = self.shelf.get(request.path_params["id"])
+        judges = await self._house.ponder(self._judges, found.folder) if _known(found) else []
+        return JSONResponse({"judges": judges, "why": "" if judges else NOBODY if _known(found) else UNKNOWN})
+
+    def _judges(self, folder: Path) -> list[str]:
+        try:
+            return self._house.cast.trained(self._hall(positions.read(folder)))
+        except UserError:  # this server does not offer its game
+            return []
+
+    def _hall(self, found: positions.Positions) -> Hall:
+        """The game of a recording, with those of its options that change what is played and seen."""
+        known = offered_options(found.game) if found.game in self._house.settings.games else {}
+        return self._house.cast.hall(found.game, {name: each for name, each in found.options.items() if name in known})
+
+    async def judged(self, request: Request) -> Response:
+        """GET ?by=: what a policy says about every decision of an open game; those that were judged are kept."""
+        found, by = self.shelf.get(request.path_params["id"]), request.query_params.get("by", "")
+        if not _known(found):
+            raise UserError(UNKNOWN)
+        task = self._judged.get((found.key, by))
+        if task is None:
+            if sum(not each.done() for each in self._judged.values()) >= JUDGING:
+                raise UserError("many games are being judged already: try again in a minute.")
+            task = asyncio.get_running_loop().create_task(self._in_turn(found.folder, by))
+            self._judged[found.key, by] = task
+            self._forget()
+        try:
+            said = await asyncio.shield(task)  # which goes on though the browser leaves
+        except (UserError, OSError):
+            self._judged.pop((found.key, by), None)
+            raise
+        return Response(said, media_type="application/json", headers={"content-encoding": "gzip"})
+
+    async def _in_turn(self, folder: Path, by: str) -> bytes:
+        async with self._turn:
+            return await self._house.ponder(self._judge, folder, by)
+
+    def _judge(self, folder: Path, by: str) -> bytes:
+        asked = positions.read(folder)
+        hall = self._hall(asked)
+        if by not in self._house.cast.trained(hall):
+            raise UserError(f"there is no policy {by[:60]!r} here that could judge this game.")
+        agent = self._house.cast.agent(hall, by)
+        assert agent.player is not None
+        found = judging.judge(hall.env, agent.player, asked)
+        told = {
+            "by": agent.name,
+            "judgements": [each._asdict() for each in found],
+            "values": judging.curve(found, hall.env.num_players),
+            "doubted": judging.doubted(found),
+        }
+        return gzip.compress(json.dumps(told, separators=(",", ":"), allow_nan=False).encode(), 3)
+
+    def _forget(self) -> None:
+        done = [key for key, task in self._judged.items() if task.done()]
+        for key in done[: max(0, len(self._judged) - JUDGED)]:
+            del self._judged[key]
+
     async def bring(self, request: Request) -> Response:
         """POST ?name=: the body is a recording."""
         data = bytearray()
@@ -78,6 +153,11 @@ class ReplayRoom:
                 break
         name = request.query_params.get("name", "")
         return JSONResponse({"file": await self._house.work(self.shelves.bring, name, bytes(data))})
+
+
+def _known(found: Opening) -> bool:
+    """Whether it holds what was decided."""
+    return (found.folder / positions.NAME).is_file()
 
 
 def _age(found: Opening) -> int:
@@ -96,5 +176,7 @@ def routes(house: House) -> list[BaseRoute]:
         Route("/replays/list", room.listed),
         Route("/replays/open", room.open),
         Route("/replays/bring", room.bring, methods=["POST"]),
+        Route("/replays/open/{id}/judges", room.judges),
+        Route("/replays/open/{id}/judged", room.judged),
         Route("/replays/open/{id}/{name}", room.part),
     ]

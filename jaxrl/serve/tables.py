@@ -24,7 +24,7 @@ from jaxrl.envs import files, golden
 from jaxrl.envs.errors import UserError
 from jaxrl.matches import replays
 from jaxrl.runs.logs import LOG
-from jaxrl.serve.cast import PERSON, AgentLibrary, Hall
+from jaxrl.serve.cast import PERSON, Hall
 from jaxrl.serve.connection import Connection, serve_connection
 from jaxrl.serve.game import Record
 from jaxrl.serve.house import House, body_of, page
@@ -77,7 +77,7 @@ class TablesRoom:
     def __init__(self, house: House):
         """Opens nothing yet."""
         self._house, self._folder = house, house.settings.folder
-        self._cast = AgentLibrary(house.settings.games, house.settings.runs, house.settings.allow)
+        self._cast = house.cast
         self._ratings: PeopleRatings | None = None
         self._kept: dict[str, Kept] = {}
         self._used: dict[str, float] = {}  # Unix time at which those that are not live were saved last

@@ -5,6 +5,7 @@ and this process may use so much time, memory and disk and no more. What it find
 
     head       JSON: `Playback.record`, and "done": false while more of it is to come; or {"error": a sentence}
     0, 1, ...  the picture of each frame, in order of time
+    and a file of `jaxrl.serve.positions`, where policies can judge the game
     games      JSON: what the games of the file are called, where it holds several
 """
 
@@ -25,7 +26,7 @@ from typing import Any
 from jaxrl.envs import files, registry
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.playback import LIMIT, Playback, of_states
-from jaxrl.serve import film
+from jaxrl.serve import film, positions
 
 SECONDS, MEMORY, DISK = 300, 12 << 30, 1 << 28  # of computing; bytes of data; bytes of one file that is written
 NICE = 2  # pages go first
@@ -74,6 +75,8 @@ def _limit() -> None:
 def _unroll(args: argparse.Namespace) -> None:
     playback = None
     for playback, done in opened(args.file, args.game, args.allow, args.cache):
+        if playback.decided is not None:
+            positions.write(args.folder, playback.decided)
         _write(args.folder / "head", playback.record() | {"done": done})
     if playback is None:
         raise UserError(f"{args.file.name} is no recording that can be shown here.")
@@ -155,7 +158,9 @@ def _replayed(path: Path, allow: list[str], cache: str) -> Iterator[tuple[Playba
         note = f"only every few moments, as the file holds them: {str(error).replace(str(path), path.name)}"
         yield dataclasses.replace(half, note=note), True
         return
-    whole = of_states(found.env, states, actions, found.replay.title, found.replay.players, offers)
+    replay = found.replay
+    about = replay.title, replay.players, offers
+    whole = of_states(found.env, states, actions, *about, game=replay.game, options=replay.options)
     yield _drawable(found.env, states, whole), True
 
 

@@ -21,7 +21,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
     pytest.skip("there is no chromium on this machine", allow_module_level=True)
 
-from tests.serving import serving
+from jaxrl.envs import registry
+from tests.serving import GAMES, serving
 from tests.test_serve_runs import make_run
 
 ROOT = Path(__file__).parent.parent.parent
@@ -49,7 +50,8 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(place):
-    with serving(place, replays=(ROOT / "tests" / "golden", ROOT / "docs", place / "runs")) as client:
+    roots = (ROOT / "tests" / "golden", ROOT / "docs", place / "runs")
+    with serving(place, games=(*GAMES, *registry.registered()), replays=roots) as client:
         yield client
 
 
@@ -139,6 +141,31 @@ def test_a_recording_is_opened_and_scrubbed(new_page, kind):
         wait_for_frame(page, 300)
         inner = "document.querySelector('iframe').contentDocument.documentElement.getCurrentTime()"
         assert page.evaluate(inner) == pytest.approx(30.0, abs=0.01)
+
+
+@pytest.mark.slow
+def test_a_policy_judges_a_recorded_battle(new_page):
+    """Chosen by the keyboard's way of a list; the curve, the signs, the numbers below, and a link that names it."""
+    page = new_page(f"/replays/view?file={RECORDINGS['battle']}")
+    page.wait_for_selector("#judge:enabled")
+    page.select_option("#judge", "zoo:battle")
+    page.wait_for_selector(".curves .doubt", state="attached")
+    assert page.locator(".curves .line").count() == 2
+    assert page.input_value("select[aria-label=curve]") == "value, as judged"
+    page.keyboard.press("Home")
+    assert page.inner_text("#judgement") == ""
+    page.keyboard.press("ArrowRight")
+    until(page, "document.getElementById('judgement').innerText.includes('expects')")
+    lines = page.locator(".story .judgement").all_inner_texts()
+    assert len(lines) == page.locator(".story button").count()
+    assert lines[0] == page.inner_text("#judgement")
+    page.keyboard.press("ArrowUp")
+    again = new_page(page.url.removeprefix(page.url.split("/replays")[0]), PHONE)
+    again.wait_for_selector(".curves .doubt", state="attached")
+    assert again.input_value("#judge") == "zoo:battle"
+    page.select_option("#judge", "")
+    until(page, "!document.querySelector('.judgement, .doubt')")
+    assert page.input_value("select[aria-label=curve]") == "victory points"
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 // One recorded game: where it is shown, its story, its timeline, and a link to every moment.
 import { ask, at, head, make } from "./common.js";
+import { Judge, words as judged } from "./judge.js";
 import { Film, Pictures, Text } from "./stages.js";
 import { Timeline } from "./timeline.js";
 
@@ -11,6 +12,13 @@ const MOST = 3000; // lines of the story
 
 let stage, told, current = -1, linked = 0;
 const timeline = new Timeline((place) => show(place));
+const judge = new Judge((found, by) => {
+  timeline.judge(found && { values: found.values, doubts: found.doubted.map((number) => found.judgements[number]).map((row) => ({ at: row.at, words: judged(row) })) });
+  judge.tell();
+  showJudgement(timeline.place);
+  by ? query.set("by", by) : query.delete("by");
+  history.replaceState(null, "", `${location.pathname}?${query}${location.hash}`);
+});
 
 /** The place that the address names, e.g. #t=12; in seconds where the game has seconds. */
 function named(seconds) {
@@ -38,6 +46,11 @@ function last(place) {
   return low;
 }
 
+/** Under the words: what a policy says of the decision that has just been taken. */
+function showJudgement(place) {
+  at("judgement").replaceChildren(...judge.lines(Math.floor(place)));
+}
+
 function show(place) {
   if (!told) return;
   const now = last(place);
@@ -52,6 +65,7 @@ function show(place) {
     current = now;
   }
   link(place);
+  if (Math.floor(place) !== judge.shown) showJudgement(judge.shown = Math.floor(place));
   stage?.show(place, words, told.frames - 1)?.catch((error) => { at("said").textContent = error.message; });
 }
 
@@ -121,7 +135,7 @@ async function open() {
       seen = found.head;
       await load(found.id);
       at("said").textContent = "";
-      if (told.done) return gamesOf(found.id).then(choose);
+      if (told.done) return Promise.all([gamesOf(found.id).then(choose), judge.load(found.id, query.get("by"))]);
     } else if (!seen) {
       at("said").textContent = found.state === "waiting" ? "waiting for a free place …" : "opening: the game is played again …";
     }
@@ -156,9 +170,11 @@ at("main").append(
     make("div", { class: "show" },
       make("div", { id: "stage" }),
       make("p", { id: "words", class: "words", "aria-live": "polite" }),
+      make("p", { id: "judgement", class: "judgements" }),
       timeline.element),
     make("aside", { class: "panel side" },
       make("div", { id: "seats", class: "row seats" }),
+      judge.element,
       make("div", { id: "camera" }),
       make("ol", { id: "story", class: "story", click: (event) => {
         const line = event.target.closest("button");

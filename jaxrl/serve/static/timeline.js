@@ -78,6 +78,17 @@ export class Timeline {
     this.seek(Math.min(this.place, this.frames - 1));
   }
 
+  /** What a policy expects of the seats, and where it would have done otherwise: {values, doubts: [{at, words}]}. */
+  judge(found) {
+    const name = "value, as judged";
+    const { [name]: _, ...others } = this.curves;
+    this.curves = found ? { ...others, [name]: found.values } : others;
+    this.doubts = found ? found.doubts : [];
+    this.which.replaceChildren(...Object.keys(this.curves).map((each) => make("option", { value: each, selected: each === name }, each)));
+    this.which.hidden = this.which.options.length < 2;
+    this.redraw();
+  }
+
   redraw() {
     const width = this.svg.clientWidth || 600;
     const values = this.curves?.[this.which.value] || [];
@@ -90,6 +101,11 @@ export class Timeline {
       line.append(Object.assign(draw("title", {}), { textContent: moment.mark }));
       return line;
     });
+    for (const doubt of this.doubts || []) {
+      const sign = draw("circle", { cx: x(doubt.at), cy: HIGH - 5, r: 4, class: "doubt" });
+      sign.append(Object.assign(draw("title", {}), { textContent: doubt.words }));
+      parts.push(sign);
+    }
     if (values.length > 1) parts.push(...this.drawn(values, x, width));
     this.hand = draw("path", { class: "hand" });
     this.svg.replaceChildren(...parts, this.hand);
@@ -101,7 +117,7 @@ export class Timeline {
     const [low, high] = [Math.min(0, ...minmax(flat)), Math.max(0, ...minmax(flat))];
     const y = (value) => 8 + (HIGH - 16) * (high - value) / (high - low || 1);
     const zero = draw("path", { d: `M0 ${y(0)}H${width}`, class: "zero" });
-    return [zero, ...values[0].map((_, seat) =>
+    return [zero, ...values[0].map((first, seat) => first === null ? "" :
       draw("path", { d: pathOf(values.map((row) => row[seat] ?? 0), x, y, width), class: `line seat${seat % 8}` }))];
   }
 
@@ -136,7 +152,7 @@ export class Timeline {
 
   /** To the next sign, or the one before. */
   jump(way) {
-    const places = this.marks.map((moment) => moment.at);
+    const places = [...this.marks, ...(this.doubts || [])].map((moment) => moment.at).sort((a, b) => a - b);
     const found = way > 0 ? places.find((place) => place > this.place) : places.findLast((place) => place < Math.floor(this.place));
     this.seek(found ?? (way > 0 ? this.frames - 1 : 0));
   }

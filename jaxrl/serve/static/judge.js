@@ -1,0 +1,73 @@
+// Who judges a replay: a policy is chosen, and says of every decision what it expects and what it would have done.
+import { ask, at, make } from "./common.js";
+import { percent } from "./words.js";
+
+const signed = (value) => (value > 0 ? "+" : "") + value.toFixed(2);
+
+export class Judge {
+  /** `changed(told)` gets what the server says of a policy: judgements, values, doubted; or nothing. */
+  constructor(changed) {
+    this.changed = changed;
+    this.rows = new Map(); // by the first frame that shows the decision
+    this.said = make("span", { class: "dim", role: "status" });
+    this.select = make("select", { id: "judge", disabled: true, change: () => this.choose(this.select.value) });
+    this.note = make("p", { class: "dim", hidden: true });
+    this.element = make("div", {}, make("label", { class: "row" }, "judged by ", this.select, this.said), this.note);
+  }
+
+  /** Asks who can judge an open game; `wanted` is chosen if it can. */
+  async load(id, wanted) {
+    this.id = id;
+    const found = await ask(`/replays/open/${id}/judges`);
+    this.note.textContent = found.why;
+    this.note.hidden = !found.why;
+    this.element.firstChild.hidden = !found.judges.length;
+    this.select.replaceChildren(...["nobody", ...found.judges].map((name, number) =>
+      make("option", { value: number ? name : "" }, name)));
+    this.select.disabled = false;
+    if (found.judges.includes(wanted)) {
+      this.select.value = wanted;
+      await this.choose(wanted);
+    }
+  }
+
+  async choose(by) {
+    this.said.textContent = by && "judging …";
+    try {
+      const told = by ? await ask(`/replays/open/${this.id}/judged?by=${encodeURIComponent(by)}`) : null;
+      if (by !== this.select.value) return; // another one was chosen meanwhile
+      this.said.textContent = "";
+      this.rows = grouped(told?.judgements || []);
+      this.changed(told, by);
+    } catch (error) {
+      this.said.textContent = error.message;
+    }
+  }
+
+  /** What it says of the decision that a frame is the first to show. */
+  lines(frame) {
+    const rows = this.rows.get(frame) || [];
+    return rows.map((row) => make("small", { class: `judgement seat${row.seat % 8}` }, words(row)));
+  }
+
+  /** Writes it under the decisions of the story. */
+  tell() {
+    for (const old of at("story").querySelectorAll(".judgement")) old.remove();
+    for (const line of at("story").querySelectorAll("button")) {
+      line.append(...this.lines(+line.dataset.at));
+    }
+  }
+}
+
+/** A sentence about one decision. */
+export function words(row) {
+  const same = row.name === row.best;
+  return `seat ${row.seat} expects ${signed(row.value)}; ${row.name}: ${percent(row.odds)}`
+    + (same ? "" : `, rather ${row.best}: ${percent(row.chance)}`);
+}
+
+function grouped(rows) {
+  const found = new Map();
+  for (const row of rows) found.set(row.at, [...(found.get(row.at) || []), row]);
+  return found;
+}
