@@ -1,0 +1,64 @@
+"""Car soccer driven by hand in a real browser, by keyboard."""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import shutil
+import time
+
+import pytest
+
+for package in ("starlette", "uvicorn", "websockets"):
+    pytest.importorskip(package, reason="the extra web is not installed")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("there is no chromium on this machine", allow_module_level=True)
+
+from tests.serving import serving
+
+FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU
+PATIENCE = 900_000  # milliseconds: the physics is compiled first
+
+
+def stage(page, name):
+    return page.get_attribute("#stage", f"data-{name}") or ""
+
+
+def until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_a_car_is_driven_by_keyboard_and_stands_while_paused(tmp_path):
+    errors = []
+    with serving(tmp_path, games=("car_soccer",)) as client, sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(f"http://{client.host}/drive")
+        page.wait_for_selector("#begin:enabled")
+        page.select_option("[data-seat='1']", "bot:still")
+        page.click("#begin")
+        page.wait_for_selector("#stage[data-own]")
+        at_kickoff = stage(page, "own")
+        page.keyboard.down("w")
+        page.keyboard.down("Shift")
+        until(lambda: stage(page, "own") != at_kickoff)
+        until(lambda: page.evaluate("document.getElementById('tank').value") < 33)  # a kickoff begins with 33
+        assert "blue 0 : 0 orange" in page.inner_text("#score")
+        page.keyboard.press("p")
+        until(lambda: page.inner_text("#said") == "Pause")
+        time.sleep(0.5)
+        seen = stage(page, "seen")
+        time.sleep(0.5)
+        assert stage(page, "seen") == seen
+        page.keyboard.up("w")
+        page.click("#again")
+        until(lambda: stage(page, "own") == at_kickoff or int(stage(page, "seen")) > int(seen) + 10)
+        browser.close()
+    assert errors == []
