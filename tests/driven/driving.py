@@ -69,8 +69,13 @@ class DrivenSledges:
         return np.stack([actions, 0 * actions], 1)
 
     def scene(self):
-        bodies = [{"name": name, "places": [], "turns": []} for name in ("ball", "0", "1")]
-        return {"bodies": bodies, "spots": [], "times": []}
+        still = {"places": [0, 0, 0], "turns": [0, 0, 0, 1]}
+        bodies = [{"name": "ball", "shape": "ball", "size": [1], **still}]
+        for team in range(2):
+            bodies.append(
+                {"name": f"{team}", "shape": "car", "team": team, "size": [2, 1, 1], "offset": [0, 0, 0], **still}
+            )
+        return {"arena": None, "bodies": bodies, "spots": [], "times": [0], "colours": ["#00f", "#f80"], "unit": 1}
 
     def headline(self, state):
         return f"{int(state.frames) // 30}"
