@@ -66,9 +66,11 @@ class Connection:
                 await self._out(view)
 
     async def _out(self, message: dict[str, Any] | bytes) -> None:
-        packed = isinstance(message, bytes)
-        text = "" if packed else json.dumps(message, separators=(",", ":"))
-        await asyncio.wait_for(self._socket.send_bytes(message) if packed else self._socket.send_text(text), SLOW)
+        if isinstance(message, bytes):
+            sending = self._socket.send_bytes(message)
+        else:
+            sending = self._socket.send_text(json.dumps(message, separators=(",", ":")))
+        await asyncio.wait_for(sending, SLOW)
 
     async def read(self) -> dict[str, Any] | None:
         """The next message, a JSON object; None if it is something else. Raises WebSocketDisconnect: it is closed."""

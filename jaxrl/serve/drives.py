@@ -24,6 +24,7 @@ from jaxrl.runs.logs import LOG
 from jaxrl.serve.cast import Hall
 from jaxrl.serve.connection import Connection
 
+ENDING = 2.0  # seconds that the end of a thread is waited for: a compilation cannot be broken off
 LEFT = 8.0  # seconds without anybody after which a match ends
 IDLE = 600.0  # the same with somebody who says nothing
 QUIET = 2.0  # seconds without a word from the browser after which it stands still
@@ -70,8 +71,9 @@ class Drive:
         return self._thread.is_alive()
 
     def end(self) -> None:
-        """The thread ends soon."""
+        """Ends the thread, and waits for it a while; called in a thread."""
         self._ended.set()
+        self._thread.join(ENDING)
 
     # ---- the browser ------------------------------------------------------------------------------------------------
 

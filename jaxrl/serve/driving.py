@@ -45,8 +45,7 @@ class DrivingRoom:
 
     async def close(self) -> None:
         """Ends all."""
-        for drive in self._drives.values():
-            drive.end()
+        await asyncio.gather(*(self._house.work(drive.end) for drive in self._drives.values()))
 
     async def offers(self, request: Request) -> Response:
         """GET: matches of games, and who can drive in them."""
