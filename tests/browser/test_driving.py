@@ -18,6 +18,7 @@ if CHROMIUM is None:
 from tests.serving import serving
 
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU
+PAD = "{axes: [0, 0], buttons: Array.from({length: 10}, (_, i) => ({value: i === 7 ? 0.5 : 0}))}"  # half throttle
 PATIENCE = 900_000  # milliseconds: the physics is compiled first
 
 
@@ -34,7 +35,7 @@ def until(condition, seconds=60.0):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["tests.driven.driving:Sledges", "car_soccer"])
-def test_somebody_drives_by_keyboard_and_stands_while_paused(tmp_path, game):
+def test_somebody_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_path, game):
     errors = []
     with serving(tmp_path, games=(game,)) as client, sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
@@ -42,6 +43,7 @@ def test_somebody_drives_by_keyboard_and_stands_while_paused(tmp_path, game):
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.add_init_script("navigator.getGamepads = () => [window.pad || null]")
         page.goto(f"http://{client.host}/drive")
         page.wait_for_selector("#begin:enabled")
         page.select_option("[data-seat='1']", "bot:still")
@@ -63,5 +65,7 @@ def test_somebody_drives_by_keyboard_and_stands_while_paused(tmp_path, game):
         assert page.inner_text("#said") == "Pause" and stage(page, "own") != at_kickoff
         page.click("#again")
         until(lambda: stage(page, "own") == at_kickoff)
+        page.evaluate(f"window.pad = {PAD}")
+        until(lambda: stage(page, "own") != at_kickoff)
         browser.close()
     assert errors == []

@@ -51,7 +51,7 @@ class Sledges(Env):
 
 class DrivenSledges:
     rate, every = 60, EVERY
-    handles = Handles(("throttle",), ("horn",), {"KeyW": {"throttle": 1}}, {}, "W: on")
+    handles = Handles(("throttle",), ("horn",), {"KeyW": {"throttle": 1}}, {"button7": {"throttle": 1}}, "W: on")
 
     def __init__(self, env):
         self.env = env
