@@ -39,7 +39,7 @@ async function begin() {
 function connect() {
   at("setup").hidden = true;
   at("match-view").hidden = false;
-  say("waiting for the match: the first time its program is compiled, which takes a minute or more …");
+  say("waiting for the match: the first time its program is compiled, which takes a minute of an idle machine …");
   socket = new WebSocket(socketAt(`/api/drive/${location.hash.slice(1)}`));
   socket.binaryType = "arraybuffer";
   socket.onopen = () => socket.send("{}");
