@@ -92,9 +92,9 @@ class Wheel:
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(drives, "KICKOFF", 0.1)
-    monkeypatch.setattr(drives, "LEFT", 0.3)
+    monkeypatch.setattr(drives, "LEFT", 2.0)
     yield
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while threads() and time.monotonic() < end:
         time.sleep(0.02)
     assert not threads()  # every match ends when nobody is there
