@@ -25,6 +25,7 @@ SHARED_ENVS = {
     "views",
     "wrappers",
     "playback",
+    "driving",
     "prng",
     "errors",
     "conformance",

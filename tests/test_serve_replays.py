@@ -87,7 +87,7 @@ def test_bodies_are_turned_as_they_were_recorded():
     for _ in range(20):
         turn = np.linalg.qr(generator.normal(size=(3, 3)))[0]
         turn *= np.linalg.det(turn)  # columns: forward, left, up
-        x, y, z, w = cars._quaternion(turn[:, 0], turn[:, 2])
+        x, y, z, w = cars.quaternions(turn[:, 0], turn[:, 2])
         again = [
             [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
             [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],

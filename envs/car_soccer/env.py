@@ -214,8 +214,11 @@ class CarSoccer(Env):
     def _step(self, state: State, action: jax.Array, key: Key) -> CarSoccerState:
         del key  # all that chance decides follows from the seed of the arena
         assert isinstance(state, CarSoccerState)
+        return self.driven(state, jnp.asarray(rows.TABLE)[action])
+
+    def driven(self, state: CarSoccerState, controls: jax.Array) -> CarSoccerState:
+        """The state after the ticks of a decision with any controls, f32[P, 8], without an observation."""
         before = state.game
-        controls = jnp.asarray(rows.TABLE)[action]
         arena = self._after_ticks(before, controls, is_over(state))
         tracks, happened = events.observe(self.teams, before.tracks, before.arena, arena)
         board = scoreboard.advance(before.board, events.goals(arena), self.seconds, arena.ball.position.z)

@@ -107,7 +107,8 @@ def scene(
     known = [{name: np.asarray(sketch[name]) for name in sketch} for sketch in sketches]
     bodies = [_body("ball", "ball", -1, [field.BALL_RADIUS], ball, np.tile([0.0, 0.0, 0.0, 1.0], (len(ball), 1)))]
     for seat, side in enumerate(team):
-        turns = np.array([_quaternion(each["forward"][seat], each["up"][seat]) for each in known])
+        ways = (np.array([each[name][seat] for each in known], float) for name in ("forward", "up"))
+        turns = quaternions(*ways)
         places = np.array([each["cars"][seat] for each in known], float)
         gone = [bool(each["demolished"][seat]) for each in known]
         body = _body(f"{TEAMS[side]} {seat}", "car", int(side), list(size), places, turns)
@@ -143,20 +144,26 @@ def _arena() -> dict[str, Any]:
     return {"outline": [list(map(float, point)) for point in outline], "height": field.CEILING, "goals": goals}
 
 
-def _quaternion(forward: np.ndarray, up: np.ndarray) -> list[float]:
-    """x, y, z, w of the turn that brings x, y, z to forward, left, up."""
-    matrix = np.stack([forward, np.cross(up, forward), up], axis=1).astype(float)
-    m = matrix
-    four = np.array(
-        [
-            [m[0, 0] - m[1, 1] - m[2, 2], 0, 0, 0],
-            [m[0, 1] + m[1, 0], m[1, 1] - m[0, 0] - m[2, 2], 0, 0],
-            [m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], m[2, 2] - m[0, 0] - m[1, 1], 0],
-            [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], m[0, 0] + m[1, 1] + m[2, 2]],
-        ]
+def quaternions(forward: Any, up: Any, xp: Any = np) -> Any:
+    """[..., 4], x, y, z, w >= 0 of the turns that bring x, y, z to forward, left, up.
+
+    Args:
+      forward, up: [..., 3], at right angles and of length 1.
+      xp: numpy, or jax.numpy.
+    """
+    left = xp.cross(up, forward)
+    (fx, fy, fz), (lx, ly, lz), (ux, uy, uz) = (xp.moveaxis(axis, -1, 0) for axis in (forward, left, up))
+    rows = (  # four times the products of the quaternion's parts: each row is the quaternion, times one of them
+        (1 + fx - ly - uz, fy + lx, ux + fz, lz - uy),
+        (fy + lx, 1 - fx + ly - uz, uy + lz, ux - fz),
+        (ux + fz, uy + lz, 1 - fx - ly + uz, fy - lx),
+        (lz - uy, ux - fz, fy - lx, 1 + fx + ly + uz),
     )
-    values, vectors = np.linalg.eigh(four / 3.0)  # Bar-Itzhack 2000: exact for a turn, the nearest one otherwise
-    return (vectors[:, -1] * np.sign(vectors[3, -1] or 1.0)).tolist()
+    products = xp.stack([xp.stack(row, -1) for row in rows], -2)
+    longest = xp.argmax(xp.diagonal(products, axis1=-2, axis2=-1), -1)  # the others may be as short as rounding
+    found = xp.take_along_axis(products, longest[..., None, None], -2)[..., 0, :]
+    found = found / xp.linalg.norm(found, axis=-1, keepdims=True)
+    return xp.where(found[..., 3:] < 0, -found, found)
 
 
 def _heights(seconds: np.ndarray, sketches: Sequence[Mapping[str, Any]], frames: int) -> list[list[float]]:

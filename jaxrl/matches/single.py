@@ -87,7 +87,7 @@ def telling(odds: Odds | None, value: Value | None) -> Callable[..., tuple[Any, 
 
 
 class SingleGame:
-    """A game between players, who remember; in a turn-based one some seats may be left to the caller."""
+    """A game between players, who remember; some seats may be left to the caller."""
 
     def __init__(self, env: Env, players: Sequence[Player | None], programs: Programs | None = None):
         """Deals nothing yet.
@@ -117,7 +117,8 @@ class SingleGame:
         return self.state
 
     def answer(self, key: Key) -> int | np.ndarray:
-        """What the player of the seat asked does; of all seats, i32[P], where they act at the same time."""
+        """What the player of the seat asked does; of all seats, i32[P], where they act at the same time: 0 for the
+        caller's."""
         if self._env.simultaneous:
             seats = range(self._env.num_players)
             return np.array([self._together(seat, jax.random.fold_in(key, seat)) for seat in seats], np.int32)
@@ -128,7 +129,8 @@ class SingleGame:
     def _together(self, seat: int, key: Key) -> int:
         """What one of the seats that act at the same time does: its player answers for all, and only that counts."""
         player, seats = self._players[seat], self._env.num_players
-        assert player is not None
+        if player is None:
+            return 0
         memory = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (seats, *leaf.shape)), self._memory[seat])
         actions, after = self._call(player, player.act)(player.params, memory, self.state, key)
         self._memory[seat] = jax.tree.map(lambda leaf: leaf[seat], after)

@@ -16,11 +16,11 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from jaxrl.envs.errors import UserError
-from jaxrl.serve import replays, runs, tables
+from jaxrl.serve import driving, replays, runs, tables
 from jaxrl.serve.guard import Guard
 from jaxrl.serve.house import STATIC, House
 
-ROOMS = (tables, runs, replays)
+ROOMS = (tables, driving, runs, replays)
 FRAME = 1 << 14  # bytes of a message from a browser
 
 

@@ -94,7 +94,7 @@ class AgentLibrary:
                 raise UserError(f"the option {name!r} must be at most {LARGEST}.")
         key = json.dumps([game, dict(sorted(options.items()))])
         with self._lock:
-            return _kept(self._halls, key, lambda: _make_hall(game, options))
+            return _kept(self._halls, key, lambda: make_hall(game, options))
 
     def describe(self) -> list[dict[str, Any]]:
         """All games that can be played here, for the form that opens tables."""
@@ -250,7 +250,8 @@ def _literals(game: str) -> set[str]:
     return {name for name, each in offered_options(game).items() if _choices(each.type)}
 
 
-def _make_hall(game: str, options: Mapping[str, Any]) -> Hall:
+def make_hall(game: str, options: Mapping[str, Any]) -> Hall:
+    """A game with any options. Raises UserError: tables cannot hold it."""
     config = configs.from_dict({"env": {"id": game, "options": dict(options)}})
     env = make_games(config).evaluation
     if is_remote(env):

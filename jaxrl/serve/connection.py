@@ -30,12 +30,17 @@ class Connection:
       board: the drawing that it has.
     """
 
-    def __init__(self, socket: WebSocket, compose: Callable[[Connection], dict[str, Any] | None]):
-        """`compose` makes the newest view for a connection when it is about to be sent."""
+    def __init__(
+        self,
+        socket: WebSocket,
+        compose: Callable[[Connection], dict[str, Any] | bytes | None],
+        rate: float = RATE,
+    ):
+        """`compose` makes the newest view for a connection when it is about to be sent; `rate` of messages is read."""
         self._socket, self._compose = socket, compose
         self._notes: collections.deque[dict[str, Any]] = collections.deque(maxlen=NOTES)
         self._news = asyncio.Event()
-        self._tokens, self._checked = BURST, time.monotonic()
+        self._rate, self._tokens, self._checked = rate, BURST, time.monotonic()
         self.seat: int | None = None
         self.told = 0
         self.board: str | None = None
@@ -60,16 +65,20 @@ class Connection:
             if view is not None:
                 await self._out(view)
 
-    async def _out(self, message: dict[str, Any]) -> None:
-        await asyncio.wait_for(self._socket.send_text(json.dumps(message, separators=(",", ":"))), SLOW)
+    async def _out(self, message: dict[str, Any] | bytes) -> None:
+        if isinstance(message, bytes):
+            sending = self._socket.send_bytes(message)
+        else:
+            sending = self._socket.send_text(json.dumps(message, separators=(",", ":")))
+        await asyncio.wait_for(sending, SLOW)
 
     async def read(self) -> dict[str, Any] | None:
         """The next message, a JSON object; None if it is something else. Raises WebSocketDisconnect: it is closed."""
         now = time.monotonic()
-        self._tokens = min(BURST, self._tokens + RATE * (now - self._checked))
+        self._tokens = min(BURST, self._tokens + self._rate * (now - self._checked))
         self._checked = now
         if self._tokens < 1.0:
-            await asyncio.sleep((1.0 - self._tokens) / RATE)  # the sender feels it, nobody else
+            await asyncio.sleep((1.0 - self._tokens) / self._rate)  # the sender feels it, nobody else
         self._tokens -= 1.0
         message = await self._socket.receive()
         if message["type"] != "websocket.receive":

@@ -1,6 +1,6 @@
 // What all pages share: the head of the page, requests, small helpers for elements.
 
-const PAGES = [["/", "Play"], ["/replays", "Replays"], ["/runs", "Runs"]];
+const PAGES = [["/", "Play"], ["/drive", "Drive"], ["/replays", "Replays"], ["/runs", "Runs"]];
 
 /** An element: tag, attributes (functions are listeners), children (texts are set as text, never as markup). */
 export function make(tag, attributes = {}, ...children) {

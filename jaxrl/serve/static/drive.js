@@ -1,0 +1,195 @@
+// A match that one drives in: keys and gamepad to the server, its frames to the view in three dimensions.
+import { ask, at, head, make, socketAt } from "./common.js";
+
+const LAG = 0.03; // seconds that the picture is behind the newest frame, so that there is one to move towards
+const KEEP = 90; // frames that the ball's trail may need
+const DEAD = 0.15; // of a stick, where it rests
+const AGAIN = 100; // milliseconds after which the server is told the same controls once more
+const [BODY, FIRST] = [8, 4]; // numbers of a body in a frame, and before the bodies
+
+let offers = [], socket, told, stage, status = {}, seen = 0, offset = -Infinity, tanks = [], burning = [], tries = 0;
+let sent = { text: "", at: 0 }, pressed = false, drawn = [];
+const held = new Set();
+
+// ---- who drives against whom ----------------------------------------------------------------------------------------
+
+const match = make("select", { id: "match", change: () => offerSeats() });
+const mine = make("select", { id: "mine", change: () => offerSeats() });
+const others = make("div", { class: "seats" });
+
+function offerSeats() {
+  const found = offers[match.value];
+  const own = Math.min(+mine.value || 0, found.sides.length - 1);
+  mine.replaceChildren(...found.sides.map((side, seat) => make("option", { value: seat }, `seat ${seat} (side ${side})`)));
+  mine.value = own;
+  others.replaceChildren(...found.sides.flatMap((side, seat) => seat === own ? [] : [make("label", {},
+    make("span", {}, `Seat ${seat} (side ${side})`),
+    make("select", { "data-seat": seat }, found.players.map(([spec, words]) => make("option", { value: spec }, words))))]));
+}
+
+async function begin() {
+  const found = offers[match.value];
+  const seats = found.sides.map((_, seat) => others.querySelector(`[data-seat="${seat}"]`)?.value || "person");
+  location.hash = (await ask("/api/drive", { game: found.game, match: found.match, seats })).id;
+  connect();
+}
+
+// ---- what the server says -------------------------------------------------------------------------------------------
+
+function connect() {
+  at("setup").hidden = true;
+  at("match-view").hidden = false;
+  say("waiting for the match: the first time its program is compiled, which takes a minute of an idle machine …");
+  socket = new WebSocket(socketAt(`/api/drive/${location.hash.slice(1)}`));
+  socket.binaryType = "arraybuffer";
+  socket.onopen = () => socket.send("{}");
+  socket.onmessage = ({ data }) => typeof data === "string" ? hear(JSON.parse(data)) : frame(new Float32Array(data));
+  socket.onclose = (event) => {
+    if (event.code !== 4404 && event.code !== 1008 && tries++ < 5) return setTimeout(connect, 1000);
+    history.replaceState(null, "", location.pathname);
+    say(event.reason || "the match has ended");
+    at("setup").hidden = false;
+  };
+}
+
+async function hear(message) {
+  if (message.kind === "head") {
+    told = message;
+    at("keys").textContent = `${told.words} P: pause; C: camera.`;
+    at("names").replaceChildren(...told.names.map((name, seat) => make("span", { class: `seat seat${seat % 8}` }, name)));
+    const { Space } = await import("./space.js");
+    clear();
+    stage = new Space({ space: told.space, seconds: 1, curves: {} });
+    stage.burns = (seat) => burning[seat];
+    at("stage").replaceChildren(stage.element);
+    at("camera").replaceChildren(stage.controls);
+    stage.follow(told.space.bodies[told.seat + 1].name);
+  } else if (message.kind === "status") {
+    if ("ready" in status && message.kickoff !== status.kickoff) count(3);
+    status = message;
+    tries = 0;
+    at("score").textContent = status.text;
+    at("pause").textContent = status.paused ? "Go on (P)" : "Pause (P)";
+    say(status.trouble || (status.over ? "The match is over." : status.paused ? "Pause" : status.ready ? "" : at("said").textContent));
+  } else if (message.kind === "error") console.warn(message.text);
+}
+
+const say = (text) => { at("said").textContent = text; };
+
+function count(seconds) {
+  at("count").textContent = seconds || "";
+  if (seconds) setTimeout(() => count(seconds - 1), 1000);
+}
+
+function clear() {
+  const { space } = told;
+  for (const { places, turns, gone = [] } of space.bodies) places.length = turns.length = gone.length = 0;
+  for (const list of [space.times, ...space.spots.map((spot) => spot.there)]) list.length = 0;
+  offset = -Infinity;
+}
+
+function frame(row) {
+  seen = row[0];
+  if (!stage) return;
+  const { space } = told;
+  const { times } = space;
+  if (row[1] < times.at(-1)) clear();
+  times.push(row[1]);
+  space.bodies.forEach((body, i) => {
+    const from = FIRST + BODY * i;
+    body.places.push(...row.subarray(from, from + 3));
+    body.turns.push(...row.subarray(from + 3, from + 7));
+    body.gone?.push(row[from + 7] > 0);
+  });
+  const rest = FIRST + BODY * space.bodies.length;
+  const now = [...row.subarray(rest, rest + told.names.length)];
+  burning = now.map((tank, seat) => tank < tanks[seat] - 0.1);
+  tanks = now;
+  space.spots.forEach((spot, i) => spot.there.push(row[rest + now.length + i] > 0));
+  if (times.length > KEEP) {
+    times.shift();
+    for (const body of space.bodies) [body.places.splice(0, 3), body.turns.splice(0, 4), body.gone?.shift()];
+    for (const spot of space.spots) spot.there.shift();
+  }
+  offset = Math.max(offset - 0.0005, row[1] - performance.now() / 1000);
+  if (row[1] - performance.now() / 1000 < offset - 0.25) offset = row[1] - performance.now() / 1000; // play stood still
+}
+
+// ---- what the person does -------------------------------------------------------------------------------------------
+
+function controls() {
+  const names = [...told.axes, ...told.buttons];
+  const sum = Object.fromEntries(names.map((name) => [name, 0]));
+  const add = (parts, share) => { for (const name in parts) sum[name] += parts[name] * share; };
+  for (const code of held) add(told.keys[code], 1);
+  const pad = navigator.getGamepads?.().find((each) => each);
+  if (pad) {
+    pad.axes.forEach((value, i) => { if (Math.abs(value) > DEAD) add(told.gamepad[`axis${i}`], value); });
+    pad.buttons.forEach((button, i) => add(told.gamepad[`button${i}`], button.value));
+    if (pad.buttons[9]?.pressed && !pressed) pause();
+    pressed = pad.buttons[9]?.pressed;
+  }
+  const axes = told.axes.map((name) => Math.round(100 * Math.max(-1, Math.min(1, sum[name]))) / 100);
+  return [...axes, ...told.buttons.map((name) => +(sum[name] > 0.5))];
+}
+
+const send = (message) => { if (socket?.readyState === 1) socket.send(JSON.stringify(message)); };
+const pause = (on = !status.paused) => send({ pause: on });
+
+function draw(milliseconds) {
+  requestAnimationFrame(draw);
+  if (!stage || !told.space.times.length) return;
+  const text = JSON.stringify(controls());
+  const since = milliseconds - sent.at;
+  if (since > AGAIN || (text !== sent.text && since > 15)) {
+    send({ controls: JSON.parse(text), seen });
+    sent = { text, at: milliseconds };
+  }
+  stage.place = Math.min(told.space.times.at(-1), performance.now() / 1000 + offset - LAG);
+  stage.render();
+  drawn = [...drawn.filter((time) => time > milliseconds - 1000), milliseconds];
+  const own = told.space.bodies[told.seat + 1];
+  at("stage").dataset.own = own.places.slice(-3).map(Math.round).join();
+  at("stage").dataset.drawn = drawn.length;
+  at("stage").dataset.seen = seen;
+  at("tank").value = tanks[told.seat];
+}
+
+addEventListener("keydown", (event) => {
+  if (!stage || at("match-view").hidden || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("select")) return;
+  if (told.keys[event.code]) {
+    held.add(event.code);
+    event.preventDefault();
+  } else if (event.code === "KeyP" && !event.repeat) pause();
+});
+addEventListener("keyup", (event) => held.delete(event.code));
+addEventListener("blur", () => held.clear());
+document.addEventListener("visibilitychange", () => { if (document.hidden) pause(true); });
+
+head("/drive");
+at("main").append(
+  make("h1", {}, "Drive"),
+  make("section", { class: "panel", id: "setup", "aria-label": "a new match" },
+    make("div", { class: "row" }, make("label", { for: "match" }, "Match"), match, make("label", { for: "mine" }, "You"), mine),
+    others,
+    make("button", { class: "main", id: "begin", disabled: true, click: () => begin().catch((error) => say(error.message)) }, "Drive")),
+  make("p", { id: "said", role: "status" }),
+  make("div", { class: "theatre", id: "match-view", hidden: true },
+    make("div", { class: "show" }, make("div", { class: "driven" }, make("div", { id: "stage" }), make("output", { id: "count" })),
+      make("p", { id: "score", class: "words", "aria-live": "off" })),
+    make("aside", { class: "panel side" },
+      make("div", { id: "names", class: "row seats" }), make("div", { id: "camera" }),
+      make("label", {}, "boost ", make("meter", { id: "tank", min: 0, max: 100 })),
+      make("div", { class: "row" },
+        make("button", { id: "pause", click: () => pause() }, "Pause (P)"),
+        make("button", { id: "again", click: () => send({ again: true }) }, "A new match")),
+      make("p", { id: "keys", class: "dim" }))));
+ask("/api/drive").then((found) => {
+  offers = found;
+  match.replaceChildren(...offers.map((each, i) => make("option", { value: i }, `${each.game.replaceAll("_", " ")}, ${each.match}`)));
+  if (!offers.length) return say("No game of this server can be driven.");
+  at("begin").disabled = false;
+  offerSeats();
+}).catch((error) => say(error.message));
+if (location.hash.length > 1) connect();
+requestAnimationFrame(draw);

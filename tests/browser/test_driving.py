@@ -1,0 +1,71 @@
+"""Car soccer driven by hand in a real browser, by keyboard."""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import shutil
+import time
+
+import pytest
+
+for package in ("starlette", "uvicorn", "websockets"):
+    pytest.importorskip(package, reason="the extra web is not installed")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("there is no chromium on this machine", allow_module_level=True)
+
+from tests.serving import serving
+
+FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU
+PAD = "{axes: [0, 0], buttons: Array.from({length: 10}, (_, i) => ({value: i === 7 ? 0.5 : 0}))}"  # half throttle
+PATIENCE = 900_000  # milliseconds: the physics is compiled first
+
+
+def stage(page, name):
+    return page.get_attribute("#stage", f"data-{name}") or ""
+
+
+def until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", ["tests.driven.driving:Sledges", "car_soccer"])
+def test_somebody_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_path, game):
+    errors = []
+    with serving(tmp_path, games=(game,)) as client, sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.add_init_script("navigator.getGamepads = () => [window.pad || null]")
+        page.goto(f"http://{client.host}/drive")
+        page.wait_for_selector("#begin:enabled")
+        page.select_option("[data-seat='1']", "bot:still")
+        page.click("#begin")
+        page.wait_for_selector("#stage[data-own]")
+        at_kickoff = stage(page, "own")
+        page.keyboard.down("w")
+        until(lambda: stage(page, "own") != at_kickoff)
+        assert page.inner_text("#score") and page.inner_text("#names").split() == ["you", "still"]
+        page.keyboard.press("p")
+        until(lambda: page.inner_text("#said") == "Pause")
+        time.sleep(1.0)
+        seen = stage(page, "seen")
+        time.sleep(1.0)
+        assert stage(page, "seen") == seen
+        page.keyboard.up("w")
+        page.reload()  # the address names the match: the page finds it again, still paused
+        page.wait_for_selector("#stage[data-own]")
+        assert page.inner_text("#said") == "Pause" and stage(page, "own") != at_kickoff
+        page.click("#again")
+        until(lambda: stage(page, "own") == at_kickoff)
+        page.evaluate(f"window.pad = {PAD}")
+        until(lambda: stage(page, "own") != at_kickoff)
+        browser.close()
+    assert errors == []

@@ -1,0 +1,1 @@
+"""A game for tests that is driven by hand."""
