@@ -59,9 +59,9 @@ class Line:
         found |= {item["card_id"]: item["name"] for item in self.state.get("stack", [])}
         # its own cards that it put back, in a mulligan without a question, say
         found |= {card["id"]: card["name"] for card in self.state.get("known", []) if card["owner"] == self.seat}
-        if not self.asks:  # a reveal
+        if self.fields.get("info_type") == "reveal":
             found |= {card["id"]: card["name"] for card in self.fields.get("cards", [])}
-        elif self.fields["decision_type"] in LOOKING:
+        elif self.fields.get("decision_type") in LOOKING:
             found |= {each["id"]: each["name"] for each in self.fields.get("options", []) if "card" in each}
         return found
 
@@ -177,7 +177,7 @@ def looked_at(lines: list[Line]) -> list[str]:
     """Cards that one seat scries and the other is told of at the same moment."""
     found = []
     for before, line in zip(lines, lines[1:], strict=False):
-        if line.fields.get("decision_type") == "scry" and not before.asks and before.seat != line.seat:
+        if line.fields.get("decision_type") == "scry" and "cards" in before.fields and before.seat != line.seat:
             cards = {each["id"] for each in line.fields["options"]} & {each["id"] for each in before.fields["cards"]}
             found += [
                 f"line {before.number + 1}: tells seat {before.seat} of {card}, which is scried" for card in cards

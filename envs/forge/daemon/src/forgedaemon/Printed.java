@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package forgedaemon;
 
+import com.google.common.collect.Iterables;
 import forge.StaticData;
 import forge.card.mana.ManaCost;
 import forge.card.mana.ManaCostShard;
@@ -64,6 +65,9 @@ final class Printed {
         Json json = new Json().open();
         ManaCost cost = face == null || face.getManaCost().isNoCost() ? ManaCost.ZERO : face.getManaCost();
         json.put("pips", pips(cost)).put("cmc", cost.getCMC()).put("produces", face == null ? "" : produces(face));
+        if (Iterables.any(cost, Printed::inSeveralWays)) {
+            json.put("least", least(cost));
+        }
         json.array("parts");
         if (face != null) {
             Parts parts = new Parts(json);
@@ -110,6 +114,19 @@ final class Printed {
             }
         }
         return letters.toString();
+    }
+
+    private static boolean inSeveralWays(ManaCostShard symbol) {
+        return symbol.isPhyrexian() || symbol.isOr2Generic() || Integer.bitCount(symbol.getColorMask()) > 1;
+    }
+
+    /** Mana that is enough: none for a Phyrexian symbol, which life pays, one for "two or a colour". */
+    private static int least(ManaCost cost) {
+        int least = cost.getGenericCost();
+        for (ManaCostShard symbol : cost) {
+            least += symbol.isPhyrexian() ? 0 : symbol.isOr2Generic() ? 1 : symbol.getCmc();
+        }
+        return least;
     }
 
     private static String produces(CardState face) {
