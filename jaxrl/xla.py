@@ -1,7 +1,8 @@
-"""XLA flags that must be in the environment before jax starts its backend. The user's own flags always win."""
+"""What has to be set before jax starts its backend: XLA flags, and how memory is kept. The user's own settings win."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 from pathlib import Path
@@ -10,6 +11,8 @@ from jaxrl.config import Config, device_count
 from jaxrl.envs.machine import cores
 
 _ACCELERATOR_PACKAGES = ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu", "jax_rocm7_plugin", "jax_rocm60_plugin")
+
+_KEPT = ((-3, 2**31 - 1), (-1, 2**31 - 1), (-2, 2**28))  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD: bytes
 
 
 def on_cpu() -> bool:
@@ -41,6 +44,22 @@ def prepare_training(config: Config, processes: int = 1) -> None:
     there = config.run.devices or processes * cores()
     wanted = device_count(config, there, processes) if on_cpu() else processes
     set_devices(wanted // processes, config.run.deterministic)
+    keep_memory()
+
+
+def keep_memory() -> bool:
+    """On a CPU glibc keeps the memory of large arrays for the next ones; whether it does.
+
+    Otherwise it gives them back to the system at every step, and the next step meets pages that have to be filled with
+    zeros first. The environment's MALLOC_... and GLIBC_TUNABLES win; other C libraries are left alone.
+    """
+    if not on_cpu() or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return False
+    try:
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+    except (OSError, AttributeError):
+        return False
+    return all([mallopt(*each) == 1 for each in _KEPT])
 
 
 def prepare_game(id: str) -> None:

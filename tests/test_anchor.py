@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +22,7 @@ from jaxrl.config.schema import Config, NetworkConfig, PPOConfig, Schedule
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions
+from jaxrl.networks.base import NetworkModule
 from jaxrl.networks.factory import STATISTICS, make_network
 from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
@@ -160,3 +163,19 @@ def test_a_run_that_goes_on_is_held_to_what_it_begins_with(home: Path) -> None:
 def test_a_warm_up_cannot_be_negative() -> None:
     with pytest.raises(UserError, match="ppo.value_warmup"):
         configs.load(None, ["ppo.value_warmup=-1"])
+
+
+class Alone(NetworkModule):
+    """Ends in layers of its own names."""
+
+    @nn.compact
+    def __call__(self, memory, encoded):
+        return memory, (nn.Dense(self.num_actions, name="moves")(encoded), nn.Dense(1, name="worth")(encoded)[0])
+
+
+def test_a_warm_up_needs_a_value_that_it_knows() -> None:
+    """It would learn nothing at all, in silence."""
+    network = NetworkConfig(kind="tests.test_anchor:Alone")
+    with pytest.raises(UserError, match="ppo.value_warmup: .*Alone has no parameters heads/value"):
+        make_program(dataclasses.replace(small_config(value_warmup=2), network=network), TicTacToe())
+    make_program(dataclasses.replace(small_config(), network=network), TicTacToe())

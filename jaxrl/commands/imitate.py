@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_algorithm
 from jaxrl.commands import evaluate, options
 from jaxrl.commands.common import check_learning
@@ -172,6 +173,7 @@ def save(run: RunDirectory, whole: Config, config: Config, env: Env, params: PyT
 
 def main(args: argparse.Namespace) -> int:
     """`jaxrl imitate`: a new run whose network plays as it was shown."""
+    xla.keep_memory()
     whole = _checked(args)
     config = configs.stages(whole)[0].config  # a training that goes on from it begins there
     env = make_games(config).training

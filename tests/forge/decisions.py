@@ -201,6 +201,7 @@ class Maker:
         """The line that tells what a card does."""
         pips, produces = self.draw.choice(("", "G", "WWU", "RG")), self.draw.choice(("", "", "G", "WUBRGC"))
         facts = {"pips": pips, "cmc": self.draw.randint(1, 4), "produces": produces}
+        facts |= {"least": self.draw.randint(0, 3)} if self.maybe(0.3) else {}
         facts["parts"] = [self.part() for _ in self.some(self.draw.choice((2, 4, 20)))]
         return {"info_type": "facts", "card": name, "facts": facts}
 

@@ -51,6 +51,16 @@ class Line:
         sees = any(card["name"] in REVEALING for each in own for card in each["battlefield"])
         return {card["id"]: card["name"] for card in self.state["known"]} if sees else {}
 
+    @property
+    def in_the_open(self) -> dict[int, str]:
+        """The cards that both seats see, name by id."""
+        cards = [card for each in self.state.get("players", []) for zone in PUBLIC for card in each[zone]]
+        return {card["id"]: card["name"] for card in cards if "face_down" not in card}
+
+    def without(self, field: str) -> str:
+        """The line in JSON without one of its fields."""
+        return json.dumps({key: each for key, each in self.fields.items() if key != field}, ensure_ascii=False)
+
     def shown(self) -> dict[int, str]:
         """The cards that the line may tell of for themselves, name by id."""
         found = dict(self.hand)
@@ -59,9 +69,9 @@ class Line:
         found |= {item["card_id"]: item["name"] for item in self.state.get("stack", [])}
         # its own cards that it put back, in a mulligan without a question, say
         found |= {card["id"]: card["name"] for card in self.state.get("known", []) if card["owner"] == self.seat}
-        if not self.asks:  # a reveal
+        if self.fields.get("info_type") == "reveal":
             found |= {card["id"]: card["name"] for card in self.fields.get("cards", [])}
-        elif self.fields["decision_type"] in LOOKING:
+        elif self.fields.get("decision_type") in LOOKING:
             found |= {each["id"]: each["name"] for each in self.fields.get("options", []) if "card" in each}
         return found
 
@@ -117,12 +127,15 @@ def leaks(conversation: Conversation) -> list[str]:
                 found.append(f"{where}: {hidden[card]} ({card}) is in the other hand")
         found += [f"{where}: {each} is not where the seat knows it" for each in misplaced(line, lines, place)]
         known[seat].update(shown)
+        known[1 - seat].update(line.in_the_open)  # it is not asked at once, but sees what comes and goes
         for card in ids_in(line.fields) - known[seat].keys():
             found.append(f"{where}: card {card} was never shown to this seat")
         names = owned[1 - seat] - owned[seat] - set(known[seat].values())
         text = line.text
         if line.fields.get("decision_type") == "choose_ability":  # names of the own deck may be offered
-            text = json.dumps({key: each for key, each in line.fields.items() if key != "options"}, ensure_ascii=False)
+            text = line.without("options")
+        elif line.fields.get("info_type") == "reveal":  # it says what reveals, which resolves
+            text = line.without("message")
         found += [f"{where}: names {name}" for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
     return found + looked_at(lines)
 
@@ -177,7 +190,7 @@ def looked_at(lines: list[Line]) -> list[str]:
     """Cards that one seat scries and the other is told of at the same moment."""
     found = []
     for before, line in zip(lines, lines[1:], strict=False):
-        if line.fields.get("decision_type") == "scry" and not before.asks and before.seat != line.seat:
+        if line.fields.get("decision_type") == "scry" and "cards" in before.fields and before.seat != line.seat:
             cards = {each["id"] for each in line.fields["options"]} & {each["id"] for each in before.fields["cards"]}
             found += [
                 f"line {before.number + 1}: tells seat {before.seat} of {card}, which is scried" for card in cards

@@ -26,6 +26,7 @@ from tests.forge.fixtures import SECONDS, RandomPlayer
 from tests.forge.hidden import leaks
 
 OWN = Path(__file__).parent / "decks"
+HELP = ("Exile with delve", "Tap for convoke", "Tap for improvise")  # questions in the midst of a payment
 PAYMENT = "payment"  # with which sources of mana is left to the engine, and not counted
 
 
@@ -36,7 +37,7 @@ class Found:
     Attributes:
       left: choices left to the engine's AI, by kind; `asked`: all others.
       problems: errors, leaks and differences, in words.
-      kinds: questions by type, and how many were for a controlled player.
+      kinds: questions by type, and how many were for a controlled player or for what helps to pay.
       seconds: of CPU, of the JVMs.
     """
 
@@ -64,6 +65,7 @@ class Found:
                 fields = json.loads(line.partition(b":")[2])
                 self.kinds[fields.get("decision_type", fields.get("info_type"))] += 1
                 self.kinds["for another player"] += "for" in fields
+                self.kinds["help to pay"] += fields.get("message") in HELP
                 if fields.get("info_type") == "left":
                     self.left.update(fields["choices"])
                     self.asked += fields["asked"]

@@ -178,6 +178,29 @@ def test_what_can_be_cast(lands, now, later):
     assert (spell[at.CASTABLE], spell[at.CASTABLE_NEXT]) == (now, 1)  # with the land of the hand
 
 
+@pytest.mark.parametrize(
+    ("pips", "cmc", "least", "lands", "castable"),
+    [
+        ("W", 2, 1, ["Mountain"], 1),  # {2/W}: one white would do, colors are not counted
+        ("W", 2, 1, [], 0),
+        ("WU", 1, 1, ["Island"], 1),  # {W/U}
+        ("WU", 3, 3, ["Island"] * 2, 0),  # {2}{W/U}
+        ("WU", 3, 3, ["Island"] * 3, 1),
+        ("R", 1, 0, [], 1),  # {R/P}: with life
+        ("R", 4, 3, ["Island"] * 3, 1),  # {3}{R/P}
+        ("WU", 1, None, ["Island"], 1),  # of an older daemon: told by the number of symbols
+        ("WU", 3, None, ["Island"] * 3, 0),  # which does not tell it here
+    ],
+)
+def test_costs_that_can_be_paid_in_several_ways(pips, cmc, least, lands, castable):
+    facts = Facts()
+    fields = {"pips": pips, "cmc": cmc, "parts": [BURN]} | ({} if least is None else {"least": least})
+    facts.hear(b"INFO:" + encoded({"info_type": "facts", "card": "Odd", "facts": fields}))
+    mine = [card(10 + i, name, types=f"Land {name}", cmc=0) for i, name in enumerate(lands)]
+    (spell, *_) = rows_of(entities_of(situation([card(1, "Odd", cmc=cmc)], mine), facts))
+    assert spell[at.CASTABLE] == castable
+
+
 def test_who_blocks_enchants_and_targets_whom():
     mine = [card(1, "Bear", types="Creature", attachments=[3]), card(2, "Ogre", types="Creature")]
     theirs = [card(3, "Pacifism", types="Enchantment", attached_to=1), card(4, "Wall", types="Creature")]

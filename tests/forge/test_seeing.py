@@ -58,7 +58,8 @@ def names_in(value: Any) -> Iterator[str]:
 
 def test_what_a_card_does_is_told_once_and_before_it_is_named(fleet):
     facts: dict[str, Json] = {}
-    for options, (a, b) in (("-i -a", ("walkers", "counterspells")), ("-o -a", ("xcosts", "tokens"))):
+    games = ("-i -a", ("walkers", "counterspells")), ("-o -a", ("xcosts", "tokens")), ("-i -a", ("hybrids", "hybrids"))
+    for options, (a, b) in games:
         lines, introduced = (
             told(converse(fleet, f"NEWGAME {a} {b} {options} -s 3", RandomPlayer(3), strip=False)),
             set(),
@@ -75,9 +76,12 @@ def test_what_a_card_does_is_told_once_and_before_it_is_named(fleet):
                 unknown -= {line["player"], line["name"]} if line.get("decision_type") == "announce_value" else set()
                 assert not unknown, (unknown, line)
     assert len(facts) > 40
+    least = {"Dismember": 1, "Gut Shot": 0, "Kitchen Finks": 3, "Fire // Ice": 2, "Bonecrusher Giant": 2}
+    met = least.keys() & facts.keys()
+    assert len(met) > 3 and {name: facts[name].get("least") for name in met} == {name: least[name] for name in met}
     for name, each in facts.items():
         assert each["parts"] or not each["pips"], name  # a spell does something
-        assert each.keys() == {"pips", "cmc", "produces", "parts"}
+        assert each.keys() - {"least"} == {"pips", "cmc", "produces", "parts"}
 
 
 def test_actions_say_which_part_of_the_card_they_use(fleet):

@@ -21,7 +21,8 @@ class NameKind:
         self.identity, self.facts, self.text = identity, facts, text
         facts = facts or {}
         self.pips = "".join(letter for letter in facts.get("pips", "") if letter in "WUBRG")
-        self.hybrid = len(self.pips) > facts.get("cmc", 0)
+        self.least: int | None = facts.get("least")
+        self.hybrid = self.least is not None or len(self.pips) > facts.get("cmc", 0)
         self.makes = {letter for letter in facts.get("produces", "") if letter in at.POOL}
         self.parts: list[dict[str, Any]] = facts.get("parts", [])[:MOST_PARTS]
 

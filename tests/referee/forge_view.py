@@ -320,9 +320,10 @@ class View:
             lands = [self.makes(each) for each in mine if each["zone"] == "hand" and "land" in types_of(each)]
             sources.append(set().union(*lands))
         sources = [each for each in sources if each]
-        if whole(card.get("cmc")) > len(sources):
-            return False
         kind = self.names.kind(card.get("name", ""))
+        told = kind is not None and kind.least is not None
+        if (kind.least if told else whole(card.get("cmc"))) > len(sources):
+            return False
         if kind is None or kind.hybrid:
             return True
         return all(kind.pips.count(c) <= sum(c in each for each in sources) for c in "WUBRG")

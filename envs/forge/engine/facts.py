@@ -35,19 +35,21 @@ class NameKind:
       numbers: f32[KIND] as bytes, its row.
       parts: f32[n, PART] as bytes; rows in it count from 0.
       count: n.
-      pips: symbols of its cost by color; hybrid: it can be paid in other ways too.
+      pips: symbols of its cost by color.
+      hybrid: some can be paid in other ways too, and `least` is the least mana that is enough then (-1: not told).
       makes: bits of POOL, the mana that it can make.
     """
 
-    __slots__ = ("count", "hybrid", "makes", "numbers", "parts", "pips")
+    __slots__ = ("count", "hybrid", "least", "makes", "numbers", "parts", "pips")
 
     def __init__(self, identity: int, facts: NameKind | None = None, text: bool = False):
         """Of an id, with what was told of it, see `told`."""
         if facts is None:
-            self.parts, self.count, self.pips, self.hybrid, self.makes = b"", 0, (0,) * len(at.COLORS), False, 0
+            self.parts, self.count, self.pips, self.makes = b"", 0, (0,) * len(at.COLORS), 0
+            self.hybrid, self.least = False, -1
         else:
-            self.parts, self.count, self.pips = facts.parts, facts.count, facts.pips
-            self.hybrid, self.makes = facts.hybrid, facts.makes
+            self.parts, self.count, self.pips, self.makes = facts.parts, facts.count, facts.pips, facts.makes
+            self.hybrid, self.least = facts.hybrid, facts.least
         numbers = np.zeros(at.KIND, np.float32)
         numbers[at.KIND_ID], numbers[at.IS_TEXT], numbers[at.TOLD] = identity, text, facts is not None
         numbers[at.PRODUCED_BITS] = self.makes
@@ -59,7 +61,8 @@ class NameKind:
         """What the daemon's facts say, of no id."""
         kind, pips, produces = cls(0), _text(facts, "pips"), _text(facts, "produces")
         kind.pips = tuple(min(pips.count(letter), 99) for letter in at.POOL[: len(at.COLORS)])
-        kind.hybrid = sum(kind.pips) > _whole(facts, "cmc")
+        kind.least = max(-1, _whole(facts, "least", -1))
+        kind.hybrid = kind.least >= 0 or sum(kind.pips) > _whole(facts, "cmc")  # older daemons say it by number only
         kind.makes = sum(bit for letter, bit in MANA.items() if letter in produces)
         kind.parts, kind.count = parts_of(facts.get("parts"))
         return kind

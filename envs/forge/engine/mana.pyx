@@ -44,8 +44,8 @@ cdef Purse purse(View view, bint now) except *:
 
 cdef bint affords(Purse purse, Card card) except *:
     """Whether there is mana enough, and enough of each color."""
-    cdef int k
-    if card.mana_value > purse.total:
+    cdef int k, least = -1 if card.kind is None else card.kind.least
+    if (card.mana_value if least < 0 else least) > purse.total:
         return False
     if card.kind is None or card.kind.hybrid:
         return True

@@ -29,7 +29,7 @@ from jaxrl.algorithms.ppo import copies
 from jaxrl.algorithms.ppo.belief import BeliefLearner
 from jaxrl.algorithms.ppo.critic import Critic, explained, returns_of
 from jaxrl.algorithms.ppo.loss import Batch, Played
-from jaxrl.algorithms.ppo.update import UpdateSums, update
+from jaxrl.algorithms.ppo.update import UpdateSums, of_value, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.algorithms.trajectory import (
     Values,
@@ -43,6 +43,7 @@ from jaxrl.algorithms.trajectory import (
 from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
 from jaxrl.config.ppo_checks import check_ppo
 from jaxrl.envs.core import Env, select
+from jaxrl.envs.errors import UserError
 from jaxrl.figures import Figures
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
@@ -80,6 +81,8 @@ class PPO(Algorithm):
         self.sequence = config.ppo.sequence if self.network.remembers else 1
         if self.sequence > 1:  # of a network of one's own nobody could tell before
             check_ppo(config, self.sequence)
+        if config.ppo.value_warmup:
+            self._check_value()
         self._critic = Critic(config, env) if config.ppo.critic.privileged else None
         self._belief = BeliefLearner(config, env) if config.ppo.belief.learned else None
         self.privileged = self._critic is not None or self._belief is not None
@@ -99,6 +102,15 @@ class PPO(Algorithm):
             belief=belief,
             copies=copies.first(self.config.ppo, params),
         )
+
+    def _check_value(self) -> None:
+        """A warm-up needs something that learns: parameters of the value alone."""
+        params = jax.eval_shape(self.network.init, jax.random.key(0))
+        if not any(of_value(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)):
+            raise UserError(
+                f"ppo.value_warmup: {self.config.network.kind} has no parameters heads/value, so nothing would learn; "
+                "end it in self.heads(...), or set ppo.value_warmup to 0."
+            )
 
     def hyper(self) -> Hyper:
         """The numbers of the section `ppo`."""

@@ -136,14 +136,17 @@ def normalize(advantage: jax.Array, weight: jax.Array) -> jax.Array:
     return centred * jax.lax.rsqrt(variance + 1e-8)
 
 
+def of_value(path: Any) -> bool:
+    """Whether parameters with this path are the last layer of the value, `heads/value`."""
+    return "['heads']['value']" in jax.tree_util.keystr(path)
+
+
 def _of_the_value(loss: Callable[..., Any], alone: jax.Array) -> Callable[..., Any]:
     """The same loss; where `alone` (bool[]) its gradient is 0 but for the last layer of the value, on which no policy
     depends."""
 
     def held(path: Any, leaf: jax.Array) -> jax.Array:
-        if "['heads']['value']" in jax.tree_util.keystr(path):
-            return leaf
-        return jnp.where(alone, jax.lax.stop_gradient(leaf), leaf)
+        return leaf if of_value(path) else jnp.where(alone, jax.lax.stop_gradient(leaf), leaf)
 
     return lambda params, *about: loss(jax.tree_util.tree_map_with_path(held, params), *about)
 

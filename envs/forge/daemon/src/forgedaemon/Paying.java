@@ -7,6 +7,8 @@ import forge.card.mana.ManaCostShard;
 import forge.game.card.*;
 import forge.game.cost.CostPayment;
 import forge.game.spellability.SpellAbility;
+import forge.game.zone.Zone;
+import forge.game.zone.ZoneType;
 import java.util.*;
 import java.util.function.Supplier;
 
@@ -20,25 +22,50 @@ final class Paying {
     private Collection<Card> help;
     private final List<Card> helped = new ArrayList<>();
     private final List<Card> lent = new ArrayList<>();
+    /** The graveyard before cards were exiled with delve, and these. */
+    private CardCollection before = new CardCollection();
+    private CardCollectionView delved = CardCollection.EMPTY;
+    /** Whether the seat is asked with what it pays: meanwhile Forge's AI takes the sources of mana. */
+    private boolean asks;
 
     Paying(Seat seat) {
         this.seat = seat;
     }
 
-    /** False: not paid in full, `payment` knows what was; who helped is untapped again. */
+    /** False: not paid in full, `payment` knows what was; who helped is untapped again, and what was delved put back. */
     boolean pay(CostPayment payment, boolean effect) {
-        SpellAbility before = ability;
+        SpellAbility outer = ability;
+        boolean asked = asks;
         ability = payment.getAbility();
+        asks = !seat.quiet();
         lent.clear();
+        delved = CardCollection.EMPTY;
         try {
             boolean paid = payment.payCost(Bridge.make.costs(seat, ability, effect));
             if (!paid) {
                 lent.forEach(card -> card.setTapped(false));
+                putBack();
             }
             return paid;
         } finally {
-            ability = before;
+            ability = outer;
+            asks = asked;
         }
+    }
+
+    /** Forge exiles with delve before it pays the rest, and its AI never takes it back. */
+    private void putBack() {
+        if (delved.isEmpty()) {
+            return;
+        }
+        Zone graveyard = seat.getPlayer().getZone(ZoneType.Graveyard);
+        CardCollection cards = CardLists.filter(before, card -> delved.contains(card) || graveyard.contains(card));
+        cards.addAll(graveyard.getCards());
+        for (Card card : delved) {
+            Card exiled = seat.getGame().getCardState(card);
+            exiled.getZone().remove(exiled);
+        }
+        graveyard.setCards(cards);
     }
 
     /** Tries something that pays nothing, with all delve, convoke and improvise that there is. */
@@ -69,14 +96,17 @@ final class Paying {
             List<Card> offered = help == null ? graveyard : graveyard.stream().filter(help::contains).toList();
             return new CardCollection(offered.subList(0, Math.min(most, offered.size())));
         }
-        if (seat.quiet() || most == 0 || ability == null) {
+        if (!asks || most == 0) {
             return ai.get();
         }
         int least = 0;
         while (least < most && !suffices(graveyard.subList(0, least))) {
             least++;
         }
-        return seat.questions.cards("Exile with delve", ability, graveyard, least, most, ai);
+        int enough = least;
+        before = new CardCollection(graveyard);
+        delved = seat.awake(() -> seat.questions.cards("Exile with delve", ability, graveyard, enough, most, ai));
+        return delved;
     }
 
     /** Creatures or artifacts that are tapped for a symbol each. Those that are missing are added, and told. */
@@ -89,15 +119,16 @@ final class Paying {
             helped.forEach(card -> card.setTapped(true)); // who helps gives no mana
             return symbols;
         }
-        if (seat.quiet() || untapped.isEmpty() || ability == null) {
+        if (!asks || untapped.isEmpty()) {
             return ai.get();
         }
         List<Map<Card, ManaCostShard>> found = new ArrayList<>();
-        CardCollection chosen = seat.questions.cards(improvise ? "Tap for improvise" : "Tap for convoke", spell, untapped, 0,
-                improvise ? cost.getGenericCost() : cost.getCMC(), () -> {
-                    found.add(ai.get());
-                    return new CardCollection(found.get(0).keySet());
-                });
+        String message = improvise ? "Tap for improvise" : "Tap for convoke";
+        int most = improvise ? cost.getGenericCost() : cost.getCMC();
+        CardCollection chosen = seat.awake(() -> seat.questions.cards(message, spell, untapped, 0, most, () -> {
+            found.add(ai.get());
+            return new CardCollection(found.get(0).keySet());
+        }));
         if (!found.isEmpty()) {
             return found.get(0);
         }

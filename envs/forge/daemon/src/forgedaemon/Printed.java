@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package forgedaemon;
 
+import com.google.common.collect.Iterables;
 import forge.StaticData;
 import forge.card.mana.ManaCost;
 import forge.card.mana.ManaCostShard;
@@ -19,6 +20,7 @@ import java.util.*;
  */
 final class Printed {
     private static final Map<Object, Printed> KNOWN = new HashMap<>();
+    private static final Set<String> OTHERS = Set.of("LeftSplit", "RightSplit", "Adventure", "Secondary", "Modal");
 
     /** An ability: where its parts begin, and how it is recognised on another copy of the card. */
     private record Root(int at, String kind, ApiType api, Map<String, String> script) {}
@@ -64,6 +66,11 @@ final class Printed {
         Json json = new Json().open();
         ManaCost cost = face == null || face.getManaCost().isNoCost() ? ManaCost.ZERO : face.getManaCost();
         json.put("pips", pips(cost)).put("cmc", cost.getCMC()).put("produces", face == null ? "" : produces(face));
+        List<ManaCost> others = face == null ? List.of() : others(face);
+        if (!others.isEmpty() || Iterables.any(cost, Printed::inSeveralWays)) {
+            int least = others.stream().mapToInt(Printed::least).min().orElse(Integer.MAX_VALUE);
+            json.put("least", face != null && face.getCard().isSplitCard() ? least : Math.min(least, least(cost)));
+        }
         json.array("parts");
         if (face != null) {
             Parts parts = new Parts(json);
@@ -110,6 +117,34 @@ final class Printed {
             }
         }
         return letters.toString();
+    }
+
+    /** What the other spells of a card cost: its halves, its adventure, its back if that is cast from the hand as well. */
+    private static List<ManaCost> others(CardState face) {
+        List<ManaCost> result = new ArrayList<>();
+        if (face.getStateName() != CardStateName.Original) {
+            return result;
+        }
+        for (CardStateName state : face.getCard().getStates()) {
+            ManaCost cost = face.getCard().getState(state).getManaCost();
+            if (OTHERS.contains(state.name()) && !cost.isNoCost()) {
+                result.add(cost);
+            }
+        }
+        return result;
+    }
+
+    private static boolean inSeveralWays(ManaCostShard symbol) {
+        return symbol.isPhyrexian() || symbol.isOr2Generic() || Integer.bitCount(symbol.getColorMask()) > 1;
+    }
+
+    /** Mana that is enough: none for a Phyrexian symbol, which life pays, one for "two or a colour". */
+    private static int least(ManaCost cost) {
+        int least = cost.getGenericCost();
+        for (ManaCostShard symbol : cost) {
+            least += symbol.isPhyrexian() ? 0 : symbol.isOr2Generic() ? 1 : symbol.getCmc();
+        }
+        return least;
     }
 
     private static String produces(CardState face) {

@@ -106,6 +106,17 @@ class Seat extends PlayerControllerAi {
         });
     }
 
+    /** A question to the client in the midst of what Forge's AI does for it. */
+    <T> T awake(Supplier<T> question) {
+        int before = thinking;
+        thinking = 0;
+        try {
+            return question.get();
+        } finally {
+            thinking = before;
+        }
+    }
+
     /** An answer where Forge's AI does not decide by itself: it is no advice. */
     <T> T guess(T answer) {
         guessed = true;
