@@ -32,7 +32,7 @@ class PlaybackMoment(NamedTuple):
     mark: str = ""  # for the timeline
 
 
-class Decided(NamedTuple):
+class PlaybackDecisions(NamedTuple):
     """What the players of a game were asked and did, T decisions: all that a policy needs to judge it.
 
     Attributes:
@@ -80,7 +80,7 @@ class Playback:
     seconds: float = 0.0
     space: dict[str, Any] | None = None
     note: str = ""
-    decided: Decided | None = None
+    decided: PlaybackDecisions | None = None
 
     def record(self) -> dict[str, Any]:
         """All but the pictures, for JSON; "decided": whether that is known."""
@@ -127,7 +127,7 @@ def of_states(
         curves=offers["curves"](env, states) if "curves" in offers else {},
         seconds=getattr(env, "seconds", 0.0),
         space=offers["space"](env, [env.sketch(state) for state in states]) if in_space else None,
-        decided=Decided(
+        decided=PlaybackDecisions(
             game or env.id,
             options or {},
             [state.current_player for state in states[:-1]],

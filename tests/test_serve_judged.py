@@ -17,7 +17,7 @@ for package in ("starlette", "uvicorn", "websockets"):
 
 from jaxrl.config.schema import NetworkConfig
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.playback import Decided
+from jaxrl.envs.playback import PlaybackDecisions
 from jaxrl.matches.single import Programs
 from jaxrl.networks.factory import make_network
 from jaxrl.players import bot_player, network_player
@@ -45,7 +45,7 @@ def decided(env, states, actions):
     """A game of these states, read again from its file."""
     fields = ("current_player", "observation", "legal_action_mask")
     shown = [jax.device_get(state) for state in states]
-    return Decided(env.id, {"n": 1}, *([getattr(state, name) for state in shown] for name in fields), actions)
+    return PlaybackDecisions(env.id, {"n": 1}, *([getattr(state, name) for state in shown] for name in fields), actions)
 
 
 def through_a_file(folder, found):

@@ -17,7 +17,7 @@ from jaxrl.envs.battle.events import describe
 from jaxrl.envs.battle.golden import ACTION, KINDS, rules_of
 from jaxrl.envs.battle.view import Position, look
 from jaxrl.envs.errors import UserError
-from jaxrl.envs.playback import Decided, Playback, PlaybackMoment
+from jaxrl.envs.playback import Playback, PlaybackDecisions, PlaybackMoment
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
@@ -45,6 +45,7 @@ def play(path: Path, number: int) -> Playback:
     except ValueError as error:
         raise UserError(f"{path.name}: the battle cannot be played as it was recorded: {error}.") from None
     actions = [row[ACTION] for row in record["decisions"]]
+    seats, seen, legal = (list(each) for each in zip(*asked, strict=True))
     return Playback(
         title=f"{kind.label(record, number)}, {_players(record)}",
         seats=[f"side {side}: {player}" for side, player in enumerate(record["players"])],
@@ -56,7 +57,7 @@ def play(path: Path, number: int) -> Playback:
             "victory points": [list(map(float, view.points)) for view in views],
             "wounds left": [[float(sum(squad.health for squad in side)) for side in view.squads] for view in views],
         },
-        decided=Decided("battle", {}, *zip(*asked, strict=True), actions),
+        decided=PlaybackDecisions("battle", {}, seats, seen, legal, actions),
     )
 
 

@@ -66,7 +66,7 @@ class ShownDecision(NamedTuple):
     note: str
 
 
-class Moment(NamedTuple):
+class PastPosition(NamedTuple):
     """A position of the past, and what the seats had earned by then, f32[P]."""
 
     saved: Saved
@@ -97,7 +97,7 @@ class TableGame:
         self._programs, self._advisers = programs, dict(advisers)
         sitting = [agent or self._advisers.get(seat) for seat, agent in enumerate(self.agents)]
         self._game = SingleGame(env, [each.player if each else None for each in sitting], programs)
-        self._past: list[Moment] = []  # the newest, up to now
+        self._past: list[PastPosition] = []  # the newest, up to now
         self._askers: list[int] = []  # the seats that acted so far; -1: all
         self._told: dict[int | None, list[str]] = {}
         self._still = threading.RLock()  # the past does not change while somebody is told of it
@@ -109,7 +109,7 @@ class TableGame:
           UserError: the record is not of this game.
         """
         self._game.deal(replays.keys_of(self.record.deal), duplicate=True)
-        self._past, self._askers = [Moment(self._game.save(), np.zeros_like(np.asarray(self.state.rewards)))], []
+        self._past, self._askers = [PastPosition(self._game.save(), np.zeros_like(np.asarray(self.state.rewards)))], []
         whole, self.record = self.record, dataclasses.replace(self.record, actions=[])
         for action in whole.actions:
             if self.over or not self.is_legal(action):
@@ -268,7 +268,7 @@ class TableGame:
         with self._still:
             self.record.actions.append(np.asarray(action).tolist())
             self._askers.append(asker)
-            self._past.append(Moment(self._game.save(), self.returns() + np.asarray(self.state.rewards)))
+            self._past.append(PastPosition(self._game.save(), self.returns() + np.asarray(self.state.rewards)))
             if len(self._past) > 2 * PAST:
                 del self._past[:-PAST]
 

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrl.envs.playback import Decided
+from jaxrl.envs.playback import PlaybackDecisions
 
 NAME = "decided.npz"  # in the folder of an opened recording
 
 
 class Positions(NamedTuple):
-    """See `jaxrl.envs.playback.Decided`; T decisions."""
+    """See `jaxrl.envs.playback.PlaybackDecisions`; T decisions."""
 
     game: str
     options: dict[str, Any]
@@ -28,18 +28,19 @@ class Positions(NamedTuple):
     actions: np.ndarray  # i32, as the seats
 
 
-def write(folder: Path, decided: Decided) -> None:
+def write(folder: Path, decided: PlaybackDecisions) -> None:
     """Writes the file, whole or not at all."""
     leaves = [np.stack(each) for each in zip(*map(_leaves, decided.observations), strict=True)]
     told = json.dumps({"game": decided.game, "options": dict(decided.options)})
     part = folder / f".{NAME}"
+    named: dict[str, Any] = {f"leaf{number}": leaf for number, leaf in enumerate(leaves)}
     np.savez_compressed(
         part,
         told=np.array(told),
         seats=np.asarray(decided.seats, np.int32),
         legal=np.asarray(decided.legal, bool),
         actions=np.asarray(decided.actions, np.int32),
-        **{f"leaf{number}": leaf for number, leaf in enumerate(leaves)},
+        **named,
     )
     part.replace(folder / NAME)
 

@@ -77,13 +77,14 @@ final class Knowledge {
         Set<Zone> libraries = new LinkedHashSet<>();
         during = resolving();
         for (Object thing : things) {
-            if (thing instanceof Card card && secret(card.getZone())) {
+            Zone zone = thing instanceof Card card ? card.getLastKnownZone() : null; // copies that are shown lie nowhere
+            if (thing instanceof Card card && secret(zone)) {
                 watched.add(card.getId());
                 ids.add(card.getId());
-                if (is(card.getZone(), ZoneType.Library)) {
-                    libraries.add(card.getZone());
+                if (is(zone, ZoneType.Library)) {
+                    libraries.add(zone);
                 } else {
-                    cards.put(card.getId(), new Known(card.getZone(), false));
+                    cards.put(card.getId(), new Known(zone, false));
                 }
             }
         }
