@@ -117,7 +117,7 @@ def test_a_run_that_trains_on_is_played_as_it_is_now(tmp_path, monkeypatch):
 
     def find(name: str, asked: argparse.Namespace):
         read.append((name, asked.checkpoint))
-        return SimpleNamespace(env=hall.env, players=[bot_player(hall.env, "lowest")])
+        return SimpleNamespace(config=hall.config, env=hall.env, players=[bot_player(hall.env, "lowest")])
 
     monkeypatch.setattr(cast, "find_entrant", find)
     first = library.agent(hall, "run:mine")

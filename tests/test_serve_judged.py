@@ -3,6 +3,7 @@
 # ruff: noqa: E402
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 from pathlib import Path
@@ -15,16 +16,18 @@ import pytest
 for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
 
+from jaxrl import config as configs
 from jaxrl.config.schema import NetworkConfig
 from jaxrl.envs.errors import UserError
 from jaxrl.envs.playback import PlaybackDecisions
 from jaxrl.matches.single import Programs
 from jaxrl.networks.factory import make_network
 from jaxrl.players import bot_player, network_player
-from jaxrl.serve import judging, positions
+from jaxrl.serve import cast, judging, positions
+from jaxrl.serve.cast import AgentLibrary
 from jaxrl.serve.game import Agent, Record, TableGame
 from jaxrl.serve.judging import Judgement
-from jaxrl.serve.replays import NOBODY, UNKNOWN
+from jaxrl.serve.replays import NOBODY, UNKNOWN, ReplayRoom
 from tests.games import HighCard, RockPaperScissors
 from tests.memory_games import Recall
 from tests.serving import GAMES, serving
@@ -103,9 +106,38 @@ def test_what_does_not_fit_is_not_judged(tmp_path):
     with pytest.raises(UserError, match="neither probabilities nor values"):
         judging.judge(env, bot_player(env, "random"), found)
     player = network(env, NetworkConfig(hidden=(8,)))
-    for wrong in (found._replace(legal=found.legal[:, :-1]), found._replace(leaves=found.leaves[:-1])):
+    away = found._replace(seats=found.seats + env.num_players)
+    for wrong in (found._replace(legal=found.legal[:, :-1]), found._replace(leaves=found.leaves[:-1]), away):
         with pytest.raises(UserError, match="looks otherwise"):
             judging.judge(env, player, wrong)
+
+
+def test_a_policy_that_has_diverged_says_nothing(tmp_path):
+    env, state = HighCard(), HighCard().init(jax.random.key(1))
+    player = network(env, NetworkConfig(hidden=(8,)))
+    broken = dataclasses.replace(player, params=jax.tree.map(lambda leaf: leaf * np.nan, player.params))
+    with pytest.raises(UserError, match="has diverged"):
+        judging.judge(env, broken, through_a_file(tmp_path, decided(env, [state], [0])))
+
+
+def test_the_game_of_a_recording_has_its_options(monkeypatch):
+    """Those that change what is seen or done; nothing is made of what may name a file."""
+    library, made, real = AgentLibrary(["car_soccer"], Path("nowhere"), ()), [], cast.make_hall
+    monkeypatch.setattr(cast, "make_hall", lambda game, options: made.append(options) or real(game, {}))
+    library.recorded("car_soccer", {"teams": [2, 2], "rewards": {"goal": 9}, "observation": "default", "meshes": "/x"})
+    library.recorded("car_soccer", {"teams": [1, 1], "observation": "relative", "extras": ["aim"]})
+    assert made == [{}, {"teams": [2, 2]}, {"observation": "relative", "extras": ["aim"]}]
+    for bad in ({"hitbox": "../x"}, {"teams": [1e9, 1]}, {"teams": {"a": 1}}, {"extras": ["a"] * 1000}):
+        with pytest.raises(UserError, match="options of this recording"):
+            library.recorded("car_soccer", bad)
+
+
+def test_who_sees_otherwise_does_not_fit():
+    """The two views of car soccer have one shape; rewards make no difference."""
+    hall = cast.make_hall("car_soccer", {})
+    for options, fits in (({"rewards": {"goal": 9.0}}, True), ({"observation": "relative"}, False)):
+        config = configs.from_dict({"env": {"id": "car_soccer", "options": options}})
+        assert cast._fit(hall, config, hall.env) == fits
 
 
 def test_the_curve_keeps_what_a_seat_expected_and_signs_stand_where_policies_disagree():
@@ -166,3 +198,17 @@ def test_where_nobody_can_judge_the_page_says_so(client, file, why):
     assert opened["state"] == "open"
     assert ask(client, opened["id"], "judges") == (200, {"judges": [], "why": why})
     assert ask(client, opened["id"], "judged?by=zoo:battle")[0] == 400
+
+
+def test_what_a_run_says_is_of_its_newest_checkpoint(client, monkeypatch):
+    newest, judged = [3], []
+    monkeypatch.setattr(AgentLibrary, "newest", lambda self, spec: newest[0])
+    monkeypatch.setattr(ReplayRoom, "_judge", lambda self, folder, by: judged.append(by) or gzip.compress(b"{}"))
+    opened = open_game(client, BATTLE)
+    for newest[0] in (3, 3, 4):
+        assert ask(client, opened["id"], "judged?by=run:mine") == (200, {})
+    assert len(judged) == 2
+    monkeypatch.setattr(ReplayRoom, "_judge", lambda self, folder, by: 1 / 0)
+    assert client.request(f"/replays/open/{opened['id']}/judged?by=run:other")[0] == 500
+    monkeypatch.setattr(ReplayRoom, "_judge", lambda self, folder, by: gzip.compress(b"[]"))
+    assert ask(client, opened["id"], "judged?by=run:other") == (200, []), "a fault is not kept"

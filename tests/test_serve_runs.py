@@ -38,7 +38,8 @@ TABLE = {
     "overall": {"first": {"mean_win_rate": 0.75}},
 }
 TRAINER = """
-import fcntl, json, os, platform, sys, time
+import fcntl, json, os, platform, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell has this test run in the background
 handle = open(sys.argv[1] + "/.lock", "w")
 fcntl.flock(handle, fcntl.LOCK_EX)
 who = {"pid": os.getpid(), "host": platform.node(), "processes": 1, "begun": "2026-01-01T00:00:00+00:00"}

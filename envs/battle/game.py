@@ -32,7 +32,7 @@ class BattleGame(HostGame):
     reference_bot = "balanced"
     perfect_information = True
     how_to_play, colours = TEXT, COLOURS
-    free_options = ("maps", "rosters", "pairings", *settings.KEYS)
+    free_options = ("maps", "rosters", "pairings", "reward_vp", *settings.KEYS)
 
     def __init__(
         self,

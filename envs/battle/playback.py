@@ -45,7 +45,7 @@ def play(path: Path, number: int) -> Playback:
     except ValueError as error:
         raise UserError(f"{path.name}: the battle cannot be played as it was recorded: {error}.") from None
     actions = [row[ACTION] for row in record["decisions"]]
-    seats, seen, legal = (list(each) for each in zip(*asked, strict=True))
+    seats, seen, legal = ([row[column] for row in asked] for column in range(3))
     return Playback(
         title=f"{kind.label(record, number)}, {_players(record)}",
         seats=[f"side {side}: {player}" for side, player in enumerate(record["players"])],

@@ -45,6 +45,7 @@ class BeastyBar(Env):
     multi_output_fusion = True
     reference_bot = "distilled"
     how_to_play = TEXT
+    free_options = ("reward",)
 
     def __init__(self, *, reward: str = "outcome", start: int = -1, lookahead: bool = False):
         """Makes a table.

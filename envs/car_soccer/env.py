@@ -80,6 +80,10 @@ class CarSoccer(Env):
     simultaneous = True
     multi_output_fusion = True
     how_to_play = TEXT
+    free_options = (
+        *("meshes", "setters", "difficulty", "replays", "reward_mode", "rewards", "annealed_by", "reward_clip"),
+        *("team_spirit", "zero_sum", "factors", "terminations", "truncations", "match_seconds"),
+    )
     SETTERS: ClassVar[Mapping[str, setters.Setter]] = setters.SETTERS
     OBSERVATIONS: ClassVar[Mapping[str, observe.View]] = observe.OBSERVATIONS
     EXTRAS: ClassVar[Mapping[str, observe.View]] = observe.EXTRAS

@@ -53,6 +53,7 @@ class SkullKing(Env):
     reference_bot = "hard"
     how_to_play, colours = TEXT, COLOURS
     phases = goals.PHASES
+    free_options = ("reward", "episode", "round_weights")
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ from jaxrl.serve.thinking import LONGEST, SHORTEST, TimedSearch
 PERSON, BOT, RUN, SEARCH = "person", "bot:", "run:", "search:"
 KEPT = 16  # games, and players of each, that are kept
 MOST = 1000  # answers to who fits where that are kept
-LARGEST = 10_000  # a number of a game's option
+LARGEST, LISTED = 10_000, 64  # a number of a game's option, and so many at most
 SECONDS = (1, 3)  # of the searches that are offered
 T = TypeVar("T")
 
@@ -92,6 +92,21 @@ class AgentLibrary:
                 raise UserError(f"the option {name!r} must be a number, a truth value or one of those offered.")
             if isinstance(value, (int, float)) and not abs(value) <= LARGEST:
                 raise UserError(f"the option {name!r} must be at most {LARGEST}.")
+        return self._hall(game, options)
+
+    def recorded(self, game: str, options: Mapping[str, Any]) -> Hall:
+        """The game of a recording, whose options a stranger may have written; those that change nothing that is seen or
+        done are left at what they are by default. Raises UserError: it is not offered, or no such game can be made."""
+        if game not in self.games:
+            raise UserError(f"this server does not offer the game {game!r}.")
+        free, known = self._hall(game, {}).env.free_options, registry.options_of(game)
+        wanted = {name: each for name, each in options.items() if name in known and name not in free}
+        changed = {name: each for name, each in wanted.items() if not _same(each, known[name].default)}
+        if not all(_plain(each) for each in changed.values()):
+            raise UserError("the options of this recording are not such that a game is made of them here.")
+        return self._hall(game, changed)
+
+    def _hall(self, game: str, options: Mapping[str, Any]) -> Hall:
         key = json.dumps([game, dict(sorted(options.items()))])
         with self._lock:
             return _kept(self._halls, key, lambda: make_hall(game, options))
@@ -141,13 +156,13 @@ class AgentLibrary:
         Raises:
           UserError: there is none, or it plays another game.
         """
-        key = f"{spec} {self._newest(spec)}"
+        key = f"{spec} {self.newest(spec)}"
         with self._lock:
             for old in [each for each in hall.agents if each.rpartition(" ")[0] == spec and each != key]:
                 del hall.agents[old]  # its training has gone on
             return _kept(hall.agents, key, lambda: self._make(hall, spec))
 
-    def _newest(self, spec: str) -> int:
+    def newest(self, spec: str) -> int:
         """The update of a run's newest checkpoint, from the names of files; -1 for others than runs."""
         name = spec.removeprefix(RUN).partition("@")[0]
         if not spec.startswith(RUN) or name not in self.run_names():
@@ -180,21 +195,21 @@ class AgentLibrary:
             if (name := spec.removeprefix(BOT)) not in hall.env.bots:
                 raise UserError(f"{hall.id} has no bot {name[:60]!r}.")
             return Agent(name, bot_player(hall.env, name))
-        name, env, player = self._trained(spec)
-        if not _fit(hall.env, env):
+        name, config, env, player = self._trained(spec)
+        if not _fit(hall, config, env):
             raise UserError(f"{name} plays another game than this table's.")
         return Agent(name, player)
 
-    def _trained(self, spec: str) -> tuple[str, Env, Player]:
+    def _trained(self, spec: str) -> tuple[str, Config, Env, Player]:
         if spec.startswith(zoo.PREFIX):
             policy = load_policy(zoo.policy_file(spec.removeprefix(zoo.PREFIX)))
-            return spec, policy.env, policy.player(spec, greedy=policy.config.evaluate.greedy)
+            return spec, policy.config, policy.env, policy.player(spec, greedy=policy.config.evaluate.greedy)
         name, _, update = spec.removeprefix(RUN).partition("@")
         if not spec.startswith(RUN) or name not in self.run_names():
             raise UserError(f"there is no player {spec[:60]!r} here.")
         asked = argparse.Namespace(checkpoint=update or "newest", overrides=[], sampled=False, allow=self._allow)
         found = find_entrant(str(self._runs / name), asked)
-        return spec.removeprefix(RUN), found.env, found.players[0]
+        return spec.removeprefix(RUN), found.config, found.env, found.players[0]
 
     def _fitting(self, hall: Hall, spec: str) -> bool:
         """Whether a trained player can sit at this game's tables; without reading its parameters."""
@@ -210,23 +225,39 @@ class AgentLibrary:
         with contextlib.suppress(UserError):
             if spec.startswith(RUN):
                 config = RunDirectory(self._runs / spec.removeprefix(RUN)).config(self._allow)
-                return config.env.id == hall.id and _fit(hall.env, make_games(config).evaluation)
+                return config.env.id == hall.id and _fit(hall, config, make_games(config).evaluation)
             if zoo.figures(spec.removeprefix(zoo.PREFIX))["game"] != hall.id:
                 return False
-            return _fit(hall.env, self._trained(spec)[1])
+            return _fit(hall, *self._trained(spec)[1:3])
         return False
 
 
-def _fit(one: Env, other: Env) -> bool:
-    """Whether who plays one game can play the other: it sees and does the same kinds of things."""
-    if (one.id, one.version, one.num_players, one.num_actions) != (
-        other.id,
-        other.version,
-        other.num_players,
-        other.num_actions,
-    ):
-        return False
-    return str(one.observation_spec) == str(other.observation_spec)
+def _fit(hall: Hall, config: Config, env: Env) -> bool:
+    """Whether who has learnt in a game can play the hall's: it sees and does the same kinds of things."""
+    kinds = [
+        (each.id, each.version, each.num_players, each.num_actions, str(each.observation_spec))
+        for each in (hall.env, env)
+    ]
+    known = registry.options_of(hall.config.env.id)
+    # Options that no browser chooses and that may change what is seen or done: two views of one shape can differ.
+    views = known.keys() - offered_options(hall.config.env.id).keys() - set(env.free_options)
+    mine, theirs = hall.config.env.options, config.env.options
+    return kinds[0] == kinds[1] and all(
+        _same(mine.get(name, known[name].default), theirs.get(name, known[name].default)) for name in views
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    return json.dumps(one, default=str) == json.dumps(other, default=str)
+
+
+def _plain(value: Any) -> bool:
+    """Numbers, and words that name no file."""
+    if isinstance(value, (list, tuple)):
+        return len(value) <= LISTED and all(map(_plain, value))
+    if isinstance(value, str):
+        return value.isidentifier()
+    return isinstance(value, (bool, int, float)) and abs(value) <= LARGEST
 
 
 def _may_be_searched(env: Env) -> bool:

@@ -129,7 +129,10 @@ def _asked(env: Env, player: Player, positions: Positions) -> list[tuple[np.ndar
         block = jax.tree.map(lambda leaf, index=index: leaf[index], state)
         memory, *said = run(player.params, memory, block, np.arange(size) < rows)
         parts.append([np.asarray(each)[:rows] for each in said])
-    return [(np.concatenate(each), axes) for each in zip(*parts, strict=True)]
+    odds, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+    if not (np.isfinite(odds).all() and np.isfinite(values).all()):
+        raise UserError(f"{player.name} says what is no number: its training has diverged.")
+    return [(odds, axes), (values, axes)]
 
 
 def _state(env: Env, positions: Positions) -> State:
@@ -138,8 +141,10 @@ def _state(env: Env, positions: Positions) -> State:
     seats = positions.seats.shape
     forms = [(leaf.shape, leaf.dtype) for leaf in positions.leaves]
     wanted = [((*seats, *leaf.shape), leaf.dtype) for leaf in spec]
-    known = (*seats, env.num_actions), len(seats) == (2 if env.simultaneous else 1)
-    if forms != wanted or (positions.legal.shape, True) != known or positions.actions.shape != seats:
+    known = (len(positions.seats), env.num_players) if env.simultaneous else (len(positions.seats),)
+    inside = np.all((positions.seats >= 0) & (positions.seats < env.num_players))
+    told = (positions.legal.shape, positions.actions.shape)
+    if forms != wanted or seats != known or not inside or told != ((*seats, env.num_actions), seats):
         raise UserError(OTHERWISE)
     over: Any = np.zeros(len(positions.seats), bool)
     public: dict[str, Any] = {

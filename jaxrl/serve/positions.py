@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxrl.envs.errors import UserError
 from jaxrl.envs.playback import PlaybackDecisions
 
 NAME = "decided.npz"  # in the folder of an opened recording
@@ -46,11 +47,14 @@ def write(folder: Path, decided: PlaybackDecisions) -> None:
 
 
 def read(folder: Path) -> Positions:
-    """The file in the folder of an opened recording."""
-    with np.load(folder / NAME, allow_pickle=False) as file:
-        leaves = [file[f"leaf{number}"] for number in range(sum(name.startswith("leaf") for name in file.files))]
-        told = json.loads(str(file["told"]))
-        return Positions(told["game"], told["options"], file["seats"], leaves, file["legal"], file["actions"])
+    """The file in the folder of an opened recording. Raises UserError: it has been forgotten meanwhile."""
+    try:
+        with np.load(folder / NAME, allow_pickle=False) as file:
+            leaves = [file[f"leaf{number}"] for number in range(sum(name.startswith("leaf") for name in file.files))]
+            told = json.loads(str(file["told"]))
+            return Positions(told["game"], told["options"], file["seats"], leaves, file["legal"], file["actions"])
+    except FileNotFoundError:
+        raise UserError("this game is not open any more: open it again.") from None
 
 
 def _leaves(observation: Any) -> list[np.ndarray]:

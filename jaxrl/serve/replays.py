@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from jaxrl.envs.errors import UserError
 from jaxrl.serve import judging, positions
-from jaxrl.serve.cast import Hall, offered_options
+from jaxrl.serve.cast import Hall
 from jaxrl.serve.house import House, page
 from jaxrl.serve.opening import Opening, Shelf
 from jaxrl.serve.shelves import LARGEST, Shelves
@@ -39,7 +39,7 @@ class ReplayRoom:
         self._house = house
         self.shelves = Shelves(house.settings.replays)
         self._shelf: Shelf | None = None
-        self._judged: OrderedDict[tuple[str, str], asyncio.Task[bytes]] = OrderedDict()
+        self._judged: OrderedDict[tuple[str, str, int], asyncio.Task[bytes]] = OrderedDict()
         self._turn = asyncio.Semaphore(1)
 
     @property
@@ -96,32 +96,31 @@ class ReplayRoom:
             return []
 
     def _hall(self, found: positions.Positions) -> Hall:
-        """The game of a recording, with those of its options that change what is played and seen."""
-        known = offered_options(found.game) if found.game in self._house.settings.games else {}
-        return self._house.cast.hall(found.game, {name: each for name, each in found.options.items() if name in known})
+        return self._house.cast.recorded(found.game, found.options)
 
     async def judged(self, request: Request) -> Response:
         """GET ?by=: what a policy says about every decision of an open game; those that were judged are kept."""
         found, by = self.shelf.get(request.path_params["id"]), request.query_params.get("by", "")
         if not _known(found):
             raise UserError(UNKNOWN)
-        task = self._judged.get((found.key, by))
+        key = found.key, by, await self._house.work(self._house.cast.newest, by)
+        task = self._judged.get(key)
         if task is None:
             if sum(not each.done() for each in self._judged.values()) >= JUDGING:
                 raise UserError("many games are being judged already: try again in a minute.")
             task = asyncio.get_running_loop().create_task(self._in_turn(found.folder, by))
-            self._judged[found.key, by] = task
+            self._judged[key] = task
             self._forget()
         try:
             said = await asyncio.shield(task)  # which goes on though the browser leaves
-        except (UserError, OSError):
-            self._judged.pop((found.key, by), None)
+        except Exception:
+            self._judged.pop(key, None)
             raise
         return Response(said, media_type="application/json", headers={"content-encoding": "gzip"})
 
     async def _in_turn(self, folder: Path, by: str) -> bytes:
         async with self._turn:
-            return await self._house.ponder(self._judge, folder, by)
+            return await self._house.build(self._judge, folder, by)
 
     def _judge(self, folder: Path, by: str) -> bytes:
         asked = positions.read(folder)

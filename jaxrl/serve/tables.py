@@ -77,6 +77,7 @@ class TablesRoom:
     def __init__(self, house: House):
         """Opens nothing yet."""
         self._house, self._folder = house, house.settings.folder
+        self._packing = asyncio.Lock()
         self._cast = house.cast
         self._ratings: PeopleRatings | None = None
         self._kept: dict[str, Kept] = {}
@@ -236,7 +237,8 @@ class TablesRoom:
         game, hall = (table.game, table.hall) if table else (None, None)
         if table is None or game is None or hall is None or not game.over:
             raise UserError("only a finished game that somebody looks at can be kept as a replay.")
-        return await self._house.build(lambda: game.replay(hall.config, hall.lanes, table.kept.names).packed())
+        async with self._packing:  # one at a time: the threads that build are for tables, too
+            return await self._house.build(lambda: game.replay(hall.config, hall.lanes, table.kept.names).packed())
 
     async def socket(self, socket: WebSocket) -> None:
         """A seat, or somebody who looks on: see `LiveTable.answer`."""

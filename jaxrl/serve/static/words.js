@@ -17,6 +17,9 @@ export function short(number) {
   return `${+number.toPrecision(3)}`;
 }
 
+/** 0.5 -> "+0.50". */
+export const signed = (value) => (value > 0 ? "+" : "") + value.toFixed(2);
+
 /** A share as a percentage. */
 export const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "–");
 
