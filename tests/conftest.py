@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 # Files are handed out whole, so those that take a minute begin first: at the end everything else would wait for them.
+THOROUGH = frozenset((Path(__file__).parent / "thorough.txt").read_text(encoding="utf-8").splitlines())
 LONG = ("test_builds.py", "test_trainer.py", "test_search.py", "test_skull_king_engine.py", "test_sebulba_faults.py")
 
 
@@ -61,9 +63,21 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first, the rest in the order of their names."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--whole`: see tests/thorough.txt."""
+    parser.addoption("--whole", action="store_true", help="also the tests of tests/thorough.txt")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Whoever names files means all of them."""
+    config.option.whole |= config.args_source is not config.ArgsSource.TESTPATHS
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long files first, the rest in the order of their names; without what only a whole run has."""
     items.sort(key=lambda item: item.path.name not in LONG)
+    if not config.option.whole:
+        items[:] = [item for item in items if item.nodeid.removeprefix("tests/").partition("[")[0] not in THOROUGH]
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
