@@ -33,6 +33,11 @@ def until(condition, seconds=60.0):
         time.sleep(0.1)
 
 
+def later(route):
+    time.sleep(1.0)
+    route.continue_()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["tests.driven.driving:Sledges", "car_soccer"])
 def test_somebody_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_path, game):
@@ -53,6 +58,7 @@ def test_somebody_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_pat
         page.keyboard.down("w")
         until(lambda: stage(page, "own") != at_kickoff)
         assert page.inner_text("#score") and page.inner_text("#names").split() == ["you", "still"]
+        until(lambda: int(stage(page, "seen")) > 90)  # more than the server sends to who does not say what it has
         page.keyboard.press("p")
         until(lambda: page.inner_text("#said") == "Pause")
         time.sleep(1.0)
@@ -60,12 +66,29 @@ def test_somebody_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_pat
         time.sleep(1.0)
         assert stage(page, "seen") == seen
         page.keyboard.up("w")
+        page.route("**/space.js", later)  # no frame may be lost while the page still loads
         page.reload()  # the address names the match: the page finds it again, still paused
-        page.wait_for_selector("#stage[data-own]")
+        page.wait_for_selector("#stage[data-own]", timeout=60_000)
         assert page.inner_text("#said") == "Pause" and stage(page, "own") != at_kickoff
         page.click("#again")
         until(lambda: stage(page, "own") == at_kickoff)
         page.evaluate(f"window.pad = {PAD}")
         until(lambda: stage(page, "own") != at_kickoff)
+        page.focus("#pause")
+        page.keyboard.press("Space")  # is the button's, not the car's
+        until(lambda: page.inner_text("#said") == "Pause")
+        other = page.context.new_page()
+        other.goto(page.url)
+        page.wait_for_selector("#begin:enabled")
+        assert page.inner_text("#said") == "somebody else drives now" and page.is_hidden("#match-view")
+        other.close()
+        seen = stage(page, "seen")
+        page.evaluate("window.pad = null")
+        page.select_option("[data-seat='1']", "bot:still")
+        page.dblclick("#begin")
+        until(lambda: stage(page, "own") == at_kickoff and int(stage(page, "seen")) < int(seen))
+        page.keyboard.down("w")
+        until(lambda: stage(page, "own") != at_kickoff)
+        assert page.locator("canvas").count() == 1  # the view of the match before is used again
         browser.close()
     assert errors == []
