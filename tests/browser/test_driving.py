@@ -77,7 +77,7 @@ def test_somebody_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_pat
         page.focus("#pause")
         page.keyboard.press("Space")  # is the button's, not the car's
         until(lambda: page.inner_text("#said") == "Pause")
-        other = page.context.new_page()
+        other = browser.new_page()
         other.goto(page.url)
         page.wait_for_selector("#begin:enabled")
         assert page.inner_text("#said") == "somebody else drives now" and page.is_hidden("#match-view")

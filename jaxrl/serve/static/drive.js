@@ -5,7 +5,7 @@ const LAG = 0.03; // seconds that the picture is behind the newest frame, so tha
 const KEEP = 90; // frames that the ball's trail may need
 const DEAD = 0.15; // of a stick, where it rests
 const AGAIN = 100; // milliseconds after which the server is told the same controls once more
-const COMPILING = "The match is being compiled: the first of its kind takes a minute or two, further ones a second …";
+const COMPILING = "The match is being compiled: the first of its kind takes up to a minute, on a busy machine more …";
 const [BODY, FIRST] = [8, 4]; // numbers of a body in a frame, and before the bodies
 
 let offers = [], socket, told, stage, status = {}, seen = 0, offset = -Infinity, tanks = [], burning = [], tries = 0;
