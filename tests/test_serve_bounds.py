@@ -129,6 +129,16 @@ def test_a_run_that_trains_on_is_played_as_it_is_now(tmp_path, monkeypatch):
     assert library.agent(hall, "run:mine@3") is library.agent(hall, "run:mine@3") and read[2:] == [(str(run), "3")]
 
 
+def test_a_run_whose_game_breaks_is_offered_nowhere_and_hides_no_other_player(tmp_path, monkeypatch, caplog):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.yaml").write_text(f"env: {{id: {HIGH_CARD}}}")
+    library = AgentLibrary([HIGH_CARD], tmp_path, ("tests.games",))
+    hall = library.hall(HIGH_CARD, {})
+    monkeypatch.setattr(cast, "make_games", lambda config: 1 / 0)
+    assert ["bot:lowest", "lowest"] in library.offered(hall) and library.trained(hall) == []
+    assert "run:mine fits" in caplog.text and "ZeroDivisionError" in caplog.text
+
+
 # ---- memory ---------------------------------------------------------------------------------------------------------
 
 

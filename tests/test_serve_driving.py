@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from jaxrl.serve import drives
+from tests.driven import driving
 from tests.serving import HIGH_CARD, serving
 
 SLEDGES, MATCH = "tests.driven.driving:Sledges", "a race"
@@ -74,11 +75,11 @@ class Wheel:
                 return said
         raise TimeoutError
 
-    def drive(self, seconds, throttle=1.0):
-        """Steers for so long, as a page does: with every tenth frame."""
+    def drive(self, seconds, throttle=1.0, enough=10**6):
+        """Steers for so long or so many frames, as a page does: with every tenth frame."""
         end = time.monotonic() + seconds
         first = len(self.frames)
-        while time.monotonic() < end:
+        while time.monotonic() < end and len(self.frames) < first + enough:
             seen = int(self.frames[-1][0]) if self.frames else 0
             if len(self.frames) % 10 == 0 or len(self.frames) == first:
                 self.send(controls=[throttle, 0], seen=seen)
@@ -87,6 +88,12 @@ class Wheel:
             except TimeoutError:
                 break
         return self.frames[first:]
+
+    def farewell(self, seconds=60.0):
+        """Code and sentence with which the server ends it."""
+        with pytest.raises(ConnectionClosed) as ended:
+            self.until(lambda said: False, seconds)
+        return ended.value.rcvd.code, ended.value.rcvd.reason
 
 
 @pytest.fixture
@@ -104,7 +111,7 @@ def test_a_person_drives_in_real_time_beside_an_agent(client, quick):
     offers = json.loads(client.request("/api/drive")[1])
     assert [(offer["match"], len(offer["players"])) for offer in offers] == [(MATCH, 2), ("a sprint", 2)]
     with Wheel(client, begin(client, "bot:on", "person")) as wheel:
-        assert wheel.head["seat"] == 1 and wheel.head["names"] == ["on", "you"]
+        assert wheel.head["seat"] == 1 and wheel.head["names"] == ["on", "you"] and wheel.head["countdown"] == 0.1
         wheel.until(lambda said: not isinstance(said, dict))
         wheel.drive(0.3)
         began = time.monotonic()
@@ -118,9 +125,10 @@ def test_a_person_drives_in_real_time_beside_an_agent(client, quick):
 
 
 NUMBERS = ("[]", "[0]", "[0, 0, 0]", "[1.1, 0]", "[0, 0.5]", "[0, true]", '["1", 0]', "[null, 0]", "[[0], 0]")
+LONG = f"[1{400 * '0'}, 0]"  # no float holds it
 BAD = [
     *("[]", "{", '"controls"', "{}", '{"pause": 1}', '{"again": false}', '{"again": true, "pause": true}'),
-    *(f'{{"controls": {each}, "seen": 0}}' for each in (*NUMBERS, "[NaN, 0]", "[1e999, 0]", "1", '{"0": 1}')),
+    *(f'{{"controls": {each}, "seen": 0}}' for each in (*NUMBERS, "[NaN, 0]", "[1e999, 0]", LONG, "1", '{"0": 1}')),
     *(f'{{"controls": [1, 0], "seen": {each}}}' for each in ("-1", "1e9", "true", "99999999", "null")),
     *('{"controls": [1, 0]}', '{"controls": [1, 0], "seen": 0, "more": 1}'),
 ]
@@ -168,11 +176,8 @@ def test_a_slow_reader_misses_frames_and_the_newcomer_drives(client, quick, monk
         numbers = [frame[0] for frame in wheel.drive(0.5)]
         assert max(np.diff(numbers)) > 20
         with Wheel(client, id) as other:
-            assert other.drive(0.5)
-            wheel.send(pause=True)
-            assert (
-                "somebody else" in wheel.until(lambda said: isinstance(said, dict) and said["kind"] == "error")["text"]
-            )
+            assert len(other.drive(30.0, enough=20)) == 20  # more than may be under way to who says nothing
+            assert wheel.farewell() == (drives.TAKEN, "somebody else drives now")
     with pytest.raises(ConnectionClosed), Wheel(client, "unknown"):
         pass
 
@@ -189,6 +194,24 @@ def test_matches_are_bounded_and_one_that_is_over_stands_until_another_is_wanted
         wheel.send(again=True)
         wheel.until(lambda said: isinstance(said, dict) and not said.get("over"))
         assert wheel.drive(0.3)[0][3] == 0
+
+
+def test_the_end_of_a_match_is_told_and_compiling_is_no_silence(client, quick, monkeypatch):
+    monkeypatch.setattr(drives, "IDLE", 0.6)
+    monkeypatch.setitem(driving.MATCHES, "a crawl", {"length": 99.0})  # which is compiled here
+    frame, headline = driving.DrivenSledges.frame, driving.DrivenSledges.headline
+    monkeypatch.setattr(driving.DrivenSledges, "frame", lambda *given: time.sleep(1.0) or frame(*given))
+    with Wheel(client, begin(client, match="a crawl")) as wheel:
+        wheel.until(lambda said: not isinstance(said, dict))
+        assert wheel.farewell() == (drives.GONE, "the match has ended: nobody steered any more")
+    monkeypatch.setattr(driving.DrivenSledges, "headline", lambda self, state: headline(self, None))
+    with Wheel(client, begin(client)) as wheel:
+        assert wheel.farewell() == (drives.GONE, "this match has broken down: the server's log says why")
+
+
+def test_a_match_that_cannot_be_made_is_left_out(client, monkeypatch):
+    monkeypatch.setitem(driving.MATCHES, "a crash", {"unknown": 1})
+    assert "a crash" not in {offer["match"] for offer in json.loads(client.request("/api/drive")[1])}
 
 
 @pytest.mark.slow

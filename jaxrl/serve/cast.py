@@ -31,6 +31,7 @@ from jaxrl.matches.single import Programs
 from jaxrl.players import Player, bot_player
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.games import make_games
+from jaxrl.runs.logs import LOG
 from jaxrl.serve.game import Agent
 from jaxrl.serve.thinking import LONGEST, SHORTEST, TimedSearch
 
@@ -222,14 +223,18 @@ class AgentLibrary:
             return self._fits[key]
 
     def _game_fits(self, hall: Hall, spec: str) -> bool:
-        with contextlib.suppress(UserError):
+        try:
             if spec.startswith(RUN):
                 config = RunDirectory(self._runs / spec.removeprefix(RUN)).config(self._allow)
                 return config.env.id == hall.id and _fit(hall, config, make_games(config).evaluation)
             if zoo.figures(spec.removeprefix(zoo.PREFIX))["game"] != hall.id:
                 return False
             return _fit(hall, *self._trained(spec)[1:3])
-        return False
+        except UserError:
+            return False
+        except Exception:  # of a game's own code: one run that breaks takes no other with it
+            LOG.exception("whether %s fits %s", spec, hall.id)
+            return False
 
 
 def _fit(hall: Hall, config: Config, env: Env) -> bool:

@@ -7,7 +7,6 @@ machine cannot keep up the match runs slower; it never hurries to catch up.
 from __future__ import annotations
 
 import asyncio
-import math
 import secrets
 import threading
 import time
@@ -33,6 +32,7 @@ TOLD = 0.25  # seconds between two headlines
 IDLING = 0.03  # seconds between two looks at whether play goes on
 LATE = 0.1  # seconds that the thread may be late before it gives up being punctual
 BEHIND = 1.0  # seconds of frames that may be under way to a browser
+TAKEN, GONE = 4409, 4410  # codes of closed sockets: somebody else drives; there is no match any more
 
 
 class Drive:
@@ -55,13 +55,14 @@ class Drive:
         self._game = SingleGame(hall.env, players, hall.programs)
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
+        self._closing: set[asyncio.Task[None]] = set()
         self._heard = time.monotonic()
         self._sent, self._seen = 0, 0
         self._paused, self._again, self._ended = False, False, threading.Event()
         self._wanted = np.zeros(len(driven.handles.axes) + len(driven.handles.buttons), np.float32)
         self._controls = np.zeros((len(players), len(self._wanted)), np.float32)
         self._serial, self._frame = 0, b""
-        self._status: dict[str, Any] = {"text": "", "ready": False, "over": False, "paused": False, "trouble": ""}
+        self._status: dict[str, Any] = {"text": "", "ready": False, "over": False, "paused": False}
         self._thread = threading.Thread(target=self.run, name=f"drive-{self.id[:4]}", daemon=True)
         self._thread.start()
 
@@ -79,13 +80,14 @@ class Drive:
 
     def greet(self, connection: Connection, hello: dict[str, Any]) -> None:
         """Whoever comes last drives. Raises ValueError: the match is over and gone."""
-        if not self.alive:
+        if self._ended.is_set():
             raise ValueError("this match has ended")
+        self._part(TAKEN, "somebody else drives now")
         self._connection, self._heard = connection, time.monotonic()
-        self._sent = self._seen = 0  # nothing is under way to this one
+        self._sent = self._seen = max(0, self._serial - 1)  # to this one only the newest frame is to be sent
         self._wanted = np.zeros_like(self._wanted)
-        told = {"names": self.names, "seat": self.seat, "rate": self._driven.rate, **self._driven.handles._asdict()}
-        connection.note(kind="head", space=self._driven.scene(), **told)
+        told = {"names": self.names, "seat": self.seat, "rate": self._driven.rate, "countdown": KICKOFF}
+        connection.note(kind="head", space=self._driven.scene(), **told, **self._driven.handles._asdict())
         connection.note(kind="status", **self._status)
 
     def leave(self, connection: Connection) -> None:
@@ -93,13 +95,20 @@ class Drive:
         if connection is self._connection:
             self._connection, self._heard = None, time.monotonic()
 
+    def _part(self, code: int, reason: str) -> None:
+        """Sends away the browser that drives, if there is one, which shows the sentence."""
+        if self._connection is not None:
+            closing = self._loop.create_task(self._connection.close(code, reason))
+            self._closing.add(closing)  # the loop alone would not keep it
+            closing.add_done_callback(self._closing.discard)
+
     async def answer(self, connection: Connection, message: dict[str, Any]) -> None:
         """One of {"controls": [C numbers], "seen": number of the newest frame}, {"pause": bool}, {"again": true}."""
         if connection is not self._connection:
-            return connection.note(kind="error", text="somebody else drives now")
+            return  # somebody else drives now
         match message:
             case {"controls": list(wanted), "seen": int(seen)} if len(message) == 2 and self._fit(wanted, seen):
-                self._wanted, self._seen = np.array(wanted, np.float32), seen
+                self._wanted, self._seen = np.array(wanted, np.float32), max(self._seen, seen)
             case {"pause": bool(paused)} if len(message) == 1:
                 self._paused = paused
                 self._tell(paused=paused)
@@ -112,7 +121,7 @@ class Drive:
 
     def _fit(self, wanted: list[Any], seen: int) -> bool:
         axes = len(self._driven.handles.axes)
-        numbers = all(type(each) in (int, float) and math.isfinite(each) and abs(each) <= 1 for each in wanted)
+        numbers = all(type(each) in (int, float) and abs(each) <= 1 for each in wanted)
         right = len(wanted) == len(self._wanted) and numbers and all(each in (0, 1) for each in wanted[axes:])
         return right and type(seen) is int and 0 <= seen <= self._serial
 
@@ -139,13 +148,16 @@ class Drive:
 
     def run(self) -> None:
         """Plays match after match until it is told to end, or nobody is there."""
+        words = "the match has ended: nobody steered any more"
         try:
             while not self._ended.is_set() and not self._deserted:
                 self._again = False
                 self._play()
         except Exception:  # of the game or of a player: the browser is told, the server goes on
             LOG.exception("a match that somebody drives in")
-            self._call(self._tell, trouble="this match has broken down: the server's log says why")
+            words = "this match has broken down: the server's log says why"
+        self._ended.set()  # from here on nobody is greeted
+        self._call(self._part, GONE, words)
 
     def _call(self, function: Any, *args: Any, **news: Any) -> None:
         if not self._loop.is_closed():
@@ -161,7 +173,8 @@ class Drive:
         self._controls[:] = 0
         self._decide(state, key)
         state, row = self._step(state)  # all is compiled before the clock starts
-        frames, begun, due = 1, -1.0, time.monotonic()
+        self._heard = due = time.monotonic()  # while it is compiled nobody can be expected to steer
+        frames, begun = 1, -1.0
         while not (self._ended.is_set() or self._again or self._deserted):
             now = time.monotonic()
             if row[1] != begun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -52,9 +53,9 @@ class DrivingRoom:
 
     def _offers(self) -> list[dict[str, Any]]:
         found = []
-        for game in self._cast.games:
-            module = registry.find_module(game, "driving")
-            for match in module.MATCHES if module is not None else ():
+        modules = [(game, registry.find_module(game, "driving")) for game in self._cast.games]
+        for game, match in [(game, match) for game, module in modules if module for match in module.MATCHES]:
+            with contextlib.suppress(UserError):  # what it needs is not installed
                 hall = self._hall(game, match).hall
                 about = {"game": game, "match": match, "sides": list(hall.env.sides)}
                 found.append(about | {"players": self._cast.offered(hall), "rules": hall.env.how_to_play})

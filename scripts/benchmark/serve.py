@@ -1,6 +1,7 @@
-"""How long people wait at `jaxrl serve`: pages, moves, searches, and 50 tables at once.
+"""How long people wait at `jaxrl serve`: pages, moves, searches, and 50 tables at once; or, with --drive, driving.
 
     python -m scripts.benchmark.serve [--game beasty_bar] [--opponent zoo:beasty_bar] [--tables 50] [--sessions 20]
+    python -m scripts.benchmark.serve --drive bot:rule_policy
 
 A server is started on this machine, with a folder of its own. Times are those of a client on it, in milliseconds:
 median, 95th percentile and the most. A move's time is from sending it to the view after the agent's answer.
@@ -50,10 +51,13 @@ class Visitor:
             raise SystemExit(f"{path}: {answer[:500]!r}")
         return json.loads(rest) if path.startswith("/api") else rest
 
+    def socket(self, path: str) -> Any:
+        """A socket of the server."""
+        return connect(f"ws://{self._host}{path}", origin=Origin(f"http://{self._host}"), max_size=None)
+
     def table(self, id: str) -> Any:
-        """A socket to a table."""
-        address = f"ws://{self._host}/api/tables/{id}/socket"
-        return connect(address, origin=Origin(f"http://{self._host}"), max_size=None)
+        """The socket of a table."""
+        return self.socket(f"/api/tables/{id}/socket")
 
     async def opened(self, game: str, seats: Sequence[str], pace: float) -> dict[str, Any]:
         """A new table."""
@@ -150,6 +154,45 @@ async def searches(visitor: Visitor, game: str, others: Sequence[str]) -> list[f
     return found
 
 
+async def drive(visitor: Visitor, process: int, match: str, seats: int, bot: str) -> None:
+    """Prints how long a match takes to begin, and how fast it runs with somebody who steers at full throttle."""
+    began, seen = time.perf_counter(), 0
+    asked = {"game": "car_soccer", "match": match, "seats": ["person", *[bot] * (seats - 1)]}
+    async with visitor.socket(f"/api/drive/{(await visitor.request('/api/drive', asked))['id']}") as socket:
+        await socket.send("{}")
+
+        async def steer() -> None:
+            while True:
+                await socket.send(json.dumps({"controls": [1, 0.2, 0, 0, 0, 0, 0, 0], "seen": seen}))
+                await asyncio.sleep(1 / 60)
+
+        async def frame() -> tuple[int, float]:
+            while isinstance(message := await socket.recv(), str):
+                pass
+            row = np.frombuffer(message, np.float32)
+            return int(row[0]), float(row[1])
+
+        seen, _ = await frame()
+        print(f"{match}: the first frame after {time.perf_counter() - began:.2f} s")
+        steering = asyncio.create_task(steer())
+        played = 0.0
+        while played < 1.0:  # seconds of the clock: it stands still before a kickoff
+            seen, played = await frame()
+        first, began, spent = seen, time.perf_counter(), cpu_seconds(process)
+        while time.perf_counter() - began < SECONDS:
+            seen, _ = await frame()
+        took, count = time.perf_counter() - began, seen - first
+        spent = cpu_seconds(process) - spent
+        print(f"{match}: {count / took:.1f} frames a second, {1e3 * spent / count:.1f} ms of CPU time each", flush=True)
+        steering.cancel()
+
+
+async def drives(args: argparse.Namespace, port: int, process: int) -> None:
+    """Both kinds of matches, and one that is compiled already."""
+    for match, seats in (("1 against 1", 2), ("1 against 1", 2), ("2 against 2", 4)):
+        await drive(Visitor(port), process, match, seats, args.drive)
+
+
 def line(what: str, times: Sequence[float]) -> str:
     """A row of figures."""
     values = np.array(times)
@@ -192,6 +235,7 @@ def main() -> None:
     parser.add_argument("--seats", type=int, default=2)
     parser.add_argument("--tables", type=int, default=50)
     parser.add_argument("--sessions", type=int, default=20)
+    parser.add_argument("--drive", metavar="BOT", help="measure driving against it instead")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "jaxrl", "serve", "--port", "0", "--folder", folder, "--tables", "1000"]
@@ -199,7 +243,7 @@ def main() -> None:
             assert server.stdout is not None
             port = int(server.stdout.readline().rstrip().rstrip("/").rpartition(":")[2])
             try:
-                asyncio.run(measure(args, port, server.pid))
+                asyncio.run((drives if args.drive else measure)(args, port, server.pid))
             finally:
                 server.terminate()
 

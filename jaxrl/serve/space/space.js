@@ -139,6 +139,7 @@ export class Space {
   load(head) {
     this.head = head;
     this.space = head.space;
+    this.scene?.traverse((each) => { each.geometry?.dispose(); each.material?.dispose(); }); // held beyond the scene
     this.scene = new Scene();
     this.scene.background = new Color(NIGHT);
     this.scene.fog = new Fog(NIGHT, 130, 330);

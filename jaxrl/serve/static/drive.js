@@ -5,10 +5,11 @@ const LAG = 0.03; // seconds that the picture is behind the newest frame, so tha
 const KEEP = 90; // frames that the ball's trail may need
 const DEAD = 0.15; // of a stick, where it rests
 const AGAIN = 100; // milliseconds after which the server is told the same controls once more
+const COMPILING = "The match is being compiled: the first of its kind takes up to a minute, on a busy machine more …";
 const [BODY, FIRST] = [8, 4]; // numbers of a body in a frame, and before the bodies
 
 let offers = [], socket, told, stage, status = {}, seen = 0, offset = -Infinity, tanks = [], burning = [], tries = 0;
-let sent = { text: "", at: 0 }, pressed = false, drawn = [];
+let sent = { text: "", at: 0 }, pressed = false, drawn = [], counting;
 const held = new Set();
 
 // ---- who drives against whom ----------------------------------------------------------------------------------------
@@ -30,55 +31,87 @@ function offerSeats() {
 async function begin() {
   const found = offers[match.value];
   const seats = found.sides.map((_, seat) => others.querySelector(`[data-seat="${seat}"]`)?.value || "person");
-  location.hash = (await ask("/api/drive", { game: found.game, match: found.match, seats })).id;
-  connect();
+  at("begin").disabled = true; // a second click would make a second match
+  try {
+    location.hash = (await ask("/api/drive", { game: found.game, match: found.match, seats })).id;
+    tries = 0;
+    connect();
+  } catch (error) {
+    say(error.message);
+  }
+  at("begin").disabled = false;
 }
 
 // ---- what the server says -------------------------------------------------------------------------------------------
 
-function connect() {
+async function connect() {
   at("setup").hidden = true;
   at("match-view").hidden = false;
-  say("waiting for the match: the first time its program is compiled, which takes a minute of an idle machine …");
+  document.activeElement.blur(); // keys are the match's from here on
+  status = {};
+  say("waiting for the match …");
+  let Space;
+  try { ({ Space } = await import("./space.js")); } catch (error) { return retire(error.message); }
+  if (socket) {
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.close();
+  }
   socket = new WebSocket(socketAt(`/api/drive/${location.hash.slice(1)}`));
   socket.binaryType = "arraybuffer";
   socket.onopen = () => socket.send("{}");
-  socket.onmessage = ({ data }) => typeof data === "string" ? hear(JSON.parse(data)) : frame(new Float32Array(data));
+  // no frame may overtake the head: whatever is heard is dealt with at once
+  socket.onmessage = ({ data }) => typeof data === "string" ? hear(JSON.parse(data), Space) : frame(new Float32Array(data));
   socket.onclose = (event) => {
-    if (event.code !== 4404 && event.code !== 1008 && tries++ < 5) return setTimeout(connect, 1000);
-    history.replaceState(null, "", location.pathname);
-    say(event.reason || "the match has ended");
-    at("setup").hidden = false;
+    if (event.code < 4000 && event.code !== 1008 && tries++ < 5) return setTimeout(connect, 1000);
+    retire(event.reason || "the match has ended");
   };
 }
 
-async function hear(message) {
+/** Back to the choice of a match. */
+function retire(words) {
+  history.replaceState(null, "", location.pathname);
+  held.clear();
+  count(0);
+  at("match-view").hidden = true;
+  at("setup").hidden = false;
+  say(words);
+}
+
+function hear(message, Space) {
   if (message.kind === "head") {
     told = message;
     at("keys").textContent = `${told.words} P: pause; C: camera.`;
     at("names").replaceChildren(...told.names.map((name, seat) => make("span", { class: `seat seat${seat % 8}` }, name)));
-    const { Space } = await import("./space.js");
+    [seen, tanks, burning] = [0, [], []];
     clear();
-    stage = new Space({ space: told.space, seconds: 1, curves: {} });
-    stage.burns = (seat) => burning[seat];
-    at("stage").replaceChildren(stage.element);
-    at("camera").replaceChildren(stage.controls);
-    stage.follow(told.space.bodies[told.seat + 1].name);
+    show({ space: told.space, seconds: 1, curves: {} }, Space);
   } else if (message.kind === "status") {
-    if ("ready" in status && message.kickoff !== status.kickoff) count(3);
+    if (message.ready && "ready" in status && message.kickoff !== status.kickoff) count(told.countdown);
     status = message;
     tries = 0;
     at("score").textContent = status.text;
     at("pause").textContent = status.paused ? "Go on (P)" : "Pause (P)";
-    say(status.trouble || (status.over ? "The match is over." : status.paused ? "Pause" : status.ready ? "" : at("said").textContent));
-  } else if (message.kind === "error") console.warn(message.text);
+    say(!status.ready ? COMPILING : status.over ? "The match is over." : status.paused ? "Pause" : "");
+  } else if (message.kind === "error") say(message.text);
+}
+
+function show(scene, Space) {
+  if (stage) stage.load(scene);
+  else {
+    stage = new Space(scene);
+    stage.burns = (seat) => burning[seat];
+    at("stage").replaceChildren(stage.element);
+    at("camera").replaceChildren(stage.controls);
+  }
+  stage.follow(told.space.bodies[told.seat + 1].name);
 }
 
 const say = (text) => { at("said").textContent = text; };
 
 function count(seconds) {
-  at("count").textContent = seconds || "";
-  if (seconds) setTimeout(() => count(seconds - 1), 1000);
+  clearTimeout(counting);
+  at("count").textContent = seconds > 0 ? Math.ceil(seconds) : "";
+  if (seconds > 0) counting = setTimeout(() => count(seconds - 1), 1000);
 }
 
 function clear() {
@@ -90,7 +123,6 @@ function clear() {
 
 function frame(row) {
   seen = row[0];
-  if (!stage) return;
   const { space } = told;
   const { times } = space;
   if (row[1] < times.at(-1)) clear();
@@ -138,13 +170,14 @@ const pause = (on = !status.paused) => send({ pause: on });
 
 function draw(milliseconds) {
   requestAnimationFrame(draw);
-  if (!stage || !told.space.times.length) return;
+  if (!stage || at("match-view").hidden) return;
   const text = JSON.stringify(controls());
   const since = milliseconds - sent.at;
   if (since > AGAIN || (text !== sent.text && since > 15)) {
     send({ controls: JSON.parse(text), seen });
     sent = { text, at: milliseconds };
   }
+  if (!told.space.times.length) return;
   stage.place = Math.min(told.space.times.at(-1), performance.now() / 1000 + offset - LAG);
   stage.render();
   drawn = [...drawn.filter((time) => time > milliseconds - 1000), milliseconds];
@@ -156,7 +189,8 @@ function draw(milliseconds) {
 }
 
 addEventListener("keydown", (event) => {
-  if (!stage || at("match-view").hidden || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("select")) return;
+  const busy = event.target.closest?.(event.code === "Space" ? "select, button" : "select"); // it presses a button that has the focus
+  if (!stage || at("match-view").hidden || event.ctrlKey || event.metaKey || event.altKey || busy) return;
   if (told.keys[event.code]) {
     held.add(event.code);
     event.preventDefault();
@@ -164,6 +198,7 @@ addEventListener("keydown", (event) => {
 });
 addEventListener("keyup", (event) => held.delete(event.code));
 addEventListener("blur", () => held.clear());
+addEventListener("gamepadconnected", () => { at("touch").hidden = true; });
 document.addEventListener("visibilitychange", () => { if (document.hidden) pause(true); });
 
 head("/drive");
@@ -172,9 +207,11 @@ at("main").append(
   make("section", { class: "panel", id: "setup", "aria-label": "a new match" },
     make("div", { class: "row" }, make("label", { for: "match" }, "Match"), match, make("label", { for: "mine" }, "You"), mine),
     others,
-    make("button", { class: "main", id: "begin", disabled: true, click: () => begin().catch((error) => say(error.message)) }, "Drive")),
+    make("button", { class: "main", id: "begin", disabled: true, click: begin }, "Drive")),
   make("p", { id: "said", role: "status" }),
-  make("div", { class: "theatre", id: "match-view", hidden: true },
+  make("p", { id: "touch", class: "dim", hidden: !matchMedia("(hover: none) and (pointer: coarse)").matches },
+    "A touch screen alone cannot steer: connect a gamepad, and press one of its buttons, or a keyboard."),
+  make("div", { class: "theatre", id: "match-view", hidden: true, click: (event) => event.detail && document.activeElement.blur() },
     make("div", { class: "show" }, make("div", { class: "driven" }, make("div", { id: "stage" }), make("output", { id: "count" })),
       make("p", { id: "score", class: "words", "aria-live": "off" })),
     make("aside", { class: "panel side" },
