@@ -77,8 +77,9 @@ final class Knowledge {
         Set<Zone> libraries = new LinkedHashSet<>();
         during = resolving();
         for (Object thing : things) {
-            Zone zone = thing instanceof Card card ? card.getLastKnownZone() : null; // copies that are shown lie nowhere
-            if (thing instanceof Card card && secret(zone)) {
+            Zone zone = thing instanceof Card card ? card.getLastKnownZone() : null;
+            if (thing instanceof Card card && secret(zone) && (card.getZone() != null // or it is a copy, maybe of long ago
+                    || at(zone, card.getId()) != null && !cards.containsKey(card.getId()))) {
                 watched.add(card.getId());
                 ids.add(card.getId());
                 if (is(zone, ZoneType.Library)) {
