@@ -5,7 +5,6 @@ import com.google.common.eventbus.Subscribe;
 import forge.game.card.Card;
 import forge.game.event.GameEventCardChangeZone;
 import forge.game.event.GameEventShuffle;
-import forge.game.player.Player;
 import forge.game.zone.Zone;
 import forge.game.zone.ZoneType;
 import java.util.*;

@@ -154,12 +154,7 @@ final class Paying {
             payment.delved.forEach(card -> Reflect.tell(spell.getHostCard(), "addDelved", card));
         }
         if (!taken.equals(chosen)) {
-            CardCollection told = taken;
-            seat.table.tell(seat, "repaired", json -> {
-                json.put("decision_type", "choose_cards").array("cards");
-                told.forEach(card -> json.item(seat.view.id(card)));
-                json.end();
-            });
+            seat.repaired("choose_cards", "cards", taken);
         }
         return payment.taps.get(improvise);
     }
