@@ -12,7 +12,7 @@ from jaxrl.envs.machine import cores
 
 _ACCELERATOR_PACKAGES = ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu", "jax_rocm7_plugin", "jax_rocm60_plugin")
 
-_KEPT = ((-3, 2**31 - 1), (-1, 2**31 - 1), (-2, 2**28))  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD: bytes
+_KEPT = ((-3, 2**31 - 1), (-1, 2**31 - 1), (-2, 2**24))  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD: bytes
 
 
 def on_cpu() -> bool:
@@ -48,7 +48,7 @@ def prepare_training(config: Config, processes: int = 1) -> None:
 
 
 def keep_memory() -> bool:
-    """On a CPU glibc keeps the memory of large arrays for the next ones; whether it does.
+    """On a CPU glibc keeps the memory of large arrays for the next ones; whether it does: older versions refuse.
 
     Otherwise it gives them back to the system at every step, and the next step meets pages that have to be filled with
     zeros first. The environment's MALLOC_... and GLIBC_TUNABLES win; other C libraries are left alone.
@@ -59,7 +59,7 @@ def keep_memory() -> bool:
         mallopt = ctypes.CDLL("libc.so.6").mallopt
     except (OSError, AttributeError):
         return False
-    return all([mallopt(*each) == 1 for each in _KEPT])
+    return all(mallopt(*each) == 1 for each in _KEPT)  # without the first, the others would do harm
 
 
 def prepare_game(id: str) -> None:

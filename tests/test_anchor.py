@@ -18,6 +18,7 @@ from jaxrl import config as configs
 from jaxrl.algorithms.base import ANCHOR
 from jaxrl.algorithms.ppo.loss import ppo_loss
 from jaxrl.algorithms.schedule import make_schedule
+from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.schema import Config, NetworkConfig, PPOConfig, Schedule
 from jaxrl.envs.core import Env
 from jaxrl.envs.errors import UserError
@@ -29,7 +30,7 @@ from jaxrl.runs import directory as runs
 from jaxrl.runs.leaves import COPIES, PARAMS
 from jaxrl.training.make import make_program
 from jaxrl.training.trainer import Trainer
-from tests.games import TicTacToe
+from tests.games import HighCard, TicTacToe
 from tests.memory_games import HostRecall, Recall
 from tests.test_magnet import decisions, kl_by_hand
 from tests.test_memory import recurrent_config
@@ -179,3 +180,5 @@ def test_a_warm_up_needs_a_value_that_it_knows() -> None:
     with pytest.raises(UserError, match="ppo.value_warmup: .*Alone has no parameters heads/value"):
         make_program(dataclasses.replace(small_config(value_warmup=2), network=network), TicTacToe())
     make_program(dataclasses.replace(small_config(), network=network), TicTacToe())
+    critic = CriticConfig(privileged=True, hidden=(16,))  # learns whatever the network is
+    make_program(dataclasses.replace(small_config(value_warmup=2, critic=critic), network=network), HighCard())

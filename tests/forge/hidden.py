@@ -122,7 +122,7 @@ def leaks(conversation: Conversation) -> list[str]:
         known[seat].update(line.revealed)
         hidden = hand_around(lines, place, 1 - seat)
         offered = {each["id"] for each in line.fields.get("options", []) if each.get("zone") == "Hand"}
-        for card in hidden.keys() & ids_in(line.fields) - known[seat].keys() - offered:
+        for card in hidden.keys() & ids_in(line.fields) - known[seat].keys() - line.hand.keys() - offered:
             if line.asks:  # not a reveal
                 found.append(f"{where}: {hidden[card]} ({card}) is in the other hand")
         found += [f"{where}: {each} is not where the seat knows it" for each in misplaced(line, lines, place)]

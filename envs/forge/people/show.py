@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import collections
-import itertools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jaxrl.envs.forge.engine.borrower import seed_of
 from jaxrl.envs.forge.engine.decision import ForgeDecision
 from jaxrl.envs.forge.engine.state import ENDS, GameState
+from jaxrl.envs.forge.people.changes import Cards, size_of
 from jaxrl.envs.forge.people.deeds import played
 from jaxrl.envs.forge.people.story import DETAIL, Teller
 from jaxrl.envs.forge.wire.link import parsed
@@ -149,27 +149,20 @@ def render_text(view: Position, seat: int | None = None) -> str:
     phase = state.get("phase", "").lower().replace("_", " ")
     active = "your turn" if state.get("active") == shown else f"turn of seat {state.get('active')}"
     lines = [f"{head}, turn {state.get('turn')}, {phase}, {active}"]
-    names = names_of(state)
+    cards = Cards()
+    cards.see(state)
     for player in sorted(state["players"], key=lambda player: player["seat"] == shown):
         hand = player.get("hand")
         if hand is None and seat is None:
             hand = _own_hand(view.decisions[player["seat"]])
-        lines += ["", *_player(player, player["seat"] == shown, hand, names)]
-    lines += _stack(state, names) + _combat(state, names) + _question(view, seat) + _ending(view)
+        lines += ["", *_player(player, player["seat"] == shown, hand, cards.names)]
+    lines += _stack(state, cards.names) + _combat(state, cards.names) + _question(view, seat) + _ending(view)
     return "\n".join(lines)
 
 
 def _own_hand(decision: Json | None) -> list[Json] | None:
     players = decision["game_state"]["players"] if decision is not None else []
     return next((player["hand"] for player in players if "hand" in player), None)
-
-
-def names_of(state: Json) -> dict[int, str]:
-    """Names of all cards that are seen, by number."""
-    zones = (
-        player.get(zone, []) for player in state["players"] for zone in ("hand", "battlefield", "graveyard", "exile")
-    )
-    return {card["id"]: card["name"] or "a face-down card" for card in itertools.chain(*zones)}
 
 
 def _player(player: Json, own: bool, hand: list[Json] | None, names: dict[int, str]) -> list[str]:
@@ -201,9 +194,7 @@ def _short(card: Json) -> str:
 
 
 def _long(card: Json, names: dict[int, str]) -> str:
-    words = [card["name"] or "a face-down card"]
-    if "power" in card:
-        words.append(f"{card['power']}/{card['toughness']}")
+    words = [card["name"] or "a face-down card", *([size_of(card)] if size_of(card) else [])]
     if "loyalty" in card:
         words.append(f"loyalty {card['loyalty']}")
     notes = [shorten(text.split(":")[0].lower(), 30) for text in card.get("keywords", [])]

@@ -81,7 +81,7 @@ class PPO(Algorithm):
         self.sequence = config.ppo.sequence if self.network.remembers else 1
         if self.sequence > 1:  # of a network of one's own nobody could tell before
             check_ppo(config, self.sequence)
-        if config.ppo.value_warmup:
+        if config.ppo.value_warmup and not config.ppo.critic.privileged:
             self._check_value()
         self._critic = Critic(config, env) if config.ppo.critic.privileged else None
         self._belief = BeliefLearner(config, env) if config.ppo.belief.learned else None
@@ -104,7 +104,7 @@ class PPO(Algorithm):
         )
 
     def _check_value(self) -> None:
-        """A warm-up needs something that learns: parameters of the value alone."""
+        """A warm-up needs something that learns: a critic, or parameters of the value alone."""
         params = jax.eval_shape(self.network.init, jax.random.key(0))
         if not any(of_value(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)):
             raise UserError(

@@ -97,13 +97,7 @@ final class Attacks {
         if (!CombatUtil.validateAttackers(combat)) {
             legal(best);
         }
-        seat.table.tell(seat, "repaired", json -> {
-            json.put("decision_type", "declare_attackers").array("attackers");
-            for (Card card : combat.getAttackers()) {
-                json.item(view.id(card));
-            }
-            json.end();
-        });
+        seat.repaired("declare_attackers", "attackers", combat.getAttackers());
     }
 
     private boolean legal(Map<Card, GameEntity> attack) {

@@ -96,6 +96,8 @@ public final class Bridge {
     private static final Set<String> FIXED_COSTS = Set.of("PartMana", "Tap", "Untap", "PayLife", "PayEnergy", "PayShards",
             "AddMana", "Damage", "Draw", "Mill", "FlipCoin", "RollDice", "GainLife", "RevealChosenPlayer", "ChooseColor",
             "ChooseCreatureType");
+    /** Parts that any permanents of the payer pay. */
+    private static final Set<String> OWN_COSTS = Set.of("Exert", "GainControl", "Return");
 
     /** What the written class makes. */
     interface Maker {
@@ -151,7 +153,8 @@ public final class Bridge {
         for (Method method : AiCostDecision.class.getMethods()) {
             String part = method.getParameterCount() == 1 ? method.getParameterTypes()[0].getSimpleName().substring(4) : "";
             if (method.getName().equals("visit") && isOpen(method, Costs.class) && !FIXED_COSTS.contains(part)) {
-                costs.append(override(method, "seat.left(\"cost" + kind(part) + "\", () -> %s)"));
+                costs.append(override(method, OWN_COSTS.contains(part) ? "own(p0, () -> %s)"
+                        : "seat.left(\"cost" + kind(part) + "\", () -> %s)"));
             }
         }
         return TEXT.formatted(NAME, String.join(", ", foreign), seat, costs);

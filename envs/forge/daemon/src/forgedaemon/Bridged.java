@@ -241,10 +241,6 @@ record Bridged(Seat seat, Class<?> answer) {
         }
         List<String> chosen = seat.questions.modes(source, text, Choices.names(argument(given, ColorSet.class)), min, max,
                 String::valueOf, () -> Choices.names((ColorSet) ai.get()));
-        int mask = 0;
-        for (int bit = 1; bit < 32; bit <<= 1) {
-            mask |= chosen.contains(MagicColor.toLongString((byte) bit)) ? bit : 0;
-        }
-        return ColorSet.fromMask(mask);
+        return ColorSet.fromNames(chosen);
     }
 }

@@ -42,6 +42,20 @@ class Costs extends AiCostDecision {
         return options.size() < count ? null : PaymentDecision.card(some(cost, options, count, count, ai));
     }
 
+    /** Of one player's cards, where they may be anybody's. */
+    private PaymentDecision choose(CostPart cost, boolean anyone, CardCollection options, Supplier<PaymentDecision> ai) {
+        return anyone ? matching(cost, options, (one, other) -> one.getOwner() == other.getOwner()) : choose(cost, options, ai);
+    }
+
+    private CardCollectionView from(boolean anyone, ZoneType zone) {
+        return anyone ? player.getGame().getCardsIn(zone) : player.getCardsIn(zone);
+    }
+
+    /** Permanents of the seat: for parts whose visits Bridge writes. */
+    PaymentDecision own(CostPart cost, Supplier<PaymentDecision> ai) {
+        return cost.payCostFromSource() ? ai.get() : choose(cost, inPlay(cost), ai);
+    }
+
     private CardCollection some(CostPart cost, CardCollectionView options, int min, int max, Supplier<PaymentDecision> ai) {
         return seat.questions.cards(String.valueOf(cost), ability, options, min, max, () -> {
             PaymentDecision hint = ai.get();
@@ -58,7 +72,8 @@ class Costs extends AiCostDecision {
             CardCollection from = left;
             CardCollection next = CardLists.filter(from, card -> from.stream().filter(other -> other != card
                     && fits.test(card, other)).count() >= more);
-            Card card = seat.questions.entity(ability, String.valueOf(cost), next, false, () -> seat.guess(next.get(0)));
+            Card card = next.isEmpty() ? null
+                    : seat.questions.entity(ability, String.valueOf(cost), next, false, () -> seat.guess(next.get(0)));
             if (card == null) {
                 return null;
             }
@@ -113,20 +128,19 @@ class Costs extends AiCostDecision {
             return seat.left("cost exile", () -> super.visit(cost)); // of later versions
         }
         boolean top = type.contains("FromTopGrave");
-        CardCollection options = valid(sameZone(cost) ? player.getGame().getCardsIn(cost.getFrom())
-                : player.getCardsIn(cost.getFrom()), type.replace("FromTopGrave", ""));
+        CardCollection options = valid(from(sameZone(cost), cost.getFrom()), type.replace("FromTopGrave", ""));
         options.remove(ability.getHostCard());
         if (top) {
             List<Card> cards = Lists.reverse(options);
             return PaymentDecision.card(Iterables.limit(cards, cost.getAbilityAmount(ability)));
         }
-        return sameZone(cost) ? matching(cost, options, (one, other) -> one.getOwner() == other.getOwner())
-                : choose(cost, options, () -> super.visit(cost));
+        return choose(cost, sameZone(cost), options, () -> super.visit(cost));
     }
 
     @Override
     public PaymentDecision visit(CostExileFromStack cost) {
-        List<SpellAbility> spells = super.visit(cost) == null ? List.of() : super.visit(cost).sp;
+        PaymentDecision found = super.visit(cost);
+        List<SpellAbility> spells = found == null ? List.of() : found.sp;
         int count = cost.getType().equals("All") ? spells.size() : cost.getAbilityAmount(ability);
         return spells.size() < count ? null : PaymentDecision.spellabilities(seat.questions.set("choose_cards", ability,
                 json -> json.put("message", String.valueOf(cost)), spells, count, count, seat.questions.things(),
@@ -139,24 +153,9 @@ class Costs extends AiCostDecision {
     }
 
     @Override
-    public PaymentDecision visit(CostExert cost) {
-        return cost.payCostFromSource() ? super.visit(cost) : choose(cost, inPlay(cost), () -> super.visit(cost));
-    }
-
-    @Override
-    public PaymentDecision visit(CostGainControl cost) {
-        return cost.payCostFromSource() ? super.visit(cost) : choose(cost, inPlay(cost), () -> super.visit(cost));
-    }
-
-    @Override
     public PaymentDecision visit(CostPutCardToLib cost) {
-        if (cost.payCostFromSource()) {
-            return super.visit(cost);
-        }
-        CardCollection options = valid(cost.isSameZone() ? player.getGame().getCardsIn(cost.getFrom())
-                : player.getCardsIn(cost.getFrom()), cost.getType());
-        return cost.isSameZone() ? matching(cost, options, (one, other) -> one.getOwner() == other.getOwner())
-                : choose(cost, options, () -> super.visit(cost));
+        return cost.payCostFromSource() ? super.visit(cost) : choose(cost, cost.isSameZone(),
+                valid(from(cost.isSameZone(), cost.getFrom()), cost.getType()), () -> super.visit(cost));
     }
 
     @Override
@@ -185,7 +184,8 @@ class Costs extends AiCostDecision {
         GameEntityCounterTable table = new GameEntityCounterTable();
         for (int left = cost.getAbilityAmount(ability); left > 0; left--) {
             CardCollection options = CardLists.filter(inPlay(cost), card -> !kinds(table, card, cost.counter).isEmpty());
-            Card card = seat.questions.entity(ability, String.valueOf(cost), options, false, () -> seat.guess(options.get(0)));
+            Card card = options.isEmpty() ? null
+                    : seat.questions.entity(ability, String.valueOf(cost), options, false, () -> seat.guess(options.get(0)));
             if (card == null) {
                 return null;
             }
@@ -201,11 +201,6 @@ class Costs extends AiCostDecision {
         kinds.removeIf(kind -> only != null && !only.equals(kind));
         kinds.sort(Comparator.comparing(String::valueOf));
         return kinds;
-    }
-
-    @Override
-    public PaymentDecision visit(CostReturn cost) {
-        return cost.payCostFromSource() ? super.visit(cost) : choose(cost, inPlay(cost), () -> super.visit(cost));
     }
 
     @Override

@@ -20,7 +20,6 @@ import java.util.regex.*;
  */
 final class Hashes {
     private static final long MASK = 0x7fffffffL;
-    private static Object unsafe;
     private static Method read;
     private static Method swap;
     private static int shift = -1;
@@ -63,15 +62,12 @@ final class Hashes {
     }
 
     private static void calibrate() throws ReflectiveOperationException {
-        Class<?> type = Class.forName("sun.misc.Unsafe");
-        Field instance = type.getDeclaredField("theUnsafe");
-        instance.setAccessible(true);
-        unsafe = instance.get(null);
+        Class<?> type = Rewind.UNSAFE.getClass();
         read = type.getMethod("getLong", Object.class, long.class);
         swap = type.getMethod("compareAndSwapLong", Object.class, long.class, long.class, long.class);
         Object trial = new Object();
         int hash = System.identityHashCode(trial);
-        long header = (Long) read.invoke(unsafe, trial, 0L);
+        long header = (Long) read.invoke(Rewind.UNSAFE, trial, 0L);
         for (int at = 0; at <= 33 && shift < 0; at++) {
             shift = (header >>> at & MASK) == hash ? at : -1;
         }
@@ -83,10 +79,10 @@ final class Hashes {
 
     /** Sets a static field of the JDK that reflection must not touch. */
     static Consumer<Random> setter(Field field) throws ReflectiveOperationException {
-        Object base = unsafe.getClass().getMethod("staticFieldBase", Field.class).invoke(unsafe, field);
-        Object offset = unsafe.getClass().getMethod("staticFieldOffset", Field.class).invoke(unsafe, field);
-        Method put = unsafe.getClass().getMethod("putObject", Object.class, long.class, Object.class);
-        return random -> Reflect.call(put, unsafe, base, offset, random);
+        Object base = Rewind.UNSAFE.getClass().getMethod("staticFieldBase", Field.class).invoke(Rewind.UNSAFE, field);
+        Object offset = Rewind.UNSAFE.getClass().getMethod("staticFieldOffset", Field.class).invoke(Rewind.UNSAFE, field);
+        Method put = Rewind.UNSAFE.getClass().getMethod("putObject", Object.class, long.class, Object.class);
+        return random -> Reflect.call(put, Rewind.UNSAFE, base, offset, random);
     }
 
     private static int hash(String name) {
@@ -95,12 +91,12 @@ final class Hashes {
 
     /** False if the object already has another hash or is locked. */
     private static boolean write(Object object, String name) throws ReflectiveOperationException {
-        long header = (Long) read.invoke(unsafe, object, 0L);
+        long header = (Long) read.invoke(Rewind.UNSAFE, object, 0L);
         if ((header >>> shift & MASK) == hash(name)) {
             return true;
         }
         boolean untouched = (header & 3) == 1 && (header >>> shift & MASK) == 0;
-        return untouched && (Boolean) swap.invoke(unsafe, object, 0L, header, header | (long) hash(name) << shift);
+        return untouched && (Boolean) swap.invoke(Rewind.UNSAFE, object, 0L, header, header | (long) hash(name) << shift);
     }
 
     private static final Pattern RULES_OR_AI =

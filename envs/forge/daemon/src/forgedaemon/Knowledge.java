@@ -5,7 +5,6 @@ import com.google.common.eventbus.Subscribe;
 import forge.game.card.Card;
 import forge.game.event.GameEventCardChangeZone;
 import forge.game.event.GameEventShuffle;
-import forge.game.player.Player;
 import forge.game.zone.Zone;
 import forge.game.zone.ZoneType;
 import java.util.*;
@@ -77,8 +76,9 @@ final class Knowledge {
         Set<Zone> libraries = new LinkedHashSet<>();
         during = resolving();
         for (Object thing : things) {
-            Zone zone = thing instanceof Card card ? card.getLastKnownZone() : null; // copies that are shown lie nowhere
-            if (thing instanceof Card card && secret(zone)) {
+            Zone zone = thing instanceof Card card ? card.getLastKnownZone() : null;
+            if (thing instanceof Card card && secret(zone) && (card.getZone() != null // or it is a copy, maybe of long ago
+                    || at(zone, card.getId()) != null && !cards.containsKey(card.getId()))) {
                 watched.add(card.getId());
                 ids.add(card.getId());
                 if (is(zone, ZoneType.Library)) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 package forgedaemon;
 
+import com.google.common.collect.Iterables;
 import forge.ai.ComputerUtilMana;
 import forge.card.mana.ManaCost;
 import forge.card.mana.ManaCostShard;
 import forge.game.card.*;
 import forge.game.cost.CostPayment;
+import forge.game.keyword.Keyword;
 import forge.game.spellability.SpellAbility;
 import forge.game.zone.Zone;
 import forge.game.zone.ZoneType;
@@ -14,19 +16,26 @@ import java.util.function.Supplier;
 
 /** Pays costs: the seat is asked for all but the sources of mana, which Forge's AI takes. */
 final class Paying {
+    /** One payment: what was chosen so far. What was not yet is null or absent: a trial takes all that there is for it. */
+    private static final class Payment {
+        final SpellAbility ability;
+        /** The graveyard before cards were exiled with delve, and these. */
+        CardCollection graveyard;
+        CardCollection delved;
+        /** Who helps with which symbol, for convoke and (true) for improvise. */
+        final Map<Boolean, Map<Card, ManaCostShard>> taps = new TreeMap<>();
+
+        Payment(SpellAbility ability) {
+            this.ability = ability;
+        }
+    }
+
     private final Seat seat;
-    /** What is being paid for; null: nothing. */
-    private SpellAbility ability;
-    /** Whether it is only tried whether something can be paid, and with which help; null: all there is. */
-    private boolean trying;
-    private Collection<Card> help;
+    /** Of which the seat is asked; null: nothing is paid, by Forge's AI, or only in what that tries during a question. */
+    private Payment current;
+    /** As which it is only tried whether something can be paid; null: no trial. */
+    private Payment trial;
     private final List<Card> helped = new ArrayList<>();
-    private final List<Card> lent = new ArrayList<>();
-    /** The graveyard before cards were exiled with delve, and these. */
-    private CardCollection before = new CardCollection();
-    private CardCollectionView delved = CardCollection.EMPTY;
-    /** Whether the seat is asked with what it pays: meanwhile Forge's AI takes the sources of mana. */
-    private boolean asks;
 
     Paying(Seat seat) {
         this.seat = seat;
@@ -34,34 +43,31 @@ final class Paying {
 
     /** False: not paid in full, `payment` knows what was; who helped is untapped again, and what was delved put back. */
     boolean pay(CostPayment payment, boolean effect) {
-        SpellAbility outer = ability;
-        boolean asked = asks;
-        ability = payment.getAbility();
-        asks = !seat.quiet();
-        lent.clear();
-        delved = CardCollection.EMPTY;
+        Payment outer = current;
+        Payment own = new Payment(payment.getAbility());
+        current = seat.quiet() ? null : own;
         try {
-            boolean paid = payment.payCost(Bridge.make.costs(seat, ability, effect));
+            boolean paid = payment.payCost(Bridge.make.costs(seat, own.ability, effect));
             if (!paid) {
-                lent.forEach(card -> card.setTapped(false));
-                putBack();
+                own.taps.values().forEach(taps -> taps.keySet().forEach(card -> card.setTapped(false)));
+                putBack(own);
             }
             return paid;
         } finally {
-            ability = outer;
-            asks = asked;
+            current = outer;
         }
     }
 
     /** Forge exiles with delve before it pays the rest, and its AI never takes it back. */
-    private void putBack() {
-        if (delved.isEmpty()) {
+    private void putBack(Payment payment) {
+        if (payment.delved == null || payment.delved.isEmpty()) {
             return;
         }
         Zone graveyard = seat.getPlayer().getZone(ZoneType.Graveyard);
-        CardCollection cards = CardLists.filter(before, card -> delved.contains(card) || graveyard.contains(card));
+        CardCollection cards = CardLists.filter(payment.graveyard,
+                card -> payment.delved.contains(card) || graveyard.contains(card));
         cards.addAll(graveyard.getCards());
-        for (Card card : delved) {
+        for (Card card : payment.delved) {
             Card exiled = seat.getGame().getCardState(card);
             exiled.getZone().remove(exiled);
         }
@@ -69,98 +75,92 @@ final class Paying {
     }
 
     /** Tries something that pays nothing, with all delve, convoke and improvise that there is. */
-    boolean tries(Supplier<Boolean> trial) {
-        trying = true;
+    boolean tries(Supplier<Boolean> attempt) {
+        trial = trial == null ? new Payment(null) : trial;
         try {
-            return seat.think(trial);
+            return seat.think(attempt);
         } finally {
-            trying = false;
+            trial = null;
             helped.forEach(card -> card.setTapped(false));
             helped.clear();
         }
     }
 
-    private boolean suffices(Collection<Card> some) {
-        help = some;
+    private boolean suffices(Payment payment) {
+        trial = payment;
         try {
-            return Moves.canPayMana(ability, seat.getPlayer());
+            return Moves.canPayMana(payment.ability, seat.getPlayer());
         } finally {
-            help = null;
+            trial = null;
+        }
+    }
+
+    /** A question in the midst of a payment: what Forge's AI tries meanwhile is no part of it. */
+    private CardCollection ask(String message, CardCollectionView options, int min, int max, Supplier<CardCollectionView> ai) {
+        Payment payment = current;
+        current = null;
+        try {
+            return seat.awake(() -> seat.questions.cards(message, payment.ability, options, min, max, ai));
+        } finally {
+            current = payment;
         }
     }
 
     /** Cards of a graveyard that are exiled instead of generic mana. */
     CardCollectionView delved(int generic, CardCollection graveyard, Supplier<CardCollectionView> ai) {
         int most = Math.min(generic, graveyard.size());
-        if (trying) {
-            List<Card> offered = help == null ? graveyard : graveyard.stream().filter(help::contains).toList();
-            return new CardCollection(offered.subList(0, Math.min(most, offered.size())));
+        if (trial != null) {
+            return trial.delved != null ? trial.delved : new CardCollection(graveyard.subList(0, most));
         }
-        if (!asks || most == 0) {
+        if (current == null || current.delved != null || most == 0
+                || !current.ability.getHostCard().hasKeyword(Keyword.DELVE)) {
             return ai.get();
         }
-        int least = 0;
-        while (least < most && !suffices(graveyard.subList(0, least))) {
-            least++;
-        }
-        int enough = least;
-        before = new CardCollection(graveyard);
-        delved = seat.awake(() -> seat.questions.cards("Exile with delve", ability, graveyard, enough, most, ai));
-        return delved;
+        int least = -1;
+        do {
+            current.delved = new CardCollection(graveyard.subList(0, ++least));
+        } while (least < most && !suffices(current));
+        current.graveyard = new CardCollection(graveyard);
+        current.delved = ask("Exile with delve", graveyard, least, most, ai);
+        return current.delved;
     }
 
     /** Creatures or artifacts that are tapped for a symbol each. Those that are missing are added, and told. */
     Map<Card, ManaCostShard> tapped(SpellAbility spell, ManaCost cost, CardCollectionView untapped, boolean improvise,
             Supplier<Map<Card, ManaCostShard>> ai) {
-        if (trying) {
-            Map<Card, ManaCostShard> symbols = symbols(cost, help == null ? idle(untapped)
-                    : CardLists.filter(help, Card::isInPlay), improvise);
-            helped.addAll(symbols.keySet());
+        // Those that give mana themselves do not help: without them it was found that a spell can be paid for.
+        CardCollection idle = CardLists.filter(untapped, card -> card.getManaAbilities().isEmpty() || card.isSick());
+        if (trial != null) {
+            Map<Card, ManaCostShard> taps = trial.taps.containsKey(improvise) ? trial.taps.get(improvise)
+                    : symbols(cost, idle, improvise);
+            taps.keySet().stream().filter(Card::isUntapped).forEach(helped::add);
             helped.forEach(card -> card.setTapped(true)); // who helps gives no mana
-            return symbols;
+            return taps;
         }
-        if (!asks || untapped.isEmpty()) {
+        Payment payment = current;
+        if (payment == null || payment.ability != spell || payment.taps.containsKey(improvise) || untapped.isEmpty()) {
             return ai.get();
         }
-        List<Map<Card, ManaCostShard>> found = new ArrayList<>();
-        String message = improvise ? "Tap for improvise" : "Tap for convoke";
-        int most = improvise ? cost.getGenericCost() : cost.getCMC();
-        CardCollection chosen = seat.awake(() -> seat.questions.cards(message, spell, untapped, 0, most, () -> {
-            found.add(ai.get());
-            return new CardCollection(found.get(0).keySet());
-        }));
-        if (!found.isEmpty()) {
-            return found.get(0);
+        CardCollection chosen = ask(improvise ? "Tap for improvise" : "Tap for convoke", untapped, 0,
+                improvise ? cost.getGenericCost() : cost.getCMC(),
+                () -> CardLists.filter(untapped, ai.get()::containsKey));
+        CardCollection taken = chosen;
+        payment.taps.put(improvise, symbols(cost, taken, improvise));
+        for (int i = 0; taken != idle && !suffices(payment); i++) {
+            taken = i == idle.size() ? idle : new CardCollection(Iterables.concat(taken, List.of(idle.get(i))));
+            payment.taps.put(improvise, symbols(cost, taken, improvise));
         }
-        CardCollection enough = new CardCollection(chosen);
-        for (Card card : idle(untapped)) {
-            if (suffices(enough)) {
-                break;
-            }
-            enough.add(card);
+        if (payment.delved != null) { // a trial forgets them
+            payment.delved.forEach(card -> Reflect.tell(spell.getHostCard(), "addDelved", card));
         }
-        if (!suffices(enough)) {
-            enough = idle(untapped);
+        if (!taken.equals(chosen)) {
+            seat.repaired("choose_cards", "cards", taken);
         }
-        if (!enough.equals(chosen)) {
-            CardCollection taken = enough;
-            seat.table.tell(seat, "repaired", json -> {
-                json.put("decision_type", "choose_cards").array("cards");
-                taken.forEach(card -> json.item(seat.view.id(card)));
-                json.end();
-            });
-        }
-        Map<Card, ManaCostShard> symbols = symbols(cost, enough, improvise);
-        lent.addAll(symbols.keySet());
-        return symbols;
+        return payment.taps.get(improvise);
     }
 
-    /** Those that do not give mana themselves: with all of them it was found that a spell can be paid for. */
-    private static CardCollection idle(CardCollectionView cards) {
-        return CardLists.filter(cards, card -> card.getManaAbilities().isEmpty() || card.isSick());
-    }
-
+    /** Forge takes the cards off the list. */
     private static Map<Card, ManaCostShard> symbols(ManaCost cost, CardCollection cards, boolean improvise) {
-        return new LinkedHashMap<>(ComputerUtilMana.getConvokeOrImproviseFromList(cost, cards, improvise));
+        return new LinkedHashMap<>(ComputerUtilMana.getConvokeOrImproviseFromList(cost, new CardCollection(cards), improvise));
     }
 }

@@ -69,7 +69,7 @@ final class Printed {
         List<ManaCost> others = face == null ? List.of() : others(face);
         if (!others.isEmpty() || Iterables.any(cost, Printed::inSeveralWays)) {
             int least = others.stream().mapToInt(Printed::least).min().orElse(Integer.MAX_VALUE);
-            json.put("least", face != null && face.getCard().isSplitCard() ? least : Math.min(least, least(cost)));
+            json.put("least", !others.isEmpty() && face.getCard().isSplitCard() ? least : Math.min(least, least(cost)));
         }
         json.array("parts");
         if (face != null) {
@@ -109,13 +109,7 @@ final class Printed {
 
     private static String pips(ManaCost cost) {
         StringBuilder letters = new StringBuilder();
-        for (ManaCostShard shard : cost) {
-            for (int i = 0; i < 5; i++) {
-                if ((shard.getColorMask() & 1 << i) != 0) {
-                    letters.append("WUBRG".charAt(i));
-                }
-            }
-        }
+        cost.forEach(shard -> letters.append(View.letters(shard.getColorMask())));
         return letters.toString();
     }
 
@@ -139,7 +133,7 @@ final class Printed {
     }
 
     /** Mana that is enough: none for a Phyrexian symbol, which life pays, one for "two or a colour". */
-    private static int least(ManaCost cost) {
+    static int least(ManaCost cost) {
         int least = cost.getGenericCost();
         for (ManaCostShard symbol : cost) {
             least += symbol.isPhyrexian() ? 0 : symbol.isOr2Generic() ? 1 : symbol.getCmc();

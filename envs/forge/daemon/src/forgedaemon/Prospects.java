@@ -10,7 +10,6 @@ import forge.game.spellability.SpellAbility;
 import forge.game.zone.Zone;
 import forge.game.zone.ZoneType;
 import java.util.Set;
-import java.util.regex.Pattern;
 
 /** Tells cheaply of most cards that they have nothing to offer now, before the engine is asked at length. */
 final class Prospects {
@@ -18,7 +17,6 @@ final class Prospects {
     private static final Set<String> HARMLESS = Set.of("Flying", "First Strike", "Double Strike", "Deathtouch", "Defender",
             "Haste", "Hexproof", "Indestructible", "Lifelink", "Menace", "Reach", "Shroud", "Trample", "Vigilance", "Prowess",
             "Fear", "Intimidate", "Wither", "Infect", "Changeling", "Exalted", "CARDNAME enters the battlefield tapped.");
-    private static final Pattern PLAIN_COST = Pattern.compile("(\\{([0-9]+|[WUBRGCX]|[WUBRG]/[WUBRG])\\})*");
     private static final int ENDLESS = 1_000_000;
 
     private final Player player;
@@ -106,19 +104,7 @@ final class Prospects {
 
     private boolean tooDear(SpellAbility ability) {
         Cost cost = ability.getPayCosts();
-        return mana < ENDLESS && cost != null && cost.hasManaCost() && least(cost.getTotalMana().toString()) > mana;
-    }
-
-    /** How much mana a cost takes at least; 0 for costs with symbols that can be paid in other ways. */
-    private static int least(String cost) {
-        if (!PLAIN_COST.matcher(cost).matches()) {
-            return 0;
-        }
-        int sum = 0;
-        for (String symbol : cost.split("[{}]+")) {
-            sum += symbol.isEmpty() || symbol.equals("X") ? 0 : Character.isDigit(symbol.charAt(0)) ? Integer.parseInt(symbol) : 1;
-        }
-        return sum;
+        return mana < ENDLESS && cost != null && cost.hasManaCost() && Printed.least(cost.getTotalMana()) > mana;
     }
 
     /** An upper bound of the mana that the player can have now. */

@@ -21,7 +21,8 @@ final class Rewind {
             + "|forgedaemon\\.(?!Table|Link|Server|Request|Json|Facts|Printed).*|forgedaemon\\.Table(Game|\\$SeatPlayer).*"
             + "|java\\.util\\.(?!Random)[A-Z].*|java\\.util\\.concurrent\\.(atomic\\..*|(?!Thread|Fork)[A-Z].*)"
             + "|com\\.google\\.common\\.(collect|base)\\..*|org\\.apache\\.commons\\.lang3\\.(tuple|mutable)\\..*)");
-    private static final Object UNSAFE = unsafe();
+    /** Null: refused. */
+    static final Object UNSAFE = unsafe();
     private static final MethodHandle REFERENCE = handle("getObject", Object.class, Object.class, long.class);
     private static final MethodHandle SET_REFERENCE = handle("putObject", void.class, Object.class, long.class, Object.class);
     private static final MethodHandle WORD = handle("getInt", int.class, Object.class, long.class);

@@ -156,6 +156,15 @@ class Seat extends PlayerControllerAi {
         return table.ask(this, type, fields, fallback, parse, ai, say);
     }
 
+    /** Tells of an answer that had to be mended, and with which cards. */
+    void repaired(String type, String field, Iterable<Card> cards) {
+        table.tell(this, "repaired", json -> {
+            json.put("decision_type", type).array(field);
+            cards.forEach(card -> json.item(view.id(card)));
+            json.end();
+        });
+    }
+
     // ---- what Forge's AI does, for the kinds of decisions
 
     List<AbilitySub> aiModes(SpellAbility charm, List<AbilitySub> options, int min, int max, boolean repeat) {

@@ -182,7 +182,7 @@ final class View {
         }
         json.put("owner", seatOf(card.getOwner()));
         if (!hidden(card) || inPlay) {
-            json.put("colors", colors(card.getColor()));
+            json.put("colors", letters(card.getColor().getColor()));
         }
     }
 
@@ -224,10 +224,11 @@ final class View {
         }
     }
 
-    static String colors(ColorSet colors) {
+    /** Of some colours, as bits. */
+    static String letters(int colors) {
         StringBuilder letters = new StringBuilder(5);
         for (int i = 0; i < 5; i++) {
-            if ((colors.getColor() & 1 << i) != 0) {
+            if ((colors & 1 << i) != 0) {
                 letters.append("WUBRG".charAt(i));
             }
         }
