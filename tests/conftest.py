@@ -77,7 +77,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Long files first, the rest in the order of their names; without what only a whole run has."""
     items.sort(key=lambda item: item.path.name not in LONG)
     if not config.option.whole:
-        items[:] = [item for item in items if item.nodeid.removeprefix("tests/").partition("[")[0] not in THOROUGH]
+        items[:] = [item for item in items if not _thorough(item) or item.get_closest_marker("slow")]
+
+
+def _thorough(item: pytest.Item) -> bool:
+    return item.nodeid.removeprefix("tests/").partition("[")[0] in THOROUGH
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

@@ -16,7 +16,11 @@ for package in ("starlette", "uvicorn", "websockets"):
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from jaxrl import config as configs
+from jaxrl.envs.errors import UserError
 from jaxrl.serve import drives
+from jaxrl.serve.driving import DrivingRoom
+from jaxrl.serve.house import House, ServerSettings
 from tests.driven import driving
 from tests.serving import HIGH_CARD, serving
 
@@ -246,3 +250,20 @@ def test_frames_of_car_soccer_add_up_to_its_steps():
     np.testing.assert_allclose(np.linalg.norm(bodies[:, 3:7], axis=1), 1, atol=1e-5)
     scene = driven.scene()
     assert len(row) == 3 + bodies.size + env.num_players + len(scene["spots"]) and len(scene["bodies"]) == len(bodies)
+
+
+def test_who_sees_otherwise_drives_in_a_match_of_its_view(tmp_path):
+    """As the preset `car_soccer_duel` does; with other policies of another view it is refused."""
+    for name, preset in (("duel", "car_soccer_duel"), ("plain", "car_soccer")):
+        (tmp_path / name).mkdir()
+        configs.save(configs.load(preset), tmp_path / name / "config.yaml")
+    room = DrivingRoom(House(ServerSettings(games=("car_soccer",), runs=tmp_path, folder=tmp_path / "tables")))
+    found = {offer["match"]: [spec for spec, _ in offer["players"] if ":" in spec] for offer in room._offers()}
+    bots = ["bot:rule_policy", "bot:chase", "bot:still", "bot:random"]
+    assert found == {"1 against 1": ["run:duel", "run:plain", *bots], "2 against 2": bots}
+    view = room._cast.view("car_soccer", "run:duel")
+    assert room._hall("car_soccer", "1 against 1", view).hall.env.teams.of.tolist() == [0, 1]
+    with pytest.raises(UserError, match="in different ways"):
+        room._seated(
+            {"game": "car_soccer", "match": "2 against 2", "seats": ["person", "run:duel", "run:plain", bots[0]]}
+        )

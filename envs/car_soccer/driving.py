@@ -18,7 +18,7 @@ from jaxrl.envs.car_soccer.env import CarSoccer
 from jaxrl.envs.car_soccer.playback import quaternions, scene
 from jaxrl.envs.driving import Handles
 
-_RULES = {"terminations": ["match"], "truncations": {"timeout": 3600.0}}
+_RULES = {"iterations": 10, "terminations": ["match"], "truncations": {"timeout": 3600.0}}
 MATCHES = {
     "1 against 1": {"teams": [1, 1], **_RULES},
     "2 against 2": {"teams": [2, 2], **_RULES},

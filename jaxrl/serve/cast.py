@@ -98,14 +98,28 @@ class AgentLibrary:
     def recorded(self, game: str, options: Mapping[str, Any]) -> Hall:
         """The game of a recording, whose options a stranger may have written; those that change nothing that is seen or
         done are left at what they are by default. Raises UserError: it is not offered, or no such game can be made."""
+        changed = self._view(game, options)
+        if not all(_plain(each) for each in changed.values()):
+            raise UserError("the options of this recording are not such that a game is made of them here.")
+        return self._hall(game, changed)
+
+    def view(self, game: str, spec: str) -> dict[str, Any]:
+        """The options with which a trained player sees and does otherwise than by default. Raises UserError: it plays
+        another game."""
+        if spec.startswith(RUN) and spec.removeprefix(RUN).partition("@")[0] in self.run_names():
+            config = RunDirectory(self._runs / spec.removeprefix(RUN).partition("@")[0]).config(self._allow)
+        else:
+            config = self._trained(spec)[1]
+        if config.env.id != game:
+            raise UserError(f"{spec[:60]} plays another game.")
+        return self._view(game, config.env.options)
+
+    def _view(self, game: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if game not in self.games:
             raise UserError(f"this server does not offer the game {game!r}.")
         free, known = self._hall(game, {}).env.free_options, registry.options_of(game)
         wanted = {name: each for name, each in options.items() if name in known and name not in free}
-        changed = {name: each for name, each in wanted.items() if not _same(each, known[name].default)}
-        if not all(_plain(each) for each in changed.values()):
-            raise UserError("the options of this recording are not such that a game is made of them here.")
-        return self._hall(game, changed)
+        return {name: each for name, each in wanted.items() if not _same(each, known[name].default)}
 
     def _hall(self, game: str, options: Mapping[str, Any]) -> Hall:
         key = json.dumps([game, dict(sorted(options.items()))])
@@ -144,8 +158,11 @@ class AgentLibrary:
 
     def trained(self, hall: Hall) -> list[str]:
         """The policies of the zoo and the runs that can sit there."""
-        known = [zoo.PREFIX + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
-        return [each for each in known if self._fitting(hall, each)]
+        return [each for each in self.known() if self.fits(hall, each)]
+
+    def known(self) -> list[str]:
+        """All policies of the zoo, and all runs."""
+        return [zoo.PREFIX + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
 
     def run_names(self) -> list[str]:
         """Of the runs in their folder."""
@@ -182,7 +199,7 @@ class AgentLibrary:
         game's reference bot."""
         trained = [spec for spec in specs if spec.startswith((zoo.PREFIX, RUN))]
         zoo_names = [zoo.PREFIX + name for name in zoo.names()]
-        for spec in [*trained, *(each for each in zoo_names if self._fitting(hall, each))]:
+        for spec in [*trained, *(each for each in zoo_names if self.fits(hall, each))]:
             return self.agent(hall, spec)
         known = [name for name in (hall.env.reference_bot, *hall.env.bots) if name in hall.env.bots]
         return self.agent(hall, BOT + known[0]) if known and not hall.env.delegated else None
@@ -212,7 +229,7 @@ class AgentLibrary:
         found = find_entrant(str(self._runs / name), asked)
         return spec.removeprefix(RUN), found.config, found.env, found.players[0]
 
-    def _fitting(self, hall: Hall, spec: str) -> bool:
+    def fits(self, hall: Hall, spec: str) -> bool:
         """Whether a trained player can sit at this game's tables; without reading its parameters."""
         key = spec, f"{hall.id} {hall.config.env.options}"
         with self._lock:

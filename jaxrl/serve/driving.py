@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import json
 from typing import Any
 
 from starlette.requests import Request
@@ -12,11 +13,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from jaxrl import zoo
 from jaxrl.envs import registry
 from jaxrl.envs.driving import Driven
 from jaxrl.envs.errors import UserError
 from jaxrl.players import Player
-from jaxrl.serve.cast import PERSON, Hall, make_hall
+from jaxrl.serve.cast import BOT, PERSON, RUN, Hall, make_hall
 from jaxrl.serve.connection import Connection, serve_connection
 from jaxrl.serve.drives import Drive
 from jaxrl.serve.house import House, body_of, page
@@ -39,7 +41,7 @@ class DrivingRoom:
     def __init__(self, house: House):
         """Makes nothing yet."""
         self._house, self._cast = house, house.cast
-        self._halls: dict[tuple[str, str], DrivenHall] = {}
+        self._halls: dict[tuple[str, str, str], DrivenHall] = {}
         self._drives: dict[str, Drive] = {}
         self._making = asyncio.Lock()
 
@@ -57,18 +59,28 @@ class DrivingRoom:
         for game, match in [(game, match) for game, module in modules if module for match in module.MATCHES]:
             with contextlib.suppress(UserError):  # what it needs is not installed
                 hall = self._hall(game, match).hall
+                players = [[each, each] for each in self._cast.known() if self._fits(game, match, each)]
+                players += [[BOT + name, name] for name in reversed(list(hall.env.bots))]
                 about = {"game": game, "match": match, "sides": list(hall.env.sides)}
-                found.append(about | {"players": self._cast.offered(hall), "rules": hall.env.how_to_play})
+                found.append(about | {"players": players, "rules": hall.env.how_to_play})
         return found
 
-    def _hall(self, game: str, match: str) -> DrivenHall:
-        if (game, match) not in self._halls:
+    def _fits(self, game: str, match: str, spec: str) -> bool:
+        try:
+            return self._cast.fits(self._hall(game, match, self._cast.view(game, spec)).hall, spec)
+        except UserError:
+            return False
+
+    def _hall(self, game: str, match: str, view: dict[str, Any] | None = None) -> DrivenHall:
+        """A match as some policy sees it, by default as the game is seen by default."""
+        key = game, match, json.dumps(view or {}, sort_keys=True, default=str)
+        if key not in self._halls:
             module = registry.find_module(game, "driving") if game in self._cast.games else None
             if module is None or match not in module.MATCHES:
                 raise UserError(f"this server has no match {match[:60]!r} of {game[:60]!r} to drive in.")
-            hall = make_hall(game, module.MATCHES[match])
-            self._halls.setdefault((game, match), DrivenHall(hall, module.drive(hall.env)))
-        return self._halls[game, match]
+            hall = make_hall(game, (view or {}) | module.MATCHES[match])
+            self._halls.setdefault(key, DrivenHall(hall, module.drive(hall.env)))
+        return self._halls[key]
 
     async def begin(self, request: Request) -> Response:
         """POST {"game", "match", "seats": who sits where, one of them "person"} -> {"id"}."""
@@ -85,6 +97,13 @@ class DrivingRoom:
         found, seats = self._hall(str(asked.get("game")), str(asked.get("match"))), asked.get("seats")
         if not isinstance(seats, list) or len(seats) != found.hall.env.num_players or seats.count(PERSON) != 1:
             raise UserError(f"name who sits on the {found.hall.env.num_players} seats, one of them a person.")
+        views = [self._cast.view(found.hall.id, str(spec)) for spec in seats if str(spec).startswith((RUN, zoo.PREFIX))]
+        if any(view != views[0] for view in views):
+            raise UserError(
+                "these policies see the game in different ways: choose one of them for all seats, and bots."
+            )
+        if views:
+            found = self._hall(found.hall.id, str(asked.get("match")), views[0])
         agents = [None if spec == PERSON else self._cast.agent(found.hall, str(spec)) for spec in seats]
         if any(agent is not None and agent.player is None for agent in agents):
             raise UserError("a search takes too long to drive.")
