@@ -57,6 +57,13 @@ class Line:
         cards = [card for each in self.state.get("players", []) for zone in PUBLIC for card in each[zone]]
         return {card["id"]: card["name"] for card in cards if "face_down" not in card}
 
+    def made(self) -> dict[int, str]:
+        """The source that it is asked about, where the engine has made it in the open: an emblem, or a copy of a spell
+        on the stack that is not there itself yet."""
+        source, stack = self.fields.get("source", {}), {item["name"] for item in self.state.get("stack", [])}
+        name = source.get("name", "")
+        return {source["card_id"]: name} if "card_id" in source and (name in stack or name.endswith(" Emblem")) else {}
+
     def without(self, field: str) -> str:
         """The line in JSON without one of its fields."""
         return json.dumps({key: each for key, each in self.fields.items() if key != field}, ensure_ascii=False)
@@ -67,6 +74,7 @@ class Line:
         for player in self.state.get("players", []):
             found |= {card["id"]: card["name"] for zone in PUBLIC for card in player[zone]}
         found |= {item["card_id"]: item["name"] for item in self.state.get("stack", [])}
+        found |= self.made()
         # its own cards that it put back, in a mulligan without a question, say
         found |= {card["id"]: card["name"] for card in self.state.get("known", []) if card["owner"] == self.seat}
         if self.fields.get("info_type") == "reveal":
@@ -136,6 +144,8 @@ def leaks(conversation: Conversation) -> list[str]:
             text = line.without("options")
         elif line.fields.get("info_type") == "reveal":  # it says what reveals, which resolves
             text = line.without("message")
+        for name in set(known[seat].values()):
+            text = text.replace(name, "") if any(each in name for each in names) else text  # a Shock in a Sudden Shock
         found += [f"{where}: names {name}" for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
     return found + looked_at(lines)
 
@@ -148,11 +158,12 @@ def misplaced(line: Line, lines: list[Line], place: int) -> list[str]:
     held = set(lines[last].hand) if last < place else set()
     for each in lines[last : place + 1]:  # what was drawn meanwhile may have been shown, and be gone before it is asked
         held |= each.shown().keys() if held and each.seat == line.seat else set()
-    held |= next((each.hand.keys() for each in lines[place:] if each.asks and each.seat != line.seat), set())
+    after = next((each for each in lines[place:] if each.asks and each.seat != line.seat), None)
+    held |= after.hand.keys() | after.in_the_open.keys() if after else set()  # it may have been discarded at once
     return [
         card["name"]
         for card in line.state.get("known", [])
-        if card["id"] in public or (card["zone"] == "Hand" and last < place and card["id"] not in held)
+        if card["id"] in public or (card["zone"] == "Hand" and last < place and after and card["id"] not in held)
     ]
 
 
