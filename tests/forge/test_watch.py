@@ -57,9 +57,9 @@ def test_commands_for_the_daemon(tmp_path):
     job = Job(("aggro", str(tmp_path / "my deck")), ("", "Reckless"), 3)
     assert recording.words(watch.newgame(job)) == [
         *("NEWGAME", str(DECKS / "aggro.dck"), str(tmp_path / "my deck.dck")),
-        *("-o", "-a", "-A", "Default,Reckless", "-c", "120", "-s", "3"),
+        *("-o", "-a", "-A", "Default,Reckless", "-c", "30", "-s", "3"),
     ]
-    assert watch.newgame(Job(("far", "away"), ("", ""), 0), passes=True) == "NEWGAME far away -o -c 120 -s 0"
+    assert watch.newgame(Job(("far", "away"), ("", ""), 0), passes=True, limit=2.5) == "NEWGAME far away -o -c 2.5 -s 0"
 
 
 def test_games_are_written_once_and_whole(recorded, tmp_path):
@@ -68,7 +68,7 @@ def test_games_are_written_once_and_whole(recorded, tmp_path):
     assert (tally.done, tally.kept, played) == (4, 0, 4) and set(games) == {job.file for job in wanted[:4]}
     for game in games.values():
         assert game.complete and body(game) in [body(each) for each in GAMES]
-        assert game.meta["options"] == "-o -a -c 120" and list(game.decisions())
+        assert game.meta["options"] == "-o -a -c 30" and list(game.decisions())
     tally, games, played = recorded(wanted)  # goes on where it stopped
     assert (tally.done, tally.kept, played) == (2, 4, 2) and set(games) == {job.file for job in wanted}
     assert "6 of 6 games" in str(tally) and "kB a game" in str(tally)
@@ -104,6 +104,7 @@ def test_the_command_line(tmp_path, capsys):
         (["forge"], "forge needs a command first: decks, record, story, replay"),
         (["forge", "stroy"], "did you mean 'story'"),
         (["forge", "record", "--games", "0"], "at least one game"),
+        (["forge", "record", "--limit", "0"], "--limit is in seconds of computing, at least 0.001"),
         (["forge", "record", "forge.daemons=nowhere"], "host:port"),
         (
             ["forge", "record", "forge.daemons=127.0.0.1:1", "--out", "/dev/null/x"],

@@ -28,7 +28,7 @@ from jaxrl.envs.forge.wire.link import LinkError
 
 ATTEMPTS = 3  # at a game whose daemon goes wrong
 REPORT_SECONDS = 30.0
-LIMIT_SECONDS = 120  # of computing, for a game
+LIMIT_SECONDS = 30  # of computing, for a game: most take 1 to 5, but two large boards can take minutes
 MOST_LINES = 100_000  # of a game
 
 
@@ -94,12 +94,18 @@ def jobs(decks: Sequence[str], profiles: Sequence[str], games: int, seed: int = 
     return [Job((a, b), (p, q), seed + i) for i, ((a, b), (p, q)) in zip(range(games), both, strict=False)]
 
 
-def newgame(job: Job, passes: bool = False) -> str:
-    """The command that starts a game; `passes`: also with the decisions in which passing is the only choice."""
+def newgame(job: Job, passes: bool = False, limit: float = LIMIT_SECONDS) -> str:
+    """The command that starts a game.
+
+    Args:
+      job: its decks, profiles and seed.
+      passes: also the decisions in which passing is the only choice.
+      limit: seconds of computing after which it ends in a draw.
+    """
     parts = ["NEWGAME", *(quoted(deck_argument(deck)) for deck in job.decks), "-o", *([] if passes else ["-a"])]
     if any(job.profiles):
         parts += ["-A", quoted(",".join(profile or "Default" for profile in job.profiles))]
-    return " ".join([*parts, "-c", str(LIMIT_SECONDS), "-s", str(job.seed)])
+    return " ".join([*parts, "-c", f"{limit:g}", "-s", str(job.seed)])
 
 
 def deck_argument(deck: str) -> str:
@@ -160,8 +166,12 @@ def save(path: Path, conversation: Conversation) -> int:
     return path.stat().st_size
 
 
-def record(fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = False) -> Iterator[Watched]:
+def record(
+    fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = False, limit: float = LIMIT_SECONDS
+) -> Iterator[Watched]:
     """Plays and writes all games that are not there yet; yields how far it is, now and then and at the end.
+
+    `passes` and `limit` are those of `newgame`.
 
     Raises:
       UserError: a game is refused, or daemons go wrong for good.
@@ -172,7 +182,7 @@ def record(fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = Fal
     tally.kept = len(wanted) - len(left)
 
     def work(job: Job) -> tuple[Conversation, int]:
-        found = play(fleet, newgame(job, passes), fleet.deployment.decision_timeout)
+        found = play(fleet, newgame(job, passes, limit), fleet.deployment.decision_timeout)
         return found, save(folder / job.file, found)
 
     pool = ThreadPoolExecutor(max(1, fleet.capacity), "forge watcher")
@@ -202,6 +212,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first game (default: 0)")
     parser.add_argument("--out", default="recorded", metavar="DIR", help="where to write (default: recorded)")
     parser.add_argument("--passes", action="store_true", help="also decisions in which passing is the only choice")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=LIMIT_SECONDS,
+        metavar="S",
+        help=f"seconds of computing after which a game ends in a draw (default: {LIMIT_SECONDS})",
+    )
     add_settings(parser)
 
 
@@ -210,6 +227,8 @@ def main(args: argparse.Namespace) -> int:
     decks = [deck for deck in args.decks.split(",") if deck]
     if args.games < 1 or not decks:
         raise UserError("record needs at least one game and one deck: --games 100 --decks aggro,counterspells.")
+    if not 0.001 <= args.limit <= 1e9:
+        raise UserError(f"--limit is in seconds of computing, at least 0.001; not {args.limit:g}.")
     folder = Path(args.out).expanduser()
     deployment = deployment_of(args.settings)
     if not deployment.remote:
@@ -218,6 +237,6 @@ def main(args: argparse.Namespace) -> int:
         decks = [str(file) for file in files]
     wanted = jobs(decks, args.profile.split(",") if args.profile else [], args.games, args.seed)
     with Fleet(deployment) as fleet:
-        for tally in record(fleet, wanted, folder, args.passes):
+        for tally in record(fleet, wanted, folder, args.passes, args.limit):
             print(f"{folder}: {tally}", flush=True)
     return 0
