@@ -100,7 +100,7 @@ def newgame(job: Job, passes: bool = False, limit: float = LIMIT_SECONDS) -> str
     Args:
       job: its decks, profiles and seed.
       passes: also the decisions in which passing is the only choice.
-      limit: seconds of computing after which it ends in a draw.
+      limit: seconds of computing after which it is cut off.
     """
     parts = ["NEWGAME", *(quoted(deck_argument(deck)) for deck in job.decks), "-o", *([] if passes else ["-a"])]
     if any(job.profiles):
@@ -217,7 +217,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=LIMIT_SECONDS,
         metavar="S",
-        help=f"seconds of computing after which a game ends in a draw (default: {LIMIT_SECONDS})",
+        help=f"seconds of computing after which a game is cut off (default: {LIMIT_SECONDS})",
     )
     add_settings(parser)
 
