@@ -81,7 +81,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _thorough(item: pytest.Item) -> bool:
-    return item.nodeid.removeprefix("tests/").partition("[")[0] in THOROUGH
+    name = item.nodeid.removeprefix("tests/").partition("[")[0]
+    return name in THOROUGH or name.partition("::")[0] in THOROUGH
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
