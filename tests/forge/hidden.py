@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jaxrl.envs.forge.people.recording import Conversation
@@ -144,8 +144,8 @@ def leaks(conversation: Conversation) -> list[str]:
             text = line.without("options")
         elif line.fields.get("info_type") == "reveal":  # it says what reveals, which resolves
             text = line.without("message")
-        for name in set(known[seat].values()):
-            text = text.replace(name, "") if any(each in name for each in names) else text  # a Shock in a Sudden Shock
+        for name in {name for name in known[seat].values() if any(each in name for each in names)}:
+            text = text.replace(name, "")  # a Shock in a Sudden Shock
         found += [f"{where}: names {name}" for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
     return found + looked_at(lines)
 
@@ -158,7 +158,7 @@ def misplaced(line: Line, lines: list[Line], place: int) -> list[str]:
     held = set(lines[last].hand) if last < place else set()
     for each in lines[last : place + 1]:  # what was drawn meanwhile may have been shown, and be gone before it is asked
         held |= each.shown().keys() if held and each.seat == line.seat else set()
-    after = next((each for each in lines[place:] if each.asks and each.seat != line.seat), None)
+    after = first_asked(lines[place:], 1 - line.seat)
     held |= after.hand.keys() | after.in_the_open.keys() if after else set()  # it may have been discarded at once
     return [
         card["name"]
@@ -186,10 +186,14 @@ def names_by_owner(lines: list[Line]) -> tuple[set[str], set[str]]:
     return found
 
 
+def first_asked(lines: Iterable[Line], seat: int) -> Line | None:
+    """The first of the lines that asks a seat."""
+    return next((each for each in lines if each.asks and each.seat == seat), None)
+
+
 def hand_around(lines: list[Line], place: int, seat: int) -> dict[int, str]:
     """The cards that a seat holds before and after a line, without the one it has just played."""
-    before = next((each for each in reversed(lines[:place]) if each.asks and each.seat == seat), None)
-    after = next((each for each in lines[place:] if each.asks and each.seat == seat), None)
+    before, after = first_asked(reversed(lines[:place]), seat), first_asked(lines[place:], seat)
     if before is None or after is None:
         return {}
     actions = before.fields.get("actions", [])
