@@ -14,7 +14,7 @@ import runpy
 from pathlib import Path
 
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 KIND = os.environ.get("JAXRL_BUILD", "fast")
@@ -30,11 +30,11 @@ LINK = ["-fsanitize=address"] if KIND == "address" else []
 def extensions() -> list[Extension]:
     """One extension for every .pyx file of the packages, or for those that JAXRL_ONLY lists."""
     only = os.environ.get("JAXRL_ONLY")
-    found = (path for root in ("jaxrl/envs", "jaxrl", "scripts") for path in Path(root).rglob("*.pyx"))
+    found = (path for root in ("envs", "jaxrl", "scripts") for path in Path(root).rglob("*.pyx"))
     sources = sorted(map(Path, only.split(",")) if only else found)
     return [
         Extension(
-            ".".join(path.with_suffix("").parts),
+            ".".join(path.with_suffix("").parts).removeprefix("envs."),
             [str(path)],
             extra_compile_args=[*FLAGS, "-pthread"],
             extra_link_args=[*LINK, "-pthread"],
@@ -45,15 +45,16 @@ def extensions() -> list[Extension]:
 
 
 def write_layout() -> None:
-    """The numbers of envs/forge/layout.py for Cython, also those of what it lists: TYPE_ORDER = 12, NUM_TYPES = 15."""
-    declared = runpy.run_path("jaxrl/envs/forge/layout.py")
+    """The numbers of envs/jaxrl_envs/forge/layout.py for Cython, also those of what it lists: TYPE_ORDER = 12,
+    NUM_TYPES = 15."""
+    declared = runpy.run_path("envs/jaxrl_envs/forge/layout.py")
     numbers = {name: int(value) for name, value in declared.items() if isinstance(value, int | float)}
     for name in ("TYPES", "PHASES", "COLORS", "CARD_TYPES", "KEYWORDS", "ZONES", "SORTS"):
         numbers[f"NUM_{name}"] = len(declared[name])
         for number, each in enumerate(declared[name]):
             numbers[f"{name[:-1]}_{each.upper().replace(' ', '_')}"] = number
     lines = ["# Written by setup.py from layout.py.", "cdef enum:", *(f"    {n} = {v}" for n, v in numbers.items()), ""]
-    target = Path("jaxrl/envs/forge/layout.pxd")
+    target = Path("envs/jaxrl_envs/forge/layout.pxd")
     if not target.is_file() or target.read_text() != "\n".join(lines):
         target.write_text("\n".join(lines))
 
@@ -73,9 +74,12 @@ class BuildParts(build_ext):
 
 write_layout()
 setup(
+    packages=[*find_packages(include=["jaxrl*"]), *find_packages("envs"), "jaxrl.configs"],
+    package_dir={"jaxrl_envs": "envs/jaxrl_envs", "jaxrl.configs": "configs"},  # configs/ is installed with the package
     cmdclass={"build_ext": BuildParts},
     ext_modules=cythonize(
         extensions(),
+        include_path=["envs"],
         build_dir=os.path.join("build", f"cython-{KIND}"),
         nthreads=CORES if multiprocessing.get_start_method() == "fork" else 0,  # others would run this file again
         compiler_directives={

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jaxrl import cli
 from jaxrl.config import presets
-from jaxrl.envs import registry
+from jaxrl_envs.contract import registry
 
 TINY = ["train.num_envs=32", "train.num_steps=24", "train.total_steps=1536", "train.updates_per_call=1"]
 TINY += ["network.hidden=[16]", "ppo.minibatches=2", "league={}", "evaluate.training_deals=2", "evaluate.deals=4"]
@@ -65,9 +65,9 @@ def check_files(package: Path) -> None:
         ("configs/ratings", "*.yaml", 2),
         ("zoo", "*.jaxrl", 3),
         ("zoo", "*.md", 3),
-        ("envs/battle/data", "**/*.yaml", 3),
-        ("envs/forge/daemon/src", "**/*.java", 20),
-        ("envs/forge/decks", "*.dck", 7),
+        ("envs/jaxrl_envs/battle/data", "**/*.yaml", 3),
+        ("envs/jaxrl_envs/forge/daemon/src", "**/*.java", 20),
+        ("envs/jaxrl_envs/forge/decks", "*.dck", 7),
         (".", "**/*.so", 10),
     ):
         found = list((package / folder).glob(pattern))

@@ -16,19 +16,19 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import figures
-from jaxrl.algorithms import advantage
+from jaxrl.algorithms import gae
 from jaxrl.algorithms.base import Algorithm, Asked, Decision, Learner, Policy, Rollout, across_devices
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.algorithms.trajectory import of_decisions, trajectory_of, values_of
 from jaxrl.config import Config, Schedule
-from jaxrl.envs.core import Env
-from jaxrl.envs.errors import UserError
-from jaxrl.envs.values import option
-from jaxrl.figures import Figures
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
+from jaxrl.runs import metrics
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,16 +89,16 @@ class ActorCritic(Algorithm):
         direction, opt_state = self.optimizer.update(gradient, learner.opt_state)
         params = jax.tree.map(lambda leaf, way: leaf - now.learning_rate * way, learner.params, direction)
         return learner.replace(params=params, opt_state=opt_state), {
-            "train/loss": figures.mean(loss, decisions),
-            "train/entropy": figures.mean(entropy, decisions),
-            "train/learning_rate": figures.last(now.learning_rate),
+            "train/loss": metrics.mean(loss, decisions),
+            "train/entropy": metrics.mean(entropy, decisions),
+            "train/learning_rate": metrics.last(now.learning_rate),
         }
 
     def _loss(self, params: Any, rollout: Rollout, now: Any) -> tuple[jax.Array, Any]:
         """The sum of the loss over the learner's decisions, and sums for the figures."""
         steps = rollout.steps
         trajectory = trajectory_of(rollout, values_of(self.network, rollout))
-        per_seat, known = advantage.gae(trajectory, now.gamma, now.gae_lambda)
+        per_seat, known = gae.gae(trajectory, now.gamma, now.gae_lambda)
         gain, weight = of_decisions(per_seat, steps.seat), steps.weight * of_decisions(known, steps.seat)
 
         def evaluate(observation: Any, mask: jax.Array) -> tuple[Memory, jax.Array, jax.Array]:

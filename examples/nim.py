@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl.envs.core import Env, State, public_fields
-from jaxrl.envs.errors import UserError
+from jaxrl_envs.contract.env import Env, State, public_fields
+from jaxrl_envs.shared.errors import UserError
 
 
 @struct.dataclass

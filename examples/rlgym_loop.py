@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.envs.car_soccer.env import CarSoccer
-from jaxrl.envs.car_soccer.rlgym import RLGym
+from jaxrl_envs.car_soccer.env import CarSoccer
+from jaxrl_envs.car_soccer.simulators.rlgym import RLGym
 
 OPTIONS: dict[str, Any] = {
     "teams": (1, 1),  # FixedTeamSizeMutator

@@ -1,7 +1,7 @@
 """The command line: `jaxrl <command> …`.
 
-What a command can be told stands in `jaxrl.commands.options`, what it does in its module of `jaxrl.commands`, which is
-imported only when the command runs: help and completion start no jax. Mistakes of the user (`UserError`) end in one
+Options of a command stand in `jaxrl.config.command_options`; the module that runs it is imported only when it runs, so
+that help and completion start no jax. Mistakes of the user (`UserError`) end in one
 sentence on stderr and exit code 2.
 """
 
@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
 import jaxrl
-from jaxrl import xla
-from jaxrl.commands import options
-from jaxrl.envs import own, registry
-from jaxrl.envs.errors import UserError, nearest, printable
+from jaxrl.config import command_options
+from jaxrl.runs import xla
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared.errors import UserError, nearest, printable
 
 USER_ERROR = 2
 INTERRUPTED = 130  # the shell's code for Ctrl-C
@@ -49,8 +50,9 @@ OWN = "own"  # the module chooses (`xla.prepare_training`)
 
 
 class Command(NamedTuple):
-    """One subcommand, the module of that name in `jaxrl.commands`."""
+    """One subcommand."""
 
+    module: str  # with its `main`, imported when the command runs
     help: str
     add_options: Callable[[argparse.ArgumentParser], None]
     devices: str = ONE
@@ -59,32 +61,103 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "train": Command("train an agent: `jaxrl train --config skull_king_cpu`", options.train, OWN),
-    "launch": Command(
-        "train in several processes: `jaxrl launch -n 2 train …`", options.launch, OWN, starts=("train", "resume")
+    "train": Command(
+        "jaxrl.training.command_train",
+        "train an agent: `jaxrl train --config skull_king_cpu`",
+        command_options.train,
+        OWN,
     ),
-    "resume": Command("continue a run exactly where it stopped", options.resume, OWN),
-    "evaluate": Command("play a run against every bot, or against another run", options.evaluate, CORES),
-    "tournament": Command("play a round robin: win matrix, ratings, heat map", options.tournament, CORES),
-    "rate": Command("add runs to the rating scale of their game, or print it", options.rate, CORES),
-    "exploit": Command("train best responses to a run: approximate exploitability", options.exploit, OWN),
-    "distill": Command("teach a run's network what a search finds", options.distill),
-    "imitate": Command("teach a network to play as in recorded games", options.imitate),
-    "play": Command("sit at the table with a trained agent", options.play),
-    "serve": Command("open a web page to play, watch, and look at runs and replays", options.serve),
-    "film": Command("write a game as an animated picture", options.film),
-    "export": Command("write a policy file for inference", options.export),
-    "check": Command("test whether a game keeps the contract", options.check, game="env"),
-    "verify": Command("replay recorded games against the rules", options.verify, game="game"),
-    "ablate": Command("train without each part of a reward: what it is worth", options.ablate, OWN),
-    "compare": Command("quality gate: is run B faster than run A, and as strong?", options.compare),
-    "diagnose": Command("report where the time goes on this machine", options.diagnose, OWN),
-    "plan": Command("predict hours and cost, of a fleet of workers or on a graphics card", options.plan, OWN),
-    "zoo": Command("list and get the trained policies that come with jaxrl", options.zoo),
-    "games": Command("list the games, and say how others are named", options.games),
-    "runs": Command("list the runs: how far they are, how well they play", options.runs),
-    "status": Command("say what a run is doing or how it ended, or list all of them", options.status),
-    "config": Command("explain every configuration key, or print a resolved configuration", options.config),
+    "launch": Command(
+        "jaxrl.training.command_launch",
+        "train in several processes: `jaxrl launch -n 2 train …`",
+        command_options.launch,
+        OWN,
+        starts=("train", "resume"),
+    ),
+    "resume": Command(
+        "jaxrl.training.command_resume", "continue a run exactly where it stopped", command_options.resume, OWN
+    ),
+    "evaluate": Command(
+        "jaxrl.matches.command_evaluate",
+        "play a run against every bot, or against another run",
+        command_options.evaluate,
+        CORES,
+    ),
+    "tournament": Command(
+        "jaxrl.matches.command_tournament",
+        "play a round robin: win matrix, ratings, heat map",
+        command_options.tournament,
+        CORES,
+    ),
+    "rate": Command(
+        "jaxrl.matches.command_rate",
+        "add runs to the rating scale of their game, or print it",
+        command_options.rate,
+        CORES,
+    ),
+    "exploit": Command(
+        "jaxrl.training.command_exploit",
+        "train best responses to a run: approximate exploitability",
+        command_options.exploit,
+        OWN,
+    ),
+    "distill": Command(
+        "jaxrl.training.imitation.command_distill", "teach a run's network what a search finds", command_options.distill
+    ),
+    "imitate": Command(
+        "jaxrl.training.imitation.command_imitate",
+        "teach a network to play as in recorded games",
+        command_options.imitate,
+    ),
+    "play": Command("jaxrl.matches.command_play", "sit at the table with a trained agent", command_options.play),
+    "serve": Command(
+        "jaxrl.serve.command", "open a web page to play, watch, and look at runs and replays", command_options.serve
+    ),
+    "film": Command("jaxrl.matches.command_film", "write a game as an animated picture", command_options.film),
+    "export": Command("jaxrl.players.command_export", "write a policy file for inference", command_options.export),
+    "check": Command(
+        "jaxrl.config.command_check", "test whether a game keeps the contract", command_options.check, game="env"
+    ),
+    "verify": Command(
+        "jaxrl.config.command_verify", "replay recorded games against the rules", command_options.verify, game="game"
+    ),
+    "ablate": Command(
+        "jaxrl.training.command_ablate",
+        "train without each part of a reward: what it is worth",
+        command_options.ablate,
+        OWN,
+    ),
+    "compare": Command(
+        "jaxrl.diagnose.command_compare",
+        "quality gate: is run B faster than run A, and as strong?",
+        command_options.compare,
+    ),
+    "diagnose": Command(
+        "jaxrl.diagnose.command_diagnose", "report where the time goes on this machine", command_options.diagnose, OWN
+    ),
+    "plan": Command(
+        "jaxrl.diagnose.command_plan",
+        "predict hours and cost, of a fleet of workers or on a graphics card",
+        command_options.plan,
+        OWN,
+    ),
+    "zoo": Command("jaxrl.zoo.command", "list and get the trained policies that come with jaxrl", command_options.zoo),
+    "games": Command(
+        "jaxrl.config.command_games", "list the games, and say how others are named", command_options.games
+    ),
+    "runs": Command(
+        "jaxrl.runs.command_runs", "list the runs: how far they are, how well they play", command_options.runs
+    ),
+    "status": Command(
+        "jaxrl.runs.command_status",
+        "say what a run is doing or how it ended, or list all of them",
+        command_options.status,
+    ),
+    "config": Command(
+        "jaxrl.config.command_config",
+        "explain every configuration key, or print a resolved configuration",
+        command_options.config,
+    ),
 }
 
 
@@ -109,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if "--distributed" not in words:
         return guarded(lambda: _run(words))
-    from jaxrl import processes  # here, because it imports jax
+    from jaxrl.runs import processes  # here, because it imports jax
 
     return processes.ended(lambda: guarded(lambda: _run(words)))
 
@@ -144,7 +217,7 @@ def guarded(run: Callable[[], int]) -> int:
 def _not_ours(error: Exception) -> int:
     """One sentence for a mistake in a game, a network, ... of the user's own; ours are raised, and so are all of them
     under `python -X dev`."""
-    told = own.fault(error)
+    told = user_code.fault(error)
     if told is None or sys.flags.dev_mode:
         raise error
     return _complain(f"{told} (`python -X dev -m jaxrl …` shows what led to it)")
@@ -204,7 +277,7 @@ def _prepare(parser: Parser, name: str, rest: list[str]) -> Callable[[argparse.N
     """Adds the options of a command to its parser; returns what it does."""
     if name in COMMANDS:
         COMMANDS[name].add_options(parser)
-        return lambda args: importlib.import_module(f"jaxrl.commands.{name}").main(args)
+        return lambda args: importlib.import_module(COMMANDS[name].module).main(args)
     parser.add_argument("command", help="what to do")
     module = registry.game_module(name, "commands").module(rest[0] if rest else "")
     module.add_arguments(parser)

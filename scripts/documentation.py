@@ -17,8 +17,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from jaxrl import cli
-from jaxrl.commands import config as keys
-from jaxrl.envs import registry
+from jaxrl.config import command_config as keys
+from jaxrl_envs.contract import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxrl import cli
-from jaxrl.envs.errors import UserError, nearest
-from jaxrl.measure import hardware
+from jaxrl.diagnose import hardware
+from jaxrl_envs.shared.errors import UserError, nearest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "measured.md"

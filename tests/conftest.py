@@ -8,11 +8,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
 import pytest
 
-from jaxrl import xla
+from jaxrl.runs import xla
 
 # Some tests compare bit by bit, which holds on a CPU; whoever sets JAX_PLATFORMS tests that platform instead.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -54,7 +53,6 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 # Files are handed out whole, so those that take a minute begin first: at the end everything else would wait for them.
-THOROUGH = frozenset((Path(__file__).parent / "thorough.txt").read_text(encoding="utf-8").splitlines())
 LONG = ("test_builds.py", "test_trainer.py", "test_search.py", "test_skull_king_engine.py", "test_sebulba_faults.py")
 
 
@@ -64,8 +62,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--whole`: see tests/thorough.txt."""
-    parser.addoption("--whole", action="store_true", help="also the tests of tests/thorough.txt")
+    """`--whole`: with the tests marked `thorough`."""
+    parser.addoption("--whole", action="store_true", help="also the tests marked `thorough`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,12 +75,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Long files first, the rest in the order of their names; without what only a whole run has."""
     items.sort(key=lambda item: item.path.name not in LONG)
     if not config.option.whole:
-        items[:] = [item for item in items if not _thorough(item) or item.get_closest_marker("slow")]
-
-
-def _thorough(item: pytest.Item) -> bool:
-    name = item.nodeid.removeprefix("tests/").partition("[")[0]
-    return name in THOROUGH or name.partition("::")[0] in THOROUGH
+        items[:] = [
+            item for item in items if not item.get_closest_marker("thorough") or item.get_closest_marker("slow")
+        ]
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

@@ -21,12 +21,12 @@ from flax import struct
 
 from jaxrl.algorithms.schedule import Hyper
 from jaxrl.config.schema import Config
-from jaxrl.envs import values
-from jaxrl.envs.core import Env
-from jaxrl.envs.errors import UserError
-from jaxrl.figures import Figures
 from jaxrl.networks.base import Memory, Network
-from jaxrl.players import Player, network_player
+from jaxrl.players.player import Player, network_player
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared import options
+from jaxrl_envs.shared.errors import UserError
 
 AXIS = "env"
 Array = Any  # of jax, or of NumPy while a rollout is on the host
@@ -160,7 +160,7 @@ class Algorithm(abc.ABC):
       headline: what the progress line shows of the figures, label -> tag.
       privileged: rollouts of a compiled game also hold what the seats asked cannot see (`Env.privileged`).
       believe: (what a checkpoint holds of the belief, observation) -> f32[N, H], the odds of who holds what
-        (`jaxrl.envs.holdings`), if it learns that; else None.
+        (`jaxrl_envs.shared.card_beliefs`), if it learns that; else None.
       hindsight: rollouts of a compiled game also hold the goals that came true (`Env.came_true`).
       grows_with: configuration keys that its learner's memory is proportional to.
       many_devices: whether `learn` may run on more than one.
@@ -195,7 +195,7 @@ class Algorithm(abc.ABC):
         Raises:
           UserError: a key that it has not, or a value that does not fit.
         """
-        return values.build(default, self.config.algorithm, values.Place(path="algorithm"))
+        return options.build(default, self.config.algorithm, options.Place(path="algorithm"))
 
     # ---- what an algorithm supplies -----------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class Algorithm(abc.ABC):
         Args:
           learner: replicated over the devices.
           rollout: this device's share of the lanes.
-          key: a fast key (`jaxrl.envs.prng`) of this update, the same on all devices.
+          key: a fast key (`jaxrl_envs.shared.prng`) of this update, the same on all devices.
           number: i32[], of this update.
 
         Returns:
@@ -261,7 +261,7 @@ class Algorithm(abc.ABC):
         """How it learns from games on the host, where `learn` in one compiled program is not the way.
 
         Args:
-          timers: counters of the run (`jaxrl.training.sebulba.counters.Timers`).
+          timers: counters of the run (`jaxrl.training.timers.Timers`).
         """
         del timers
         return None

@@ -6,10 +6,10 @@ from typing import Any
 
 from jaxrl.algorithms.base import Algorithm
 from jaxrl.config.schema import Config
-from jaxrl.envs import own
-from jaxrl.envs.core import Env
-from jaxrl.envs.errors import UserError, nearest
-from jaxrl.players import Player
+from jaxrl.players.player import Player
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared.errors import UserError, nearest
 
 ALGORITHMS = {
     "ppo": "jaxrl.algorithms.ppo.algorithm:PPO",
@@ -30,7 +30,7 @@ def find_algorithm(name: str) -> type[Algorithm]:
             f"train.algorithm: there is no algorithm {name!r}: {nearest(name, ALGORITHMS)}; one of your own is "
             "given as package.module:Class."
         )
-    return own.find_class(place, Algorithm, "train.algorithm")
+    return user_code.find_class(place, Algorithm, "train.algorithm")
 
 
 def check_one_network(name: str, verb: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.algorithms.advantage import Steps, Trajectory
 from jaxrl.algorithms.base import Rollout, Transition, cleared, memory_of, remember
+from jaxrl.algorithms.gae import Steps, Trajectory
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory, Network, Params
 

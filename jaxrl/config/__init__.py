@@ -3,7 +3,8 @@
     config = load("skull_king_cpu", ["train.num_envs=512", "run.seed=3"])
     config.train.num_envs, config.batch_size
 
-Mistakes raise `jaxrl.envs.errors.UserError` with the dotted key. Reading one starts no jax and makes no game: whoever
+Mistakes raise `jaxrl_envs.shared.errors.UserError` with the dotted key. Reading one starts no jax and makes no game:
+whoever
 makes the game has it compared with the configuration (`jaxrl.runs.games.make_games`).
 """
 
@@ -40,9 +41,9 @@ from jaxrl.config.schema import (
     TrainConfig,
 )
 from jaxrl.config.sizes import with_sizes
-from jaxrl.envs import registry
-from jaxrl.envs.errors import UserError, printable
-from jaxrl.envs.values import UnknownKey, build, option, to_tree
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared.errors import UserError, printable
+from jaxrl_envs.shared.options import UnknownKey, build, option, to_tree
 
 __all__ = [
     "EVALUATION_SEED",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from jaxrl.envs.values import option
+from jaxrl_envs.shared.options import option
 
 
 @dataclasses.dataclass(frozen=True)

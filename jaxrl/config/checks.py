@@ -10,7 +10,7 @@ from jaxrl.config.numbers import divides
 from jaxrl.config.ppo_checks import check_ppo, check_side_networks, shuffle_groups
 from jaxrl.config.schema import Config, NetworkConfig
 from jaxrl.config.seats_checks import check_bots, check_league, check_seats
-from jaxrl.envs.errors import UserError
+from jaxrl_envs.shared.errors import UserError
 
 MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program, and so are updates
 
@@ -147,7 +147,7 @@ def check_game(config: Config, env: Any, table: Any) -> None:
 
 def _check_network(config: Config, env: Any) -> None:
     """Raises UserError if the game does not describe what the network reads."""
-    from jaxrl.envs.core import Env  # here, because it imports jax, which reading a configuration does without
+    from jaxrl_envs.contract.env import Env  # here, because it imports jax, which reading a configuration does without
 
     network = config.network
     reader, key = (

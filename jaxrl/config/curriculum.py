@@ -21,8 +21,8 @@ from jaxrl.config import presets
 from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config
 from jaxrl.config.seats_checks import check_bots
-from jaxrl.envs.errors import UserError
-from jaxrl.envs.values import Place, build, option
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import Place, build, option
 
 NAME, UNTIL = "name", "until"  # of a stage; all its other keys are those of a configuration
 CHANGING = ("env.options", "seats", "league", "ppo", "dqn", "hierarchical", "algorithm", "evaluate")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxrl.config.schema import Config
-from jaxrl.envs.errors import UserError
+from jaxrl_envs.shared.errors import UserError
 
 
 def check_goals(config: Config, env: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from jaxrl.config.schedule_schema import Schedule
-from jaxrl.envs.values import option
+from jaxrl_envs.shared.options import option
 
 
 @dataclasses.dataclass(frozen=True)

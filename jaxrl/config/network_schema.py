@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from jaxrl.envs import own
-from jaxrl.envs.values import option
+from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared.options import option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +62,9 @@ class NetworkConfig:
     kind: str = option(
         "mlp",
         "encoder of the observation: mlp, transformer, candidates, recurrent, or package.module:Class, your own",
-        pattern=rf"mlp|transformer|candidates|recurrent|{own.NAME}",
+        pattern=rf"mlp|transformer|candidates|recurrent|{user_code.NAME}",
         words="mlp, transformer, candidates, recurrent or package.module:Class",
-        runs=own.permissions,
+        runs=user_code.permissions,
     )
     hidden: tuple[int, ...] = option((256, 256), "mlp: widths of the dense layers", minimum=1)
     activation: str = option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxrl.envs.errors import UserError
+from jaxrl_envs.shared.errors import UserError
 
 
 def divides(number: int, divisor: int, number_name: str, divisor_name: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config
-from jaxrl.envs.errors import UserError
+from jaxrl_envs.shared.errors import UserError
 
 SHUFFLE_GROUPS = 8  # of games, each shuffled by itself: a shuffle that need not cross devices, nor all of the memory
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.01, 100.0  # within them the fill of illegal logits stays out of reach

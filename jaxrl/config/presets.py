@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxrl.envs import files, registry
-from jaxrl.envs.errors import UserError, nearest, printable
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError, nearest, printable
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 BASE = "base"  # the key of a file that names the configuration it changes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from jaxrl.envs.values import option
+from jaxrl_envs.shared.options import option
 
 
 @dataclasses.dataclass(frozen=True)

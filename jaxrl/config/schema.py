@@ -17,8 +17,9 @@ from jaxrl.config.fleet_schema import FleetConfig
 from jaxrl.config.hierarchical_schema import HierarchicalConfig
 from jaxrl.config.network_schema import NetworkConfig
 from jaxrl.config.schedule_schema import Schedule
-from jaxrl.envs import own, registry
-from jaxrl.envs.values import option
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared.options import option
 
 EVALUATION_SEED = 20250101  # of the deals of evaluations; never used in training
 FOLLOWS = "follows train.total_steps if not given"  # `jaxrl.config.sizes`; the defaults here fit the default length
@@ -41,7 +42,9 @@ class RunConfig:
     deterministic: bool = option(
         False, "bit-identical repeats on GPUs too, to find a mistake (slower; on CPU always so)"
     )
-    cache_dir: str = option("~/.cache/jaxrl", "compiled programs, for a fast second start; empty: none", runs=own.path)
+    cache_dir: str = option(
+        "~/.cache/jaxrl", "compiled programs, for a fast second start; empty: none", runs=user_code.path
+    )
     log_level: str = option(
         "info", "from which level on events go into the run's log.txt", choices=("error", "warning", "info", "debug")
     )
@@ -188,9 +191,9 @@ class TrainConfig:
         "ppo",
         "what learns: ppo, dqn or hierarchical, with the settings in the section of that name, or "
         "package.module:Class, your own",
-        pattern=rf"[A-Za-z_]\w*|{own.NAME}",
+        pattern=rf"[A-Za-z_]\w*|{user_code.NAME}",
         words="a name or package.module:Class",
-        runs=own.permissions,
+        runs=user_code.permissions,
     )
     num_envs: int = option(512, f"games played side by side, over all devices; {FOLLOWS}", minimum=1)
     num_steps: int = option(64, f"steps of each game per update; {FOLLOWS}", minimum=1)
@@ -332,7 +335,9 @@ class Config:
     curriculum: list[dict[str, Any]] = option([], "stages in order: name, the keys that differ, until; see below")
     algorithm: dict[str, Any] = option({}, "settings of an algorithm of your own, see train.algorithm")
     metrics: MetricsConfig = option(MetricsConfig(), "figures for other programs")
-    callbacks: tuple[str, ...] = option((), "your own, told how a training goes; see CONTRIBUTING.md", **own.OPTION)
+    callbacks: tuple[str, ...] = option(
+        (), "your own, told how a training goes; see CONTRIBUTING.md", **user_code.OPTION
+    )
 
     @property
     def evaluation_options(self) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""Names of reference searchers (`jaxrl.search.reference`), which stand beside those of bots: "searcher-200"."""
+"""Names of reference searchers (`jaxrl.search.searchers`), which stand beside those of bots: "searcher-200"."""
 
 from __future__ import annotations
 
 import re
 
-from jaxrl.envs.errors import UserError
+from jaxrl_envs.shared.errors import UserError
 
 PREFIX = "searcher-"
 FEWEST, MOST = 1, 100_000  # worlds

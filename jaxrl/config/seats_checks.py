@@ -8,7 +8,7 @@ from typing import Any
 from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config, LeagueConfig, SeatMix
 from jaxrl.config.searchers import refuse_searcher, worlds_of
-from jaxrl.envs.errors import UserError, nearest
+from jaxrl_envs.shared.errors import UserError, nearest
 
 SELF, SNAPSHOTS, BOTS = "self", "snapshots", "bots"  # what `league.opponents` may list beside names of bots
 MAX_ENTRIES = 127  # controllers are i8

@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jaxrl.config import presets
-from jaxrl.envs.errors import UserError
-from jaxrl.envs.values import default_of, limits_of
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import default_of, limits_of
 
 VARIABLE = "JAXRL_ALLOW"
 

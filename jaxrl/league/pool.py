@@ -43,15 +43,15 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxrl import figures
 from jaxrl.config.schema import Config, LeagueConfig
 from jaxrl.config.seats_checks import SELF, SNAPSHOTS, league_bots
-from jaxrl.envs.core import Env, Key
-from jaxrl.envs.sides import compare, of_sides
-from jaxrl.figures import Figures
-from jaxrl.league.rating import elo_update, points
+from jaxrl.league.elo import elo_update, points
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
 from jaxrl.league.weighting import Opponents, weights
+from jaxrl.runs import metrics
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env, Key
+from jaxrl_envs.contract.sides import compare, of_sides
 
 PRIOR_GAMES = 4.0  # imagined games at 1/2 beside the counted ones: the first results do not decide alone
 FIRST_RATING, GAIN_PER_GAME, LARGEST_GAIN = 1000.0, 8.0, 100.0
@@ -353,16 +353,16 @@ class League(Seats):
         """By opponent; one that is not there, or was never met, has no win rate (NaN)."""
         share, rate, there = self.shares(pool), win_rates(pool), self.present(pool)
         found = {
-            "league/redealt": figures.total(results.redealt),
-            "league/elo/self": figures.last(pool.elo[LEARNER]),
+            "league/redealt": metrics.total(results.redealt),
+            "league/elo/self": metrics.last(pool.elo[LEARNER]),
         }
         for number, name in enumerate(self.names):
-            found[f"league/share/{name}"] = figures.last(share[number])
-            found[f"league/games/{name}"] = figures.total(results.games[number])
+            found[f"league/share/{name}"] = metrics.last(share[number])
+            found[f"league/games/{name}"] = metrics.total(results.games[number])
             if number != LEARNER:
                 known = there[number] & (pool.games[number] > 0.0)
-                found[f"league/win_rate/{name}"] = figures.last(jnp.where(known, rate[number], jnp.nan))
-                found[f"league/elo/{name}"] = figures.last(jnp.where(there[number], pool.elo[number], jnp.nan))
+                found[f"league/win_rate/{name}"] = metrics.last(jnp.where(known, rate[number], jnp.nan))
+                found[f"league/elo/{name}"] = metrics.last(jnp.where(there[number], pool.elo[number], jnp.nan))
         return found
 
 

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.config.schema import SeatMix
-from jaxrl.envs.core import Env, Key, State
-from jaxrl.figures import Figures
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env, Key, State
 
 LEARNER = 0
 Switch = Callable[[State, jax.Array, Key], jax.Array]

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.config.schema import LeagueConfig
-from jaxrl.league.rating import expected_score
+from jaxrl.league.elo import expected_score
 
 NEAR = 200.0  # rating points over which the weight of an opponent falls to 1 / e, with "elo"
 EVEN = 0.5  # distance of the expected score from 1/2 that does the same, with "even"

@@ -16,15 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxrl import processes, xla
-from jaxrl.envs import prng
-from jaxrl.envs.core import Env, Key, PyTree
-from jaxrl.envs.errors import UserError
-from jaxrl.envs.host.faults import explained_callback
-from jaxrl.envs.sides import of_sides
 from jaxrl.matches.match import Chair, GameKeys, Games, figure_names, play_match
 from jaxrl.matches.outcomes import Outcomes, outcomes_of
-from jaxrl.players import MAX_STEPS
+from jaxrl.players.player import MAX_STEPS
+from jaxrl.runs import processes, xla
+from jaxrl_envs.contract.env import Env, Key, PyTree
+from jaxrl_envs.contract.sides import of_sides
+from jaxrl_envs.host.faults import explained_callback
+from jaxrl_envs.shared import prng
+from jaxrl_envs.shared.errors import UserError
 
 FINAL_DEALS, TRAINING_DEALS, EXPLOIT_DEALS = 0, 1, 2
 """Streams of deals under one evaluation seed: results are never measured on the deals that chose a checkpoint."""

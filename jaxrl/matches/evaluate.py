@@ -15,8 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.config import Config
-from jaxrl.envs.core import Env, PyTree
-from jaxrl.envs.errors import UserError, nearest
 from jaxrl.matches.deals import (
     CANDIDATE,
     FINAL_DEALS,
@@ -27,11 +25,13 @@ from jaxrl.matches.deals import (
     samples_of,
     seats_held,
 )
-from jaxrl.matches.live import LiveDeals, is_remote
 from jaxrl.matches.match import Chair
+from jaxrl.matches.remote import LiveDeals, is_remote
 from jaxrl.matches.tables import Row, by_candidate, overall
-from jaxrl.players import MAX_STEPS, Player, any_bot
+from jaxrl.players.player import MAX_STEPS, Player, any_bot
 from jaxrl.runs.directory import TrainedRun
+from jaxrl_envs.contract.env import Env, PyTree
+from jaxrl_envs.shared.errors import UserError, nearest
 
 
 class Matchup:

@@ -15,13 +15,13 @@ import jax
 import numpy as np
 
 from jaxrl.config import Config
-from jaxrl.envs.core import Key, PyTree, State
 from jaxrl.matches.deals import CANDIDATE, table
 from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.match import begin, choose, see
 from jaxrl.matches.replays import LANES, LONGEST, Label, Replay, ReplayLanes, make_replays
 from jaxrl.matches.tables import Row
-from jaxrl.players import Player
+from jaxrl.players.player import Player
+from jaxrl_envs.contract.env import Key, PyTree, State
 
 
 class Highlight(NamedTuple):

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.envs.core import Env, Key, PyTree, State, is_over, select
-from jaxrl.players import MAX_STEPS, Player, no_memory
+from jaxrl.players.player import MAX_STEPS, Player, no_memory
+from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over, select
 
 _OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less a number for each: no player and no time is so large
 

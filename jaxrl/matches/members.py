@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
+from jaxrl.league.elo import Ratings, bradley_terry
 from jaxrl.league.pool import EXPLOITER, FIRST_RATING, League, PoolState
-from jaxrl.league.rating import Ratings, bradley_terry
 from jaxrl.league.seats import LEARNER
 from jaxrl.matches.tables import align, percent
 

@@ -1,4 +1,4 @@
-"""Wins, draws and losses of a candidate, game by game; `jaxrl.envs.sides` says what a win is.
+"""Wins, draws and losses of a candidate, game by game; `jaxrl_envs.contract.sides` says what a win is.
 
 Shape letters: D deals, P seats, n sides (and rotations of the candidate through them).
 """
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrl.envs.sides import compare
-from jaxrl.intervals import wilson
+from jaxrl.runs.intervals import wilson
+from jaxrl_envs.contract.sides import compare
 
 
 class GameTally(NamedTuple):

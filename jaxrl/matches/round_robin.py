@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.league.rating import Ratings, bradley_terry
+from jaxrl.league.elo import Ratings, bradley_terry
 from jaxrl.matches.outcomes import Outcomes
 from jaxrl.matches.tables import align, percent
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrl.intervals import Estimate
 from jaxrl.matches.deals import Samples
 from jaxrl.matches.outcomes import GameTally, Outcomes
+from jaxrl.runs.intervals import Estimate
 
 _SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by how much
 _IN = {"seat": "in seat", "side": "on side"}

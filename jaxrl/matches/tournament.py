@@ -14,15 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.envs.core import Env, PyTree
-from jaxrl.envs.errors import UserError
-from jaxrl.envs.sides import compare, of_sides
 from jaxrl.matches.deals import CANDIDATE, LANES, OTHER, DuplicateDeals, seats_held
-from jaxrl.matches.live import LiveDeals, is_remote
 from jaxrl.matches.match import Chair
 from jaxrl.matches.outcomes import outcomes_of
+from jaxrl.matches.remote import LiveDeals, is_remote
 from jaxrl.matches.round_robin import RoundRobin
-from jaxrl.players import Act, Player, any_bot
+from jaxrl.players.player import Act, Player, any_bot
+from jaxrl_envs.contract.env import Env, PyTree
+from jaxrl_envs.contract.sides import compare, of_sides
+from jaxrl_envs.shared.errors import UserError
 
 TOURNAMENT_DEALS = 0x7001  # a stream of deals beside those of `jaxrl.matches.deals`
 

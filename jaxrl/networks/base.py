@@ -10,8 +10,8 @@ import flax.linen as nn
 import jax
 
 from jaxrl.config.schema import NetworkConfig
-from jaxrl.envs.core import Env
 from jaxrl.networks.normaliser import Normaliser
+from jaxrl_envs.contract.env import Env
 
 Params = Any
 Memory = Any  # a pytree of arrays; () for a network that remembers nothing

@@ -14,9 +14,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from jaxrl.envs.core import Candidates
 from jaxrl.networks.mlp import Heads
 from jaxrl.networks.transformer import Block
+from jaxrl_envs.contract.env import Candidates
 
 CROWD = 5.0  # so many entities of a zone make a sum of ordinary size
 

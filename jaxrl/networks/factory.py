@@ -11,9 +11,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.config.schema import NetworkConfig
-from jaxrl.envs import own
-from jaxrl.envs.core import Env
-from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions, normaliser, recurrent
 from jaxrl.networks.base import Memory, Network, NetworkModule, Params
 from jaxrl.networks.candidates import CandidateScorer
@@ -21,6 +18,9 @@ from jaxrl.networks.mlp import MLP, Heads
 from jaxrl.networks.normaliser import Statistics
 from jaxrl.networks.recurrent import Recurrent, Torso
 from jaxrl.networks.transformer import Transformer
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared.errors import UserError
 
 NOISE = "noise"  # the stream of random numbers that noisy layers read; without it they compute with their means
 
@@ -135,7 +135,7 @@ def _build(kind: str, config: NetworkConfig, env: Env, heads: Callable[..., nn.M
         cells = (part_of.cell, part_of.width, part_of.layers)
         module = Recurrent(actions, torso.module, *cells, None if scores else heads)
         return _Module(module, torso.encode, torso.dropout, functools.partial(recurrent.empty_memory, *cells))
-    return _own(own.find_class(kind, NetworkModule, "network.kind")(actions, config, heads), kind, env)
+    return _own(user_code.find_class(kind, NetworkModule, "network.kind")(actions, config, heads), kind, env)
 
 
 def _own(module: NetworkModule, kind: str, env: Env) -> _Module:

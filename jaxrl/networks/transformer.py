@@ -12,8 +12,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from jaxrl.envs.views import MAX_RANKS, MAX_SUITS, Tokens
 from jaxrl.networks.mlp import Heads
+from jaxrl_envs.contract.views import MAX_RANKS, MAX_SUITS, Tokens
 
 
 class Block(nn.Module):

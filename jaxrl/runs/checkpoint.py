@@ -21,8 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from jaxrl import processes
-from jaxrl.envs.errors import UserError
+from jaxrl.runs import processes
 from jaxrl.runs.checkpoint_files import (
     is_no_space,
     read_arrays,
@@ -31,13 +30,14 @@ from jaxrl.runs.checkpoint_files import (
 from jaxrl.runs.checkpoint_record import SHARES, mark, read_record
 from jaxrl.runs.checkpoint_record import Damaged as Damaged
 from jaxrl.runs.checkpoint_shares import write_share
-from jaxrl.runs.command import next_command
 from jaxrl.runs.leaves import COPIES as COPIES
 from jaxrl.runs.leaves import LEARNER, PARAMS, Arrays, hash_arrays
 from jaxrl.runs.leaves import pack as pack
 from jaxrl.runs.leaves import params_hash as params_hash
 from jaxrl.runs.leaves import params_of as params_of
 from jaxrl.runs.leaves import unpack as unpack
+from jaxrl.runs.next_command import next_command
+from jaxrl_envs.shared.errors import UserError
 
 PyTree = Any
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import orbax.checkpoint as ocp
 
-from jaxrl import processes
+from jaxrl.runs import processes
 from jaxrl.runs.checkpoint_record import STATE, Damaged, check_state, unreadable_is_damaged, write_record
 from jaxrl.runs.checkpoint_shares import read_shares
 from jaxrl.runs.leaves import Arrays, checksum

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jaxrl.envs import files
-from jaxrl.envs.errors import UserError
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
 
 FORMAT, ALONE = 3, 2  # 3 has shares of several processes; 1 has its record in meta/metadata, without checksums
 STATE = "state"

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl import processes
+from jaxrl.runs import processes
 from jaxrl.runs.checkpoint_record import SHARES, Damaged, check_share, digest_of
 from jaxrl.runs.leaves import Arrays, Leaves, checksum
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from jaxrl import processes
+from jaxrl.runs import processes
 
 REDRAWN = 0.1  # seconds at least between two drawings on a terminal
 MOMENTS = (60.0, 120.0, 300.0, 600.0, 1800.0)  # seconds after which a line is written where nobody watches

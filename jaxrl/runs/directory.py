@@ -28,18 +28,17 @@ from typing import IO, Any
 import jax
 
 from jaxrl import config as configs
-from jaxrl import processes, xla
 from jaxrl.config import Config, Stage, presets
-from jaxrl.envs import files
-from jaxrl.envs.core import Env, PyTree
-from jaxrl.envs.errors import UserError
-from jaxrl.runs import leaves
+from jaxrl.runs import leaves, processes, xla
 from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_hash, params_of
-from jaxrl.runs.command import next_command
 from jaxrl.runs.games import make_env as make_env
 from jaxrl.runs.games import make_evaluation_env
 from jaxrl.runs.logs import LOG
+from jaxrl.runs.next_command import next_command
 from jaxrl.runs.places import find_folder
+from jaxrl_envs.contract.env import Env, PyTree
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)

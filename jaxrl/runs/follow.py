@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 from scipy import special
 
-from jaxrl.envs import files
+from jaxrl_envs.shared import files
 
 ROWS = 1 << 14  # that are kept; of a longer file every second, every fourth, ...
 TAGS, LINE, BLOCK = 4_000, 1 << 20, 1 << 24  # tags that are kept; bytes of a line, and of one reading

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxrl import config as configs
-from jaxrl import xla
 from jaxrl.config import Config, Stage
-from jaxrl.envs import conformance, registry
-from jaxrl.envs.errors import UserError
+from jaxrl.runs import xla
+from jaxrl_envs import conformance
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared.errors import UserError
 
 if TYPE_CHECKING:
-    from jaxrl.envs.core import Env
+    from jaxrl_envs.contract.env import Env
 
 
 class GameForms(NamedTuple):

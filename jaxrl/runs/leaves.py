@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import unflatten_dict
 
-from jaxrl import processes
-from jaxrl.envs.errors import UserError
+from jaxrl.runs import processes
+from jaxrl_envs.shared.errors import UserError
 
 PyTree = Any
 Arrays = dict[str, np.ndarray]

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from jaxrl.envs import files
+from jaxrl_envs.shared import files
 
 SUFFIXES = {"text": ".txt", "json": ".jsonl"}
 TAIL = 2**18  # bytes at the end of a log that are read back

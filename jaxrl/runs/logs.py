@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jaxrl import processes
+from jaxrl.runs import processes
 from jaxrl.runs.console import console
 from jaxrl.runs.log_files import file_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from jaxrl.envs.errors import UserError, nearest
+from jaxrl_envs.shared.errors import UserError, nearest
 
 
 def find_folder(name: str | os.PathLike, directory: str = "runs") -> Path:

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from jaxrl.envs import files
-from jaxrl.envs.errors import UserError
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
 
 FILE = "process.json"
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from jaxrl import processes
 from jaxrl.config.schema import Config
-from jaxrl.envs.errors import UserError
+from jaxrl.runs import processes
+from jaxrl_envs.shared.errors import UserError
 
 PREFIX = "jaxrl_"
 LOCAL = "127.0.0.1"  # to this machine alone

@@ -18,10 +18,10 @@ from typing import Any
 
 from jaxrl import config as configs
 from jaxrl.config import Config, presets
-from jaxrl.envs import files
-from jaxrl.envs.errors import UserError
 from jaxrl.runs import checkpoint_record, log_files, presence
-from jaxrl.runs.command import next_command
+from jaxrl.runs.next_command import next_command
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
 
 TAIL = 2**16  # bytes at the end of metrics.jsonl in which its last lines are
 SHOWN = 5  # warnings

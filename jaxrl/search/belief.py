@@ -20,12 +20,12 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl.envs import holdings
-from jaxrl.envs.core import Env, Key, PyTree, State, is_over, select
-from jaxrl.envs.errors import UserError
 from jaxrl.search.playout import Lineup
 from jaxrl.search.policies import SearchParams
 from jaxrl.search.sparse import where_needed
+from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over, select
+from jaxrl_envs.shared import card_beliefs
+from jaxrl_envs.shared.errors import UserError
 
 DEAD = -1e30  # the log weight of a particle that cannot be the real world
 Believe = Callable[[PyTree, PyTree], jax.Array]
@@ -58,7 +58,8 @@ class Belief:
       particles: K; 0 keeps none.
       doubt: the share of the others' choices that are uniformly random for all that the model knows.
       batch: particles to be weighed side by side.
-      believe: (parameters, observation) -> odds of who holds what is hidden, see `jaxrl.envs.holdings`; worlds are then
+      believe: (parameters, observation) -> odds of who holds what is hidden, see `jaxrl_envs.shared.card_beliefs`;
+      worlds are then
         drawn by them.
     """
 
@@ -93,7 +94,7 @@ class Belief:
         seat: jax.Array,
         key: Key,
     ) -> BeliefMemory:
-        """The memory after one step; see `jaxrl.players.Observe`."""
+        """The memory after one step; see `jaxrl.players.player.Observe`."""
         memory = memory.replace(returns=memory.returns + after.rewards)
         weigh_key, move_key, own_key = jax.random.split(key, 3)
         if jax.tree.leaves(memory.own):
@@ -145,7 +146,7 @@ class Belief:
 
         def deal(key: Key) -> State:
             draw_key, rest_key = jax.random.split(key)
-            holders = holdings.draw(odds, about, draw_key)
+            holders = card_beliefs.draw(odds, about, draw_key)
             return self._seen(self.env.world_with(state, seat, holders, rest_key))
 
         return deal

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.envs.core import Key, State, is_over
 from jaxrl.search.belief import Belief, BeliefMemory
 from jaxrl.search.plan import SearchPlan, improve, near_policy
 from jaxrl.search.playout import TO_THE_END, Lineup, of_seat, play_on, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
+from jaxrl_envs.contract.env import Key, State, is_over
 
 OUT = -1e30  # the score of an action out of the race
 

@@ -1,4 +1,4 @@
-"""The search player: a player (`jaxrl.players`) that looks ahead."""
+"""The search player: a player (`jaxrl.players.player`) that looks ahead."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from jaxrl.envs.core import Env, Key, PyTree, State, is_over
-from jaxrl.envs.errors import UserError
-from jaxrl.players import Player, no_memory
+from jaxrl.players.player import Player, no_memory
 from jaxrl.search.belief import Belief, BeliefMemory, Believe, can_believe
 from jaxrl.search.halving import halving_plan, rounds_and_slots
 from jaxrl.search.plan import SearchPlan
@@ -18,6 +16,8 @@ from jaxrl.search.policies import Guide, PlayoutPolicy, SearchParams
 from jaxrl.search.settings import LEARNED, SearchSettings
 from jaxrl.search.sparse import where_needed
 from jaxrl.search.tree import tree_plan
+from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
+from jaxrl_envs.shared.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.envs.core import Env, Key, PyTree, State, is_over, select
-from jaxrl.envs.sides import compare
-from jaxrl.players import MAX_STEPS
+from jaxrl.players.player import MAX_STEPS
 from jaxrl.search.policies import PlayoutPolicy, SearchParams
+from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over, select
+from jaxrl_envs.contract.sides import compare
 
 TO_THE_END = -1
 

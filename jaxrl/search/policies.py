@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.envs.core import Bot, Env, Key, PyTree, State
-from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import Network
-from jaxrl.players import Act, Init, Player, no_memory
+from jaxrl.players.player import Act, Init, Player, no_memory
+from jaxrl_envs.contract.env import Bot, Env, Key, PyTree, State
+from jaxrl_envs.shared.errors import UserError
 
 Guide = Callable[[PyTree, PyTree, State], tuple[PyTree, jax.Array, jax.Array]]
 """(params, memory, state) -> the memory of the seat asked afterwards, masked logits f32[A], expected return f32[]."""

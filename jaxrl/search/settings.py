@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from jaxrl.envs.errors import UserError
+from jaxrl_envs.shared.errors import UserError
 
 PLANNERS = ("halving", "tree")
 OBJECTIVES = ("return", "wins", "standing")

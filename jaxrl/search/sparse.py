@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxrl.envs.core import PyTree
+from jaxrl_envs.contract.env import PyTree
 
 
 def where_needed(function: Callable[[PyTree, PyTree], PyTree], chunk: int) -> Callable[..., PyTree]:

@@ -13,14 +13,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxrl.envs.core import Key, State, is_over
-from jaxrl.envs.errors import UserError
 from jaxrl.networks import distributions
 from jaxrl.search.belief import Belief
 from jaxrl.search.plan import SearchPlan, improve, near_policy
 from jaxrl.search.playout import Lineup, of_seat, play_on, put, won
 from jaxrl.search.policies import Guide, SearchParams
 from jaxrl.search.settings import SearchSettings
+from jaxrl_envs.contract.env import Key, State, is_over
+from jaxrl_envs.shared.errors import UserError
 
 DEFAULT_WORLDS = 16
 

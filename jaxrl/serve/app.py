@@ -15,12 +15,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from jaxrl.envs.errors import UserError
-from jaxrl.serve import driving, replays, runs, tables
+from jaxrl.serve.driving import routes as driving
 from jaxrl.serve.guard import Guard
-from jaxrl.serve.house import STATIC, House
+from jaxrl.serve.replays import routes as replays
+from jaxrl.serve.runs import routes as runs
+from jaxrl.serve.server import STATIC, House
+from jaxrl.serve.tables import routes as tables
+from jaxrl_envs.shared.errors import UserError
 
-ROOMS = (tables, driving, runs, replays)
+ROOMS = (tables, driving, replays, runs)
 FRAME = 1 << 14  # bytes of a message from a browser
 
 

@@ -2,7 +2,8 @@
 
 On a loopback address the names by which a browser may call the server are fixed, so that no other site gets there by a
 name of its own (DNS rebinding). Elsewhere a token is asked for: in the URL once, then it is a cookie that other sites'
-requests do not carry. The owner's opens everything; a guest's opens one table, see `jaxrl.serve.guests`. What changes
+requests do not carry. The owner's opens everything; a guest's opens one table, see
+`jaxrl.serve.tables.invite_tokens`. What changes
 something, and every socket, must come from a page of this server (`Origin`).
 """
 
@@ -15,8 +16,8 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jaxrl.serve.guests import Guests, table_of
-from jaxrl.serve.house import GUEST, LARGER, LARGEST, ServerSettings
+from jaxrl.serve.server import GUEST, LARGER, LARGEST, ServerSettings
+from jaxrl.serve.tables.invite_tokens import Guests, table_of
 
 COOKIE = "jaxrl"  # of the owner; of a guest with the name of the table behind it
 STAYS = 30 * 86400  # seconds that a browser keeps one
@@ -39,7 +40,7 @@ class Guard:
     """Middleware of ASGI: every request and socket passes it."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, guests: Guests):
-        """See `jaxrl.serve.house.ServerSettings`."""
+        """See `jaxrl.serve.server.ServerSettings`."""
         self._app, self._settings, self._guests, self._open = app, settings, guests, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

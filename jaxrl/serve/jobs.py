@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jaxrl
-from jaxrl.envs.errors import UserError
+from jaxrl_envs.shared.errors import UserError
 
 AT_ONCE, WAITING, KEPT = 1, 4, 20
 LINES, LINE = 400, 2_000  # of the output that are kept; characters of one

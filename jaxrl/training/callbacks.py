@@ -15,12 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jaxrl import processes
-from jaxrl.envs import own
-from jaxrl.envs.errors import UserError
+from jaxrl.runs import processes
 from jaxrl.runs.checkpoint import CheckpointStore
 from jaxrl.runs.logs import LOG
 from jaxrl.training.program import Failed
+from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared.errors import UserError
 
 
 class RunFacts(NamedTuple):
@@ -58,7 +58,7 @@ class Callbacks:
         Raises:
           UserError: there is no such class, or it is no callback.
         """
-        each = {name: own.find_class(name, Callback, "callback")() for name in dict.fromkeys(names)}
+        each = {name: user_code.find_class(name, Callback, "callback")() for name in dict.fromkeys(names)}
         self._each: dict[str, Callback] = each if processes.leads() else {}
         self._failure: UserError | None = None
         self._checkpoint = -1  # the newest that they were told of
@@ -118,6 +118,6 @@ class Callbacks:
                 getattr(callback, hook)(*what)
             except Exception as error:
                 del self._each[name]
-                told = own.fault(error) or f"{type(error).__name__}: {error}"
+                told = user_code.fault(error) or f"{type(error).__name__}: {error}"
                 LOG.debug("callback %s", name, exc_info=error)
                 self._failure = self._failure or UserError(f"callback {name!r} failed in {hook}: {told}")

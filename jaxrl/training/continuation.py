@@ -17,16 +17,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl import processes
 from jaxrl.algorithms.base import ANCHOR
 from jaxrl.config import Config, Stage
-from jaxrl.envs.errors import UserError
-from jaxrl.runs import checkpoint
+from jaxrl.runs import checkpoint, processes
 from jaxrl.runs.directory import RunDirectory, find_run, make_stamp, read_checkpoint, stage_name
 from jaxrl.runs.games import GameForms
-from jaxrl.training.insert import insert_snapshot
 from jaxrl.training.program import Program
+from jaxrl.training.snapshots import insert_snapshot
 from jaxrl.training.state import TrainState
+from jaxrl_envs.shared.errors import UserError
 
 TAKEN_OVER = ("learner", "key", "update", "env_steps", "games")
 

@@ -21,15 +21,15 @@ import numpy as np
 
 from jaxrl.config import Stage
 from jaxrl.config.curriculum import Until
-from jaxrl.envs.errors import UserError
 from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER
-from jaxrl.players import Player
+from jaxrl.players.player import Player
 from jaxrl.runs.checkpoint import Snapshot
-from jaxrl.runs.metrics import Window
+from jaxrl.runs.metric_log import Window
 from jaxrl.training.evaluation import Evaluated
-from jaxrl.training.stage import StageParts, Stages, make_parts
+from jaxrl.training.stage_setup import StageParts, Stages, make_parts
 from jaxrl.training.state import HostState
+from jaxrl_envs.shared.errors import UserError
 
 Results = list[tuple[float, int]]  # of evaluations: a win rate, and the games that it is of
 

@@ -11,18 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxrl import processes
 from jaxrl.config import EVALUATION_SEED, Config
-from jaxrl.envs.core import Env
 from jaxrl.matches.deals import TRAINING_DEALS
 from jaxrl.matches.evaluate import Matchup, evaluation_record
 from jaxrl.matches.highlights import Recorder, highlights
 from jaxrl.matches.replays import ReplayLanes, write_replays
 from jaxrl.matches.tables import Row, format_table, overall, scalars
-from jaxrl.players import Player
-from jaxrl.runs import metrics
+from jaxrl.players.player import Player
+from jaxrl.runs import metric_log, processes
 from jaxrl.runs.directory import RunDirectory, TrainedRun, append_json
 from jaxrl.runs.logs import LOG
+from jaxrl_envs.contract.env import Env
 
 
 class Evaluated(NamedTuple):
@@ -66,7 +65,7 @@ class TrainingEvaluation:
         tables = [self._matchup.rows(player.params, player.name) for player in players]
         rates = _rates(tables)
         return Evaluated(
-            row=metrics.flatten_each([scalars(rows) for rows in tables]),
+            row=metric_log.flatten_each([scalars(rows) for rows in tables]),
             score=float(np.mean([score(rows, self._config.evaluate.best_by) for rows in tables])),
             text=_text(tables, rates),
             scores={name: wins + draws / 2 for name, (wins, draws) in rates.items()},

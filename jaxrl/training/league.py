@@ -1,7 +1,8 @@
 """What a training does with its league between two compiled calls: exploiters join it, and it is shown.
 
 Main agents and exploiters take turns: every `exploit.every` updates the main agent rests while exploiters are trained
-against it alone (`jaxrl.training.exploit`). The best one joins the pool, so that from then on the main agent meets it.
+against it alone (`jaxrl.training.best_response`). The best one joins the pool, so that from then on the main agent
+meets it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 from jaxrl.league.pool import EXPLOITER, League
 from jaxrl.matches.members import members_table
 from jaxrl.runs.directory import each_seed, seed_names
-from jaxrl.training.exploit import Exploit
-from jaxrl.training.insert import insert_snapshot
+from jaxrl.training.best_response import Exploit
 from jaxrl.training.program import Program
+from jaxrl.training.snapshots import insert_snapshot
 from jaxrl.training.state import TrainState
 
 

@@ -9,20 +9,20 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxrl import processes
 from jaxrl.algorithms.base import AXIS
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config.checks import check_numbers, device_count
 from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config
-from jaxrl.envs.core import Env
-from jaxrl.envs.errors import UserError
-from jaxrl.envs.wrappers import auto_reset
 from jaxrl.league.pool import make_seats
-from jaxrl.training.anakin import Anakin
-from jaxrl.training.playing import Actor
+from jaxrl.runs import processes
+from jaxrl.training.anakin.loop import Anakin
+from jaxrl.training.anakin.rollout import Actor
 from jaxrl.training.program import Program
-from jaxrl.training.sebulba.program import Sebulba
+from jaxrl.training.sebulba.loop import Sebulba
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.contract.wrappers import auto_reset
+from jaxrl_envs.shared.errors import UserError
 
 
 def make_program(config: Config, env: Env, frozen: Config | None = None, devices: Sequence[jax.Device] = ()) -> Program:
@@ -58,7 +58,7 @@ def _check_together(config: Config, env: Env, many_devices: bool) -> None:
         alone = f"{config.train.algorithm} learns on one device"
     elif config.fleet.workers:
         alone = "fleet.workers plays games on other machines already"
-    elif env.host and env.game.remote:  # type: ignore[attr-defined]  # an jaxrl.envs.host.env.HostEnv
+    elif env.host and env.game.remote:  # type: ignore[attr-defined]  # an jaxrl_envs.host.env.HostEnv
         alone = f"{config.env.id} is played by engines of other processes"
     if alone:
         raise UserError(f"{alone} and so trains in one process alone: leave --distributed out.")

@@ -13,14 +13,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxrl import processes
 from jaxrl.algorithms.base import Algorithm
 from jaxrl.config.schema import Config
-from jaxrl.envs.errors import UserError
-from jaxrl.figures import Figures
-from jaxrl.training.playing import Actor
-from jaxrl.training.sebulba.counters import Timers
+from jaxrl.runs import processes
+from jaxrl.runs.metrics import Figures
+from jaxrl.training.anakin.rollout import Actor
 from jaxrl.training.state import TrainState
+from jaxrl.training.timers import Timers
+from jaxrl_envs.shared.errors import UserError
 
 NOT_FINITE = "rollout/not_finite"  # figure of a compiled game: its observations and rewards that are no numbers
 

@@ -7,15 +7,14 @@ import os
 import platform
 from collections.abc import Iterator, Sequence
 
-from jaxrl import processes
 from jaxrl.config import Config
-from jaxrl.runs import checkpoint, logs
-from jaxrl.runs.command import next_command
+from jaxrl.runs import checkpoint, logs, processes
 from jaxrl.runs.directory import RunDirectory, enable_compilation_cache
 from jaxrl.runs.logs import LOG
+from jaxrl.runs.next_command import next_command
 from jaxrl.runs.presence import Here, present
 from jaxrl.training.callbacks import Callback
-from jaxrl.training.stage import Stages
+from jaxrl.training.stage_setup import Stages
 from jaxrl.training.trainer import Trainer
 
 

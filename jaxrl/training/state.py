@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl.envs import prng
-from jaxrl.envs.core import State
 from jaxrl.league.pool import PoolState
 from jaxrl.networks.factory import is_statistics
+from jaxrl_envs.contract.env import State
+from jaxrl_envs.shared import prng
 
 LARGEST = 1e6  # of a weight: products of a few larger ones leave the range of a float32
 DEALS = 0xFFFFFFFF  # folded into the key of a training for the seats of games on the host; no update has this number

@@ -14,14 +14,12 @@ from typing import Any, NoReturn
 import jax
 
 from jaxrl import config as configs
-from jaxrl import figures, processes
 from jaxrl.config import Config
-from jaxrl.envs.errors import UserError
 from jaxrl.league.pool import entry_names, with_results
 from jaxrl.matches.tables import Row
-from jaxrl.players import Player
-from jaxrl.runs import checkpoint, metrics
-from jaxrl.runs.command import next_command
+from jaxrl.players.player import Player
+from jaxrl.runs import checkpoint, metric_log, processes
+from jaxrl.runs import metrics as figures
 from jaxrl.runs.compiling import Stopwatch
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import (
@@ -36,18 +34,20 @@ from jaxrl.runs.directory import (
 )
 from jaxrl.runs.games import make_stages
 from jaxrl.runs.logs import LOG, reached, say
+from jaxrl.runs.next_command import next_command
 from jaxrl.runs.prometheus import exporting
-from jaxrl.training import continuation, league, memory
+from jaxrl.training import continuation, league, memory_budget
+from jaxrl.training.best_response import Exploit, Exploiter
 from jaxrl.training.callbacks import Callbacks, RunFacts
-from jaxrl.training.calls import diverged, due, first, learning_rates, not_finite, row_of
 from jaxrl.training.curriculum import remembered
 from jaxrl.training.evaluation import final_evaluation
-from jaxrl.training.exploit import Exploit, Exploiter
+from jaxrl.training.health import diverged, due, first, learning_rates, not_finite, row_of
 from jaxrl.training.program import Diverged, Failed, Interrupted
-from jaxrl.training.stage import StageParts, Stages, carried, check_learners
-from jaxrl.training.standstill import Standstill
+from jaxrl.training.stage_setup import StageParts, Stages, carried, check_learners
+from jaxrl.training.stall_detection import Standstill
 from jaxrl.training.state import TrainState
 from jaxrl.training.stopping import StopRequest
+from jaxrl_envs.shared.errors import UserError
 
 CALLBACK_FAILED = 1000  # above all signals
 
@@ -97,11 +97,11 @@ class Trainer:
             if processes.leads():
                 configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
             self._steps_before = first(self.state.env_steps) - self.update * config.batch_size
-            self.logger = metrics.make_logger(run.path, self.update, self.steps)
+            self.logger = metric_log.make_logger(run.path, self.update, self.steps)
             total = self._steps_before + config.num_updates * config.batch_size
             seeds, headline = config.run.seeds, self._headline()
             self._standstill = None if snapshot or origin else Standstill(config.num_updates)
-            self.progress = metrics.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
+            self.progress = metric_log.Progress(total * seeds, done_steps=self.steps * seeds, headline=headline)
         self.stopped = 0  # the signal that has ended `train`
 
     @property
@@ -133,7 +133,7 @@ class Trainer:
         self.callbacks.start(facts, self.store)
         if self.update < self.config.num_updates:
             with waiting("compiling the training (the next start takes it from run.cache_dir) ..."):
-                memory.check_program(self.config, self.program, self.state)
+                memory_budget.check_program(self.config, self.program, self.state)
         self.progress.begin()
         with StopRequest(lambda: self.program.request_stop()) as stop, checkpoint.no_space_is_user_error(self.run.path):
             try:
@@ -204,7 +204,7 @@ class Trainer:
             parts = self.course.parts(number)
             state = carried(parts.program, self.state)
             with waiting("compiling the stage ..."):
-                memory.check_program(parts.config, parts.program, state)
+                memory_budget.check_program(parts.config, parts.program, state)
         except (UserError, processes.Told) as error:
             raise Failed(str(error)) from error
         self._adopt(parts)
@@ -229,7 +229,7 @@ class Trainer:
         self.window.add(found, seconds, updates)
         if due(before, self.update, train.updates_per_call):
             self._log(self._row(self.window.figures, self.window.seconds, self.window.updates))
-            self.window = metrics.Window()
+            self.window = metric_log.Window()
         self.progress.show(self.steps * self.config.run.seeds, row)
         if self._standstill is not None and (still := self._standstill(self.update, row)):
             say(f"update {self.update}: {still}")
@@ -364,7 +364,7 @@ class Trainer:
         for seed, player in enumerate(self.players()):
             found.append(exploiter(player.params, self.update, seed))
             say(f"update {self.update}: {player.name}: {found[-1].text()}")
-        self._log(metrics.flatten_each([exploit.scalars() for exploit in found]))
+        self._log(metric_log.flatten_each([exploit.scalars() for exploit in found]))
         if self.config.league.snapshots:
             self.state = league.join(self.program, self.state, found, self.update)
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jaxrl.envs import files
-from jaxrl.envs.errors import UserError, nearest
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError, nearest
 
 PREFIX = "zoo:"  # "zoo:NAME" is a policy of the zoo
 FOLDER = Path(__file__).resolve().parent

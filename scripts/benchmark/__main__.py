@@ -9,11 +9,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxrl import cli, xla
+from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.commands import common
-from jaxrl.envs.errors import UserError
+from jaxrl.config import command_arguments as common
+from jaxrl.runs import xla
 from jaxrl.runs.games import make_games
+from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark import compiled, forge, host
 from scripts.benchmark.report import Effort, measure
 
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _has_its_own(game: str) -> None:
     """Raises UserError unless a game is measured in a way of its own."""
-    from jaxrl.envs import registry
+    from jaxrl_envs.contract import registry
 
     registry.game_class(game)
     if game != "forge":

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jaxrl.measure import hardware
+from jaxrl.diagnose import hardware
 
 SOURCE = """
 #include <stddef.h>

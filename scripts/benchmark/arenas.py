@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.envs.car_soccer import actions
-from jaxrl.envs.car_soccer.env import CarSoccer
-from jaxrl.envs.car_soccer.physics.state import Arena
-from jaxrl.envs.car_soccer.physics.tick import ticks
-from jaxrl.measure.timing import Contestant
+from jaxrl.diagnose.timing import Contestant
+from jaxrl_envs.car_soccer import actions
+from jaxrl_envs.car_soccer.env import CarSoccer
+from jaxrl_envs.car_soccer.physics.state import Arena
+from jaxrl_envs.car_soccer.physics.tick import ticks
 
 HELD, CALLS = 8, 8  # ticks for which controls are held; calls that a block makes
 WARM = 128  # calls before anything is timed: no arena is still where it began

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxrl.measure.timing import Speed, safe_ratio
+from jaxrl.diagnose.timing import Speed, safe_ratio
 from scripts.benchmark.peers.published import Published
 from scripts.benchmark.worker import Measurement
 

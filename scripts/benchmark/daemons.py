@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrl.envs.forge.fleet.fleet import Fleet
-from jaxrl.envs.forge.fleet.profiles import PROFILES
-from jaxrl.envs.forge.game import ForgeGame
-from jaxrl.envs.forge.people import recording, watch
-from jaxrl.envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
-from jaxrl.envs.host.bridge import HostPool
-from jaxrl.envs.host.core import RANDOM, make_buffers
+from jaxrl_envs.forge.fleet.fleet import Fleet
+from jaxrl_envs.forge.fleet.profiles import PROFILES
+from jaxrl_envs.forge.game import ForgeGame
+from jaxrl_envs.forge.recordings import record_ai, recording
+from jaxrl_envs.forge.settings import OVERHEAD_MB, Deployment, available_mb
+from jaxrl_envs.host.bridge import HostPool
+from jaxrl_envs.host.game import RANDOM, make_buffers
 
 DECKS = ("aggro", "counterspells", "xcosts", "walkers")
 HEAPS = (512, 1024)
@@ -90,7 +90,7 @@ class Bench:
         for number in range(games):
             one, other = map(recording.quoted, pairs[number % len(pairs)])
             self._seed += 1
-            watch.play(self.fleet, f"NEWGAME {one} {other} -q -s {self._seed}", GAME_SECONDS)
+            record_ai.play(self.fleet, f"NEWGAME {one} {other} -q -s {self._seed}", GAME_SECONDS)
         return games, 0
 
     def _played(self, games: int) -> tuple[int, int]:

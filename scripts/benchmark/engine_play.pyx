@@ -8,7 +8,7 @@ calls, as a Gymnasium environment needs it. `WorkEngine` is an engine as slow as
 from libc.string cimport memcpy
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from jaxrl.envs.host.engine cimport Engine
+from jaxrl_envs.host.engine cimport Engine
 
 import numpy as np
 
@@ -25,7 +25,7 @@ cdef class WorkEngine(Engine):
     Args:
       num_games: N.
       work_ns: what a step takes.
-      length, num_features, num_actions: as of `jaxrl.envs.host.engine.NoopEngine`; observations are all 0.
+      length, num_features, num_actions: as of `jaxrl_envs.host.engine.NoopEngine`; observations are all 0.
     """
 
     cdef readonly long long work_ns

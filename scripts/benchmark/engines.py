@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.envs.host.bridge import HostPool
-from jaxrl.envs.host.core import Buffers, HostGame
-from jaxrl.envs.host.engine import NoopEngine
-from jaxrl.measure.bridge import BLOCK, by_engine, through
-from jaxrl.measure.timing import Contestant
+from jaxrl.diagnose.bridge import BLOCK, by_engine, through
+from jaxrl.diagnose.timing import Contestant
+from jaxrl_envs.host.bridge import HostPool
+from jaxrl_envs.host.engine import NoopEngine
+from jaxrl_envs.host.game import Buffers, HostGame
 from scripts.benchmark.engine_play import EnginePlay, WorkEngine
 
 COUNTED = 600  # decisions of each slot that the length of games is counted over
@@ -64,7 +64,7 @@ def find_game(env_id: str, options: dict[str, Any]) -> HostGame:
     """The host game of a registered name; "" is the one in which nothing happens."""
     if not env_id:
         return NoopGame()
-    from jaxrl.envs import registry  # imports jax, which the processes of a peer do without
+    from jaxrl_envs.contract import registry  # imports jax, which the processes of a peer do without
 
     env: Any = registry.make(env_id, **options)
     return env.game

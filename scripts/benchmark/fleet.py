@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl import config as configs
-from jaxrl.envs.host.bridge import HostPool
-from jaxrl.envs.host.core import RANDOM, HostGame, make_buffers
-from jaxrl.envs.host.engine import PythonEngine
-from jaxrl.envs.host.env import HostEnv
-from jaxrl.envs.host.python_game import PythonGame
 from jaxrl.runs.games import make_env
-from jaxrl.training.sebulba.workers.cluster import worker_pool
+from jaxrl.training.sebulba.remote.cluster import worker_pool
+from jaxrl_envs.host.bridge import HostPool
+from jaxrl_envs.host.engine import PythonEngine
+from jaxrl_envs.host.env import HostEnv
+from jaxrl_envs.host.game import RANDOM, HostGame, make_buffers
+from jaxrl_envs.host.python_game import PythonGame
 from scripts.benchmark.engines import NoopGame
 
 GROUPS = 2

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxrl.config import Config
-from jaxrl.envs import files
-from jaxrl.envs.errors import UserError
-from jaxrl.envs.forge.settings import Deployment
-from jaxrl.measure.tables import table
+from jaxrl.diagnose.tables import table
 from jaxrl.runs.games import deployment
+from jaxrl_envs.forge.settings import Deployment
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark import daemons
 from scripts.benchmark.report import Found, Part, wanted
 

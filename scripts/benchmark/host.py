@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from jaxrl import config as configs
-from jaxrl import xla
 from jaxrl.config import Config
-from jaxrl.envs.errors import UserError
-from jaxrl.measure.timing import Speed, safe_ratio
+from jaxrl.diagnose.timing import Speed, safe_ratio
+from jaxrl.runs import xla
+from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark import allocations, breakdown, engines, tables
 from scripts.benchmark import peers as peers_package
 from scripts.benchmark.report import Effort, Found, Part, wanted
@@ -29,7 +29,7 @@ DECISIONS = 1_000_000  # that the allocations are counted over
 
 def on_host(config: Config) -> bool:
     """Whether the game of a configuration is played by an engine on the host."""
-    from jaxrl.envs import registry
+    from jaxrl_envs.contract import registry
 
     return bool(getattr(registry.game_class(config.env.id), "host", False))
 

@@ -13,15 +13,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxrl import config as configs
-from jaxrl.envs import registry
-from jaxrl.envs.car_soccer.env import CarSoccer
-from jaxrl.envs.host.env import HostEnv
-from jaxrl.measure import hardware, jaxprs, play
-from jaxrl.measure.timing import Contestant
-from jaxrl.measure.training import Training
+from jaxrl.diagnose import hardware, jaxprs, play
+from jaxrl.diagnose.timing import Contestant
+from jaxrl.diagnose.training import Training
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl.runs.games import make_env
 from jaxrl.training.make import make_program
+from jaxrl_envs.car_soccer.env import CarSoccer
+from jaxrl_envs.contract import registry
+from jaxrl_envs.host.env import HostEnv
 from scripts.benchmark import arenas, engines, peers, sum_trees, training
 
 Tree = dict[str, Any]  # a configuration, or the options of a game

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxrl.runs.metrics import read_rows
+from jaxrl.runs.metric_log import read_rows
 
 
 def steps_per_second(folder: Path, words: list[str]) -> float:

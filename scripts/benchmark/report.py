@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from jaxrl.envs.errors import UserError
-from jaxrl.measure import hardware, tables
+from jaxrl.diagnose import hardware, tables
+from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark.worker import JobFailed
 
 Found = tuple[Any, str]  # for the JSON, and as text

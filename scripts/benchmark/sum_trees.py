@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.measure.timing import Contestant
+from jaxrl.diagnose.timing import Contestant
 
 JOBS = ("push", "sample", "update")
 

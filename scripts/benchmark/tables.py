@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxrl.measure.tables import count, table
-from jaxrl.measure.timing import Speed
+from jaxrl.diagnose.tables import count, table
+from jaxrl.diagnose.timing import Speed
 
 
 def rates(title: str, results: Sequence[Speed]) -> str:
@@ -144,7 +144,7 @@ def busy(facts: dict[str, Any]) -> str:
 
 
 def host_time(facts: dict[str, Any]) -> str:
-    """Where the time of a training on the host goes; facts of `jaxrl.measure.training.Training`."""
+    """Where the time of a training on the host goes; facts of `jaxrl.diagnose.training.Training`."""
     rows = [[name.replace("_", " "), f"{value:.3f}"] for name, value in facts["figures"].items()]
     rows += [[f"{name.replace('_', ' ')}, ms per 1,000 steps", f"{v:.2f}"] for name, v in facts["counters"].items()]
     threads = ", ".join(f"{number} {name}" for name, number in sorted(facts["threads"].items()))

@@ -18,12 +18,12 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxrl import config as configs
 from jaxrl.config import Config
-from jaxrl.envs.core import Env
-from jaxrl.measure import play
-from jaxrl.measure.jaxprs import count_flops
-from jaxrl.measure.timing import Contestant
-from jaxrl.measure.training import Training, evaluation, playing
+from jaxrl.diagnose import play
+from jaxrl.diagnose.jaxprs import count_flops
+from jaxrl.diagnose.timing import Contestant
+from jaxrl.diagnose.training import Training, evaluation, playing
 from jaxrl.runs.games import make_env
+from jaxrl_envs.contract.env import Env
 
 FORWARD_AND_BACKWARD = 3  # a pass over a minibatch costs three evaluations: one forward, two backward
 MATRIX = 2048  # side of the square product that the achieved FLOP/s are compared with

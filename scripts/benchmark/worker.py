@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import IO, Any, NamedTuple
 
-from jaxrl.measure.timing import Contestant, Runner, Speed, race_runners, runner
+from jaxrl.diagnose.timing import Contestant, Runner, Speed, race_runners, runner
 
 _START = "import sys; from scripts.benchmark.worker import main; sys.exit(main(sys.argv[1]))"
 _DEVICES = re.compile(r"--xla_force_host_platform_device_count=\d+")
@@ -161,7 +161,7 @@ def main(task_text: str) -> int:
     if task["core"] is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {task["core"]})
     if task["our_flags"]:
-        from jaxrl import xla
+        from jaxrl.runs import xla
 
         # Adds what is missing; the number of devices is there already. jax reads the flags when it first computes.
         xla.set_devices(1)

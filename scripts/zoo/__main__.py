@@ -19,16 +19,16 @@ import yaml
 
 from jaxrl import cli, zoo
 from jaxrl import config as configs
-from jaxrl.commands import options
-from jaxrl.envs.errors import UserError
-from jaxrl.export import load_policy, save_policy
-from jaxrl.matches.alike import compare_choices
+from jaxrl.config import command_options
+from jaxrl.diagnose import hardware
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
+from jaxrl.matches.policy_agreement import compare_choices
 from jaxrl.matches.tables import format_table
 from jaxrl.matches.tournament import Tournament
-from jaxrl.measure import hardware
-from jaxrl.players import bot_player
+from jaxrl.players.export import load_policy, save_policy
+from jaxrl.players.player import bot_player
 from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_cache, find_run, load_run
+from jaxrl_envs.shared.errors import UserError
 
 RECIPES = {  # what `jaxrl train` is told
     "skull_king": "--config skull_king_cpu evaluate.deals=200",
@@ -99,7 +99,7 @@ def show(name: str, command: str) -> int:
     except UserError:
         return cli.main(shlex.split(command))
     parser = argparse.ArgumentParser()
-    options.imitate(parser)
+    command_options.imitate(parser)
     args = parser.parse_intermixed_args(shlex.split(command)[1:])
     wanted = configs.named(configs.load(args.config, args.overrides), name)
     told = json.loads(run.imitation_file.read_text(encoding="utf-8")) if run.imitation_file.exists() else {}

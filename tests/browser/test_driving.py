@@ -15,7 +15,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
     pytest.skip("there is no chromium on this machine", allow_module_level=True)
 
-from tests.serving import serving
+from tests.support.serving import serving
 
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU
 PAD = "{axes: [0, 0], buttons: Array.from({length: 10}, (_, i) => ({value: i === 7 ? 0.5 : 0}))}"  # half throttle
@@ -46,7 +46,7 @@ def later(route):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("game", ["tests.driven.driving:Sledges", "car_soccer"])
+@pytest.mark.parametrize("game", ["tests.support.driven.driving:Sledges", "car_soccer"])
 def test_somebody_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_path, game):
     errors = []
     with serving(tmp_path, games=(game,)) as client, sync_api.sync_playwright() as playwright:

@@ -21,11 +21,11 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
     pytest.skip("there is no chromium on this machine", allow_module_level=True)
 
-from jaxrl.envs import registry
-from tests.serving import GAMES, serving
-from tests.test_serve_runs import make_run
+from jaxrl_envs.contract import registry
+from tests.serve.test_runs import make_run
+from tests.support.serving import GAMES, serving
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[2]
 PATIENCE = 180_000  # milliseconds: what is opened may have to be compiled
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU
 BIG, PHONE = (1280, 800), (390, 844)
@@ -266,7 +266,7 @@ def test_runs_are_compared_and_read_on_a_phone_by_keyboard(new_page):
 
 @pytest.mark.slow
 def test_a_training_is_followed_while_it_trains_and_stopped(new_page, place):
-    command = [sys.executable, "-m", "jaxrl", "train", "env.id=tests.games:HighCard", "--name", "trained"]
+    command = [sys.executable, "-m", "jaxrl", "train", "env.id=tests.support.games:HighCard", "--name", "trained"]
     command += [*TRAIN.split(), "train.evaluate_every=0", f"run.directory={place / 'runs'}"]
     log = (place / "train.log").open("w")
     process = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu"}, stdout=log, stderr=log)

@@ -15,8 +15,8 @@ pytest.importorskip("playwright", reason="playwright is not installed (pip insta
 
 from playwright import sync_api
 
-from jaxrl.envs import registry
-from tests.serving import HIGH_CARD, serving
+from jaxrl_envs.contract import registry
+from tests.support.serving import HIGH_CARD, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PATIENCE = 600_000  # milliseconds: the first turns wait for programs to be compiled, on machines that may be busy

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import figures
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import (
     Algorithm,
@@ -33,11 +32,12 @@ from jaxrl.algorithms.dqn.host_learning import DQNHostLearning
 from jaxrl.algorithms.dqn.optimise import CompleteDQN, DQNLearner, LearnSums, no_sums, optimise
 from jaxrl.algorithms.schedule import Hyper, make_hyper, value_at
 from jaxrl.config.schema import Config, DQNConfig, Schedule
-from jaxrl.envs.core import Env
-from jaxrl.envs.errors import UserError
-from jaxrl.figures import Figures
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
+from jaxrl.runs import metrics
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.errors import UserError
 
 
 @struct.dataclass
@@ -137,16 +137,16 @@ class DQN(Algorithm):
         """
         steps = sums.steps
         return {
-            "train/loss": figures.mean(sums.loss, steps),
-            "train/td_error": figures.mean(sums.td_error, steps),
-            "train/q_mean": figures.mean(sums.q, steps),
-            "train/grad_norm": figures.mean(sums.grad_norm, steps),
-            "train/grad_norm_clipped": figures.mean(sums.grad_norm_clipped, steps),
-            "train/learning_rate": figures.last(coefs.learning_rate),
-            "train/beta": figures.last(coefs.beta),
-            "train/epsilon": figures.last(epsilon),
-            "train/update_ratio": figures.mean(steps * coefs.batch, self.config.batch_size),
-            "train/replay": figures.last(drawable),
+            "train/loss": metrics.mean(sums.loss, steps),
+            "train/td_error": metrics.mean(sums.td_error, steps),
+            "train/q_mean": metrics.mean(sums.q, steps),
+            "train/grad_norm": metrics.mean(sums.grad_norm, steps),
+            "train/grad_norm_clipped": metrics.mean(sums.grad_norm_clipped, steps),
+            "train/learning_rate": metrics.last(coefs.learning_rate),
+            "train/beta": metrics.last(coefs.beta),
+            "train/epsilon": metrics.last(epsilon),
+            "train/update_ratio": metrics.mean(steps * coefs.batch, self.config.batch_size),
+            "train/replay": metrics.last(drawable),
         }
 
     # ---- where the memory is ------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from jaxrl.algorithms.base import Transition
 from jaxrl.algorithms.dqn.loss import Transitions
 from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Sequel, Waiting, n_step, writing
 from jaxrl.config.schema import DQNConfig
-from jaxrl.envs.core import Env
 from jaxrl.networks import distributions
+from jaxrl_envs.contract.env import Env
 
 MANY = 2**30  # records are counted up to here
 

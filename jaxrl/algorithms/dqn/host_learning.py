@@ -14,8 +14,8 @@ from jaxrl.algorithms.dqn.loss import Transitions
 from jaxrl.algorithms.dqn.optimise import DQNLearner, LearnSums, no_sums, optimise
 from jaxrl.algorithms.dqn.prefetch import Prefetcher
 from jaxrl.algorithms.schedule import Hyper
-from jaxrl.envs.host.core import HostGame
-from jaxrl.figures import Figures
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.host.game import HostGame
 
 if TYPE_CHECKING:
     from jaxrl.algorithms.dqn.algorithm import DQN

@@ -16,7 +16,7 @@ from jaxrl.algorithms.dqn.loss import Transitions
 from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Sequel, Waiting, n_step, writing
 from jaxrl.algorithms.dqn.sumtree import SumTree
 from jaxrl.config.schema import DQNConfig
-from jaxrl.envs.host.core import HostGame, aligned
+from jaxrl_envs.host.game import HostGame, aligned
 
 MANY = 2**30  # records are counted up to here
 

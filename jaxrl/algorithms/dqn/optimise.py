@@ -14,8 +14,8 @@ from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import Learner
 from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights, new_priority
 from jaxrl.config.schema import DQNConfig, Schedule
-from jaxrl.envs.core import select
 from jaxrl.networks.base import Network
+from jaxrl_envs.contract.env import select
 
 
 @dataclasses.dataclass(frozen=True)

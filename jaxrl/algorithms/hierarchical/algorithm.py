@@ -14,7 +14,6 @@ from typing import Any
 import jax
 from flax import struct
 
-from jaxrl import figures
 from jaxrl.algorithms.base import Algorithm, Asked, Decision, Learner, Rollout
 from jaxrl.algorithms.hierarchical.pair import ROLES, WORKER, pair
 from jaxrl.algorithms.hierarchical.role import Role, RoleLearner
@@ -22,9 +21,10 @@ from jaxrl.algorithms.ppo.algorithm import PPO, PPOLearner, TemperedPolicy
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.config import Config, Schedule
 from jaxrl.config.hierarchical_checks import check_goals
-from jaxrl.envs.core import Env
-from jaxrl.figures import Figures
 from jaxrl.networks.base import Memory
+from jaxrl.runs import metrics
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env
 
 Both = dict[str, Any]  # something of each of the `ROLES`
 HINDSIGHT = "hindsight"  # beside them among the hyper-parameters
@@ -96,7 +96,7 @@ class Hierarchical(Algorithm):
             mine = RoleLearner(**vars(_part(learner, name)), hindsight=learner.hyper[HINDSIGHT].at(section, number))
             parts[name], found = role.learn(mine, view, jax.random.fold_in(key, i), number)
             common = {tag: figure for tag, figure in found.items() if tag.startswith("train/")}
-            together = figures.join(together, common)
+            together = metrics.join(together, common)
             told |= {f"{name}/{tag.removeprefix('train/')}": figure for tag, figure in found.items()}
         return self._joined(parts).replace(hyper=learner.hyper), together | told
 

@@ -31,10 +31,10 @@ import jax.numpy as jnp
 
 from jaxrl.algorithms.base import Rollout, Transition
 from jaxrl.algorithms.trajectory import of_decisions, to_seats
-from jaxrl.envs.core import Env
-from jaxrl.envs.goals import CameTrue
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network, Params
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.contract.goals import CameTrue
 
 
 class Relabelled(NamedTuple):

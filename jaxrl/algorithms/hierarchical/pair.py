@@ -7,8 +7,8 @@ from typing import Any
 
 import jax
 
-from jaxrl.envs.core import Env, select
 from jaxrl.networks.base import Memory, Network, Params
+from jaxrl_envs.contract.env import Env, select
 
 MANAGER, WORKER = ROLES = ("manager", "worker")
 

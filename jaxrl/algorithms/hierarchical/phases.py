@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl import figures
 from jaxrl.algorithms.base import across_devices
 from jaxrl.algorithms.ppo.loss import Batch
-from jaxrl.envs.core import Env
-from jaxrl.figures import Figures
+from jaxrl.runs import metrics
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env
 
 SAME = 1e-10  # the variance of advantages, of their mean square, below which they are all the same but for rounding
 
@@ -75,9 +75,9 @@ def by_phase(env: Env, batch: Batch, found: dict[str, jax.Array]) -> Figures:
             parts = (weight, -weight * batch.log_prob, weight * batch.target, weight * error)
             count, entropy, returned, wrong = across_devices(tuple(jnp.sum(part) for part in parts))
             told |= {
-                f"{key}/{name}/share": figures.mean(count, everything),
-                f"{key}/{name}/entropy": figures.mean(entropy, count),
-                f"{key}/{name}/return": figures.mean(returned, count),
-                f"{key}/{name}/value_error": figures.mean(wrong, count),
+                f"{key}/{name}/share": metrics.mean(count, everything),
+                f"{key}/{name}/entropy": metrics.mean(entropy, count),
+                f"{key}/{name}/return": metrics.mean(returned, count),
+                f"{key}/{name}/value_error": metrics.mean(wrong, count),
             }
     return told

@@ -22,8 +22,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import figures
-from jaxrl.algorithms import advantage
+from jaxrl.algorithms import gae
 from jaxrl.algorithms.base import AXIS, Rollout, across_devices
 from jaxrl.algorithms.hierarchical import hindsight, phases
 from jaxrl.algorithms.hierarchical.pair import MANAGER, WORKER, managed
@@ -43,8 +42,9 @@ from jaxrl.algorithms.ppo.update import (
 from jaxrl.algorithms.trajectory import Values, of_decisions, to_seats, trajectory_of, values_of
 from jaxrl.config.hierarchical_schema import HindsightConfig
 from jaxrl.config.schema import Config, PPOConfig
-from jaxrl.envs.core import Env
-from jaxrl.figures import Figures
+from jaxrl.runs import metrics
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env
 
 
 def role_config(config: Config, name: str) -> Config:
@@ -94,9 +94,9 @@ class Role(PPO):
                 final_acting=to_seats(final.astype(jnp.float32), steps.final_seat, seats) > 0.0,
             )
             ends = to_seats(last.astype(jnp.float32), rollout.last.seat, seats) > 0.0
-            per_seat, known = advantage.gae(trajectory._replace(steps=chain, last_acting=ends), gamma, gae_lambda)
+            per_seat, known = gae.gae(trajectory._replace(steps=chain, last_acting=ends), gamma, gae_lambda)
         else:  # a decision of value 0 whose trace is cut: there the chain ends, and another begins
-            per_seat, _, known = advantage.vtrace(trajectory, flags, 1.0, gamma, gae_lambda)
+            per_seat, _, known = gae.vtrace(trajectory, flags, 1.0, gamma, gae_lambda)
         found = of_decisions(per_seat, steps.seat)
         correction = found + (values.value - steps.value)
         return Estimates(steps.value, found, correction, of_decisions(known, steps.seat) * mine)
@@ -137,7 +137,7 @@ class Role(PPO):
             return found - strength * more, parts
 
         params, opt_state, sums = passes(loss, coefs, learner.params, learner.opt_state, order)
-        about["train/epochs_done"] = figures.mean(sums.steps, jnp.maximum(order.length // coefs.epochs, 1))
+        about["train/epochs_done"] = metrics.mean(sums.steps, jnp.maximum(order.length // coefs.epochs, 1))
         return params, opt_state, sums, about
 
     def _again(
@@ -153,9 +153,9 @@ class Role(PPO):
         capped = across_devices(jnp.sum(found.weight >= 0.999 * section.cap))
         everything = across_devices(jnp.sum(rollout.steps.weight))
         told = {
-            "hindsight/share": figures.mean(known, everything),
-            "hindsight/weight": figures.mean(weight, known),
-            "hindsight/capped": figures.mean(capped, known),
+            "hindsight/share": metrics.mean(known, everything),
+            "hindsight/weight": metrics.mean(weight, known),
+            "hindsight/capped": metrics.mean(capped, known),
         }
         found = jax.tree.map(
             lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1] * leaf.shape[2], *leaf.shape[3:]), found

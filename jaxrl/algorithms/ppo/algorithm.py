@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import figures
-from jaxrl.algorithms import advantage, optimizer
+from jaxrl.algorithms import gae, optimizer
 from jaxrl.algorithms.base import (
     ANCHOR,
     AXIS,
@@ -25,7 +24,7 @@ from jaxrl.algorithms.base import (
     local_numbers,
     with_normaliser,
 )
-from jaxrl.algorithms.ppo import copies
+from jaxrl.algorithms.ppo import target_params
 from jaxrl.algorithms.ppo.belief import BeliefLearner
 from jaxrl.algorithms.ppo.critic import Critic, explained, returns_of
 from jaxrl.algorithms.ppo.loss import Batch, Played
@@ -42,12 +41,13 @@ from jaxrl.algorithms.trajectory import (
 )
 from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
 from jaxrl.config.ppo_checks import check_ppo
-from jaxrl.envs.core import Env, select
-from jaxrl.envs.errors import UserError
-from jaxrl.figures import Figures
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
+from jaxrl.runs import metrics
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env, select
+from jaxrl_envs.shared.errors import UserError
 
 RHO_CLIP = 1.0  # V-trace: the largest importance weight, as in its paper; more would trade bias for variance
 
@@ -100,7 +100,7 @@ class PPO(Algorithm):
             opt_state=optimizer.init(params),
             critic=critic,
             belief=belief,
-            copies=copies.first(self.config.ppo, params),
+            copies=target_params.first(self.config.ppo, params),
         )
 
     def _check_value(self) -> None:
@@ -137,7 +137,7 @@ class PPO(Algorithm):
             coefs, learner = self._warmed(learner, coefs, number)
         values = self._critic.values(learner.critic, rollout) if self._critic else None
         estimate = self._estimate(learner.params, rollout, coefs, values)
-        kept = copies.with_magnet(learner.copies, learner.params, number, self.config.ppo.magnet_refresh)
+        kept = target_params.with_magnet(learner.copies, learner.params, number, self.config.ppo.magnet_refresh)
         batch = self._batch(rollout, estimate, kept)
         groups = shuffle_groups(self.config.train.num_envs, jax.lax.axis_size(AXIS))
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(groups))
@@ -145,7 +145,7 @@ class PPO(Algorithm):
         seen = with_normaliser(self.network, params, rollout.steps, across_devices)
         warming: Any = coefs.value_warmup
         params = select(warming, params, seen) if self.config.ppo.value_warmup else seen
-        kept = copies.with_average(kept, params, number, coefs.ema)
+        kept = target_params.with_average(kept, params, number, coefs.ema)
         learner = learner.replace(params=params, opt_state=opt_state, copies=kept)
         found = figures_of(sums, batch, coefs) | about
         if self._critic and values is not None:
@@ -183,7 +183,7 @@ class PPO(Algorithm):
         gamma, gae_lambda = jnp.asarray(coefs.gamma), jnp.asarray(coefs.gae_lambda)
         if not self._corrects:
             values = values_of(self.network, rollout) if values is None else values
-            per_seat, known = advantage.gae(trajectory_of(rollout, values), gamma, gae_lambda)
+            per_seat, known = gae.gae(trajectory_of(rollout, values), gamma, gae_lambda)
             found = of_decisions(per_seat, steps.seat)
             correction = found + (values.value - steps.value)  # the network's own value predicts the same return
             return Estimates(steps.value, found, correction, of_decisions(known, steps.seat))
@@ -192,7 +192,7 @@ class PPO(Algorithm):
         ratio = jnp.exp(jnp.where(steps.weight > 0.0, log_prob - steps.log_prob, 0.0))  # opponents' have ratio 1
         trajectory = trajectory_of(rollout, values)
         weights = jnp.where(trajectory.steps.acting, to_seats(ratio, steps.seat, seats), 1.0)
-        per_seat, beyond, known = advantage.vtrace(trajectory, weights, RHO_CLIP, gamma, gae_lambda)
+        per_seat, beyond, known = gae.vtrace(trajectory, weights, RHO_CLIP, gamma, gae_lambda)
         found, correction = of_decisions(per_seat, steps.seat), of_decisions(beyond, steps.seat)
         return Estimates(values.value, found, correction, of_decisions(known, steps.seat))
 
@@ -214,7 +214,7 @@ class PPO(Algorithm):
         warming: Any = done < length
         return dataclasses.replace(coefs, value_warmup=warming), learner.replace(opt_state=opt_state)
 
-    def _batch(self, rollout: Rollout, estimate: Estimates, kept: copies.Copies) -> Batch:
+    def _batch(self, rollout: Rollout, estimate: Estimates, kept: target_params.Copies) -> Batch:
         """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]. `kept`: beside the policy."""
         steps = rollout.steps
 
@@ -230,7 +230,7 @@ class PPO(Algorithm):
             advantage=estimate.advantage,
             target=estimate.correction + estimate.value,
             weight=steps.weight * estimate.known,
-            magnet=logits_of(copies.MAGNET),
+            magnet=logits_of(target_params.MAGNET),
             anchor=logits_of(ANCHOR),
         )
         if self.network.remembers:
@@ -254,27 +254,27 @@ def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
     """The figures of one update, in TensorBoard's names."""
     steps, parts = sums.steps, sums.parts
     pulled = {
-        "train/magnet_kl": figures.mean(parts.magnet_kl, steps),
-        "train/magnet_coef": figures.last(coefs.magnet_coef),
+        "train/magnet_kl": metrics.mean(parts.magnet_kl, steps),
+        "train/magnet_coef": metrics.last(coefs.magnet_coef),
     }
     held = {
-        "train/anchor_kl": figures.mean(parts.anchor_kl, steps),
-        "train/anchor_coef": figures.last(coefs.anchor_coef),
+        "train/anchor_kl": metrics.mean(parts.anchor_kl, steps),
+        "train/anchor_coef": metrics.last(coefs.anchor_coef),
     }
     return {
-        "train/loss": figures.mean(sums.loss, steps),
-        "train/policy_gradient_loss": figures.mean(parts.policy, steps),
-        "train/value_loss": figures.mean(parts.value, steps),
-        "train/entropy_loss": figures.mean(-parts.entropy, steps),
-        "train/approx_kl": figures.mean(parts.approx_kl, steps),
-        "train/clip_fraction": figures.mean(parts.clip_fraction, steps),
-        "train/explained_variance": figures.mean(explained(batch.value, batch.target, batch.weight)),
-        "train/learning_rate": figures.last(coefs.learning_rate),
-        "train/entropy_coef": figures.last(coefs.entropy_coef),
-        "train/temperature": figures.last(coefs.temperature),
-        "train/grad_norm": figures.mean(sums.grad_norm, steps),
-        "train/grad_norm_clipped": figures.mean(sums.grad_norm_clipped, steps),
-        "train/epochs_done": figures.mean(steps, coefs.minibatches),
+        "train/loss": metrics.mean(sums.loss, steps),
+        "train/policy_gradient_loss": metrics.mean(parts.policy, steps),
+        "train/value_loss": metrics.mean(parts.value, steps),
+        "train/entropy_loss": metrics.mean(-parts.entropy, steps),
+        "train/approx_kl": metrics.mean(parts.approx_kl, steps),
+        "train/clip_fraction": metrics.mean(parts.clip_fraction, steps),
+        "train/explained_variance": metrics.mean(explained(batch.value, batch.target, batch.weight)),
+        "train/learning_rate": metrics.last(coefs.learning_rate),
+        "train/entropy_coef": metrics.last(coefs.entropy_coef),
+        "train/temperature": metrics.last(coefs.temperature),
+        "train/grad_norm": metrics.mean(sums.grad_norm, steps),
+        "train/grad_norm_clipped": metrics.mean(sums.grad_norm_clipped, steps),
+        "train/epochs_done": metrics.mean(steps, coefs.minibatches),
         **(pulled if coefs.magnet != "none" else {}),
         **(held if coefs.anchor else {}),
     }

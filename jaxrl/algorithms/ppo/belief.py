@@ -18,16 +18,16 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from jaxrl import figures
 from jaxrl.algorithms.base import Rollout, Transition, across_devices
-from jaxrl.algorithms.ppo.side import SideNetwork, SideState, by_lane, forms
+from jaxrl.algorithms.ppo.auxiliary import SideNetwork, SideState, by_lane, forms
 from jaxrl.config.ppo_checks import check_side_networks
 from jaxrl.config.schema import Config, PPOConfig
-from jaxrl.envs.core import Env, PyTree
-from jaxrl.envs.holdings import Holdings, open_to, uniform
-from jaxrl.figures import Figures
 from jaxrl.networks import distributions
 from jaxrl.networks.normaliser import Statistics
+from jaxrl.runs import metrics
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env, PyTree
+from jaxrl_envs.shared.card_beliefs import Holdings, open_to, uniform
 
 
 class Unseen(NamedTuple):
@@ -91,8 +91,8 @@ class BeliefLearner:
 
         belief, _ = self._side.learn(belief, lessons, loss, coefs, group_keys)
         found = {
-            "train/belief_loss": figures.mean(before[1], before[2]),
-            "train/belief_loss_uniform": figures.mean(before[0], before[2]),
+            "train/belief_loss": metrics.mean(before[1], before[2]),
+            "train/belief_loss_uniform": metrics.mean(before[0], before[2]),
         }
         return self._side.absorbed(belief, steps.observation, steps), found
 

@@ -17,14 +17,14 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from jaxrl import figures
 from jaxrl.algorithms.base import Rollout, Transition, across_devices
-from jaxrl.algorithms.ppo.side import SideNetwork, SideState, by_lane, forms
+from jaxrl.algorithms.ppo.auxiliary import SideNetwork, SideState, by_lane, forms
 from jaxrl.algorithms.trajectory import Values
 from jaxrl.config.ppo_checks import check_side_networks
 from jaxrl.config.schema import Config, PPOConfig
-from jaxrl.envs.core import Env, PyTree
-from jaxrl.figures import Figures
+from jaxrl.runs import metrics
+from jaxrl.runs.metrics import Figures
+from jaxrl_envs.contract.env import Env, PyTree
 
 
 class Returns(NamedTuple):
@@ -106,8 +106,8 @@ class Critic:
 
         critic, losses = self._side.learn(critic, returns, loss, coefs, group_keys)
         found = {
-            "train/critic_loss": figures.mean(jnp.sum(losses), losses.shape[0]),
-            "train/critic_explained_variance": figures.mean(explained(returns.value, returns.target, returns.weight)),
+            "train/critic_loss": metrics.mean(jnp.sum(losses), losses.shape[0]),
+            "train/critic_explained_variance": metrics.mean(explained(returns.value, returns.target, returns.weight)),
         }
         steps = rollout.steps
         return self._side.absorbed(critic, (steps.observation, steps.privileged), steps), found

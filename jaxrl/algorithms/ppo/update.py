@@ -21,8 +21,8 @@ from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import across_devices
 from jaxrl.algorithms.ppo.loss import Batch, LossSums, combine, ppo_loss
 from jaxrl.config.schema import PPOConfig
-from jaxrl.envs.core import select
 from jaxrl.networks.base import Network
+from jaxrl_envs.contract.env import select
 
 ADAM_EPS = 1e-5  # as in the reference implementations of PPO; Adam's own 1e-8 makes the first steps wild
 TOP = np.uint32(1 << 31)  # of a word

@@ -10,17 +10,17 @@ import jax
 import numpy as np
 
 from jaxrl.algorithms.base import Asked
-from jaxrl.envs.host.bridge import HostPool
-from jaxrl.envs.host.core import EngineError, IllegalAction
-from jaxrl.envs.host.faults import explained
 from jaxrl.networks.distributions import MASK_FILL
 from jaxrl.training.program import Diverged
-from jaxrl.training.sebulba.counters import Timers
+from jaxrl.training.sebulba.inference import ActorPrograms, BlockAnswer, Seating
 from jaxrl.training.sebulba.pipeline import Closed, Pipeline
-from jaxrl.training.sebulba.policy import ActorPrograms, BlockAnswer, Seating
+from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl.training.sebulba.storage import Storage
-from jaxrl.training.sebulba.workers.pool import WorkerPool
 from jaxrl.training.state import Acting, HostLanes, is_sound
+from jaxrl.training.timers import Timers
+from jaxrl_envs.host.bridge import HostPool
+from jaxrl_envs.host.faults import explained
+from jaxrl_envs.host.game import EngineError, IllegalAction
 
 Place = Callable[[Any], Any]
 """Brings a tree of arrays to the actor's device."""

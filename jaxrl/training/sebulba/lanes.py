@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from jaxrl import processes
-from jaxrl.envs.host.core import RANDOM, Buffers, EngineError, make_buffers
-from jaxrl.envs.host.faults import explained
-from jaxrl.training.sebulba.policy import Seating
+from jaxrl.runs import processes
+from jaxrl.training.sebulba.inference import Seating
 from jaxrl.training.state import HostLanes, TrainState
+from jaxrl_envs.host.faults import explained
+from jaxrl_envs.host.game import RANDOM, Buffers, EngineError, make_buffers
 
 if TYPE_CHECKING:
-    from jaxrl.envs.host.bridge import HostPool
-    from jaxrl.training.sebulba.program import Sebulba
-    from jaxrl.training.sebulba.workers.pool import WorkerPool
+    from jaxrl.training.sebulba.loop import Sebulba
+    from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
+    from jaxrl_envs.host.bridge import HostPool
 
 
 def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxrl import processes
 from jaxrl.algorithms.base import AXIS, Rollout, Transition, across_devices
 from jaxrl.config.schema import Config
-from jaxrl.figures import Figures
 from jaxrl.networks import distributions
-from jaxrl.training.finished import FinishedGames, finished, no_games, over_lanes
-from jaxrl.training.playing import Actor
+from jaxrl.runs import processes
+from jaxrl.runs.metrics import Figures
+from jaxrl.training.anakin.rollout import Actor
+from jaxrl.training.episodes import FinishedGames, finished, no_games, over_lanes
 from jaxrl.training.sebulba.storage import PlayedGames
 from jaxrl.training.state import TrainState, update_keys
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from jaxrl import processes, xla
 from jaxrl.config.schema import Config
-from jaxrl.envs.errors import UserError
-from jaxrl.envs.host.bridge import HostPool
-from jaxrl.envs.host.core import HostGame
-from jaxrl.training.sebulba.workers.cluster import worker_pool
-from jaxrl.training.sebulba.workers.pool import WorkerPool
+from jaxrl.runs import processes, xla
+from jaxrl.training.sebulba.remote.cluster import worker_pool
+from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
+from jaxrl_envs.host.bridge import HostPool
+from jaxrl_envs.host.game import HostGame
+from jaxrl_envs.shared.errors import UserError
 
 
 def actor_pool(

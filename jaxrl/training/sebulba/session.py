@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxrl import processes
-from jaxrl.figures import Figures, measured
+from jaxrl.runs import processes
+from jaxrl.runs.metrics import Figures, measured
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.pipeline import Pipeline
+from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl.training.sebulba.storage import Storage
-from jaxrl.training.sebulba.workers.pool import WorkerPool
 from jaxrl.training.state import TrainState
 
 if TYPE_CHECKING:
-    from jaxrl.training.sebulba.program import Sebulba
+    from jaxrl.training.sebulba.loop import Sebulba
 
 LOG = logging.getLogger("jaxrl")
 PATIENCE = 10.0  # seconds that a stop waits for an actor; engines that hang take longer and are left behind

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.algorithms.base import Algorithm
-from jaxrl.envs.core import Env
+from jaxrl_envs.contract.env import Env
 
 MOST = 4096  # decisions in the measured pass at most
 REPEATS = 15

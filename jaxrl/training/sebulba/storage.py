@@ -15,9 +15,9 @@ import jax
 import numpy as np
 
 from jaxrl.algorithms.base import Algorithm, Asked, Rollout, Transition
-from jaxrl.envs.host.core import Buffers, HostGame, aligned, make_buffers
 from jaxrl.league.seats import LEARNER
 from jaxrl.training.state import HostLanes
+from jaxrl_envs.host.game import Buffers, HostGame, aligned, make_buffers
 
 
 class PlayedGames(NamedTuple):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jaxrl.measure.timing import Contestant
+from jaxrl.diagnose.timing import Contestant
 
 Choose = Callable[[Any, Any], Any]  # (states, numbers of running games i64[n]) -> actions i64[n]
 

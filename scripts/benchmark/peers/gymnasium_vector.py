@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 
-from jaxrl.envs.host.core import HostGame
+from jaxrl_envs.host.game import HostGame
 from scripts.benchmark.engine_play import SingleGame
 
 Seen = dict[str, np.ndarray]

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxrl.envs import prng
-from jaxrl.measure.timing import Contestant
+from jaxrl.diagnose.timing import Contestant
+from jaxrl_envs.shared import prng
 
 GAMES = ("CartPole-v1", "Breakout-MinAtar")
 

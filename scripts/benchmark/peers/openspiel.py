@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from jaxrl.measure.timing import Contestant
+from jaxrl.diagnose.timing import Contestant
 
 PLAYERS = 4
 LONGEST_ROUND = 10

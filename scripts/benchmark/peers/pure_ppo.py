@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxrl.measure.timing import Contestant
+from jaxrl.diagnose.timing import Contestant
 
 ACTIVATIONS = {"relu": nn.relu, "tanh": jnp.tanh}
 

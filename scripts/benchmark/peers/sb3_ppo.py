@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxrl.envs.core import Env
-from jaxrl.measure.timing import Contestant
+from jaxrl.diagnose.timing import Contestant
+from jaxrl_envs.contract.env import Env
 
 
 def contestant(config: Any, env: Env) -> Contestant:
@@ -16,7 +16,7 @@ def contestant(config: Any, env: Env) -> Contestant:
     import torch
     from sb3_contrib import MaskablePPO
 
-    from jaxrl.envs.adapters.sb3 import SeatVecEnv
+    from jaxrl_envs.adapters.sb3 import SeatVecEnv
 
     ppo, train, network = config.ppo, config.train, config.network
     activations = {

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.envs.car_soccer import actions, rocketsim
-from jaxrl.measure.timing import Contestant
+from jaxrl.diagnose.timing import Contestant
+from jaxrl_envs.car_soccer import actions
+from jaxrl_envs.car_soccer.simulators import rocketsim
 
 ARENAS, HELD = 32, 8  # stepped in turn; ticks for which controls are held
 

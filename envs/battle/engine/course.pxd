@@ -1,7 +1,0 @@
-"""The course of a battle: stages that run until somebody has to be asked (section 5 of the rules)."""
-
-from jaxrl.envs.battle.engine.state cimport Game
-
-cdef void run(Game* g) noexcept nogil
-cdef void answer(Game* g, int action) noexcept nogil
-cdef void take(Game* g, int action) noexcept nogil

@@ -1,0 +1,1 @@
+"""The battle for people: text, SVG, animation and playback."""

@@ -1,0 +1,310 @@
+"""A position of the battle as one SVG document, without scripts, fonts or pictures from elsewhere.
+
+The board is in the middle; each side's units are listed beside its deployment zone.
+"""
+
+from __future__ import annotations
+
+import math
+
+from jaxrl_envs.battle.display.board import board_bottom, defs, draw_board, draw_control, draw_marker, draw_terrain
+from jaxrl_envs.battle.display.paint import (
+    CARD,
+    DIM,
+    EDGE,
+    FOOT,
+    GAP,
+    GOLD,
+    INK,
+    LIVERIES,
+    NIGHT,
+    PALE,
+    PANEL,
+    PAPER,
+    SLATE,
+    Layout,
+)
+from jaxrl_envs.battle.display.position import PHASES, Position, Squad, shorten, side_name
+from jaxrl_envs.battle.display.render import ask, conditions, outcome
+from jaxrl_envs.shared.display.svg import circle, document, number, path, rect, text
+
+START, END, BOLD = 'text-anchor="start"', 'text-anchor="end"', 'font-weight="bold"'
+DASHED = 'stroke-width="2" stroke-dasharray="3 2"'
+PIPS = (48, 164)  # where the pips of a card begin, and their width
+BAR = 110  # length of the bar of wounds
+SHOCK, SMOKE, COVER, WOUND = "#8e44ad", "#e9e6df", "#5d4522", "#d8232a"
+
+
+def draw(view: Position, seat: int | None = None) -> str:
+    """The SVG of a position; the side `seat` is called "you"."""
+    layout = Layout.of(view.ground)
+    parts = [defs(layout), draw_board(layout, view.ground, view.left)]
+    parts += [draw_marker(layout, marker, i, marker.owner) for i, marker in enumerate(view.markers)]
+    parts.append(draw_terrain(layout, view.ground))
+    parts += [draw_control(layout, marker) for marker in view.markers]
+    squads = [squad for units in view.squads for squad in units if squad.alive]
+    parts += [_hull(layout, squad) for squad in squads]
+    parts += [_highlight(layout, view, squad) for squad in squads]
+    parts += [_models(layout, squad) for squad in squads]
+    parts += [_signs(layout, squad) for squad in squads]
+    for side in (0, 1):
+        active = not view.over and side == view.active
+        parts.append(panel_frame(layout, view, side, seat) + panel_state(layout, view, side, active))
+        for squad in view.squads[side]:
+            parts += [card_frame(layout, view, squad), _card_state(layout, view, squad)]
+    parts += [_header(layout, view), _footer(layout, view, seat)]
+    return document(*layout.page, parts)
+
+
+# ---- units on the board ---------------------------------------------------------------------------------------------
+
+
+def _hull(layout: Layout, squad: Squad) -> str:
+    """The ground under a unit, one patch for models that stand side by side."""
+    joints = []
+    for i, (r, c) in enumerate(squad.cells):
+        joints.append(f"M{number(layout.x(c))},{number(layout.y(r))}h0")
+        for r2, c2 in squad.cells[:i]:
+            if max(abs(r - r2), abs(c - c2)) == 1:
+                joints.append(
+                    f"L{number(layout.x(c2))},{number(layout.y(r2))}M{number(layout.x(c))},{number(layout.y(r))}"
+                )
+    style = 'stroke-linecap="round" stroke-linejoin="round" opacity=".38"'
+    return path("".join(joints), LIVERIES[squad.side].main, round(1.15 * layout.cell, 1), style)
+
+
+def _highlight(layout: Layout, view: Position, squad: Squad) -> str:
+    """A golden ring around the models of the deciding unit, a dashed one around those of the enemy it is about."""
+    question = view.question
+    if question is None:
+        return ""
+    if (question.side, question.unit) == (squad.side, squad.index):
+        look = f'stroke="{GOLD}" stroke-width="3.2"'
+    elif (1 - question.side, question.subject) == (squad.side, squad.index):
+        look = f'stroke="{INK}" stroke-width="2" stroke-dasharray="3 2"'
+    else:
+        return ""
+    r = 0.5 * layout.cell
+    return "".join(circle(layout.x(c), layout.y(row), r, "none", look) for row, c in squad.cells)
+
+
+def _models(layout: Layout, squad: Squad) -> str:
+    """The models; the anchor carries the unit's number, the last one shows its wounds."""
+    places = [(layout.x(c), layout.y(r)) for r, c in squad.cells]
+    bases = "".join(f'<use href="#m{squad.side}" x="{number(x)}" y="{number(y)}"/>' for x, y in places)
+    hurt = _wounds(layout, squad, *places[-1]) if squad.lead < squad.wounds else ""
+    return bases + anchor(layout, squad, *places[0]) + hurt
+
+
+def _wounds(layout: Layout, squad: Squad, x: float, y: float) -> str:
+    """A ring around a wounded model, dark for the wounds it has lost."""
+    r = 0.5 * layout.cell
+    around = math.tau * r
+    lost = around * (1 - squad.lead / squad.wounds)
+    width = f'stroke-width="{number(0.14 * layout.cell)}"'
+    turned = f'transform="rotate(-90 {number(x)} {number(y)})"'
+    return circle(x, y, r, "none", f'stroke="#fff" {width}') + circle(
+        x, y, r, "none", f'stroke="{WOUND}" {width} stroke-dasharray="{lost:.1f} {around:.1f}" {turned}'
+    )
+
+
+def anchor(layout: Layout, squad: Squad, x: float, y: float) -> str:
+    """The number of a unit on the base of its anchor at (x, y)."""
+    size = round(0.72 * layout.cell, 1)
+    livery = LIVERIES[squad.side]
+    disc = circle(x, y, 0.43 * layout.cell, livery.dark, f'stroke="{livery.light}" stroke-width="1.2"')
+    return disc + text(x, y + 0.36 * size, str(squad.number), size, "#fff", BOLD)
+
+
+def _signs(layout: Layout, squad: Squad) -> str:
+    """Shocked, in smoke, in cover: signs at the anchor."""
+    r, c = squad.cells[0]
+    x, y, cell = layout.x(c), layout.y(r), layout.cell
+    parts = []
+    if "smoked" in squad.flags:
+        puffs = ((-0.9, -0.2, 0.8), (0.2, -0.7, 0.95), (1.0, 0.1, 0.75), (0.1, 0.7, 0.85), (-0.7, 0.7, 0.6))
+        clouds = "".join(circle(x + dx * cell, y + dy * cell, s * cell, SMOKE) for dx, dy, s in puffs)
+        parts.append(f'<g opacity=".55">{clouds}</g>')
+    if "grounded" in squad.flags:
+        at = x + 0.75 * cell, y + 0.75 * cell
+        roof = (
+            f"M{number(at[0] - 0.24 * cell)},{number(at[1] + 0.1 * cell)}l{number(0.24 * cell)},-{number(0.24 * cell)}"
+        )
+        parts.append(circle(*at, 0.42 * cell, COVER, 'stroke="#fff" stroke-width="1"'))
+        parts.append(path(f"{roof}l{number(0.24 * cell)},{number(0.24 * cell)}", "#fff", 1.8))
+    if "shocked" in squad.flags:
+        at = x + 0.75 * cell, y - 0.75 * cell
+        parts.append(circle(*at, 0.42 * cell, SHOCK, 'stroke="#fff" stroke-width="1"'))
+        parts.append(text(at[0], at[1] + 0.24 * cell, "!", round(0.7 * cell, 1), "#fff", BOLD))
+    return "".join(parts)
+
+
+# ---- the sides ------------------------------------------------------------------------------------------------------
+
+
+def panel_frame(layout: Layout, view: Position, side: int, seat: int | None) -> str:
+    """The head of a side's panel: its name and roster."""
+    x, livery = layout.panel(side, view.left), LIVERIES[side]
+    return (
+        rect(x, GAP, PANEL, 74, 10, livery.dark, f'stroke="{livery.main}" stroke-width="1.6"')
+        + circle(x + 22, GAP + 23, 9, livery.main, f'stroke="{livery.light}" stroke-width="2"')
+        + text(x + 40, GAP + 30, side_name(side, seat), 21, PALE, f"{START} {BOLD}")
+        + text(x + 14, GAP + 60, shorten(view.rosters[side], 13), 15, livery.light, START)
+        + text(x + PANEL - 14, GAP + 62, "VP", 13, livery.light, END)
+    )
+
+
+def panel_state(layout: Layout, view: Position, side: int, active: bool) -> str:
+    """Victory and command points of a side, and a golden frame if it is its half-turn."""
+    frame = active_frame(layout, view, side) if active else ""
+    return frame + points(layout, view, side) + command_points(layout, view, side)
+
+
+def active_frame(layout: Layout, view: Position, side: int) -> str:
+    """The golden frame of the side whose half-turn it is."""
+    x = layout.panel(side, view.left)
+    return rect(x - 2, GAP - 2, PANEL + 4, 78, 11, "none", f'stroke="{GOLD}" stroke-width="2.6"')
+
+
+def points(layout: Layout, view: Position, side: int) -> str:
+    """The victory points of a side, large."""
+    x = layout.panel(side, view.left) + PANEL
+    return text(x - 14, GAP + 42, str(view.points[side]), 36, "#fff", f"{END} {BOLD}")
+
+
+def command_points(layout: Layout, view: Position, side: int) -> str:
+    """The command points of a side as a golden token."""
+    x, y = layout.panel(side, view.left) + 136, GAP + 55
+    return (
+        f'<path d="M{number(x)},{y - 11}l11,11l-11,11l-11,-11Z" fill="{GOLD}" stroke="#7d5c12" stroke-width="1.2"/>'
+        + text(x, y + 4.5, str(view.command[side]), 13, "#3a2a06", BOLD)
+        + text(x + 16, y + 5, "CP", 13, DIM, START)
+    )
+
+
+def card_place(layout: Layout, view: Position, squad: Squad) -> tuple[float, float]:
+    """The upper left corner of a unit's card."""
+    return layout.panel(squad.side, view.left), GAP + 82 + squad.index * (CARD[1] + 6)
+
+
+def card_frame(layout: Layout, view: Position, squad: Squad) -> str:
+    """What never changes on a unit's card: number and name."""
+    x, y = card_place(layout, view, squad)
+    livery = LIVERIES[squad.side]
+    return (
+        rect(x, y, *CARD, 9, SLATE, f'stroke="{EDGE}"')
+        + circle(x + 24, y + 26, 15, livery.main, f'stroke="{livery.light}" stroke-width="1.6"')
+        + text(x + 24, y + 33, str(squad.number), 20, "#fff", BOLD)
+        + text(x + 48, y + 22, shorten(squad.name, 19), 16, PALE, f"{START} {BOLD}")
+    )
+
+
+def pip_places(layout: Layout, view: Position, squad: Squad) -> list[tuple[float, float, float]]:
+    """(x, y, radius) of the pips on a card: its models, or the wounds of a single one."""
+    x, y = card_place(layout, view, squad)
+    count = squad.start if squad.start > 1 else squad.wounds
+    step = min(12.0, PIPS[1] / count)
+    return [(x + PIPS[0] + step * (i + 0.5), y + 36, min(4.6, 0.42 * step)) for i in range(count)]
+
+
+def _card_state(layout: Layout, view: Position, squad: Squad) -> str:
+    """Models, wounds and conditions; a frame if it is asked, a shadow over what is destroyed."""
+    x, y = card_place(layout, view, squad)
+    livery, question = LIVERIES[squad.side], view.question
+    single = squad.start == 1
+    left = squad.lead * squad.alive if single else len(squad.cells)
+    parts = []
+    for i, (px, py, r) in enumerate(pip_places(layout, view, squad)):
+        hurt = not single and i == left - 1 and squad.lead < squad.wounds
+        fill = "none" if i >= left else livery.light if hurt else livery.main
+        parts.append(circle(px, py, r, fill, f'stroke="{livery.light}" stroke-width="1"'))
+    parts += [wound_bar(x, y, "#0c0f13"), wound_bar(x, y, livery.light, squad) if squad.alive else ""]
+    parts.append(text(x + PANEL - 10, y + 53, f"{squad.health}/{squad.start * squad.wounds}", 12.5, DIM, END))
+    if not squad.alive:
+        return "".join([*parts, destroyed(x, y)])
+    group = "".join([*parts, condition_line(x, y, ", ".join(conditions(view, squad)))])
+    if question is not None and (question.side, question.unit) == (squad.side, squad.index):
+        return group + rect(x, y, *CARD, 9, "none", f'stroke="{GOLD}" stroke-width="2.6"')
+    if question is not None and (1 - question.side, question.subject) == (squad.side, squad.index):
+        return group + rect(x, y, *CARD, 9, "none", f'stroke="{PAPER}" stroke-width="2" stroke-dasharray="5 4"')
+    return group
+
+
+def wound_bar(x: float, y: float, fill: str, squad: Squad | None = None) -> str:
+    """The bar on the card at (x, y): as long as the share of wounds left in a unit, or its full length."""
+    return rect(x + 48, y + 47, bar_length(squad) if squad else BAR, 5, 2.5, fill)
+
+
+def bar_length(squad: Squad) -> float:
+    """The length of a unit's bar; whoever lives has some."""
+    return max(BAR * squad.health / (squad.start * squad.wounds), 2.0) if squad.alive else 0.0
+
+
+def condition_line(x: float, y: float, words: str, fill: str = GOLD) -> str:
+    """The last line of the card at (x, y)."""
+    return text(x + 48, y + 68, shorten(words, 27), 12, fill, f'{START} font-style="italic"')
+
+
+def destroyed(x: float, y: float) -> str:
+    """What lies over the card at (x, y) of a destroyed unit."""
+    return rect(x, y, *CARD, 9, "#0b0e12", 'opacity=".55"') + condition_line(x, y, "destroyed", DIM)
+
+
+# ---- above and below the board --------------------------------------------------------------------------------------
+
+
+def _header(layout: Layout, view: Position) -> str:
+    """The round and the phase."""
+    middle = layout.page[0] / 2
+    if view.over:
+        return text(middle, 46, "The battle is over", 28, GOLD, BOLD)
+    return round_title(layout, view) + phase_row(layout, view.phase)
+
+
+def round_title(layout: Layout, view: Position) -> str:
+    """Round and half-turn in words."""
+    turn = "first" if view.active == view.first else "second"
+    words = f"Round {view.round} of {view.rounds}, {turn} half-turn"
+    return text(layout.page[0] / 2, 32, words, 24, PALE, BOLD)
+
+
+def phase_row(layout: Layout, current: str | None) -> str:
+    """The five phases; the current one is golden."""
+    return "".join(phase_chip(layout, phase, phase == current) for phase in PHASES)
+
+
+def phase_chip(layout: Layout, phase: str, lit: bool) -> str:
+    """One phase in its place."""
+    x = layout.page[0] / 2 + 112 * (PHASES.index(phase) - 2)
+    chip = rect(x - 52, 43, 104, 22, 11, GOLD if lit else SLATE, "" if lit else f'stroke="{EDGE}"')
+    return chip + text(x, 58.5, phase, 14, NIGHT if lit else DIM, BOLD if lit else "")
+
+
+def _footer(layout: Layout, view: Position, seat: int | None) -> str:
+    """What is asked or how it ended, and a legend."""
+    y = board_bottom(layout) + FOOT / 2 + 6
+    if view.over:
+        words = outcome(view, seat)
+        return text(layout.page[0] / 2, y, words[0].upper() + words[1:] + ".", 22, GOLD, BOLD)
+    return text(GAP + 4, y, ask(view, seat), 19, PALE, START) + _legend(layout, y)
+
+
+def _legend(layout: Layout, y: float) -> str:
+    """Signs that are not explained where they stand."""
+    items = ("asked", "subject", "wounded", "shocked")
+    parts, x = [], layout.page[0] - GAP - 100 * len(items) + 12
+    for item in items:
+        base = circle(x, y - 5, 7.5, "#8d97a3")
+        parts.append(
+            {
+                "asked": base + circle(x, y - 5, 9, "none", f'stroke="{GOLD}" stroke-width="3"'),
+                "subject": base + circle(x, y - 5, 9, "none", f'stroke="{PAPER}" {DASHED}'),
+                "wounded": base
+                + circle(x, y - 5, 8.5, "none", 'stroke="#fff" stroke-width="2.4"')
+                + path(f"M{number(x)},{number(y - 13.5)}a8.5,8.5 0 0 1 0,17", WOUND, 2.4),
+                "shocked": circle(x, y - 5, 8, SHOCK, 'stroke="#fff"') + text(x, y, "!", 13, "#fff", BOLD),
+            }[item]
+        )
+        parts.append(text(x + 14, y, item, 14, DIM, START))
+        x += 100
+    return "".join(parts)

@@ -1,0 +1,1 @@
+"""Distances, lines of sight and paths on the board (Cython)."""

@@ -1,0 +1,45 @@
+"""The battle behind the contract of compiled games; its engine (`game`) imports no jax."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl_envs.battle import observe
+from jaxrl_envs.battle.game import BattleGame
+from jaxrl_envs.contract.env import Candidates, Tokens
+from jaxrl_envs.host.env import HostEnv
+
+
+class BattleEnv(HostEnv):
+    """A tabletop battle of two sides; the rules are in `envs/jaxrl_envs/battle`."""
+
+    id, version = BattleGame.id, BattleGame.version
+
+    @functools.wraps(BattleGame.__init__)  # type: ignore[misc]
+    def __init__(self, **options: Any) -> None:
+        super().__init__(BattleGame(**options))
+
+    def features(self, observation: Any) -> jax.Array:
+        """f32[1219]: the observation, and what a dense network would have to learn to look up in it.
+
+        Behind it stand the rows of the deciding unit and of the subject (zeros without one), and where all units and
+        objectives are as seen from the unit in question: the deciding one, or the subject if there is none.
+        """
+        at, table = observe, observe.read_table(observation)
+        rows = [jnp.sum(table.units[:, which, None] * table.units, axis=0) for which in (at.DECIDES, at.SUBJECT)]
+        place = table.asked[at.ROW : at.COLUMN + 1]
+        to_units = table.units[:, at.ALIVE, None] * (table.units[:, at.ROW : at.COLUMN + 1] - place)
+        to_marks = table.marks[:, 0, None] * (table.marks[:, 1:3] - place)
+        return jnp.concatenate([observation.astype(jnp.float32), *rows, to_units.ravel(), to_marks.ravel()])
+
+    def tokens(self, observation: Any) -> Tokens:
+        """Every unit and every objective a token; the context is the table and the unit in question."""
+        return observe.as_tokens(observation)
+
+    def candidates(self, observation: Any) -> Candidates:
+        """Units and objectives as entities; moves by where they would end, attacks by the unit that they name."""
+        return observe.as_candidates(observation)

@@ -1,0 +1,1 @@
+"""Beasty Bar for people: text, SVG and playback."""

@@ -1,0 +1,302 @@
+"""The table of Beasty Bar as one SVG document, without scripts, fonts or pictures from elsewhere.
+
+The bar is on the left, the street with the queue in the middle, the way out on the right; the seat in front is below.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from jaxrl_envs.beasty_bar import cards as c
+from jaxrl_envs.beasty_bar import rules
+from jaxrl_envs.beasty_bar.display.emblems import EMBLEMS
+from jaxrl_envs.beasty_bar.display.position import Seat, Table
+from jaxrl_envs.contract.click_areas import Spot
+from jaxrl_envs.shared.display import svg
+
+WIDTH, HEIGHT = 1120, 780
+CARD = (102, 142)
+GOLD, PALE, DIM = "#f5c64d", "#f9efd9", "#b7b3c9"
+OWNERS = (("#157a86", "#d9f0ee"), ("#c2503a", "#fbe3d4"))  # ink and paper of each seat's cards
+QUEUE_Y, QUEUE_X, STEP = 388, 354, 110
+BAR, EXIT = (28, 264), (872, 1092)  # left and right edge of the two rooms
+TOP, BOTTOM = 28, 752
+FRONT = 602, 0.94  # height and scale of the cards in the hand in front
+_text, _rect = partial(svg.text, fixed=True), partial(svg.rect, fixed=True)
+
+
+def draw(table: Table) -> str:
+    """The SVG of a table, seen from its observer (seat 0 if everything is face up)."""
+    first = table.observer or 0
+    parts = [_scene(), _queue(table), _middle(table)]
+    for seat in (first, 1 - first):
+        front = seat == first
+        parts += [
+            _zone(table.seats[seat].bar, seat, BAR, front),
+            _zone(table.seats[seat].out, seat, EXIT, front, gone=True),
+            _points(table, seat, front),
+            _panel(table, seat, front),
+        ]
+    return svg.document(WIDTH, HEIGHT, parts)
+
+
+# ---- the place ------------------------------------------------------------------------------------------------------
+
+
+def _scene() -> str:
+    """Night sky, street, the bar with Heaven's Gate, the red carpet and the way out."""
+    stars = "".join(
+        f'<circle cx="{290 + 137 * i % 570}" cy="{14 + 53 * i % 240}" r="{0.8 + 0.35 * (i % 4):.1f}" fill="#fff" '
+        f'opacity="{0.25 + 0.15 * (i % 4):.2f}"/>'
+        for i in range(34)
+    )
+    carpet_left, carpet_right = BAR[1] + 14, EXIT[0] - 14
+    return (
+        "<defs>"
+        + svg.gradient("night", "#2a2052", "#141027")
+        + svg.gradient("street", "#37344b", "#1d1b2b")
+        + svg.gradient("glow", "#7c2f63", "#3a1b46")
+        + svg.gradient("alley", "#25272e", "#121318")
+        + svg.gradient("carpet", "#a8283a", "#7c1a2c")
+        + "</defs>"
+        + _rect(0, 0, WIDTH, HEIGHT, 0, "url(#night)")
+        + stars
+        + _rect(0, 272, WIDTH, HEIGHT - 272, 0, "url(#street)")
+        + f'<path d="M{carpet_left},{QUEUE_Y - 84} L{carpet_right},{QUEUE_Y - 84} L{carpet_right},{QUEUE_Y + 90} '
+        f'L{carpet_left},{QUEUE_Y + 90} Z" fill="url(#carpet)"/>'
+        f'<path d="M{carpet_left},{QUEUE_Y - 78} L{carpet_right},{QUEUE_Y - 78} M{carpet_left},{QUEUE_Y + 84} '
+        f'L{carpet_right},{QUEUE_Y + 84}" stroke="{GOLD}" stroke-width="2" opacity="0.7"/>'
+        + _room(BAR, "url(#glow)", "#f08bb6", "BEASTY BAR", GOLD)
+        + _room(EXIT, "url(#alley)", "#56596a", "THAT’S IT", "#ef6a5a")
+        + _gate()
+        + _door()
+    )
+
+
+def _room(edges: tuple[int, int], fill: str, frame: str, sign: str, neon: str) -> str:
+    """A house with its sign; the line in the middle parts the two seats' cards."""
+    left, right = edges
+    middle = (left + right) / 2
+    glow = f'stroke="{neon}" stroke-width="5" opacity="0.25" font-weight="bold" letter-spacing="2"'
+    return (
+        _rect(left, TOP, right - left, BOTTOM - TOP, 18, fill, f'stroke="{frame}" stroke-width="2.5"')
+        + f'<path d="M{left + 16},{QUEUE_Y} L{right - 16},{QUEUE_Y}" stroke="{frame}" stroke-width="1.2" '
+        'stroke-dasharray="3 6" opacity="0.8"/>'
+        + _rect(middle - 98, TOP - 16, 196, 38, 10, "#171226", f'stroke="{neon}" stroke-width="2"')
+        + _text(middle, TOP + 10, sign, 19, neon, glow)
+        + _text(middle, TOP + 10, sign, 19, neon, 'font-weight="bold" letter-spacing="2"')
+    )
+
+
+def _gate() -> str:
+    """Heaven's Gate: a golden arch between the bar and the carpet."""
+    x, y = BAR[1], QUEUE_Y + 88
+    return (
+        f'<path d="M{x - 24},{y} L{x - 24},{y - 128} C{x - 24},{y - 206} {x + 32},{y - 206} {x + 32},{y - 128} '
+        f'L{x + 32},{y} Z" fill="#fff3c4" opacity="0.92"/>'
+        f'<path d="M{x - 24},{y} L{x - 24},{y - 128} C{x - 24},{y - 206} {x + 32},{y - 206} {x + 32},{y - 128} '
+        f'L{x + 32},{y}" fill="none" stroke="{GOLD}" stroke-width="7"/>'
+        f'<path d="M{x - 10},{y} L{x - 10},{y - 150} M{x + 4},{y} L{x + 4},{y - 168} M{x + 18},{y} '
+        f'L{x + 18},{y - 150}" stroke="#d9a52c" stroke-width="3"/>'
+        f'<path d="M{x - 24},{y - 86} L{x + 32},{y - 86}" stroke="#d9a52c" stroke-width="4"/>'
+        f'<path d="M{x + 4},{y - 204} l4.4,9.4 10.2,1.2 -7.6,7 2,10.2 -9,-5 -9,5 2,-10.2 -7.6,-7 10.2,-1.2 Z" '
+        f'fill="{GOLD}" stroke="#fff3c4" stroke-width="1.2"/>'
+    )
+
+
+def _door() -> str:
+    """The back door of THAT'S IT, under a red lamp."""
+    x, y = EXIT[0], QUEUE_Y + 88
+    return (
+        f'<path d="M{x - 22},{y} L{x - 22},{y - 158} L{x + 22},{y - 150} L{x + 22},{y}" fill="#0b0b10" '
+        f'stroke="#6c6f80" stroke-width="5" stroke-linejoin="round"/>'
+        f'<path d="M{x - 22},{y} L{x - 22},{y - 158} L{x - 4},{y - 146} L{x - 4},{y + 10} Z" fill="#4a4d5c" '
+        f'stroke="#6c6f80" stroke-width="2" stroke-linejoin="round"/><circle cx="{x - 9}" cy="{y - 70}" r="2.6" '
+        f'fill="#d8d9e2"/><circle cx="{x}" cy="{y - 174}" r="15" fill="#ef6a5a" opacity="0.25"/>'
+        f'<circle cx="{x}" cy="{y - 174}" r="6.5" fill="#ef6a5a"/>'
+    )
+
+
+def _queue(table: Table) -> str:
+    """The cards from Heaven's Gate to the back, and the free places."""
+    parts = []
+    width, height = CARD
+    for place in range(c.PLACES):
+        x = QUEUE_X + STEP * place
+        if place < len(table.queue):
+            parts.append(_card(table.queue[place], x, QUEUE_Y, tilt=(-1.6, 1.2, -0.8, 1.8, 0.0)[place]))
+            continue
+        last = place == c.PLACES - 1
+        look = f'stroke="{PALE}" stroke-width="1.6" stroke-dasharray="5 6" opacity="{0.3 if last else 0.55}"'
+        parts.append(_rect(x - width / 2, QUEUE_Y - height / 2, width, height, 12, "none", look))
+        parts.append(_text(x, QUEUE_Y + 8, str(place + 1), 22, PALE, f'opacity="{0.3 if last else 0.5}"'))
+    return "".join(parts)
+
+
+def _middle(table: Table) -> str:
+    """Above the carpet: whose turn it is, or who won."""
+    x, y = (BAR[1] + EXIT[0]) / 2 + 12, QUEUE_Y - 98
+    if table.actor is not None:
+        return _text(x, y, f"turn {table.ply + 1}: {table.name(table.actor)} to move", 19, PALE, 'font-style="italic"')
+    points = " to ".join(str(points) for points in sorted((seat.points for seat in table.seats), reverse=True))
+    text = f"Game over: a draw, {points}"
+    if table.leader is not None:
+        who = "You win" if table.leader == table.observer else f"Seat {table.leader} wins"
+        text = f"Game over: {who} with {points} points"
+    return _text(x, y, text, 22, GOLD, 'font-weight="bold"')
+
+
+# ---- seats ----------------------------------------------------------------------------------------------------------
+
+
+def _zone(strengths: tuple[int, ...], seat: int, edges: tuple[int, int], front: bool, gone: bool = False) -> str:
+    """Small cards of one seat in the bar or in THAT'S IT, three a row, the first row at the wall."""
+    middle = (edges[0] + edges[1]) / 2 + (10 if gone else -10)  # away from the gate and the door
+    rows = (len(strengths) + 2) // 3
+    start = 462 if front else 116
+    gap = 88.0 if rows <= 3 else 240 / rows
+    parts = []
+    for i, strength in enumerate(strengths):
+        x, y = middle + 62 * (i % 3 - 1), start + gap * (i // 3)
+        parts.append(_card(c.SPECIES * seat + strength - 1, x, y, scale=0.58, name=False))
+    group = "".join(parts)
+    return f'<g opacity="0.72">{group}</g>' if gone else group
+
+
+def _points(table: Table, seat: int, front: bool) -> str:
+    """The points of a seat, in the bar beside the line in the middle."""
+    x, y = (BAR[0] + BAR[1]) / 2 - 10, 728 if front else 366
+    ink, paper = OWNERS[seat]
+    return (
+        _rect(x - 62, y - 22, 124, 32, 16, ink, f'stroke="{paper}" stroke-width="1.5"')
+        + _star(x - 46, y - 6, 9)
+        + _text(x + 10, y + 0.5, f"{table.seats[seat].points} points", 17, PALE, 'font-weight="bold"')
+    )
+
+
+def _panel(table: Table, seat: int, front: bool) -> str:
+    """Name, hand and deck of a seat: large in front, smaller on the other side."""
+    entry, (ink, _) = table.seats[seat], OWNERS[seat]
+    left, right = BAR[1] + 30, EXIT[0] - 30
+    acting = seat == table.actor
+    top, height = (496, 256) if front else (20, 246)
+    y, scale = FRONT if front else (124, 0.82)
+    name = "You" if seat == table.observer else f"Seat {seat}"
+    began = " (began)" if table.start == seat else ""
+    frame = f'stroke="{GOLD}" stroke-width="3"' if acting else f'stroke="{ink}" stroke-width="1.6"'
+    bold = 'text-anchor="start" font-weight="bold"'
+    parts = [
+        _rect(left, top, right - left, height, 16, "#15112a", f'fill-opacity="0.72" {frame}'),
+        _rect(left + 18, top + 13, 15, 15, 4, ink, f'stroke="{PALE}" stroke-width="1"'),
+        _text(left + 42, top + 26, name + began, 17, GOLD if acting else PALE, bold),
+    ]
+    for i in range(entry.hand_size):
+        x = _place(i, scale)
+        if entry.hand is None:
+            parts.append(_back(seat, x, y, scale))
+        else:
+            parts.append(_card(c.SPECIES * seat + entry.hand[i] - 1, x, y, scale=scale))
+    parts.append(_deck(entry, seat, right - 58, y, 0.7 if front else 0.62))
+    parts.append(_known(entry, seat, left + 22, top + height - 38))
+    return "".join(parts)
+
+
+def _place(index: int, scale: float) -> float:
+    """The middle of a card in a hand."""
+    return (BAR[1] + EXIT[0]) / 2 - 60 + 110 * scale * (index - 1.5)
+
+
+def spots(table: Table, seat: int, legal: list[int]) -> list[Spot]:
+    """The cards of `seat`, in front, each with the legal actions that play it."""
+    (y, scale), found = FRONT, []
+    width, height = CARD[0] * scale, CARD[1] * scale
+    for i, strength in enumerate(table.seats[seat].hand or ()):
+        actions = tuple(action for action in legal if _strength(action) == strength)
+        if actions:
+            found.append(Spot(_place(i, scale) - width / 2, y - height / 2, width, height, actions))
+    return found
+
+
+def _strength(action: int) -> int:
+    """Of the card that an action plays, see `rules.decode`."""
+    if action < rules.FIRST_KANGAROO:
+        return (c.SKUNK, c.MONKEY)[action] if action < 2 else action + 4
+    return c.KANGAROO if action < rules.FIRST_PARROT else c.PARROT if action < rules.FIRST_CHAMELEON else c.CHAMELEON
+
+
+def _deck(entry: Seat, seat: int, x: float, y: float, scale: float) -> str:
+    """The deck as a pile of backs with its size."""
+    layers = min(entry.deck_size, 4)
+    if not layers:
+        width, height = CARD[0] * scale, CARD[1] * scale
+        look = f'stroke="{DIM}" stroke-width="1.3" stroke-dasharray="4 5" opacity="0.6"'
+        return _rect(x - width / 2, y - height / 2, width, height, 9, "none", look) + _text(x, y + 5, "deck", 13, DIM)
+    pile = "".join(_back(seat, x + 2.5 * i, y - 2.5 * i, scale) for i in range(layers))
+    badge = f'<circle cx="{x + 3:.1f}" cy="{y:.1f}" r="15" fill="#15112a" stroke="{PALE}" stroke-width="1.5"/>'
+    return pile + badge + _text(x + 3, y + 6, str(entry.deck_size), 17, PALE, 'font-weight="bold"')
+
+
+def _known(entry: Seat, seat: int, left: float, y: float) -> str:
+    """What the observer knows of the cards that are not on the table: small discs with strengths."""
+    strengths, label = (entry.deck, "deck") if entry.unseen is None else (entry.unseen, "hand or deck")
+    if not strengths:
+        return ""
+    ink, paper = OWNERS[seat]
+    parts = [_text(left, y + 20, f"{label}:", 14, DIM, 'text-anchor="start"')]
+    start = left + (66 if label == "deck" else 122)
+    for i, strength in enumerate(strengths):
+        x = start + 32 * i
+        parts.append(
+            f'<g transform="translate({x:.1f},{y + 15:.1f})"><circle r="14" fill="{paper}" stroke="{ink}" '
+            f'stroke-width="1.6"/><g transform="scale(0.26)">{EMBLEMS[strength - 1]}</g></g>'
+        )
+    return "".join(parts)
+
+
+# ---- cards ----------------------------------------------------------------------------------------------------------
+
+
+def _card(code: int, x: float, y: float, *, scale: float = 1.0, tilt: float = 0.0, name: bool = True) -> str:
+    """One card around (x, y): strength and points above the animal, in the colours of its owner."""
+    ink, paper = OWNERS[code // c.SPECIES]
+    species = code % c.SPECIES
+    width, height = CARD
+    parts = [
+        f'<g transform="translate({x:.1f},{y:.1f}) rotate({tilt:.1f}) scale({scale})">',
+        _rect(-width / 2 + 3, -height / 2 + 5, width, height, 12, "#000", 'opacity="0.35"'),
+        _rect(-width / 2, -height / 2, width, height, 12, paper, f'stroke="{ink}" stroke-width="4"'),
+        f'<circle cx="-34" cy="-54" r="13.5" fill="{ink}"/>',
+        _text(-34, -48, str(species + 1), 18, "#fff", 'font-weight="bold"'),
+    ]
+    parts += [_star(40 - 13.5 * i, -55, 6.6) for i in range(c.POINTS[species])]
+    place = "translate(0,6) scale(0.94)" if name else "translate(0,14) scale(1.02)"
+    parts.append(f'<g transform="{place}">{EMBLEMS[species]}</g>')
+    if name:
+        parts.append(_text(0, 64, c.NAMES[species], 14.5, ink, 'font-weight="bold"'))
+    return "".join(parts) + "</g>"
+
+
+def _back(seat: int, x: float, y: float, scale: float) -> str:
+    """A card face down: a paw in the colour of its owner."""
+    ink, paper = OWNERS[seat]
+    width, height = CARD
+    toes = "".join(
+        f'<ellipse cx="{dx}" cy="{dy}" rx="6.2" ry="8.4"/>' for dx, dy in ((-20, -4), (-7.5, -16), (7.5, -16), (20, -4))
+    )
+    return (
+        f'<g transform="translate({x:.1f},{y:.1f}) scale({scale})">'
+        + _rect(-width / 2 + 3, -height / 2 + 5, width, height, 12, "#000", 'opacity="0.3"')
+        + _rect(-width / 2, -height / 2, width, height, 12, ink, f'stroke="{paper}" stroke-width="3"')
+        + _rect(-width / 2 + 9, -height / 2 + 9, width - 18, height - 18, 8, "none", f'stroke="{paper}" opacity="0.5"')
+        + f'<g fill="{paper}" opacity="0.85">{toes}<path d="M0,-2 C10,-2 20,12 16,20 C12,27 6,21 0,21 C-6,21 -12,27 '
+        '-16,20 C-20,12 -10,-2 0,-2 Z"/></g></g>'
+    )
+
+
+def _star(x: float, y: float, r: float) -> str:
+    """A point as a golden star."""
+    steps = ((0, -1), (0.26, -0.34), (0.95, -0.31), (0.42, 0.13), (0.59, 0.81), (0, 0.42))
+    right = [(x + r * dx, y + r * dy) for dx, dy in steps]
+    left = [(x - r * dx, y + r * dy) for dx, dy in steps[-2:0:-1]]
+    points = " ".join(f"{px:.1f},{py:.1f}" for px, py in right + left)
+    return f'<polygon points="{points}" fill="{GOLD}" stroke="#a8741a" stroke-width="0.9"/>'

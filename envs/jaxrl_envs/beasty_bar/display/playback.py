@@ -1,0 +1,51 @@
+"""Recorded games of Beasty Bar to look at: see `jaxrl_envs.shared.display.playback`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl_envs.beasty_bar import rules
+from jaxrl_envs.beasty_bar.env import BeastyBar, BeastyBarState
+from jaxrl_envs.beasty_bar.golden import GAMES, MOVE
+from jaxrl_envs.contract.env import State
+from jaxrl_envs.shared import golden
+from jaxrl_envs.shared.display import replay_states
+from jaxrl_envs.shared.display.playback import Playback, of_states
+
+
+def fits(name: str, first: Mapping[str, Any]) -> bool:
+    """Recorded games; of a recorded choice there is one position alone."""
+    return {"start", "decks", "moves", "points"} <= set(first)
+
+
+def games(path: Path) -> list[str]:
+    """By their numbers in the file."""
+    return [f"no. {number + 1}" for number in range(golden.count(path))]
+
+
+def play(path: Path, number: int) -> Playback:
+    """One of them."""
+    kind, record = golden.nth(path, (GAMES,), number)
+    env = BeastyBar()
+    first = env.init_from_decks(jnp.asarray(record["decks"], jnp.int32), jnp.int32(record["start"]))
+    actions = [move[MOVE.index("action")] for move in record["moves"]]
+    states = replay_states.states_of(env, first, actions)
+    title = f"Beasty Bar, {kind.label(record, number)}"
+    return of_states(env, states, actions, title, ["seat 0", "seat 1"], globals())
+
+
+def mark(env: BeastyBar, before: BeastyBarState, after: BeastyBarState) -> str:
+    """Where somebody enters the bar."""
+    entered = int(before.game.table.bar) != int(after.game.table.bar)
+    return "into the bar" if entered else ""
+
+
+def curves(env: BeastyBar, states: Sequence[State]) -> dict[str, list[list[float]]]:
+    """The points in the bar."""
+    assert isinstance(states[0], BeastyBarState)
+    return {"points": [np.asarray(rules.scores(state.game.table)).tolist() for state in states]}  # type: ignore

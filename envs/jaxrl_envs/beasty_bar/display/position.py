@@ -1,0 +1,95 @@
+"""A position of Beasty Bar as plain Python, as one seat may see it: what the renderings are made from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jaxrl_envs.beasty_bar import cards as c
+from jaxrl_envs.contract.env import State, is_over
+
+
+class Seat(NamedTuple):
+    """One seat. Species are strengths 1..12, in ascending order."""
+
+    bar: tuple[int, ...]
+    out: tuple[int, ...]
+    points: int
+    hand: tuple[int, ...] | None  # None: the observer must not know
+    hand_size: int
+    deck: tuple[int, ...] | None  # the next card first if everything is face up; else the own ones, ascending
+    deck_size: int
+    unseen: tuple[int, ...] | None  # hand and deck together, for the other seat
+
+
+class Table(NamedTuple):
+    """Everything on the table."""
+
+    observer: int | None  # None sees everything
+    queue: tuple[int, ...]  # card codes, front first
+    seats: tuple[Seat, Seat]
+    ply: int  # turns played
+    start: int
+    actor: int | None  # None at the end of the game
+
+    def name(self, seat: int) -> str:
+        """What a seat is called in the middle of a sentence."""
+        return "you" if seat == self.observer else f"seat {seat}"
+
+    @property
+    def leader(self) -> int | None:
+        """The seat with more points, None if they are equal."""
+        first, second = (seat.points for seat in self.seats)
+        return None if first == second else int(second > first)
+
+
+def look(state: State, observer: int | None = None) -> Table:
+    """The table from the seat `observer`, or with all cards face up if it is None.
+
+    Args:
+      state: of `BeastyBar`, one game, not a batch.
+      observer: a seat.
+    """
+    game = state.game  # type: ignore[attr-defined]
+    return Table(
+        observer=observer,
+        queue=tuple(queue_codes(game.table.queue)),
+        seats=(_seat(game, 0, observer), _seat(game, 1, observer)),
+        ply=int(game.ply),
+        start=int(game.start),
+        actor=None if bool(is_over(state)) else int(game.seat),
+    )
+
+
+def queue_codes(queue) -> list[int]:
+    """The card codes of a queue word, front first."""
+    tokens = [int(queue) >> c.FIELD * place & c.FIELD_MASK for place in range(c.PLACES)]
+    return [token - 1 for token in tokens if token]
+
+
+def seat_mask(cards, seat: int) -> int:
+    """The 12-bit mask of a seat's species in a set of cards."""
+    return int(cards) >> c.SPECIES * seat & c.ALL_SPECIES
+
+
+def species(cards, seat: int) -> tuple[int, ...]:
+    """The strengths of a seat's cards in a set of cards, ascending."""
+    return tuple(s for s in range(1, c.SPECIES + 1) if seat_mask(cards, seat) >> s - 1 & 1)
+
+
+def _seat(game, seat: int, observer: int | None) -> Seat:
+    hand = species(game.hands, seat)
+    played = (int(game.ply) + (seat == int(game.start))) // 2
+    word = int(game.deck1 if seat else game.deck0)
+    size = max(c.DECK_SIZE - played, 0)
+    deck = tuple((word >> 4 * i & 15) + 1 for i in range(size))
+    bar = species(game.table.bar, seat)
+    return Seat(
+        bar=bar,
+        out=species(game.table.out, seat),
+        points=sum(c.POINTS[s - 1] for s in bar),
+        hand=hand if observer in (None, seat) else None,
+        hand_size=len(hand),
+        deck=deck if observer is None else tuple(sorted(deck)) if observer == seat else None,
+        deck_size=size,
+        unseen=None if observer in (None, seat) else tuple(sorted(hand + deck)),
+    )

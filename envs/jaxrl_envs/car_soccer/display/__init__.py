@@ -1,0 +1,1 @@
+"""Car soccer for people: text, SVG, playback and driving by hand."""

@@ -1,0 +1,285 @@
+"""Recorded episodes of the reference simulator, and how far ours is from them (docs/car_soccer.md).
+
+A file is one JSON object, plain or gzip: episodes by name. Each is started from its first state, driven by its
+controls, and compared with every recorded state. Episodes of one arena with as many cars are one program.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxrl_envs.car_soccer.physics.field import arena as world
+from jaxrl_envs.car_soccer.physics.field.spawn import arena_at, cars_at
+from jaxrl_envs.car_soccer.physics.settings import Settings
+from jaxrl_envs.car_soccer.physics.state import Arena, Ball
+from jaxrl_envs.car_soccer.physics.tick import ticks
+from jaxrl_envs.car_soccer.physics.vector import axes, vec
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.golden import LIMIT
+
+Record = dict[str, Any]
+HORIZONS = (60, 120, 240, 360)  # ticks
+NEAR = 1.0  # uu, what counts as the same
+SLACK = 0.05  # of a share below the table
+# What an independent port of the specification reaches: share of episodes within NEAR after 1, 2 and 3 s.
+BALL_TABLE = {"ball": (0.985, 0.96, 0.945), "play1": (1.0, 1.0, 1.0), "play3": (1.0, 1.0, 1.0)}
+CAR_TABLE: dict[str, tuple[float, ...]] = {
+    "play1": (0.97, 0.93, 0.93),
+    "play3": (1.0, 1.0, 0.4),
+    "tumble": (0.95,),
+    "drive": (0.95,),
+    "hit": (0.95,),
+    "carcar": (0.72,),
+    "carcar_air": (0.57,),
+}
+SCENARIO_LIMIT, SCENARIO_TICKS = 0.1, 240  # uu and degrees, for flat scenarios without ties
+FLAGS = ("has_jumped", "has_double_jumped", "has_flipped", "is_flipping", "is_jumping", "is_supersonic", "is_demoed")
+NEVER = 1e9  # s
+_ABSENT = {"pos": [0, 0, 0], "rot": np.eye(3).tolist(), "is_demoed": True, "demo_respawn_timer": NEVER}
+
+
+class Errors(NamedTuple):
+    """How far an episode is from its recording, one number for each recorded tick.
+
+    Attributes:
+      ticks: i64[N]. ball, car: f32[N], uu, of the worst car; nan without cars. turn: f32[N], degrees, likewise.
+    """
+
+    ticks: np.ndarray
+    ball: np.ndarray
+    car: np.ndarray
+    turn: np.ndarray
+
+
+# ---- playing --------------------------------------------------------------------------------------------------------
+
+
+def start(settings: Settings, record: Record) -> Arena:
+    """The arena as an episode begins; cars that it lacks are demolished for good."""
+    state = record["states"][0]
+    cars = [*state["cars"], *[_ABSENT] * (settings.cars - len(state["cars"]))]
+
+    def read(name: str, kind: type = np.float32, default: Any = 0) -> np.ndarray:
+        return np.array([car.get(name, default) for car in cars], kind)
+
+    fresh = cars_at(vec(read("pos")), axes(read("rot")), jnp.asarray(read("boost"))).replace(
+        velocity=vec(read("vel", default=[0, 0, 0])),
+        angular_velocity=vec(read("ang_vel", default=[0, 0, 0])),
+        on_ground=read("is_on_ground", bool),
+        jump_time=read("jump_time"),
+        flip_time=read("flip_time"),
+        air_time_since_jump=read("air_time_since_jump"),
+        handbrake=read("handbrake_val"),
+        is_auto_flipping=read("is_auto_flipping", bool),
+        respawn_time=read("demo_respawn_timer"),
+        **{name: read(name, bool) for name in FLAGS},
+    )
+    ball = Ball(*(vec(np.array(state["ball"][name], np.float32)) for name in ("pos", "vel", "ang_vel")))
+    return arena_at(settings, ball, fresh, jnp.uint32(0))
+
+
+def controls(record: Record, cars: int, length: int) -> np.ndarray:
+    """f32[length, cars, 8]; nothing is pressed beyond the episode's end."""
+    result, at = np.zeros((length, cars, 8), np.float32), 0
+    for count, rows in record["controls_rle"]:
+        if rows:
+            result[at : at + count, : len(rows)] = rows
+        at += count
+    return result
+
+
+class Poses(NamedTuple):
+    """What is compared, after each tick: f32[..., 3] and, for cars, f32[..., P, 3], f32[..., P, 3, 3]."""
+
+    ball: jax.Array
+    position: jax.Array
+    axes: jax.Array
+
+
+def play(settings: Settings, geometry: world.Geometry | None, arenas: Arena, pressed: jax.Array) -> Poses:
+    """Episodes tick by tick: arenas [N], controls f32[N, T, P, 8] -> leaves [N, T, ...]."""
+
+    def episode(arena, pressed):
+        def after(arena, pressed):
+            arena = ticks(geometry, settings, arena, pressed, 1)
+            return arena, Poses(arena.ball.position.array, arena.cars.position.array, arena.cars.axes.array)
+
+        return lax.scan(after, arena, pressed)[1]
+
+    return jax.vmap(episode)(arenas, pressed)
+
+
+def compare(records: Sequence[Record], iterations: int = 10) -> list[Errors]:
+    """How far every episode is from ours."""
+    groups: dict[tuple[bool, tuple[int, ...]], list[int]] = {}
+    for index, record in enumerate(records):
+        meta = record["meta"]
+        groups.setdefault((meta["arena"] == "THE_VOID", tuple(meta["teams"]) or (0,)), []).append(index)
+    found: dict[int, Errors] = {}
+    for (is_void, teams), members in groups.items():
+        settings = Settings(teams=teams, iterations=iterations)
+        length = -(-max(records[i]["T"] for i in members) // 120) * 120
+        arenas = jax.tree.map(lambda *leaves: np.stack(leaves), *(start(settings, records[i]) for i in members))
+        pressed = np.stack([controls(records[i], len(teams), length) for i in members])
+        run = jax.jit(functools.partial(play, settings, None if is_void else world.own()))
+        played = jax.device_get(run(arenas, pressed))
+        for row, index in enumerate(members):
+            found[index] = _errors(records[index], Poses(*(leaf[row] for leaf in played)))
+    return [found[index] for index in range(len(records))]
+
+
+def _errors(record: Record, played: Poses) -> Errors:
+    at = np.array(record["ticks"][1:])
+    states = record["states"][1:]
+    far = lambda a, b: _or_lost(np.linalg.norm(a - b, axis=-1))  # noqa: E731
+    ball = far(played.ball[at - 1], np.array([state["ball"]["pos"] for state in states]))
+    cars = len(record["meta"]["teams"])
+    if not cars:
+        return Errors(at, ball, np.full(len(at), np.nan), np.full(len(at), np.nan))
+    position = np.array([[car["pos"] for car in state["cars"]] for state in states])
+    turned = np.array([[car["rot"] for car in state["cars"]] for state in states])
+    # 2 sin(angle / 2), from the difference of the matrices: exact for small angles, where the trace is not
+    chord = np.linalg.norm(played.axes[at - 1, :cars] - turned, axis=(-2, -1)) / np.sqrt(2)
+    angle = _or_lost(np.degrees(2 * np.arcsin(np.clip(chord / 2, 0, 1))))
+    return Errors(at, ball, far(played.position[at - 1, :cars], position).max(axis=1), angle.max(axis=1))
+
+
+def _or_lost(errors: np.ndarray) -> np.ndarray:
+    """Errors, inf where ours is no number any more: nan says that there are no cars."""
+    return np.where(np.isnan(errors), np.inf, errors)
+
+
+# ---- reports --------------------------------------------------------------------------------------------------------
+
+
+class Deviations(NamedTuple):
+    """What `jaxrl verify` prints: the table, how many figures are beyond their bounds, and the first of those."""
+
+    table: str
+    disagreements: int
+    first: str | None
+
+    def __str__(self) -> str:
+        return self.table
+
+
+def verify(path: str | Path, iterations: int = 10) -> Deviations:
+    """Compares the episodes of a file with ours.
+
+    Raises:
+      UserError: the file cannot be read, or is no such recording.
+    """
+    return measure(read(path), iterations)
+
+
+def measure(records: Mapping[str, Record], iterations: int = 10) -> Deviations:
+    """As `verify`, of episodes by name."""
+    errors = compare(list(records.values()), iterations)
+    suites: dict[str, list[Errors]] = {}
+    lines, beyond = [], []
+    for (name, record), found in zip(records.items(), errors, strict=True):
+        suite = record["meta"].get("suite")
+        if suite:
+            suites.setdefault(suite, []).append(found)
+        else:
+            line, is_beyond = _scenario(name, record["meta"], found)
+            lines.append(line)
+            beyond += [line] if is_beyond else []
+    for suite, episodes in suites.items():
+        rows, worse = _suite(suite, episodes)
+        lines += rows
+        beyond += worse
+    head = f"{len(records)} episodes; share within {NEAR:g} uu (median, uu) after seconds of play"
+    return Deviations("\n".join([head, *lines]), len(beyond), beyond[0] if beyond else None)
+
+
+def read(path: str | Path) -> dict[str, Record]:
+    """The episodes of a file by name.
+
+    Raises:
+      UserError: see `verify`.
+    """
+    records = unchecked(path, LIMIT)
+    for name, record in records.items():
+        check(path, name, record)
+    return records
+
+
+def unchecked(path: str | Path, limit: int) -> dict[str, Record]:
+    """The same, whatever they hold; `limit`: bytes that the file may have, unpacked."""
+    text = files.unpacked(path, limit)
+    try:
+        records = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"cannot read {path}: the file is damaged ({error}).") from None
+    if not isinstance(records, Mapping) or not records:
+        raise UserError(f"{path} has no episodes: expected one JSON object, episodes by name.")
+    return dict(records)
+
+
+def check(path: str | Path, name: str, record: Record) -> None:
+    """Raises UserError for what is no episode."""
+    try:
+        _check(record)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise UserError(f"{path}, {name}: not a recorded episode ({what}).") from None
+
+
+def _check(record: Record) -> None:
+    """Raises what a record that lacks something raises."""
+    cars, ticks_, states = len(record["meta"]["teams"]), record["ticks"], record["states"]
+    if record["meta"]["arena"] not in ("SOCCAR", "THE_VOID"):
+        raise ValueError(f"arena {record['meta']['arena']!r} is not known")
+    if cars > 6 or set(record["meta"]["teams"]) - {0, 1}:
+        raise ValueError("teams must be at most six numbers, 0 or 1")
+    if len(ticks_) != len(states) or ticks_[0] != 0 or sorted(set(ticks_)) != ticks_ or ticks_[-1] > record["T"]:
+        raise ValueError("ticks and states do not belong together")
+    if any(len(state["cars"]) != cars for state in states) or any(
+        len(rows) != cars for _, rows in record["controls_rle"]
+    ):
+        raise ValueError("not every state and every control has each car")
+    start(Settings(teams=tuple(record["meta"]["teams"]) or (0,)), record)
+
+
+def _scenario(name: str, meta: Record, found: Errors) -> tuple[str, bool]:
+    """A line for a scenario, and whether it is beyond its bound: flat ones without ties must be exact for 2 s."""
+    until = min(SCENARIO_TICKS, meta.get("flat_until_tick", SCENARIO_TICKS) if meta["touches_mesh"] else SCENARIO_TICKS)
+    early = found.ticks <= until
+    uu = float(np.fmax(found.ball, found.car)[early].max())
+    degrees = float(np.fmax(found.turn, 0)[early].max())
+    line = f"  {name:22s} within {uu:.4f} uu, {degrees:.4f} degrees for {until} ticks"
+    if meta["ties"]:
+        return f"{line}; a tie decides", False
+    is_beyond = max(uu, degrees) > SCENARIO_LIMIT
+    return f"{line}, beyond its bound" if is_beyond else line, is_beyond
+
+
+def _suite(suite: str, episodes: Sequence[Errors]) -> tuple[list[str], list[str]]:
+    """Rows for the ball and the worst car of a suite's episodes, and what is beyond the bounds."""
+    rows, beyond = [], []
+    for body, table in (("ball", BALL_TABLE), ("car", CAR_TABLE)):
+        cells = []
+        for horizon in HORIZONS:
+            at = [getattr(found, body)[found.ticks <= horizon][-1] for found in episodes if found.ticks[-1] >= horizon]
+            if not at or np.isnan(at[0]):
+                continue
+            share = float(np.mean(np.array(at) < NEAR))
+            cells.append(f"{horizon / 120:g} s {share:.3f} ({np.median(at):.4f})")
+            bounds = table.get(suite, ())
+            second = horizon // 120
+            if 0 < second <= len(bounds) and share < bounds[second - 1] - SLACK - 1e-9:
+                beyond.append(f"{suite}, {body} after {second} s: {share:.3f} of {len(at)}, not {bounds[second - 1]:g}")
+        if cells:
+            rows.append(f"  {suite:10s} {len(episodes):3d} {body:4s}  " + "  ".join(cells))
+    return rows, beyond

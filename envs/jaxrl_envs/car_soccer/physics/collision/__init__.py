@@ -1,0 +1,1 @@
+"""Where bodies touch, and the solver of their contacts."""

@@ -1,0 +1,136 @@
+"""The contacts of a tick, as rows for the solver, in the order in which they are solved.
+
+Car by car its touch of the ball and its points on the arena; then the points that pairs of cars have in common; and
+last the ball on the arena: a ball that a car lifts in this tick does not rub on the floor any more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl_envs.car_soccer.physics import constants as c
+from jaxrl_envs.car_soccer.physics.ball import Touch
+from jaxrl_envs.car_soccer.physics.bodies import Push
+from jaxrl_envs.car_soccer.physics.collision.boxes import box_contacts
+from jaxrl_envs.car_soccer.physics.collision.manifold import PER_PAIR, Points
+from jaxrl_envs.car_soccer.physics.collision.solver import Body, Constraint, contact
+from jaxrl_envs.car_soccer.physics.field.arena import BallContacts, Geometry, chassis_contacts
+from jaxrl_envs.car_soccer.physics.gather import gathered
+from jaxrl_envs.car_soccer.physics.settings import Hitbox
+from jaxrl_envs.car_soccer.physics.state import Ball, Cars
+from jaxrl_envs.car_soccer.physics.vector import Vec, where
+
+BALL = 0  # number of the ball among the bodies; car p is p + 1
+
+
+def ball_body(ball: Ball, asleep: jax.Array) -> Body:
+    """The ball for the solver; asleep, it feels no gravity."""
+    fall = jnp.where(asleep, 0, c.GRAVITY * c.DT)
+    return Body(
+        velocity=ball.velocity,
+        spin=ball.angular_velocity,
+        forced_velocity=ball.velocity.replace(z=ball.velocity.z + fall),
+        forced_spin=ball.angular_velocity,
+        axes=None,
+        inverse_mass=1 / c.BALL_MASS,
+        inverse_inertia=Vec(1 / c.BALL_INERTIA, 1 / c.BALL_INERTIA, 1 / c.BALL_INERTIA),
+    )
+
+
+def car_bodies(body: Hitbox, cars: Cars, push: Push) -> Body:
+    """All cars for the solver, [P, B]."""
+    velocity = cars.velocity + push.linear * c.DT
+    return Body(
+        velocity=cars.velocity,
+        spin=cars.angular_velocity,
+        forced_velocity=velocity.replace(z=velocity.z + c.GRAVITY * c.DT),
+        forced_spin=cars.angular_velocity + push.angular * c.DT,
+        axes=cars.axes,
+        inverse_mass=1 / c.CAR_MASS,
+        inverse_inertia=body.inverse_inertia,
+    )
+
+
+def touch_arena(geometry: Geometry | None, body: Hitbox, cars: Cars, present: jax.Array) -> tuple[Cars, Points]:
+    """Where bodies touch the arena, leaves [N, P, B], and the cars with `world_contact`.
+
+    The reference forgets these points from tick to tick: of each surface there are only those of this one.
+    """
+    points, normal = chassis_contacts(geometry, cars.position, cars.axes, body)
+    points = points.replace(live=points.live & present)
+    touches = points.live.any(axis=0)
+    normal = where(touches, normal, cars.world_contact_normal)
+    return cars.replace(world_contact=touches, world_contact_normal=normal), points
+
+
+def pairs(count: int) -> tuple[list[int], list[int]]:
+    """The first and the second car of each pair; the first is the one with the higher number, as in the reference."""
+    both = list(itertools.combinations(range(count), 2))
+    return [high for _, high in both], [low for low, _ in both]
+
+
+def picked(tree, indices: list[int]):
+    """Those rows of [P, B]."""
+    return jax.tree.map(lambda leaf: jnp.stack([leaf[index] for index in indices]), tree)
+
+
+def touch_cars(body: Hitbox, cars: Cars, present: jax.Array) -> Points:
+    """Where pairs of cars touch, leaves [4, K, B]; as on the arena, nothing is kept from tick to tick."""
+    one, two = (picked((cars.position, cars.axes, present), side) for side in pairs(cars.boost.shape[0]))
+    away = one[0] - two[0]
+    near = away.dot(away) < (2 * math.hypot(*body.half) + 2 * math.hypot(*body.offset)) ** 2
+    shape, both = near.shape, (near & one[2] & two[2]).ravel()
+
+    def touching(lanes):
+        position, axes, other, others_axes = lanes
+        return jax.tree.map(jnp.float32, box_contacts(position, axes, other, others_axes, body.half, body.offset))
+
+    lanes = jax.tree.map(lambda leaf: leaf.reshape(1, -1), (one[0], one[1], two[0], two[1]))
+    none = jnp.zeros((PER_PAIR, 1, both.shape[0]))
+    nothing = Points(Vec(none, none, none), Vec(none, none, none), Vec(none, none, none), none, none)
+    new = jax.tree.map(lambda leaf: leaf.reshape(PER_PAIR, *shape), gathered(both[None], lanes, touching, nothing))
+    return new.replace(live=new.live > 0)
+
+
+def constraints(
+    ball: Body,
+    cars: Body,
+    on_arena: BallContacts,
+    touch: Touch,
+    positions: Vec,
+    points: Points,
+    meetings: Points | None,
+) -> list[Constraint]:
+    """All contacts in order.
+
+    Args:
+      ball, cars: leaves [B], [P, B]. positions: of the cars.
+      points: on the arena, leaves [N, P, B]. meetings: of pairs, leaves [4, K, B].
+    """
+    count, zero = positions.x.shape[0], jnp.zeros_like(touch.gap)
+    assert cars.axes is not None
+    arm = on_arena.normal * -c.BALL_RADIUS
+    live = on_arena.count > 0
+    rolls = contact(ball, None, on_arena.normal, arm, None, zero[0], live, c.BALL_ARENA)
+    arm = touch.normal * -c.BALL_RADIUS
+    hits = contact(ball, cars, touch.normal, arm, touch.arm, touch.gap, touch.live, c.BALL_CAR)
+    arm = cars.axes.to_world(points.local)
+    stands = contact(cars, None, points.normal, arm, None, points.gap, points.live, c.CAR_ARENA)
+    result = []
+    for car in range(count):
+        result.append(Constraint(hits.at(car), BALL, car + 1))
+        result += [Constraint(stands.at((k, car)), car + 1, -1) for k in range(points.gap.shape[0])]
+    if meetings is not None:
+        one, two = (picked(cars, side) for side in pairs(count))
+        arms = (
+            picked(cars.axes, pairs(count)[0]).to_world(meetings.local),
+            picked(cars.axes, pairs(count)[1]).to_world(meetings.anchor),
+        )
+        meets = contact(one, two, meetings.normal, *arms, meetings.gap, meetings.live, c.CAR_CAR)
+        for k, (a, b) in enumerate(zip(*pairs(count), strict=True)):
+            result += [Constraint(meets.at((point, k)), a + 1, b + 1) for point in range(PER_PAIR)]
+    return [*result, Constraint(rolls, BALL, -1)]

@@ -1,0 +1,1 @@
+"""The arena: its triangles, boost pads and spawn positions."""

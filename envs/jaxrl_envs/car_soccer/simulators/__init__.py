@@ -1,0 +1,1 @@
+"""Other programs that simulate car soccer, behind the same contract."""

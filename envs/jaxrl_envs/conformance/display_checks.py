@@ -1,0 +1,142 @@
+"""The promises about what people get to see: renderings, action names and events, none of which may tell secrets.
+
+The same conventions as in `rules_checks`.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl_envs.conformance.probe import NotApplicable, Probe, batch_size, item, require
+from jaxrl_envs.contract.env import PyTree, State
+
+
+def rendering(probe: Probe) -> str:
+    """Text and SVG renderings, where the game has them, work in the first, a middle and the last state."""
+    states = [item(probe.first, 0), item(probe.running(1), 0), item(probe.ended(), 0)]
+    has = []
+    for name, method in (("text", probe.env.render), ("SVG", probe.env.render_svg)):
+        try:
+            pages = [method(state) for state in states]
+        except NotImplementedError:
+            continue
+        require(all(isinstance(page, str) and page for page in pages), f"the {name} rendering is not a non-empty str")
+        has.append(name)
+        if name == "SVG":
+            roots = [ElementTree.fromstring(page).tag for page in pages]
+            require(all(tag.endswith("svg") for tag in roots), "render_svg does not return an SVG document")
+    if not has:
+        raise NotApplicable("the game has none")
+    return " and ".join(has)
+
+
+def rendering_keeps_secrets(probe: Probe) -> str:
+    """Exchanging what a seat cannot see leaves the text and the drawing for that seat unchanged."""
+    env, states = probe.env, probe.running(12)
+    count = batch_size(states)
+    if env.permute_hidden(item(states, 0), jnp.int32(0), jax.random.key(0)) is None:
+        raise NotApplicable("the game does not implement permute_hidden, so hidden information is not tested")
+    seats = np.arange(count, dtype=np.int32) % env.num_players  # one seat a state: renderings are slow Python
+    permuted = probe.compiled(env.permute_hidden)(states, jnp.asarray(seats), probe.keys(18, count))
+    has = []
+    for name, method in (("text", env.render), ("drawing", env.render_svg)):
+        try:
+            method(item(states, 0), 0)
+        except NotImplementedError:
+            continue
+        has.append(name)
+        for i, seat in enumerate(map(int, seats)):
+            same = method(item(states, i), seat) == method(item(permuted, i), seat)
+            require(same, f"the {name} for seat {seat} shows something that it must not see")
+    if not has:
+        raise NotApplicable("the game has no rendering for a seat")
+    return f"{' and '.join(has)}, {count} states"
+
+
+def clickable(probe: Probe) -> str:
+    """Spots lie in the drawing, name legal actions of the seat asked, and tell nothing that it cannot see."""
+    env, states = probe.env, probe.running(12)
+    count, first = batch_size(states), item(states, 0)
+    if env.simultaneous or not any(env.spots(item(states, i), _actor(item(states, i))) for i in range(count)):
+        raise NotApplicable("the game offers no spots to click")
+    box = ElementTree.fromstring(env.render_svg(first, _actor(first))).get("viewBox", "").split()
+    width, height = float(box[2]), float(box[3])
+    actors, permuted = np.asarray(states.current_player), None
+    if env.permute_hidden(first, jnp.int32(0), jax.random.key(0)) is not None:
+        permuted = probe.compiled(env.permute_hidden)(states, jnp.asarray(actors), probe.keys(50, count))
+    for i in range(count):
+        state, seat = item(states, i), int(actors[i])
+        spots = list(env.spots(state, seat))
+        mask = np.asarray(state.legal_action_mask)
+        for spot in spots:
+            inside = 0 <= spot.x <= width - spot.width and 0 <= spot.y <= height - spot.height
+            require(inside, f"a spot of {env.action_name(spot.actions[0])!r} lies outside of the drawing")
+            require(all(mask[action] for action in spot.actions), "a spot stands for an action that is not legal")
+        same = permuted is None or spots == list(env.spots(item(permuted, i), seat))
+        require(same, f"the spots for seat {seat} show something that it must not see")
+    return f"{count} states"
+
+
+def _actor(state: State) -> int:
+    return int(np.asarray(state.current_player))
+
+
+def action_names(probe: Probe) -> None:
+    """Every action has a name, so that people can play; equivalent actions may share one."""
+    names = [probe.env.action_name(action) for action in range(probe.env.num_actions)]
+    require(all(isinstance(name, str) and name for name in names), "action_name must give a non-empty str")
+
+
+def event_keeps_secrets(probe: Probe) -> str:
+    """Two actions of another seat that leave a seat's view the same are told to that seat in the same words."""
+    env = probe.env
+    if env.simultaneous or env.num_players == 1:
+        raise NotApplicable("only for games in which seats take turns")
+    if env.public_actions:
+        raise NotApplicable("all actions are public")
+    states = probe.running(32)
+    actors, keys = np.asarray(states.current_player), probe.keys(40, batch_size(states))
+    mask = np.asarray(states.legal_action_mask)
+    actions = [mask.argmax(axis=1), mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)]  # the lowest and the highest
+    after = [probe.step(states, jnp.asarray(action, jnp.int32), keys) for action in actions]
+    seen = [_seen(probe, state) for state in after]
+    alike = 0
+    for i, actor in enumerate(actors):
+        for seat in range(env.num_players):
+            if seat == actor or seen[0][i][seat] != seen[1][i][seat]:
+                continue
+            before = item(states, i)
+            told = [env.event(before, int(actions[k][i]), item(after[k], i), seat) for k in (0, 1)]
+            require(all(isinstance(text, str) and text for text in told), "event must give a non-empty str")
+            names = [env.action_name(int(actions[k][i])) for k in (0, 1)]
+            sentence = f"event tells seat {seat} whether seat {actor} chose {names[0]!r} or {names[1]!r}"
+            require(told[0] == told[1], f"{sentence}, which it cannot see")
+            alike += int(actions[0][i]) != int(actions[1][i])
+    return f"{alike} pairs of secret actions" if alike else "no action of another seat is secret"
+
+
+def _seen(probe: Probe, states: State) -> list[list[bytes]]:
+    """[B][P]: what each seat sees of each state, its observation and what is public."""
+    views: PyTree = jax.tree.map(np.asarray, probe.views(states))
+    public = [np.asarray(leaf) for leaf in (states.current_player, states.rewards, states.terminated, states.truncated)]
+    return [
+        [
+            b"".join(leaf[i, seat].tobytes() for leaf in jax.tree.leaves(views))
+            + b"".join(leaf[i].tobytes() for leaf in public)
+            for seat in range(probe.env.num_players)
+        ]
+        for i in range(batch_size(states))
+    ]
+
+
+CHECKS = (
+    rendering,
+    rendering_keeps_secrets,
+    clickable,
+    action_names,
+    event_keeps_secrets,
+)

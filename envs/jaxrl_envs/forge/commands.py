@@ -1,0 +1,34 @@
+"""The commands of `jaxrl forge …`: decks, recording games, reading them, and serving them in place of a daemon."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import types
+
+from jaxrl_envs.shared.errors import UserError, nearest
+
+HELP = "list and make decks, record, read and replay games of Forge (Magic)"
+COMMANDS = {
+    "decks": "jaxrl_envs.forge.deckbuilding.command",
+    "record": "jaxrl_envs.forge.recordings.record_ai",
+    "story": "jaxrl_envs.forge.display.transcript",
+    "replay": "jaxrl_envs.forge.recordings.recorded_engine",
+}
+
+
+def module(name: str) -> types.ModuleType:
+    """The module of a command, with `add_arguments` and `main`; raises UserError if there is no such command."""
+    if name in ("-h", "--help"):
+        return sys.modules[__name__]
+    if not name or name.startswith("-"):
+        raise UserError(f"forge needs a command first: {', '.join(COMMANDS)} (e.g. `jaxrl forge record --help`).")
+    if name not in COMMANDS:
+        raise UserError(f"there is no command `jaxrl forge {name}`: {nearest(name, COMMANDS)}")
+    return importlib.import_module(COMMANDS[name])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Of `jaxrl forge --help`, which names the commands."""
+    parser.epilog = f"commands: {', '.join(COMMANDS)}; each has its own --help"

@@ -1,0 +1,238 @@
+"""A game of Magic in a terminal: the table as one seat sees it, what it is asked, and actions in words."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from jaxrl_envs.forge.display.action_text import played
+from jaxrl_envs.forge.display.diff_text import Cards, size_of
+from jaxrl_envs.forge.display.transcript import DETAIL, Teller
+from jaxrl_envs.forge.engine.daemon_lease import seed_of
+from jaxrl_envs.forge.engine.decision import ForgeDecision
+from jaxrl_envs.forge.engine.state import ENDS, GameState
+from jaxrl_envs.forge.wire.link import parsed
+
+Json = dict[str, Any]
+WIDTH = 100
+ENOUGH = ("choose_targets", "choose_mode", "choose_cards", "scry")
+
+
+class Position(NamedTuple):
+    """A saved game for people.
+
+    Attributes:
+      how: it ended, "running" if it did not.
+      winner: a seat or None.
+      asked: the seat that has to decide, -1: nobody.
+      turn, seed: of the game.
+      decisions: what each seat was shown last, None before its first question.
+      question: the open one, None if there is none.
+    """
+
+    how: str
+    winner: int | None
+    asked: int
+    turn: int
+    seed: int
+    decisions: tuple[Json | None, ...]
+    question: ForgeDecision | None
+
+
+def position(state: GameState, lines: tuple[bytes | None, ...]) -> Position:
+    """What `jaxrl_envs.forge.engine.games.look` tells, as a position."""
+    decisions = tuple(None if line is None else parsed(line) for line in lines)
+    asked, question = state.tally.asked, None
+    if asked >= 0 and (line := lines[asked]) is not None:
+        question = ForgeDecision(line)
+        for action in state.actions[len(state.actions) - state.tally.partial :]:
+            question.step(action)
+    winner = state.winner if state.winner >= 0 else None
+    return Position(ENDS[state.how], winner, asked, state.tally.turn, seed_of(state.key), decisions, question)
+
+
+# ---- actions --------------------------------------------------------------------------------------------------------
+
+
+def label(decision: Json, question: ForgeDecision, action: int) -> str:
+    """A legal action in words, as the rest of a sentence that begins with the player."""
+    kind = question.type
+    if kind == "choose_action":
+        return shorten(played(question.options[action - 1]), WIDTH) if action else "passes"
+    if kind == "mulligan":
+        return "takes a mulligan" if action else "keeps the hand"
+    if kind in ("confirm_action", "play_trigger"):
+        return "says yes" if action else "says no"
+    if kind == "announce_value":
+        return f"says {decision['min'] + action}"
+    if kind == "declare_attackers":
+        attacker = decision["attackers"][len(question.picks)]
+        return (
+            f"attacks {called(attacker['defenders'][action - 1])} with {attacker['name']}"
+            if action
+            else (f"keeps {attacker['name']} back")
+        )
+    if kind == "declare_blockers":
+        blocker = decision["blockers"][len(question.picks)]["name"]
+        if action == 0:
+            return f"does not block with {blocker}"
+        return f"blocks {decision['attackers'][question.targets[action - 1]]['name']} with {blocker}"
+    if kind == "choose_color":
+        return f"chooses {called(question.options[action])}"
+    if action == 0:
+        return "chooses no more" if kind in ENOUGH else "chooses nothing"
+    return f"chooses {called(question.options[action - 1])}"
+
+
+def called(option: Json) -> str:
+    """What an option is called."""
+    return shorten(str(option.get("name") or option.get("description") or option["index"]), 70)
+
+
+def shorten(text: str, width: int) -> str:
+    """The beginning of a text."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def event(before: Position, action: int, after: Position, seat: int | None, delegates: int) -> str:
+    """What happened in a step, as `seat` was told it.
+
+    Another seat than the one that decided is told what it sees itself: what has changed on the table since it was
+    shown it last.
+
+    Args:
+      before, after: the positions around the step.
+      action: of the seat that was asked before.
+      seat: who is told; None is told everything.
+      delegates: the first action that leaves the seat to Forge's AI.
+    """
+    actor, end = before.asked, _ending(after)
+    decision = before.decisions[actor]
+    if seat is not None and seat != actor:
+        return " ".join([*_changes(before.decisions[seat], after.decisions[seat], actor), *end])
+    if action >= delegates or before.question is None or decision is None:
+        return " ".join([f"Seat {actor} is played by Forge's AI from here on.", *end])
+    return " ".join([f"{decision['player']} {label(decision, before.question, action)}.", *end])
+
+
+def _changes(old: Json | None, new: Json | None, actor: int) -> Iterable[str]:
+    if new is None or new == old:
+        return [f"Seat {actor} decides."]
+    teller = Teller()
+    list(teller.tell({"game_state": (old or {}).get("game_state", {})}, "-1"))
+    lines = teller.tell({"game_state": new.get("game_state", {})}, "-1")
+    changed = [line.strip() for line in lines if line.startswith(DETAIL)]
+    return [f"{line}." for line in changed] or [f"Seat {actor} decides."]
+
+
+def _ending(after: Position) -> list[str]:
+    if after.how == "running":
+        return []
+    return [f"Seat {after.winner} wins." if after.winner is not None else f"The game is over: {after.how}."]
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+
+
+def render_text(view: Position, seat: int | None = None) -> str:
+    """The table as `seat` sees it; None: as the seat that decides does, and the other one's hand."""
+    shown = seat if seat is not None else view.asked if view.asked >= 0 else 0
+    decision = view.decisions[shown]
+    if decision is None and seat is None:
+        shown, decision = 1 - shown, view.decisions[1 - shown]
+    head = f"Game {view.seed}"
+    if decision is None:
+        return "\n".join([f"{head}: seat {shown} has seen nothing yet.", *_ending(view), *_question(view, seat)])
+    state = decision["game_state"]
+    phase = state.get("phase", "").lower().replace("_", " ")
+    active = "your turn" if state.get("active") == shown else f"turn of seat {state.get('active')}"
+    lines = [f"{head}, turn {state.get('turn')}, {phase}, {active}"]
+    cards = Cards()
+    cards.see(state)
+    for player in sorted(state["players"], key=lambda player: player["seat"] == shown):
+        hand = player.get("hand")
+        if hand is None and seat is None:
+            hand = _own_hand(view.decisions[player["seat"]])
+        lines += ["", *_player(player, player["seat"] == shown, hand, cards.names)]
+    lines += _stack(state, cards.names) + _combat(state, cards.names) + _question(view, seat) + _ending(view)
+    return "\n".join(lines)
+
+
+def _own_hand(decision: Json | None) -> list[Json] | None:
+    players = decision["game_state"]["players"] if decision is not None else []
+    return next((player["hand"] for player in players if "hand" in player), None)
+
+
+def _player(player: Json, own: bool, hand: list[Json] | None, names: dict[int, str]) -> list[str]:
+    mana = f", mana {player['mana_pool']}" if player.get("mana_pool") else ""
+    poison = f", poison {player['poison']}" if player.get("poison") else ""
+    lines = [
+        f"{'you' if own else 'seat'} {player['name']}: life {player['life']}{poison}, hand {player['hand_size']}, "
+        f"library {player['library_size']}, graveyard {len(player['graveyard'])}{mana}"
+    ]
+    lands = [card for card in player["battlefield"] if "Land" in card.get("types", "").split()]
+    others = [card for card in player["battlefield"] if card not in lands]
+    if lands:
+        lines.append("  lands: " + ", ".join(_counted(_short(card) for card in lands)))
+    lines += [f"  {text}" for text in _counted(_long(card, names) for card in others)]
+    if hand is not None:
+        cards = _counted(f"{card['name']} {card.get('mana_cost', '')}".strip() for card in hand)
+        lines.append(f"  hand: {', '.join(cards) or 'empty'}")
+    return lines
+
+
+def _counted(texts: Iterable[str]) -> list[str]:
+    """Equal texts once, with their number before them."""
+    counts = collections.Counter(texts)
+    return [text if number == 1 else f"{number} {text}" for text, number in counts.items()]
+
+
+def _short(card: Json) -> str:
+    return (card["name"] or "a face-down card") + (" (tapped)" if card.get("tapped") else "")
+
+
+def _long(card: Json, names: dict[int, str]) -> str:
+    words = [card["name"] or "a face-down card", *([size_of(card)] if size_of(card) else [])]
+    if "loyalty" in card:
+        words.append(f"loyalty {card['loyalty']}")
+    notes = [shorten(text.split(":")[0].lower(), 30) for text in card.get("keywords", [])]
+    notes += [f"{number} {name}" for name, number in card.get("counters", {}).items() if name != "LOYALTY"]
+    notes += [f"damage {card['damage']}"] if card.get("damage") else []
+    notes += [name for name in ("tapped", "token") if card.get(name)]
+    notes += ["summoning sick"] if card.get("summoning_sick") and "power" in card else []
+    if card.get("attached_to", -1) >= 0:
+        notes.append(f"on {names.get(card['attached_to'], 'something')}")
+    return " ".join(words) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _stack(state: Json, names: dict[int, str]) -> list[str]:
+    lines = []
+    for item in state.get("stack", []):
+        aims = [f"seat {t['id']}" if t["kind"] == "player" else names.get(t["id"], "a spell") for t in item["targets"]]
+        aim = f" -> {', '.join(aims)}" if aims else ""
+        lines.append(f"  {item['name']} of seat {item['controller']}{aim}")
+    return ["", "stack, the top first:", *lines] if lines else []
+
+
+def _combat(state: Json, names: dict[int, str]) -> list[str]:
+    lines = []
+    for attack in state.get("combat", []):
+        blockers = ", ".join(names.get(each, "?") for each in attack["blockers"])
+        lines.append(f"  {names.get(attack['attacker'], '?')}" + (f", blocked by {blockers}" if blockers else ""))
+    return ["", "attackers:", *lines] if lines else []
+
+
+def _question(view: Position, seat: int | None) -> list[str]:
+    """Who is asked; what, for the seat itself."""
+    if view.question is None or view.question.answered:
+        return []
+    decision = view.decisions[view.asked]
+    if decision is None or seat not in (None, view.asked):
+        return ["", f"seat {view.asked} decides"]
+    source = (decision.get("source") or {}).get("name", "")
+    about = ", ".join(filter(None, [source, shorten(decision.get("message", ""), WIDTH)]))
+    choices = [f"  {action}: {label(decision, view.question, action)}" for action in view.question.legal]
+    kind = view.question.type.replace("_", " ")
+    return ["", f"seat {view.asked} decides: {kind}{f' ({about})' if about else ''}", *choices]

@@ -1,0 +1,12 @@
+"""Whether the mana that a seat can make pays for a card."""
+
+from jaxrl_envs.forge.engine.view cimport Card, View
+
+
+cdef struct Purse:
+    int total
+    int[6] of  # by letter of POOL
+
+
+cdef Purse purse(View view, bint now) except *
+cdef bint affords(Purse purse, Card card) except *

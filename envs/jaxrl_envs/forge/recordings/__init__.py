@@ -1,0 +1,1 @@
+"""Recorded conversations with Forge's daemon: written, served again, and learnt from."""

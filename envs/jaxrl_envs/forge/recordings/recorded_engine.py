@@ -1,0 +1,242 @@
+"""Serves recorded games in the place of Forge's daemon: `jaxrl forge replay --port 17171 recorded/`.
+
+A game asked for by NEWGAME gets the recording with its decks and seed if there is one, else one that its decks and
+its seed choose: the same game always gives the same decisions, whatever was played before. By default any answer will
+do (the recording goes on as it was recorded); a strict daemon refuses answers that are not the recorded ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import re
+import socketserver
+import threading
+import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
+
+from jaxrl_envs.forge.fleet.daemon import PROTOCOL
+from jaxrl_envs.forge.recordings import recording
+from jaxrl_envs.forge.recordings.recording import Conversation, NewGame
+from jaxrl_envs.shared.errors import UserError
+
+HEAD = (b"< GAME_START:", b"< SEED:")
+STATUS = """FORGE DAEMON STATUS
+  Active games: {active}
+  Total games played: {played}
+  Memory: 0MB / 0MB
+  Max concurrent: 1
+  Waiting: {waiting}
+"""
+LONGEST = 1 << 16  # bytes of a client's line
+Game = Generator[bytes, bytes, bytes]  # yields what is said before each answer, returns what comes after the last one
+
+
+class Tape:
+    """A recording that is ready to be played.
+
+    Attributes:
+      parts: what was said before each answer, the seat that was asked (None: nobody known), and its answer.
+      end: what came after the last answer.
+    """
+
+    def __init__(self, conversation: Conversation):
+        newgame = next((line[2:] for line in conversation.lines if line.startswith(b"> NEWGAME")), b"NEWGAME")
+        self.newgame = recording.parse_newgame(newgame.decode())
+        self.decks = tuple(map(recording.deck_name, self.newgame.decks))
+        seed = next((line for line in conversation.lines if line.startswith(b"< SEED:")), None)
+        self.seed = int(seed.split(b":")[1]) if seed else self.newgame.seed
+        self.parts: list[tuple[bytes, int | None, bytes]] = []
+        self.end = b""
+        for line in conversation.lines:
+            if line.startswith(recording.CLIENT) and not line.startswith(b"> NEWGAME"):
+                self.parts.append((self.end, _seat_of(self.end), line[2:]))
+                self.end = b""
+            elif line.startswith(recording.DAEMON) and not line.startswith(HEAD):
+                self.end += line[2:] + b"\n"
+
+    def fits(self, wanted: NewGame) -> tuple[bool, bool, bool, bool]:
+        """How well it serves as the game that is wanted: a better one is greater."""
+        return (
+            self.newgame.mode == wanted.mode,
+            (self.newgame.always_ask, self.newgame.mulligans) == (wanted.always_ask, wanted.mulligans),
+            self.decks == tuple(map(recording.deck_name, wanted.decks)),
+            wanted.seed is not None and self.seed == wanted.seed,
+        )
+
+    def play(self, wanted: NewGame, strict: bool) -> Game:
+        """The game again; seats that the client gives to Forge's AI are not asked any more."""
+        said = b"" if wanted.quiet else f"GAME_START: {' vs '.join(self.decks)}\nSEED: {wanted.seed}\n".encode()
+        held = set()
+        for number, (text, seat, recorded) in enumerate(self.parts, 1):
+            if seat in held:
+                continue
+            answer = yield said + text
+            said = b""
+            if strict and answer != recorded:
+                refused = f"was answered {recorded.decode()!r} in the recording, not {answer.decode()!r}"
+                return f"ERROR: decision {number} {refused}\n".encode()
+            if answer.startswith(b"ai!") and seat is not None:
+                held.add(seat)
+        return said + self.end
+
+
+def _seat_of(text: bytes) -> int | None:
+    """The seat that the last decision of a text asks."""
+    found = re.search(rb'"seat":(\d+)', text[text.rfind(b"DECISION:") :])
+    return int(found[1]) if found else None
+
+
+def choose(tapes: Sequence[Tape], wanted: NewGame) -> Tape:
+    """The recording for a game: always the same for the same decks, options and seed."""
+    fits = [tape.fits(wanted) for tape in tapes]
+    if all(max(fits)):
+        return tapes[fits.index(max(fits))]
+    best = [tape for tape, fit in zip(tapes, fits, strict=True) if fit[:3] == max(fits)[:3]]
+    names = ",".join(map(recording.deck_name, wanted.decks))
+    return best[zlib.crc32(f"{names} {wanted.seed}".encode()) % len(best)]
+
+
+class Talk(socketserver.StreamRequestHandler):
+    """One connection, in a thread of its own."""
+
+    server: ReplayDaemon
+    disable_nagle_algorithm = True
+
+    def say(self, text: bytes) -> None:
+        """Sends whole lines."""
+        self.wfile.write(text)
+
+    def lines(self) -> Iterator[bytes]:
+        """What the client says, until it goes or says too much."""
+        while (line := self.rfile.readline(LONGEST + 1)).endswith(b"\n"):
+            yield line.rstrip(b"\r\n")
+        if len(line) > LONGEST:
+            self.say(b"ERROR: line too long\n")
+
+    def handle(self) -> None:
+        """Until the client goes."""
+        with contextlib.suppress(OSError):
+            for line in self.lines():
+                if not self.command(line.decode(errors="replace")):
+                    return
+
+    def command(self, line: str) -> bool:
+        """Does what a line that is no answer says; false: the connection is over."""
+        daemon, name = self.server, line.partition(" ")[0]
+        if name == "NEWGAME":
+            return self.newgame(recording.parse_newgame(line))
+        if name == "SHUTDOWN":
+            daemon.end()
+        elif name == "HELLO":
+            self.say(f"HELLO {PROTOCOL} forge={daemon.forge}\n".encode())
+        elif name == "PING":
+            self.say(b"PONG\n")
+        elif name == "STATUS":
+            self.say(STATUS.format(active=daemon.active, played=daemon.played, waiting=daemon.waiting).encode())
+        elif line and name != "QUIT":
+            what = f"unknown command {name}" if name.isupper() else "no decision is awaited"
+            self.say(f"ERROR: {what}\n".encode())
+        return name not in ("QUIT", "SHUTDOWN")
+
+    def newgame(self, wanted: NewGame) -> bool:
+        """Plays a game when it is its turn; false: the connection is over."""
+        if len(wanted.decks) != 2:
+            self.say(b"ERROR: NEWGAME needs two decks\n")
+            return True
+        with self.server.turn():
+            seed = next(self.server.seeds) if wanted.seed is None else wanted.seed
+            game, answer = self.game(wanted._replace(seed=seed)), None
+            while True:
+                try:
+                    self.say(next(game) if answer is None else game.send(answer))
+                except StopIteration as end:
+                    self.say(end.value)
+                    return not end.value.startswith(b"ERROR: decision")  # of a strict daemon
+                answer = self.answer()
+                if answer is None:
+                    return False
+
+    def game(self, wanted: NewGame) -> Game:
+        """What is played."""
+        return choose(self.server.tapes, wanted).play(wanted, self.server.strict)
+
+    def answer(self) -> bytes | None:
+        """The next line that is no command, for those begin with a capital letter; None: the client has gone."""
+        for line in self.lines():
+            if not line[:1].isupper():
+                return line
+            if line.startswith(b"NEWGAME") or not self.command(line.decode(errors="replace")):
+                break
+        return None
+
+
+class ReplayDaemon(socketserver.ThreadingTCPServer):
+    """One daemon on this machine that plays one game at a time, as the real one does; others wait for their turn."""
+
+    allow_reuse_address = daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+    talk: type[Talk] = Talk
+
+    def __init__(self, tapes: Sequence[Tape], port: int = 0, *, strict: bool = False, forge: str = "replay"):
+        """Listens on `port`, 0: a free one; `end` is what SHUTDOWN does."""
+        self.tapes, self.strict, self.forge = tapes, strict, forge
+        self.end: Callable[[], Any] = lambda: None
+        self.active = self.waiting = self.played = 0
+        self.seeds = itertools.count(1)  # of games that have none
+        self._table, self._counts = threading.Lock(), threading.Lock()
+        try:
+            super().__init__(("127.0.0.1", port), self.talk)
+        except OSError as error:
+            raise UserError(f"cannot listen on port {port}: {error.strerror}; choose another one.") from None
+        self.port: int = self.server_address[1]
+
+    def in_thread(self) -> None:
+        """Serves from now on."""
+        threading.Thread(target=self.serve_forever, args=(0.02,), name=f"daemon {self.port}", daemon=True).start()
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """While it lasts, the one game is the caller's."""
+        with self._counts:
+            self.waiting += 1
+        with self._table:
+            with self._counts:
+                self.waiting -= 1
+            self.active, self.played = 1, self.played + 1
+            try:
+                yield
+            finally:
+                self.active = 0
+
+
+# ---- jaxrl forge replay ---------------------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jaxrl forge replay`."""
+    parser.add_argument("paths", nargs="+", metavar="FILE", help="recordings, or folders of recordings")
+    parser.add_argument("--port", type=int, default=17171, help="of the first daemon; 0: a free one (default: 17171)")
+    parser.add_argument("--daemons", type=int, default=1, help="daemons, on consecutive ports (default: 1)")
+    parser.add_argument("--strict", action="store_true", help="refuse answers that are not the recorded ones")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Serves until it is stopped; one line on stdout says that it is ready, in the words of the real daemon."""
+    conversations, ended = recording.read_all(args.paths), threading.Event()
+    tapes = [Tape(each) for each in conversations]
+    forge = next((each.meta["forge"] for each in conversations if each.meta.get("forge")), "replay")
+    ports = [args.port + i if args.port else 0 for i in range(args.daemons)]
+    daemons = [ReplayDaemon(tapes, port, strict=args.strict, forge=forge) for port in ports]
+    for daemon in daemons:
+        daemon.end = ended.set
+        daemon.in_thread()
+    print(f"FORGE DAEMON READY port={','.join(str(each.port) for each in daemons)} forge={forge}")
+    addresses = ",".join(f"127.0.0.1:{each.port}" for each in daemons)
+    size = f"train.num_envs={args.daemons} sebulba.actors={args.daemons}"
+    print(f"Play on it: jaxrl train --config forge_aggro 'forge.daemons=[{addresses}]' {size}", flush=True)
+    ended.wait()
+    return 0

@@ -1,0 +1,157 @@
+"""Where Forge is and how its daemons are run: the section `forge` of a configuration, or the arguments of `deploy`.
+
+Nothing here decides a game: the same seed gives the same game on any deployment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+import typing
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxrl_envs.forge.fleet.profiles import PROFILES
+from jaxrl_envs.shared import files, user_code
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import Place, build, convert, limits_of, option
+from jaxrl_envs.shared.resources import cores, free_bytes
+
+AUTO = "auto"
+LOCAL_HOST = "127.0.0.1"
+PREFIX = "forge."  # of keys of this section
+OVERHEAD_MB = 300  # what a JVM takes beside its heap: code, classes, stacks, the collector's own
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w-]{1,63}(?:\.[\w-]{1,63})*):([0-9]{1,5})", re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True)
+class Deployment:
+    """The daemons of Forge, the engine of Magic. They decide no game: the same seed is the same game on any of them."""
+
+    home: str = option("", "folder of a Forge release; empty: the environment variable FORGE_HOME", runs=user_code.path)
+    java: str = option(
+        "",
+        "the `java` of a JDK of version 17 or newer, or its folder; empty: JAVA_HOME, then PATH",
+        runs=user_code.path,
+    )
+    daemons: int | str | tuple[str, ...] = option(
+        AUTO,
+        "JVMs on this machine, auto: one less than there are cores; or a list of addresses of daemons elsewhere, "
+        "which are never restarted",
+        parse=lambda value: _daemons(value),
+        words="auto, a number of at least 1, or host:port (or a list of these)",
+        runs=user_code.path,  # it is told the token
+    )
+    profile: str = option(
+        "serial",
+        "flags of the JVMs; `python -m scripts.benchmark forge --sweep` finds the best ones",
+        choices=tuple(PROFILES),
+    )
+    heap_mb: int = option(1024, "heap of a JVM in MiB, all of it from the start", minimum=256, maximum=1 << 20)
+    decks: str = option("", "folder of your own decks, named by their files; empty: only those that come along")
+    decision_timeout: float = option(
+        120.0, "seconds after which a daemon that says nothing is restarted and its game played on elsewhere", above=0.0
+    )
+    start_timeout: float = option(120.0, "seconds that a JVM may take to start", above=0.0)
+    stock: bool = option(False, "without the daemons' short cuts, which save computing and change no game")
+    record: str = option(
+        "",
+        "folder that every conversation with a daemon is written into, those of trainings and evaluations in folders "
+        "called so; empty: none is",
+        runs=user_code.path,
+    )
+    log_dir: str = option(
+        "", "folder of the daemons' logs; empty: the directory of the run, else a temporary one", runs=user_code.path
+    )
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, place = getattr(self, field.name), Place(path=f"forge.{field.name}")
+            checked = convert(value, typing.get_type_hints(type(self))[field.name], limits_of(field), place)
+            object.__setattr__(self, field.name, checked)
+
+    @property
+    def remote(self) -> bool:
+        """Whether the daemons are somebody else's."""
+        return isinstance(self.daemons, tuple)
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """(host, port) of every remote daemon."""
+        return tuple(parse_address(text) for text in self.daemons) if isinstance(self.daemons, tuple) else ()
+
+    def local_count(self) -> int:
+        """How many JVMs to start here."""
+        if isinstance(self.daemons, int):
+            return self.daemons
+        memory = available_mb()
+        room = memory // (self.heap_mb + OVERHEAD_MB) if memory is not None else cores()
+        return max(1, min(cores() - 1, room))
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """The words `forge.key=value` of the commands `jaxrl forge …`, as everywhere else."""
+    parser.add_argument("settings", nargs="*", metavar="forge.key=v", help="e.g. forge.home=~/forge forge.daemons=4")
+
+
+def deployment_of(words: Sequence[str]) -> Deployment:
+    """What words like "forge.daemons=4" describe.
+
+    Raises:
+      UserError: one is of another form, or its value is wrong.
+    """
+    tree = {}
+    for word in words:
+        key, separator, value = word.partition("=")
+        if not separator or not key.startswith(PREFIX):
+            raise UserError(f"cannot understand {word!r}: settings are written forge.key=value, e.g. forge.daemons=4.")
+        tree[key.removeprefix(PREFIX)] = files.parse(value, f"the value of {key}")
+    return build(Deployment(), tree, Place(path=PREFIX.rstrip(".")))
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """("host", port) of "host:port"; an IPv6 host stands in brackets.
+
+    Raises:
+      UserError: it is no such address.
+    """
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None or not 1 <= int(match[2]) <= 65535:
+        raise UserError(f"forge.daemons: {text!r} is no address; write host:port, e.g. 192.168.0.7:17171.")
+    return match[1].strip("[]"), int(match[2])
+
+
+def made(path: str | Path, purpose: str) -> Path:
+    """A folder of the user's, made if need be.
+
+    Raises:
+      UserError: it cannot be made.
+    """
+    folder = Path(path).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"the folder {path} for {purpose} cannot be made ({error.strerror}): choose another.") from None
+    return folder
+
+
+def available_mb() -> int | None:
+    """Memory that programs may still take, in MiB; None where the system does not tell."""
+    free = free_bytes()
+    return None if free is None else free >> 20
+
+
+def _daemons(value: object) -> str | int | tuple[str, ...] | None:
+    """`daemons` in its one form; None if it has none."""
+    if value == AUTO:
+        return AUTO
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    if isinstance(value, str):
+        value = (value,)
+    if isinstance(value, Sequence) and value and all(isinstance(text, str) for text in value):
+        for text in value:
+            parse_address(text)
+        return tuple(value)
+    return None

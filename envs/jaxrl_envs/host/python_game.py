@@ -1,0 +1,125 @@
+"""One game of a host engine in plain Python: the easiest way to try rules, and the referee of faster engines.
+
+class Nim(PythonGame): ...
+engine = PythonEngine([Nim(seed, slot) for slot in range(64)], num_players=2, ...)
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jaxrl_envs.host.engine import random_below, random_word
+
+
+class _Episodes(abc.ABC):
+    """What every game has, whether it asks one seat or all of them.
+
+    Attributes:
+      seed, slot, episode: what the game's random numbers come from; `draw` counts in `drawn`. A subclass saves all of
+        them with its state.
+    """
+
+    def __init__(self, seed: int, slot: int):
+        self.seed, self.slot, self.episode = seed, slot, -1
+        self.drawn = 0
+
+    def draw(self, n: int) -> int:
+        """One of 0 .. n - 1, uniformly, from the game's own stream."""
+        word = random_word(self.seed, self.slot, self.episode, 1, self.drawn)
+        self.drawn += 1
+        return random_below(word, n)
+
+    def start(self) -> None:
+        """Begins the next episode; a subclass sets up its position after this."""
+        self.episode += 1
+        self.drawn = 0
+
+    def reseed(self, seed: int) -> None:
+        """All that is drawn later, by the next `start` too, comes from this seed; the position stays."""
+        self.seed, self.drawn = seed, 0
+
+    @abc.abstractmethod
+    def ended(self) -> int:
+        """0 running, 1 terminated, 2 truncated."""
+
+    @abc.abstractmethod
+    def rewards(self) -> Sequence[float]:
+        """f32[P], what each seat earned by the last `start` or `step`."""
+
+    @abc.abstractmethod
+    def observe(self, seat: int) -> Any:
+        """f32[F], what `seat` may see; also asked of a finished game."""
+
+    @abc.abstractmethod
+    def save(self) -> bytes:
+        """At most state_bytes bytes: the position, `seed`, `slot`, `episode`, `drawn`; equal states, equal bytes."""
+
+    @abc.abstractmethod
+    def load(self, data: bytes) -> None:
+        """Continues from what `save` gave, filled up with zeros to state_bytes."""
+
+    def stats(self) -> Any:
+        """f32[P, K] of a finished game."""
+        return ()
+
+    def info(self) -> Any:
+        """i32[I] of a running or finished game."""
+        return ()
+
+    def _random(self, mask: Iterable[bool], bot: int) -> int:
+        """The action of bot 0, the only one that every game has."""
+        if bot != 0:
+            raise ValueError(f"there is no bot {bot}")
+        choices = [action for action, legal in enumerate(mask) if legal]
+        return choices[self.draw(len(choices))]
+
+
+class PythonGame(_Episodes):
+    """One game that asks one seat at a time, the Python side of `jaxrl_envs.host.engine.PythonEngine`; its methods are
+    those of `engine.pxd`."""
+
+    @abc.abstractmethod
+    def step(self, action: int) -> None:
+        """Applies a legal action of the seat asked and runs to the next question or the end."""
+
+    @abc.abstractmethod
+    def player(self) -> int:
+        """The seat asked. When the game is over: -1, or after a cut the seat that would have been asked."""
+
+    @abc.abstractmethod
+    def legal(self, action: int) -> bool:
+        """Whether 0 <= action < A is legal now."""
+
+    @abc.abstractmethod
+    def mask(self) -> Any:
+        """bool[A], what `legal` says; at least one True, all True when the game is over.
+
+        The two are compared about every action where a game begins; later only about the actions that are chosen.
+        """
+
+    def bot(self, number: int) -> int:
+        """The action of scripted player `number` for the seat asked; 0 is random."""
+        return self._random(self.mask(), number)
+
+
+class SimultaneousPythonGame(_Episodes):
+    """One game that asks all seats at once: `PythonGame` with a seat in its questions. Its engine is made with
+    ``simultaneous=True``."""
+
+    @abc.abstractmethod
+    def step(self, actions: Sequence[int]) -> None:
+        """Applies a legal action of every seat (P of them) and runs to the next question or the end."""
+
+    @abc.abstractmethod
+    def legal(self, seat: int, action: int) -> bool:
+        """Whether 0 <= action < A is legal for `seat` now."""
+
+    @abc.abstractmethod
+    def mask(self, seat: int) -> Any:
+        """bool[A] of `seat`, what `legal` says; at least one True, all True when the game is over."""
+
+    def bot(self, seat: int, number: int) -> int:
+        """The action of scripted player `number` for `seat`; 0 is random."""
+        return self._random(self.mask(seat), number)

@@ -1,0 +1,1 @@
+"""Drawing, animation and playback of recorded games."""

@@ -1,0 +1,234 @@
+"""Files: YAML and JSON that people write, and writing without a trace of what was left half done."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import gzip
+import json
+import os
+import re
+import stat
+import time
+import zlib
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from jaxrl_envs.shared.errors import UserError
+
+LIMIT = 1 << 24  # bytes of a file that people write
+SUFFIXES = (".yaml", ".yml", ".json")
+MOST = 1_000_000  # values of a file
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML that reads 3e-4 as a number (YAML 1.2) and refuses a key that is written twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, (list, dict)):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be plain text", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} appears twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what `_Loader` reads: a text like 3e4 in quotes."""
+
+
+for _each in (_Loader, _Dumper):
+    _each.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+$"),
+        list("-+.0123456789"),
+    )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object in which no key may be repeated."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"key {key!r} appears twice")
+        found[key] = value
+    return found
+
+
+def _check_size(value: Any) -> None:
+    """Raises ValueError for more than `MOST` values, or for one that contains itself: YAML's anchors allow both."""
+    rest, count = [value], 0
+    while rest:
+        value, count = rest.pop(), count + 1
+        if count > MOST:
+            raise ValueError(f"it holds more than {MOST:,} values, or a value within itself")
+        rest += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def is_path(text: str) -> bool:
+    """Whether a name given by a user means a file: it has a suffix of YAML or JSON, or a folder in it."""
+    return text.lower().endswith(SUFFIXES) or "/" in text or "\\" in text
+
+
+def opened(path: str | os.PathLike) -> IO[bytes]:
+    """Opens a file that a user names, to be read.
+
+    Raises:
+      OSError: it cannot be opened, or it is no plain file: a pipe would be waited for, a device may never end.
+    """
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no plain file", os.fspath(path))
+    return file
+
+
+def contents(path: str | os.PathLike) -> bytes:
+    """All of such a file. Errors as of `opened`."""
+    with opened(path) as file:
+        return file.read()
+
+
+def read(path: str | Path) -> Any:
+    """What a YAML file holds, or one of JSON if its name ends in .json.
+
+    Raises:
+      UserError: there is no such file, it cannot be read, or it is neither; the message names the line.
+    """
+    path = Path(path)
+    try:
+        with opened(path) as file:
+            data = file.read(LIMIT + 1)
+        if len(data) > LIMIT:
+            raise UserError(f"cannot read {path}: it has more than {LIMIT >> 20} MB, nobody writes such a file.")
+        text = data.decode()
+    except FileNotFoundError:
+        raise UserError(f"there is no file {path}: check the path.") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise UserError(f"cannot read {path}: it is not text in UTF-8.") from None
+    return parse(text, str(path), json_text=path.suffix.lower() == ".json")
+
+
+def unpacked(path: str | Path, limit: int) -> str:
+    """The text of a file that a program wrote, plain or gzip.
+
+    Args:
+      path: of the file.
+      limit: bytes that it may have, unpacked.
+
+    Raises:
+      UserError: it cannot be read, is damaged, or has more.
+    """
+    try:
+        with opened(path) as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            raw = (gzip.open(file) if packed else file).read(limit + 1)
+        if len(raw) > limit:
+            raise UserError(f"cannot read {path}: it has more than {limit >> 20} MB (unpacked): split it.")
+        return raw.decode()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}.") from None
+    except (EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: the file is damaged ({error}).") from None
+
+
+def parse(text: str, label: str, *, json_text: bool = False) -> Any:
+    """What a YAML text holds, or one of JSON.
+
+    Raises:
+      UserError: it is neither; the message names `label` and the line.
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=_once) if json_text else yaml.load(text, Loader=_Loader)
+        _check_size(found)
+        return found
+    except RecursionError:
+        raise UserError(f"{label} cannot be read: it is nested too deeply.") from None
+    except json.JSONDecodeError as error:
+        raise UserError(f"{label}, line {error.lineno} is not valid JSON: {error.msg}.") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else ""
+        problem = " ".join(str(getattr(error, "problem", None) or "broken").split())
+        raise UserError(f"{label}{place} is not valid YAML: {problem}.") from None
+    except ValueError as error:  # a key twice in JSON, a date that does not exist in YAML
+        raise UserError(f"{label} cannot be read: {error}.") from None
+
+
+def dump(tree: Any, **style: Any) -> str:
+    """A plain tree as YAML that `parse` reads back; `style` is as for `yaml.dump`."""
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, **style)
+
+
+def write(path: str | os.PathLike, data: bytes) -> None:
+    """Writes a file, whole or not at all: a full disk or a killed process leaves the one before.
+
+    What lies in the place of the unfinished file, be it a link or a pipe, is removed and never written to.
+
+    Raises:
+      OSError: it cannot be written; its `filename` says which.
+    """
+    part = Path(f"{os.fspath(path)}.part")
+    try:
+        part.unlink(missing_ok=True)
+        with open(part, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # of a full disk one is not told
+        if not part.is_dir():
+            part.unlink(missing_ok=True)
+        raise
+
+
+def open_lock(path: str | os.PathLike) -> IO[bytes]:
+    """Opens a file to be locked, which is made if there is none; links are not followed, pipes not waited for.
+
+    Raises:
+      OSError: it cannot be opened.
+      UserError: it is no plain file.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise UserError(f"{os.fspath(path)} must be a plain file, it is a lock: remove what lies there.")
+    return open(path, "r+b", buffering=0, opener=lambda name, _: os.open(name, flags, 0o666))
+
+
+def lock(handle: IO[bytes], seconds: float = 0.2) -> None:
+    """Locks an opened file for this process; waits for so long, because `is_locked` holds locks for an instant.
+
+    Raises:
+      BlockingIOError: another process holds its lock.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.005)
+
+
+def is_locked(path: str | os.PathLike) -> bool:
+    """Whether a process holds the lock of that file."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        with opened(path) as handle:  # to be read: it may be somebody else's
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # it cannot be told
+        return False
+    return False

@@ -1,0 +1,143 @@
+"""Code of a user's own, named "package.module:Class": finding it, and where it goes wrong.
+
+Importing a module runs it. Whoever calls `find_class` vouches for the name: a name that a file holds is checked before
+(`jaxrl.config.trust`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+from jaxrl_envs.shared.errors import UserError, nearest
+
+NAME = r"[\w-]+(\.[\w-]+)*:[^\W\d]\w*"
+OURS_TOP = ("jaxrl", "jaxrl_envs")  # packages whose mistakes are ours
+_LIBRARIES = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_imported: set[str] = set()  # modules that `find_class` was asked for: what they do wrong is their author's to mend
+
+
+def is_name(text: str) -> bool:
+    """Whether a text names a class of a user's own."""
+    return re.fullmatch(NAME, text) is not None
+
+
+def permissions(text: str) -> tuple[str, ...]:
+    """What a user may allow so that "a.b:C" is imported: its module, first, the name itself, or a package around it;
+    nothing where the text names no class."""
+    if not is_name(text):
+        return ()
+    module = text.partition(":")[0]
+    parts = module.split(".")
+    return (module, text, *(".".join(parts[:end]) for end in range(1, len(parts))))
+
+
+def path(text: str) -> tuple[str, ...]:
+    """The same for the path of a program, of a folder with programs, or of one that is filled."""
+    return (text,) if text else ()
+
+
+OPTION: dict[str, Any] = {"pattern": NAME, "words": "package.module:Class", "runs": permissions}  # of a setting
+
+
+def find_class(name: str, base: type, what: str) -> type:
+    """The class that a name of the form "package.module:Class" stands for; its module is imported, nothing is called.
+
+    Args:
+      name: also of a module in the working directory, which a console script does not search.
+      base: what it must be a subclass of.
+      what: the key or the kind of thing that the name is for, which begins the messages.
+
+    Raises:
+      UserError: there is no such class, importing its module fails, or the class lacks something.
+    """
+    if not is_name(name):
+        raise UserError(f"{what} {name!r} cannot be found: a class of your own is written package.module:Class.")
+    module_name, _, class_name = name.partition(":")
+    module = _import(module_name, f"{what} {name!r}")
+    if not hasattr(module, class_name):
+        known = [name for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, base)]
+        raise UserError(f"{what} {name!r}: {module_name} has no {class_name!r}; {nearest(class_name, known)}")
+    found = getattr(module, class_name)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise UserError(f"{what} {name!r} is no subclass of {base.__module__}.{base.__qualname__}, which it must be.")
+    absent = [name for name in dir(base) if getattr(getattr(found, name, None), "__isabstractmethod__", False)]
+    if absent:
+        raise UserError(f"{what} {name!r} lacks {' and '.join(absent)}: define them in the class, {place_of(found)}.")
+    return found
+
+
+def place_of(thing: Any) -> str:
+    """File and line of a class or a function."""
+    try:
+        return f"{_shown(inspect.getsourcefile(thing) or '')}, line {inspect.getsourcelines(thing)[1]}"
+    except (OSError, TypeError):  # made without a source
+        return str(thing.__module__)
+
+
+def _import(name: str, what: str) -> ModuleType:
+    if name.partition(".")[0] in OURS_TOP:  # ours: whatever goes wrong is our fault, and loud
+        return importlib.import_module(name)
+    if os.getcwd() not in sys.path:  # not before somebody has vouched for what lies there
+        sys.path.append(os.getcwd())
+    _imported.add(name)
+    try:
+        return importlib.import_module(name)
+    except SyntaxError as error:
+        place = f"{_shown(error.filename or name)}, line {error.lineno}"
+        raise UserError(f"{what}: {place}: {type(error).__name__}: {error.msg}") from error
+    except (Exception, SystemExit) as error:
+        missing = error.name or name if isinstance(error, ModuleNotFoundError) else ""
+        if name == missing or name.startswith(f"{missing}."):
+            raise UserError(f"{what}: there is no module {missing!r}") from error
+        raise UserError(f"{what}: {_told(error)}") from error
+
+
+# ---- where it goes wrong --------------------------------------------------------------------------------------------
+
+
+def fault(error: BaseException) -> str | None:
+    """Where code that a user has named went wrong: "mine.py, line 12, in _step: KeyError: 'x'"; None if it did not.
+
+    An exception is of that code if it was raised there, or in a library that was called from there.
+    """
+    owners = [_owner(frame) for frame, _ in traceback.walk_tb(error.__traceback__)]
+    ends = [owner for owner in owners if owner != LIBRARY]
+    return _told(error) if NAMED in owners and ends[-1] != OURS else None
+
+
+OURS, LIBRARY, NAMED, OTHER = "ours", "a library's", "of a module that a user has named", "of another one"
+
+
+def _owner(frame: FrameType) -> str:
+    file = frame.f_code.co_filename
+    if frame.f_globals.get("__name__") in _imported:
+        return NAMED
+    if str(frame.f_globals.get("__name__")).partition(".")[0] in OURS_TOP:
+        return OURS
+    return LIBRARY if file.startswith((*_LIBRARIES, "<")) else OTHER
+
+
+def _told(error: BaseException) -> str:
+    """The exception, with the last line of the user's that led to it."""
+    first = (str(error).strip() or "no message").splitlines()[0]
+    text = f"{type(error).__name__}: {first}"
+    places = [each for each in traceback.walk_tb(error.__traceback__) if _owner(each[0]) in (NAMED, OTHER)]
+    if not places:
+        return text
+    frame, line = places[-1]
+    function = "" if frame.f_code.co_name == "<module>" else f", in {frame.f_code.co_name}"
+    return f"{_shown(frame.f_code.co_filename)}, line {line}{function}: {text}"
+
+
+def _shown(file: str) -> str:
+    """A path, from the working directory if it lies there."""
+    return str(Path(file).relative_to(Path.cwd())) if Path(file).is_relative_to(Path.cwd()) else file

@@ -1,0 +1,1 @@
+"""Skull King for people: text, SVG and playback."""

@@ -1,0 +1,226 @@
+"""The table of Skull King as one SVG document, without scripts, fonts or pictures from elsewhere."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from jaxrl_envs.contract.click_areas import Spot
+from jaxrl_envs.shared.display import svg
+from jaxrl_envs.skull_king import cards as c
+from jaxrl_envs.skull_king import rules
+from jaxrl_envs.skull_king.display.emblems import style_of
+from jaxrl_envs.skull_king.display.position import PHASES, Seat, Table
+
+WIDTH, HEIGHT = 1000, 740
+CENTRE = (500, 318)
+CARD = (66, 94)
+PANEL = (168, 84)
+RAISED, RESTING = 660, 678  # the middle of cards in the hand in front
+GOLD, PALE, DIM = "#f0c24b", "#f4ead2", "#b9c7c9"
+_text = partial(svg.text, fixed=True)
+
+
+def draw(table: Table) -> str:
+    """The SVG of a table, seen from its observer (seat 0 if everything is face up)."""
+    first = table.observer or 0
+    parts = [_background()]
+    for number, seat in enumerate(table.seats):
+        angle = math.tau * (0.25 + ((number - first) % len(table.seats)) / len(table.seats))
+        parts.append(_panel(table, number, seat, *_on_ellipse(angle, 404, 246), main=number == first))
+    for number, play in table.plays:
+        angle = math.tau * (0.25 + ((number - first) % len(table.seats)) / len(table.seats))
+        x, y = _on_ellipse(angle, 236, 118)
+        tilt = 7 * math.sin(2.4 * number + table.tricks)
+        parts.append(_card(play, x, y, tilt=tilt, glow=number == table.winner))
+    parts += [_middle(table), _hand(table, first)]
+    return svg.document(WIDTH, HEIGHT, parts)
+
+
+def _on_ellipse(angle: float, rx: float, ry: float) -> tuple[float, float]:
+    return CENTRE[0] + rx * math.cos(angle), CENTRE[1] + ry * math.sin(angle)
+
+
+def _background() -> str:
+    x, y = CENTRE
+    return (
+        "<defs>"
+        + svg.gradient("felt", "#2f7478", "#174347", radial=True)
+        + svg.gradient("wood", "#8a5a2e", "#4c2d14")
+        + svg.gradient("night", "#16212e", "#0c131c")
+        + "</defs>"
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="url(#night)"/>'
+        f'<ellipse cx="{x}" cy="{y + 8}" rx="392" ry="252" fill="#000" opacity="0.35"/>'
+        f'<ellipse cx="{x}" cy="{y}" rx="386" ry="244" fill="url(#wood)"/>'
+        f'<ellipse cx="{x}" cy="{y}" rx="366" ry="224" fill="url(#felt)" stroke="#2b190b" stroke-width="3"/>'
+        f'<ellipse cx="{x}" cy="{y}" rx="352" ry="210" fill="none" stroke="{GOLD}" stroke-width="1" opacity="0.35"/>'
+    )
+
+
+# ---- seats ----------------------------------------------------------------------------------------------------------
+
+
+def _panel(table: Table, number: int, seat: Seat, x: float, y: float, main: bool) -> str:
+    """Name, score, bid and tricks won of a seat, and the cards in its hand (drawn large elsewhere for the main one)."""
+    width, height = PANEL[0], 60 if main and not seat.notes else PANEL[1]
+    acting = number == table.actor
+    left, top = min(max(x - width / 2, 6), WIDTH - width - 6), max(y - height / 2, 6)
+    middle = left + width / 2
+    name = "You" if number == table.observer else f"Seat {number}"
+    frame = f'stroke="{GOLD}" stroke-width="3"' if acting else 'stroke="#5d7a80" stroke-width="1.2"'
+    parts = [
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{width}" height="{height}" rx="11" fill="#10212b" '
+        f'fill-opacity="0.94" {frame}/>',
+        _text(left + 13, top + 24, name, 17, GOLD if acting else PALE, 'text-anchor="start" font-weight="bold"'),
+        _text(left + width - 13, top + 24, f"{seat.score}", 17, PALE, 'text-anchor="end"'),
+        _pips(seat, left + 13, top + 42),
+    ]
+    remarks = [f"wager {seat.wager}"] * bool(seat.wager) + [f"+{seat.captured}"] * bool(seat.captured)
+    if number == table.leader and table.phase in (rules.BID, rules.PLAY):
+        remarks.append("leads")
+    parts.append(_text(left + width - 13, top + 47, ", ".join(remarks), 12, DIM, 'text-anchor="end"'))
+    parts.append(_small_hand(seat, middle, top + 68) if not main else _notes(seat, middle, top + 70))
+    return "".join(parts)
+
+
+def _pips(seat: Seat, x: float, y: float) -> str:
+    """The bid as rings and the tricks won as coins in them; coins beyond the bid are red."""
+    if seat.bid is None:
+        return _text(x, y + 5, "has bid" if seat.bid_made else "…", 13, DIM, 'text-anchor="start"')
+    total = max(seat.bid, seat.won)
+    if total == 0:
+        return _text(x, y + 5, "0 bid, 0 won", 13, DIM, 'text-anchor="start"')
+    step = min(12.0, 70 / total)
+    parts = []
+    for i in range(total):
+        ring = f'fill="none" stroke="{GOLD}" stroke-width="1.6"'
+        coin = f'fill="{GOLD}" stroke="{GOLD}" stroke-width="1.6"'
+        beyond = 'fill="#d2493f" stroke="#d2493f" stroke-width="1.6"'
+        look = ring if i >= seat.won else coin if i < seat.bid else beyond
+        parts.append(f'<circle cx="{x + 5 + i * step:.1f}" cy="{y}" r="4.6" {look}/>')
+    count = _text(x + 5 + total * step, y + 5, f"{seat.won}/{seat.bid}", 13, DIM, 'text-anchor="start"')
+    return "".join(parts) + count
+
+
+def _small_hand(seat: Seat, x: float, y: float) -> str:
+    """The hand of a seat that is not in front: backs, or coloured chips with numbers if it is face up."""
+    if seat.hand is None:
+        start = x - 5.5 * (seat.hand_size - 1)
+        return "".join(_back(start + 11 * i, y) for i in range(seat.hand_size))
+    step = min(16.5, 148 / max(len(seat.hand), 1))
+    start = x - step / 2 * (len(seat.hand) - 1)
+    return "".join(_chip(card, start + step * i, y) for i, card in enumerate(seat.hand))
+
+
+def _back(x: float, y: float) -> str:
+    return (
+        f'<rect x="{x - 7:.1f}" y="{y - 10:.1f}" width="14" height="20" rx="2.5" fill="#7c1f2b" stroke="{PALE}"/>'
+        f'<path d="M{x:.1f},{y - 5:.1f} l3,5 l-3,5 l-3,-5 Z" fill="{GOLD}" opacity="0.8"/>'
+    )
+
+
+def _chip(card: int, x: float, y: float) -> str:
+    style = style_of(card)
+    label = str(card % 14 + 1) if card < 56 else c.card_name(card)[0]
+    return (
+        f'<rect x="{x - 7:.1f}" y="{y - 10:.1f}" width="14" height="20" rx="2.5" fill="{style.paper}" '
+        f'stroke="{style.ink}" stroke-width="1.3"/>' + _text(x, y + 4, label, 10.5, style.ink, 'font-weight="bold"')
+    )
+
+
+def _notes(seat: Seat, x: float, y: float) -> str:
+    return _text(x, y, "; ".join(seat.notes), 11.5, DIM)
+
+
+# ---- cards ----------------------------------------------------------------------------------------------------------
+
+
+def _card(play: int, x: float, y: float, *, tilt: float = 0.0, glow: bool = False, dim: bool = False) -> str:
+    """One card around (x, y)."""
+    width, height = CARD
+    style = style_of(play)
+    picture = style.picture.replace("INK", style.ink).replace("PAPER", style.paper)
+    glowing = f'<rect x="-38" y="-52" width="76" height="104" rx="12" fill="{GOLD}" opacity="0.9"/>' if glow else ""
+    parts = [
+        f'<g transform="translate({x:.1f},{y:.1f}) rotate({tilt:.1f})">{glowing}',
+        f'<rect x="{-width / 2 + 2}" y="{-height / 2 + 4}" width="{width}" height="{height}" rx="8" fill="#000" '
+        'opacity="0.3"/>',
+        f'<rect x="{-width / 2}" y="{-height / 2}" width="{width}" height="{height}" rx="8" fill="{style.paper}" '
+        f'stroke="{style.ink}" stroke-width="2.2"/>',
+    ]
+    if play < 56:
+        number = str(play % 14 + 1)
+        corner = _text(-28, -27, number, 19, style.ink, 'font-weight="bold" text-anchor="start"')
+        parts.append(f'{corner}<g transform="rotate(180)">{corner}</g>')
+        parts.append(f'<g transform="scale(1.08)">{picture}</g>')
+    else:
+        parts.append(f'<g transform="translate(0,-9) scale(1.3)">{picture}</g>')
+        name, _, how = c.card_name(play).partition(" (")
+        size = 13 if len(name) <= 8 else 9.8 if len(name) <= 10 else 8.8
+        parts.append(_text(0, 35 if not how else 30, name, size, style.ink, 'font-weight="bold"'))
+        if how:
+            parts.append(_text(0, 41, how.rstrip(")"), 10, style.ink))
+    if dim:
+        parts.append(
+            f'<rect x="{-width / 2}" y="{-height / 2}" width="{width}" height="{height}" rx="8" fill="#0c131c" '
+            'opacity="0.5"/>'
+        )
+    return "".join(parts) + "</g>"
+
+
+def _hand(table: Table, seat: int) -> str:
+    """The hand in front; the cards that may be played now are raised, the others darkened."""
+    asked = bool(table.legal) and table.actor == seat
+    parts = []
+    for card, x in _places(table.seats[seat].hand or ()):
+        raised = asked and card in table.legal
+        parts.append(_card(card, x, RAISED if raised else RESTING, dim=asked and not raised))
+    return "".join(parts)
+
+
+def _places(cards: tuple[int, ...]) -> list[tuple[int, float]]:
+    """The cards of the hand in front with the middle of each."""
+    step = min(80.0, 880 / max(len(cards), 1))
+    start = WIDTH / 2 - step / 2 * (len(cards) - 1)
+    return [(card, start + step * i) for i, card in enumerate(cards)]
+
+
+def spots(table: Table, seat: int) -> list[Spot]:
+    """The cards that `seat`, in front, may play or discard now; the later ones lie above the earlier ones."""
+    width, height = CARD
+    found = []
+    for card, x in _places(table.seats[seat].hand or ()):
+        if card in table.legal:
+            pirate = (rules.PLAY_TIGRESS_PIRATE,) if card == c.TIGRESS and table.phase == rules.PLAY else ()
+            actions = (rules.FIRST_PLAY + card, *pirate)
+            found.append(Spot(x - width / 2, RAISED - height / 2, width, height, actions))
+    return found
+
+
+def _middle(table: Table) -> str:
+    """Round, trick and what is asked, in the middle of the table."""
+    x, y = CENTRE
+    if table.finished:
+        best = max(seat.score for seat in table.seats)
+        winners = [_name(table, i) for i, seat in enumerate(table.seats) if seat.score == best]
+        verb = "win" if len(winners) > 1 or winners == ["You"] else "wins"
+        title, second = "Game over", f"{' and '.join(winners)} {verb} with {best} points"
+    else:
+        title = f"Round {table.number} of {rules.NUM_ROUNDS}"
+        second = f"trick {min(table.tricks + 1, table.hand)} of {table.hand}"
+    lines = [_text(x, y - 16, title, 23, PALE, 'font-weight="bold"'), _text(x, y + 8, second, 15, DIM)]
+    third = ""
+    if table.free:
+        third = "no suit to follow"
+    elif table.follow is not None:
+        third = f"follow {c.SUIT_NAMES[table.follow]}"
+    if table.plays and table.winner is None:
+        third = "nobody wins this trick"
+    lines.append(_text(x, y + 28, third, 15, GOLD))
+    if table.actor is not None and table.phase != rules.PLAY:
+        lines.append(_text(x, y + 48, f"{_name(table, table.actor)} to {PHASES[table.phase]}", 14, PALE))
+    return "".join(lines)
+
+
+def _name(table: Table, seat: int) -> str:
+    return "You" if seat == table.observer else f"Seat {seat}"

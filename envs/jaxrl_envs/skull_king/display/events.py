@@ -1,0 +1,122 @@
+"""What happened in one step of Skull King, in sentences for people, as one seat could see it.
+
+A step settles what it completes: the trick, the round. The next position no longer shows that, so it is told here.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from jaxrl_envs.contract.env import State
+from jaxrl_envs.skull_king import cards as c
+from jaxrl_envs.skull_king import rules
+from jaxrl_envs.skull_king.display.position import field
+from jaxrl_envs.skull_king.trick import resolve
+
+
+def describe(env, before: State, action: int, after: State, seat: int | None = None) -> str:
+    """The step as sentences.
+
+    Args:
+      env: the `SkullKing` of the states.
+      before, after: the states around the step, one game.
+      action: of ``before.current_player``.
+      seat: who is told, called "you"; None is told everything. Bids are secret until all are made, and what others
+        discard stays secret.
+    """
+    old: rules.Game = before.game  # type: ignore[attr-defined]
+    new: rules.Game = after.game  # type: ignore[attr-defined]
+    phase, actor = int(old.phase), int(old.actor)
+    if bool(after.illegal_action):
+        return f"{_who(actor, seat)} {_verb(actor, seat, 'choose')} an illegal action: the game is over."
+    if phase == rules.BID:
+        return _bid(env, old, new, action, seat)
+    if phase == rules.PLAY:
+        said = _play(env, old, new, action, seat)
+    elif phase == rules.BENDT:
+        known = seat in (None, actor)
+        card = c.card_name(action - rules.FIRST_PLAY) if known else "a card face down"
+        said = [f"{_who(actor, seat)} {_verb(actor, seat, 'discard')} {card}."]
+    elif phase == rules.ROSIE:
+        leader = (actor + action - rules.FIRST_ROSIE) % env.num_players
+        said = [f"{_who(actor, seat)} {_verb(actor, seat, 'name')} {_whom(leader, seat)} to lead."]
+    elif phase == rules.ROATAN:
+        said = [f"{_who(actor, seat)} {_verb(actor, seat, 'wager')} {10 * (action - rules.FIRST_ROATAN)}."]
+    else:
+        bid = field(old.round.bids, actor) + action - rules.FIRST_HARRY - 1
+        verb = "keep" if action == rules.FIRST_HARRY + 1 else "change"
+        said = [f"{_who(actor, seat)} {_verb(actor, seat, verb)} the bid {'of' if verb == 'keep' else 'to'} {bid}."]
+    return " ".join([*said, *_points(old, new)])
+
+
+def _bid(env, old: rules.Game, new: rules.Game, action: int, seat: int | None) -> str:
+    actor = int(old.actor)
+    if seat in (None, actor):
+        said = f"{_who(actor, seat)} {_verb(actor, seat, 'bid')} {action}."
+    else:
+        said = f"Seat {actor} has bid."
+    if int(new.phase) == rules.BID:
+        return said
+    bids = " ".join(str(field(new.round.bids, number)) for number in range(env.num_players))
+    return f"{said} All bids, from seat 0: {bids}."
+
+
+def _play(env, old: rules.Game, new: rules.Game, action: int, seat: int | None) -> list[str]:
+    """The play, and all that follows from it if it completes the trick; the points of a round are not told here."""
+    actor, played = int(old.actor), env.action_name(action)
+    play = c.TIGRESS_PIRATE if action == rules.PLAY_TIGRESS_PIRATE else action - rules.FIRST_PLAY
+    if play == c.TIGRESS:
+        played = "Tigress (escape)"
+    plays = f"{_who(actor, seat)} {_verb(actor, seat, 'play')} {played}"
+    trick = old.round.trick.add(jnp.int32(actor), jnp.int32(play))
+    if int(trick.size) < env.num_players:
+        return [f"{plays}."]
+    outcome = resolve(trick, old.round.leader)
+    winner, bonus = int(outcome.winner), 10 * int(outcome.bonus)
+    if winner < 0:
+        leads = int(outcome.next_leader)
+        last = int(old.round.tricks) + 1 == int(rules.cards_dealt(old.number, env.setup))
+        next_lead = "" if last else f"; {_whom(leads, seat)} {_verb(leads, seat, 'lead')} next"
+        return [f"{plays}.", f"The trick is void{next_lead}."]
+    gain = f" (+{bonus})" if bonus else ""
+    wins = f"{_verb(winner, seat, 'win')} the trick{gain}."
+    said = [f"{plays} and {wins}"] if winner == actor else [f"{plays}.", f"{_who(winner, seat)} {wins}"]
+    for looter in map(int, trick.loots):
+        if looter >= 0 and looter != winner:
+            said.append(f"{_who(looter, seat)} and {_whom(winner, seat)} are allied by Loot.")
+    return said + _ability(old, new, int(outcome.pirate), winner, seat)
+
+
+def _ability(old: rules.Game, new: rules.Game, pirate: int, winner: int, seat: int | None) -> list[str]:
+    """What a winning Pirate does at once; decisions are told when they are made."""
+    drawn = int(new.round.bendt_drawn) - int(old.round.bendt_drawn)
+    who = _who(winner, seat)
+    if pirate == c.BENDT and int(new.phase) == rules.BENDT:
+        return [f"{who} {_verb(winner, seat, 'draw')} {drawn} card{'s' * (drawn != 1)} from the stock."]
+    if pirate == c.JADE and int(new.round.jade) == winner and int(old.round.jade) != winner:
+        return [f"{who} {_verb(winner, seat, 'see')} the stock."]
+    if pirate == c.HARRY and int(new.round.harry) == winner:
+        return [f"{who} may change the bid at the end of the round."]
+    return []
+
+
+def _points(old: rules.Game, new: rules.Game) -> list[str]:
+    """The points of a round that ended, seat by seat."""
+    if int(new.number) == int(old.number) and int(new.phase) != rules.END:
+        return []
+    gained = [int(after) - int(before) for after, before in zip(new.scores, old.scores, strict=True)]
+    return [
+        f"Round {int(old.number)}, from seat 0: {', '.join(f'{points:+d}' if points else '0' for points in gained)}."
+    ]
+
+
+def _who(number: int, seat: int | None) -> str:
+    return "You" if number == seat else f"Seat {number}"
+
+
+def _whom(number: int, seat: int | None) -> str:
+    return "you" if number == seat else f"seat {number}"
+
+
+def _verb(number: int, seat: int | None, verb: str) -> str:
+    return verb if number == seat else f"{verb}s"

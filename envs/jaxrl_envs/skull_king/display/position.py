@@ -1,0 +1,148 @@
+"""A position of Skull King as plain Python, as one seat may see it: what the renderings are made from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from jaxrl_envs.contract.env import State
+from jaxrl_envs.shared.cards import CardSet
+from jaxrl_envs.skull_king import cards as c
+from jaxrl_envs.skull_king import rules
+from jaxrl_envs.skull_king.trick import resolve
+
+PHASES = ("bid", "play a card", "name the next leader", "discard a card", "wager", "change the bid", "game over")
+
+
+class Seat(NamedTuple):
+    """One seat. What the observer must not know is None."""
+
+    bid: int | None
+    bid_made: bool
+    won: int
+    captured: int  # points
+    wager: int
+    score: int
+    hand: tuple[int, ...] | None  # card ids
+    hand_size: int
+    play: int | None  # in the current trick; 74 = the Tigress as pirate
+    place: int  # of that play in the trick, from 0
+    notes: tuple[str, ...]
+
+
+class Table(NamedTuple):
+    """Everything on the table."""
+
+    observer: int | None  # None sees everything
+    seats: tuple[Seat, ...]
+    number: int  # the round
+    tricks: int  # finished in this round
+    hand: int  # cards dealt to each seat
+    phase: int
+    actor: int | None  # None at the end of the game
+    leader: int
+    follow: int | None  # suit to follow
+    free: bool  # nobody has to follow
+    winner: int | None  # who would win the trick if it ended now
+    legal: frozenset[int]  # cards that the observer (or the acting seat, if there is none) may play or discard now
+    out: tuple[int, ...]  # cards that the observer knows to be out: own discards, Jade's look
+    stock: int
+
+    @property
+    def finished(self) -> bool:
+        """The game is over."""
+        return self.phase == rules.END
+
+    @property
+    def plays(self) -> list[tuple[int, int]]:
+        """(seat, play) of the current trick in order of play."""
+        made = [(seat.place, number, seat.play) for number, seat in enumerate(self.seats) if seat.play is not None]
+        return [(number, play) for _, number, play in sorted(made)]
+
+
+def look(env, state: State, observer: int | None = None) -> Table:
+    """The table from the seat `observer`, or with all cards face up if it is None.
+
+    Args:
+      env: the `SkullKing` of the state.
+      state: one game, not a batch.
+      observer: a seat.
+    """
+    game: rules.Game = state.game  # type: ignore[attr-defined]
+    r, setup = game.round, env.setup
+    over = bool(state.terminated) or bool(state.truncated) or int(game.phase) == rules.END
+    actor = None if over else int(game.actor)
+    size = int(r.trick.size)
+    winner = int(resolve(r.trick, r.leader).winner) if size else -1
+    asks_cards = int(game.phase) in (rules.PLAY, rules.BENDT) and actor is not None
+    sees_legal = asks_cards and observer in (None, actor)
+    out = CardSet.empty()
+    if observer is not None:
+        out = r.discards.where(r.bendt == jnp.int32(observer)) | r.jade_view.where(r.jade == jnp.int32(observer))
+    return Table(
+        observer=observer,
+        seats=tuple(_seat(game, setup.players, seat, observer) for seat in range(setup.players)),
+        number=int(game.number),
+        tricks=int(r.tricks),
+        hand=int(rules.cards_dealt(game.number, setup)),
+        phase=rules.END if over else int(game.phase),
+        actor=actor,
+        leader=int(r.leader),
+        follow=int(r.trick.follow) if int(r.trick.follow) < c.NO_SUIT else None,
+        free=bool(r.trick.free),
+        winner=winner if winner >= 0 else None,
+        legal=frozenset(_cards(rules.legal_cards(game))) if sees_legal else frozenset(),
+        out=tuple(_cards(out)),
+        stock=int(rules.stock(game, setup).count()),
+    )
+
+
+def _cards(cards: CardSet) -> list[int]:
+    """Card ids in order."""
+    words = [int(word) for word in cards.words]
+    return [card for card, slot in enumerate(c.SLOTS) if words[slot // 32] >> slot % 32 & 1]
+
+
+def field(word, index: int, width: int = 4) -> int:
+    """Entry `index` of a word of small numbers, as a Python int."""
+    return int(word) >> index * width & (1 << width) - 1
+
+
+def _seat(game: rules.Game, players: int, seat: int, observer: int | None) -> Seat:
+    r = game.round
+    bidding = int(game.phase) == rules.BID
+    turn = (seat - int(r.leader)) % players
+    made = not bidding or turn < (int(game.actor) - int(r.leader)) % players
+    hand = _cards(r.hands.of(jnp.int32(seat)))
+    play = field(r.trick.plays[seat // 4], seat % 4, 8) - 1
+    return Seat(
+        bid=field(r.bids, seat) if made and (not bidding or observer in (None, seat)) else None,
+        bid_made=made,
+        won=field(r.won, seat),
+        captured=10 * field(r.captured[seat // 4], seat % 4, 8),
+        wager=10 * field(r.wagers, seat),
+        score=int(game.scores[seat]),
+        hand=tuple(hand) if observer in (None, seat) else None,
+        hand_size=len(hand),
+        play=play if play >= 0 else None,
+        place=turn,
+        notes=tuple(_notes(game, seat)),
+    )
+
+
+def _notes(game: rules.Game, seat: int) -> list[str]:
+    """Public facts that have no column of their own."""
+    r = game.round
+    notes = []
+    if int(r.harry) == seat:
+        notes.append("may change the bid")
+    if int(r.bendt) == seat:
+        notes.append(f"drew {int(r.bendt_drawn)}")
+    if int(r.jade) == seat:
+        notes.append("saw the stock")
+    for i in range(2):
+        looter, partner = field(r.alliances, 2 * i) - 1, field(r.alliances, 2 * i + 1) - 1
+        if looter >= 0 and seat in (looter, partner):
+            notes.append(f"allied with seat {partner if seat == looter else looter}")
+    return notes

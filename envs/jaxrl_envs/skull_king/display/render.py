@@ -1,0 +1,72 @@
+"""Skull King for the terminal; the drawing of the table is in `drawing.py`."""
+
+from __future__ import annotations
+
+from jaxrl_envs.contract.env import State
+from jaxrl_envs.skull_king import cards as c
+from jaxrl_envs.skull_king import rules
+from jaxrl_envs.skull_king.display import drawing
+from jaxrl_envs.skull_king.display.position import PHASES, Seat, Table, look
+
+
+def render_text(env, state: State, seat: int | None = None) -> str:
+    """The table as text; with a `seat` only what that seat may see, else all hands."""
+    table = look(env, state, seat)
+    lines = [_headline(table), ""]
+    lines.append(f"{'':9}{'score':>6}{'bid':>5}{'won':>5}{'bonus':>7}   notes")
+    lines += [_seat_line(table, number, entry) for number, entry in enumerate(table.seats)]
+    lines += ["", *_trick_lines(table)]
+    for number, entry in enumerate(table.seats):
+        if entry.hand:
+            owner = "your hand" if number == seat else f"hand of seat {number}"
+            marked = table.legal if number == table.actor else frozenset()
+            lines.append(f"{owner}: " + ", ".join(c.card_name(card) + "*" * (card in marked) for card in entry.hand))
+    if table.out:
+        lines.append("you know to be out: " + ", ".join(map(c.card_name, table.out)))
+    return "\n".join(lines)
+
+
+def render_svg(env, state: State, seat: int | None = None) -> str:
+    """The table as one SVG document; with a `seat` only what that seat may see, else all hands."""
+    return drawing.draw(look(env, state, seat))
+
+
+def _headline(table: Table) -> str:
+    if table.finished:
+        return "Skull King: the game is over"
+    trick = f"trick {min(table.tricks + 1, table.hand)} of {table.hand}"
+    who = "you" if table.actor == table.observer else f"seat {table.actor}"
+    asked = f"{who} to {PHASES[table.phase]}"
+    return f"Skull King, round {table.number} of {rules.NUM_ROUNDS}, {trick}, {table.stock} cards in the stock: {asked}"
+
+
+def _seat_line(table: Table, number: int, seat: Seat) -> str:
+    bid = "?" if seat.bid is None and seat.bid_made else "-" if seat.bid is None else str(seat.bid)
+    notes = list(seat.notes)
+    if seat.wager:
+        notes.insert(0, f"wagers {seat.wager}")
+    if number == table.leader and not table.finished:
+        notes.insert(0, "leads")
+    name = "you" if number == table.observer else f"seat {number}"
+    arrow = ">" if number == table.actor else " "
+    line = f"{arrow} {name:7}{seat.score:6}{bid:>5}{seat.won:5}{seat.captured:7}   {', '.join(notes)}"
+    return line.rstrip()
+
+
+def _trick_lines(table: Table) -> list[str]:
+    if table.finished or table.phase == rules.BID:
+        return []
+    if not table.plays:
+        return ["the trick is empty"]
+    played = []
+    for number, play in table.plays:
+        name = "you" if number == table.observer else f"seat {number}"
+        played.append(f"{name} {c.card_name(play)}" + (" (winning)" if number == table.winner else ""))
+    lines = ["trick: " + ", ".join(played)]
+    if table.free:
+        lines.append("nobody has to follow suit")
+    elif table.follow is not None:
+        lines.append(f"to follow: {c.SUIT_NAMES[table.follow]}")
+    if table.winner is None:
+        lines.append("as it stands nobody wins this trick")
+    return lines

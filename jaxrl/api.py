@@ -1,0 +1,167 @@
+"""jaxrl in a program or a notebook: what the commands do, as functions; `jaxrl.train` and so on are these.
+
+    import jaxrl
+
+    run = jaxrl.train({"env": {"id": "skull_king"}, "train": {"total_steps": 200_000}}, name="mine")
+    for row in jaxrl.evaluate("mine", ["hard", "zoo:skull_king"], deals=100):
+        print(row.opponent, row.samples.outcomes.tally())
+    print(jaxrl.tournament(["mine", "zoo:skull_king", "bot:hard"], deals=50).ratings("hard"))
+
+Mistakes raise `jaxrl.UserError` with the sentence that the commands print. Train before anything else computes with
+jax: what XLA is told for a game can be told once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from jaxrl import config as configs
+from jaxrl.config import Config, presets, trust
+from jaxrl.matches.evaluate import evaluate_players, opponent_names
+from jaxrl.matches.round_robin import RoundRobin
+from jaxrl.matches.tables import Row
+from jaxrl.matches.tournament import Tournament
+from jaxrl.players.spec import Entrant, find_entrant, find_field, find_opponents
+from jaxrl.runs import xla
+from jaxrl.runs.directory import TrainedRun, begun_run, enable_compilation_cache, load_run
+from jaxrl.runs.games import make_stages
+from jaxrl.training.callbacks import Callback
+from jaxrl.training.run import run_training
+from jaxrl_envs.contract import registry
+from jaxrl_envs.contract.env import Env
+
+
+def make(id: str, **options: Any) -> Env:
+    """The game with this id (`jaxrl games` lists them) and these options. Raises UserError: there is none."""
+    return registry.make(id, **options)
+
+
+def train(
+    config: Mapping[str, Any] | str | os.PathLike,
+    overrides: Sequence[str] = (),
+    *,
+    name: str = "",
+    callbacks: Sequence[Callback] = (),
+    allow: Collection[str] = (),
+) -> TrainedRun:
+    """Trains to the end, as `jaxrl train` does, and reads the run back.
+
+    Ctrl-C and SIGTERM stop it after the next update and save; `jaxrl resume NAME` goes on.
+
+    Args:
+      config: a tree of keys (`jaxrl config` explains them), a YAML file or the name of a preset.
+      overrides: "a.b=value" each.
+      name: of the run, in `run.directory`; without one that of the configuration, else of the game.
+      callbacks: objects that are told how it goes, besides those that the configuration names.
+      allow: modules that a configuration from a file may name: importing them runs them.
+
+    Raises:
+      UserError: the configuration has mistakes, the run exists already, a callback has raised, or the training
+        cannot go on.
+      KeyboardInterrupt: it was stopped.
+    """
+    wanted = _config(config, overrides, allow)
+    game = wanted.env.id.rpartition(":")[2]
+    wanted = configs.named(wanted, name or wanted.run.name or game)
+    xla.prepare_training(wanted)
+    stages = make_stages(wanted)
+    with begun_run(wanted) as run:
+        if run_training(wanted, run, resume=False, stages=stages, callbacks=callbacks):
+            raise KeyboardInterrupt
+    return load_run(run.path, allow=[each.permissions[0] for each in trust.named(wanted)])  # the caller's own word
+
+
+def load(
+    name: str | os.PathLike,
+    overrides: Sequence[str] = (),
+    *,
+    checkpoint: str = "newest",
+    sampled: bool = False,
+    allow: Collection[str] = (),
+) -> Entrant:
+    """A run, a policy file or a policy of the zoo ("zoo:NAME"): its players, its game and its configuration.
+
+    Args:
+      name: of the run, its folder, the file, or "zoo:NAME".
+      overrides: of its configuration, "a.b=value" each.
+      checkpoint: of a run: "newest", "best", or a number of updates.
+      sampled: it draws its moves, where its configuration says otherwise.
+      allow: modules that its configuration may name: importing them runs them.
+
+    Raises:
+      UserError: there is none, or it cannot be read.
+    """
+    return find_entrant(os.fspath(name), _asked(overrides, checkpoint, sampled, allow))
+
+
+def evaluate(
+    name: str | os.PathLike,
+    opponents: Sequence[str] | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    deals: int | None = None,
+    seed: int = configs.EVALUATION_SEED,
+    checkpoint: str = "newest",
+    sampled: bool = False,
+    allow: Collection[str] = (),
+) -> list[Row]:
+    """Plays what `load` gives against each opponent on duplicate deals, as `jaxrl evaluate` does; nothing is written.
+
+    Args:
+      name, overrides, checkpoint, sampled, allow: as for `load`.
+      opponents: names of bots, "searcher-N", "zoo:NAME" or policy files; those of its configuration without any.
+      deals: each is played once from every side; those of its configuration if none are given.
+      seed: of the deals.
+
+    Returns:
+      A row for each seed of the run and opponent: `Row.samples` has the outcomes with their intervals.
+
+    Raises:
+      UserError: somebody is not known, or plays another game.
+    """
+    asked = _asked(overrides, checkpoint, sampled, allow)
+    found = find_entrant(os.fspath(name), asked)
+    enable_compilation_cache(found.config.run.cache_dir)
+    names = list(opponents) if opponents is not None else opponent_names(found.config, found.env)
+    others = find_opponents(names, asked, found)
+    deals = found.config.evaluate.deals if deals is None else deals
+    return evaluate_players(found.env, found.players, others, deals=deals, seed=seed)
+
+
+def tournament(
+    names: Sequence[str], *, deals: int = 50, seed: int = 0, sampled: bool = False, allow: Collection[str] = ()
+) -> RoundRobin:
+    """Everybody against everybody on duplicate deals, as `jaxrl tournament` does.
+
+    Args:
+      names: "bots", "bot:NAME", runs ("RUN", "RUN@UPDATE", "RUN@best", "RUN@all"), "zoo:NAME", policy files, or keys of
+        the game ("env.id=skull_king", where only bots play).
+      deals: of each pair, played from all sides.
+      seed: of the deals.
+      sampled, allow: as for `load`.
+
+    Returns:
+      The results: `matrix_table`, `ratings(anchor)` and what else `RoundRobin` has.
+
+    Raises:
+      UserError: somebody is not known, or they play different games.
+    """
+    field = find_field(names, sampled=sampled, allow=allow)
+    enable_compilation_cache(field.config.run.cache_dir)
+    return Tournament(field.env, field.players, deals=deals, seed=seed).run()
+
+
+def _config(config: Mapping[str, Any] | str | os.PathLike, overrides: Sequence[str], allow: Collection[str]) -> Config:
+    if isinstance(config, Mapping):
+        return configs.from_dict(presets.apply_overrides(dict(config), overrides))
+    return configs.load(config, overrides, allow)
+
+
+def _asked(overrides: Sequence[str], checkpoint: str, sampled: bool, allow: Collection[str]) -> argparse.Namespace:
+    """As from the command line."""
+    return argparse.Namespace(
+        config=None, overrides=list(overrides), checkpoint=checkpoint, sampled=sampled, allow=list(allow)
+    )

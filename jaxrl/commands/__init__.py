@@ -1,1 +1,0 @@
-"""The commands of `jaxrl`: arguments and printing, one file each."""

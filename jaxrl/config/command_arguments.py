@@ -1,0 +1,202 @@
+"""Options that several commands have, and the types of their values; nothing here imports jax."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from jaxrl.config import Config, presets
+from jaxrl.search.settings import BELIEFS, OBJECTIVES, PLANNERS, SearchSettings
+from jaxrl.zoo import PREFIX as OF_THE_ZOO
+from jaxrl.zoo import names as zoo_names
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import all_paths
+
+
+def whole(text: str, most: int = 2**31 - 1) -> int:
+    """The type of an option that is a whole number of at least 0."""
+    with contextlib.suppress(ValueError):
+        if 0 <= (value := int(text)) <= most:
+            return value
+    raise ArgumentTypeError(f"must be a whole number from 0 to {most}, got {text!r}")
+
+
+def seed(text: str) -> int:
+    """The type of an option that is a seed."""
+    return whole(text, 2**32 - 1)
+
+
+def port(text: str) -> int:
+    """The type of an option that is a port; 0: one that is free."""
+    return whole(text, 2**16 - 1)
+
+
+def real(text: str) -> float:
+    """The type of an option that is a finite number."""
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise ArgumentTypeError(f"must be a number, got {text!r}")
+
+
+def completed(action: Action, names: Callable[[], Iterable[str]]) -> None:
+    """The shell completes what is written for `action` with these names."""
+    action.completer = lambda **_: list(names())  # type: ignore[attr-defined]  # argcomplete's
+
+
+def run(parser: ArgumentParser, help: str = "a run directory, or the name of a run in runs/", **more: Any) -> None:
+    """Which run."""
+    action = parser.add_argument(more.pop("dest", "run"), metavar=more.pop("metavar", "RUN"), help=help, **more)
+    completed(action, run_names)
+
+
+def run_names() -> list[str]:
+    """Of the runs in runs/."""
+    return [path.parent.name for path in Path("runs").glob("*/config.yaml")]
+
+
+def trained_names() -> list[str]:
+    """Of runs, and of the policies that come with us."""
+    return [*run_names(), *(f"{OF_THE_ZOO}{name}" for name in zoo_names())]
+
+
+def config(parser: ArgumentParser, help: str, name: str = "--config", **more: Any) -> None:
+    """Which configuration."""
+    completed(parser.add_argument(name, help=help, **more), presets.shipped)
+
+
+def overrides(parser: ArgumentParser, help: str = "configuration keys to change", metavar: str = "a.b=v") -> None:
+    """Configuration keys to change."""
+    action = parser.add_argument("overrides", nargs="*", metavar=metavar, help=help)
+    completed(action, lambda: (f"{path}=" for path in all_paths(Config)))
+
+
+def checkpoint(parser: ArgumentParser) -> None:
+    """Of a run."""
+    parser.add_argument("--checkpoint", default="newest", help="newest, best, or a number of updates")
+
+
+def allow(parser: ArgumentParser) -> None:
+    """What a file may name, see `jaxrl.config.trust`."""
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="what a file may name to run or fill: a module, a package, a path; repeatable (JAXRL_ALLOW=A,B: always)",
+    )
+
+
+def devices(parser: ArgumentParser) -> None:
+    """Short for two configuration keys."""
+    parser.add_argument("--devices", metavar="N", help="devices to use (on a CPU: virtual ones, as threads)")
+    parser.add_argument("--deterministic", action="store_true", help="the same bits every time on a GPU too; slower")
+
+
+def distributed(parser: ArgumentParser) -> None:
+    """Several processes that train together, see `jaxrl.runs.processes`."""
+    parser.add_argument(
+        "--distributed",
+        action="store_true",
+        help="train together with other processes, all started alike: jax finds them under Slurm, Open MPI and "
+        "Kubernetes; elsewhere say who they are (docs/distributed.md)",
+    )
+    parser.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens for the others")
+    parser.add_argument("--processes", type=whole, metavar="N", help="how many there are")
+    parser.add_argument("--rank", type=whole, metavar="R", help="the number of this one, from 0")
+
+
+def entrant(
+    parser: ArgumentParser, who: str = "a run, a policy file, zoo:NAME, or a bot as bot:NAME, bot:searcher-200"
+) -> None:
+    """Who plays, and the game of a bot; see `jaxrl.players.spec.find_entrant`."""
+    completed(parser.add_argument("candidate", metavar="RUN", help=who), trained_names)
+    parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
+    checkpoint(parser)
+    allow(parser)
+    config(parser, "for bots: the configuration that names the game (default: its defaults)")
+    overrides(parser, "configuration keys to change, of a bot its game: env.id=battle env.options.x=v")
+
+
+def at_the_table(parser: ArgumentParser, whose: str, *who: str) -> None:
+    """One game between RUN and others."""
+    entrant(parser, *who)
+    parser.add_argument("--seat", type=whole, default=0, help=f"{whose} (default: 0)")
+    help = "bots, zoo:NAME or policy files for the other seats, in turn (default: RUN itself)"
+    parser.add_argument("--opponents", metavar="A,B", help=help)
+
+
+def learning(parser: ArgumentParser, epochs: int, of: str, minibatch: int, unit: str, rate: float, more: str) -> None:
+    """How a network is taught: passes `of` what, a minibatch in which unit, and `more` about values."""
+    parser.add_argument("--epochs", type=whole, default=epochs, help=f"{of} (default: {epochs})")
+    parser.add_argument("--minibatch", type=whole, default=minibatch, help=f"{unit} (default: {minibatch})")
+    parser.add_argument("--learning-rate", type=real, default=rate, help=f"of Adam (default: {rate:g})")
+    parser.add_argument("--value-coef", type=real, default=0.5, help=f"weight of the value loss{more} (default: 0.5)")
+    parser.add_argument("--seed", type=seed, default=0, help="of all randomness (default: 0)")
+
+
+def check_learning(args: Namespace) -> None:
+    """Raises UserError for a way to teach that is out of range."""
+    for name in ("iterations", "games", "epochs", "patience", "minibatch"):
+        if getattr(args, name, 1) < 1:
+            raise UserError(f"--{name} must be at least 1, got {getattr(args, name)}.")
+    if not 0.0 < args.learning_rate < math.inf:
+        raise UserError(f"--learning-rate must be above 0, got {args.learning_rate}.")
+    if not 0.0 <= args.value_coef < math.inf:
+        raise UserError(f"--value-coef must be at least 0, got {args.value_coef}.")
+
+
+def search(parser: ArgumentParser, *, required: bool = False) -> None:
+    """What describes a search; options that are not given are None."""
+    known = SearchSettings()
+    parser.add_argument(
+        "--search", type=whole, metavar="SIMS", required=required, help="look ahead: simulated games per move"
+    )
+    parser.add_argument(
+        "--search-model",
+        metavar="MODEL",
+        help="who the others are taken for: self (the policy itself), opponent (who it is), bot:NAME, types (the "
+        "policy or any bot, as their moves tell) (default: self)",
+    )
+    parser.add_argument(
+        "--search-rollouts",
+        metavar="WHO",
+        help="who moves for the searching seat in simulated games: self, bot:NAME (default: self); with bots on all "
+        "seats a game on the host plays them inside its engine, much faster",
+    )
+    parser.add_argument(
+        "--search-planner",
+        choices=PLANNERS,
+        help=f"tree wants a network trained on the reward and episode evaluated (default: {known.planner})",
+    )
+    parser.add_argument(
+        "--search-objective", choices=OBJECTIVES, help=f"what is maximised (default: {known.objective})"
+    )
+    parser.add_argument("--worlds", type=whole, help="hidden cards drawn per move (default: auto)")
+    parser.add_argument(
+        "--search-prior",
+        type=real,
+        metavar="W",
+        help="returns for which a likelier move by e times is kept though it did worse: luck of few simulated games "
+        f"counts for less (default: {known.prior})",
+    )
+    parser.add_argument(
+        "--search-depth",
+        type=whole,
+        metavar="MOVES",
+        help="own moves before the network judges (halving), which wants one trained on the reward and episode "
+        f"evaluated; 0: play to the end (default: {known.depth})",
+    )
+    parser.add_argument(
+        "--search-belief",
+        choices=BELIEFS,
+        help="what hidden cards are drawn by: the rules alone, or what the run has learnt (ppo.belief.learned) "
+        f"(default: {known.belief})",
+    )
+    help = "draw the move near the policy, within so many nats of KL divergence (default: play the best)"
+    parser.add_argument("--search-kl", type=real, metavar="NATS", help=help)
+    parser.add_argument("--particles", type=whole, help=f"worlds of the belief; 0: none (default: {known.particles})")

@@ -1,0 +1,38 @@
+"""`jaxrl verify`: recorded games against the rules."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.golden import verify
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints one report for each file; 0 = everything agrees, 1 = something does not.
+
+    Raises:
+      UserError: there is no such game, it has no recordings, or a file cannot be read.
+    """
+    if args.game is None:
+        raise UserError(f"verify needs a game first: {', '.join(registry.games_with('golden'))}.")
+    golden = registry.find_module(args.game, "golden")
+    if golden is None:
+        raise UserError(f"{args.game} has no rules here to verify; {', '.join(registry.games_with('golden'))} have.")
+    # A game whose recordings are measured, not matched figure by figure, has a `verify` of its own.
+    check = getattr(golden, "verify", None) or functools.partial(verify, kinds=golden.KINDS)
+    failed = False
+    if not args.file:
+        kinds = " or ".join(kind.name for kind in getattr(golden, "KINDS", ())) or "recorded episodes"
+        raise UserError(f"verify needs recordings: files of {kinds}.")
+    for path in args.file:
+        began = time.perf_counter()
+        found = check(path)
+        print(f"{path}: {found} ({time.perf_counter() - began:.1f} s)", flush=True)
+        if found.first:
+            print(f"first disagreement: {found.first}", flush=True)
+        failed = failed or found.disagreements > 0
+    return int(failed)

@@ -1,0 +1,143 @@
+"""What a configuration compiles, lowered for a GPU on a machine that has none: all of the way but XLA's own compiler.
+
+jax writes a program down for CUDA anywhere. What could not run there, or would be slow, shows in the text: a
+call of the host from inside the loop, arithmetic in float64, an operation that comes from no compiler.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.algorithms.registry import make_algorithm, trained_player
+from jaxrl.config import EVALUATION_SEED, Config
+from jaxrl.diagnose.jaxprs import count_flops, equations
+from jaxrl.diagnose.training import evaluation
+from jaxrl.matches.evaluate import Matchup, opponent_names
+from jaxrl.players.player import Player, bot_player
+from jaxrl.runs.games import GameForms
+from jaxrl.search.player import make_search
+from jaxrl.search.policies import SearchParams, network_guide, network_policy
+from jaxrl.search.settings import SearchSettings
+from jaxrl.training.anakin.loop import Anakin
+from jaxrl.training.best_response import response_config
+from jaxrl.training.make import make_program
+from jaxrl.training.sebulba.learner import parted
+from jaxrl.training.sebulba.loop import Sebulba
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.errors import UserError
+
+PLATFORM = "cuda"
+HARMLESS = {"cu_threefry2x32_ffi", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"}  # jax's own, on a GPU
+
+
+class Lowerable(NamedTuple):
+    """A program and the forms of what it is called with."""
+
+    name: str
+    function: Any  # jitted
+    arguments: tuple[Any, ...]
+
+
+class Lowered(NamedTuple):
+    """A program as it was written down for another platform."""
+
+    name: str
+    operations: int  # of StableHLO
+    flops: int  # of its matrix products, in one call
+    wrong: tuple[str, ...]  # what a GPU cannot do, or not fast; empty if all is well
+
+
+def lowered(config: Config, games: GameForms, platform: str = PLATFORM) -> Iterator[Lowered]:
+    """Training with `config`, its evaluation, a search and a best response, as far as there are any, for `platform`.
+
+    Games on the host: the network's answers and the learning; the rest of them calls the engine, wherever it runs.
+    """
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, devices=1))
+    for program in programs(config, games):
+        yield lower(program, platform)
+
+
+def lower(program: Lowerable, platform: str = PLATFORM) -> Lowered:
+    """One program, lowered."""
+    traced = program.function.trace(*program.arguments)
+    flops = count_flops(traced.jaxpr.jaxpr)
+    names = {equation.primitive.name for equation, _ in equations(traced.jaxpr.jaxpr)}
+    if callbacks := sorted(name for name in names if name.endswith("callback")):
+        return Lowered(program.name, 0, flops, (f"calls the host ({', '.join(callbacks)})",))
+    text = traced.lower(lowering_platforms=(platform,)).as_text()
+    calls = set(re.findall(r"stablehlo\.custom_call @([\w.]+)", text)) - HARMLESS
+    wrong = [f"calls {name}" for name in sorted(calls)]
+    if doubles := len(re.findall(r"tensor<(?:\d+x)*f64>", text)):
+        wrong.append(f"{doubles} values of float64")
+    return Lowered(program.name, len(re.findall(r"stablehlo\.\w+", text)), flops, tuple(wrong))
+
+
+def programs(config: Config, games: GameForms) -> Iterator[Lowerable]:
+    """The programs of a configuration, made when they are asked for; none is compiled."""
+    training = make_program(config, games.training)
+    if isinstance(training, Sebulba):
+        yield from _host_programs(config, games.training, training)
+        return
+    assert isinstance(training, Anakin)
+    yield Lowerable("training", training.compiled, (_state_of(training),))
+    yield _evaluation(config, games.evaluation)
+    for make in (_search, _best_response):
+        try:
+            yield make(config, games)
+        except UserError:  # this game or algorithm has none
+            continue
+
+
+def _state_of(program: Anakin) -> Any:
+    """The forms of the state that the loop runs on."""
+    return jax.eval_shape(lambda: program.init(0))
+
+
+def _evaluation(config: Config, env: Env) -> Lowerable:
+    policy = trained_player(config, env, "policy", None, greedy=config.evaluate.greedy)
+    bots = [bot_player(env, name) for name in opponent_names(config, env) if name in env.bots]
+    return _match("evaluation", config, env, policy, bots, _params_of(config, env))
+
+
+def _search(config: Config, games: GameForms) -> Lowerable:
+    env, network = games.evaluation, make_algorithm(config, games.evaluation).network
+    settings = SearchSettings(simulations=16)
+    search = make_search(env, settings, own=network_policy(network), guide=network_guide(network))
+    bots = [bot_player(env, next(iter(env.bots)))]
+    return _match("search", config, env, search.player(), bots, SearchParams(_params_of(config, env)))
+
+
+def _best_response(config: Config, games: GameForms) -> Lowerable:
+    response = make_program(response_config(config, games.training), games.training)
+    assert isinstance(response, Anakin)
+    return Lowerable("best response", response.compiled, (_state_of(response),))
+
+
+def _match(name: str, config: Config, env: Env, policy: Player, bots: list[Player], params: Any) -> Lowerable:
+    matchup = Matchup(env, policy, bots, deals=config.evaluate.training_deals, seed=EVALUATION_SEED)
+    return Lowerable(name, *matchup.program(params))
+
+
+def _params_of(config: Config, env: Env) -> Any:
+    return jax.eval_shape(make_algorithm(config, env).network.init, jax.eval_shape(lambda: jax.random.key(0)))
+
+
+def _host_programs(config: Config, env: Env, training: Sebulba) -> Iterator[Lowerable]:
+    """The network's answers for the games of one block, and the learning from a rollout."""
+    sebulba = config.sebulba
+    games = config.train.num_envs // (sebulba.actors * sebulba.groups)
+    function, arguments = evaluation(config, env, games * (env.num_players if env.simultaneous else 1))
+    yield Lowerable("answers", jax.jit(function), arguments)
+    learner, key = training.algorithm.init(jax.random.key(0)), jax.random.key(0)
+    if training.algorithm.host_learning(training.timers) is not None:
+        return  # it learns by small programs of its own
+    policy = training.algorithm.policy(learner, jnp.int32(0))
+    rollout = training.storages[0].rollout(policy, may_truncate=env.may_truncate)
+    yield Lowerable("learning", training.learner.compiled, (*parted(learner), rollout, key, np.int32(0)))

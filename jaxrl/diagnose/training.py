@@ -1,0 +1,187 @@
+"""What of a training is timed: whole updates, playing alone, answering alone; and what its threads do meanwhile.
+
+Where playing and learning overlap, as with games on the host, parts of the time do not add up; there every thread
+counts its own (`jaxrl.training.timers`), and the engine's threads tell how much of the time they work.
+
+Whatever measures knows the inside of a training program from here alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from jaxrl.algorithms.base import AXIS, Rollout, local_numbers
+from jaxrl.algorithms.registry import make_algorithm
+from jaxrl.config import Config
+from jaxrl.diagnose.timing import Contestant, safe_ratio
+from jaxrl.networks import distributions
+from jaxrl.runs.metrics import values
+from jaxrl.training.anakin.loop import Anakin
+from jaxrl.training.anakin.rollout import play
+from jaxrl.training.make import make_program
+from jaxrl.training.timers import PREFIX
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared import prng
+
+TIME = "time/"
+
+
+def comparable(config: Config, *, profile: bool = False) -> Config:
+    """`config` for timing: no early stop, because skipped passes would look like speed; one seed.
+
+    Args:
+      config: what would be trained.
+      profile: threads count where the time goes, which costs a little of it.
+    """
+    return dataclasses.replace(
+        config,
+        ppo=dataclasses.replace(config.ppo, target_kl=0.0),
+        run=dataclasses.replace(config.run, seeds=1),
+        sebulba=dataclasses.replace(config.sebulba, profile=profile),
+    )
+
+
+class Training:
+    """A training that runs as long as somebody calls `block`; `close` ends its threads.
+
+    Attributes:
+      config: what is trained, `comparable`.
+      program: that of the configuration's algorithm and loop.
+    """
+
+    def __init__(self, config: Config, env: Env, *, profile: bool = False):
+        """Makes the first state; `env` is the game, `profile` as in `comparable`."""
+        self.config = comparable(config, profile=profile)
+        self.program = make_program(self.config, env)
+        self._state = self.program.init(0)
+        self._told: list[dict[str, float]] = []
+
+    def block(self) -> None:
+        """The updates of one call."""
+        self._state, found, _ = jax.block_until_ready(self.program.run(self._state))
+        self._told.append({tag: float(value) for tag, value in values(found).items() if tag.startswith(TIME)})
+
+    def contestant(self, name: str) -> Contestant:
+        """Whole updates; a unit is one environment step."""
+        units = self.config.batch_size * self.config.train.updates_per_call
+        return Contestant(name, float(units), self.block, {"batch": self.config.train.num_envs})
+
+    def games_per_step(self) -> float:
+        """Games that have ended, for each environment step so far."""
+        return safe_ratio(int(self._state.games), int(self._state.env_steps))
+
+    def close(self) -> None:
+        """Ends all threads."""
+        self.program.close()
+
+    def facts(self) -> dict[str, Any]:
+        """What is trained and where the time goes, JSON-ready: medians over the calls since the first, which compiles.
+
+        To be asked while the threads live.
+        """
+        steady = self._told[1:] or self._told
+        tags = sorted({tag for each in steady for tag in each})
+        figures = {tag: statistics.median(each[tag] for each in steady if tag in each) for tag in tags}
+        names = Counter(thread.name.rstrip("-_ 0123456789") for thread in threading.enumerate())
+        train, sebulba = self.config.train, self.config.sebulba
+        return {
+            "env": self.config.env.id,
+            "algorithm": train.algorithm,
+            "num_envs": train.num_envs,
+            "num_steps": train.num_steps,
+            "actors": sebulba.actors,
+            "groups": sebulba.groups,
+            "lag": sebulba.lag,
+            "threads": dict(names),
+            "buffer_mib": buffer_bytes(self.program) / 2**20,
+            "figures": {tag.removeprefix(TIME): v for tag, v in figures.items() if not tag.startswith(PREFIX)},
+            "counters": {tag.removeprefix(PREFIX): v for tag, v in figures.items() if tag.startswith(PREFIX)},
+        }
+
+
+def buffer_bytes(program: Any) -> int:
+    """Bytes of the NumPy arrays that a program holds for playing and replaying: whatever its attributes lead to."""
+    seen: set[int] = set()
+    total = 0
+    waiting = [value for value in vars(program).values() if not isinstance(value, (Env, Config))]
+    while waiting:
+        value = waiting.pop()
+        while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray):
+            value = value.base  # views share the memory of one owner
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, np.ndarray):
+            total += value.nbytes
+        elif isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, (list, tuple)):
+            waiting += value
+        elif type(value).__module__.startswith("jaxrl.") or dataclasses.is_dataclass(value):
+            waiting += list(getattr(value, "__dict__", {}).values())
+    return total
+
+
+# ---- parts --------------------------------------------------------------------------------------------------------
+
+
+def playing(program: Any) -> Contestant | None:
+    """One rollout, written down; a unit is one environment step. None: it cannot be had alone."""
+    if not isinstance(program, Anakin):
+        return None
+    state = program.init(0)
+    specs = jax.tree.map(lambda sharding: sharding.spec, program.shardings)
+
+    def collect(state: Any, seed: jax.Array) -> tuple[Any, Any]:
+        lanes, rollout = played(program, state, seed)
+        return rollout.steps, lanes
+
+    sharded = jax.shard_map(
+        collect,
+        mesh=program.mesh,
+        in_specs=(specs, PartitionSpec()),
+        out_specs=(PartitionSpec(None, AXIS), PartitionSpec(AXIS)),
+        check_vma=False,
+    )
+    compiled = jax.jit(sharded)
+    counter = iter(range(1, 2**31))
+
+    def block() -> None:
+        jax.block_until_ready(compiled(state, next(counter)))
+
+    return Contestant("playing", float(program.config.batch_size), block)
+
+
+def played(program: Anakin, state: Any, seed: jax.Array) -> tuple[Any, Rollout]:
+    """The lanes after a rollout of one device's share, and the rollout; inside the program's mesh."""
+    train, actor = program.config.train, program.actor
+    policy = actor.algorithm.policy(state.learner, state.update)
+    ids, key = local_numbers(train.num_envs), prng.fast_key(seed)
+    lanes, rollout, _ = play(actor, policy, state.pool, state.lanes, key, ids, train.num_steps)
+    return lanes, rollout
+
+
+def evaluation(config: Config, env: Env, batch: int) -> tuple[Callable[..., tuple[Any, jax.Array, jax.Array]], tuple]:
+    """The network on `batch` decisions at once: a function that returns memories, logits and values, and arguments."""
+    network = make_algorithm(config, env).network
+    params = network.init(jax.random.key(0))
+    observation = jax.tree.map(lambda leaf: np.zeros((batch, *leaf.shape), leaf.dtype), env.observation_spec)
+    mask = np.ones((batch, env.num_actions), bool)
+    arguments = (params, network.memory((batch,)), observation, mask)
+    return jax.vmap(network.evaluate, in_axes=(None, 0, 0, 0)), arguments
+
+
+def answering(config: Config, env: Env, batch: int) -> Callable[[], np.ndarray]:
+    """Decides in `batch` games, all seats that are asked, from arrays as an actor, a player or a server has them."""
+    evaluate, arguments = evaluation(config, env, batch * (env.num_players if env.simultaneous else 1))
+    compiled = jax.jit(lambda *arguments: distributions.greedy(evaluate(*arguments)[1]))
+    return lambda: np.asarray(compiled(*arguments))

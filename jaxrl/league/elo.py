@@ -1,0 +1,203 @@
+"""Playing strength from results: Elo, some games at a time, and Bradley-Terry, all games at once.
+
+Both say that a player rated R scores 1 / (1 + 10 ** ((S - R) / 400)) points a game against one rated S, a draw counting
+half a point. Elo (https://en.wikipedia.org/wiki/Elo_rating_system) follows players whose strength changes; its noise
+never ends. A Bradley-Terry fit (Bradley and Terry 1952, https://doi.org/10.2307/2334029) is the maximum of the
+likelihood of a whole matrix of results, for players that stay as they are.
+
+Shape letter: M players.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxrl.runs.intervals import Z95
+from jaxrl_envs.shared.errors import UserError, nearest
+
+SCALE = 400 / math.log(10)  # rating points for one unit of log-odds
+VIRTUAL_DRAWS = 1.0  # drawn games added to each pair where the likelihood has no maximum
+MAX_NEWTON_STEPS = 100
+TOLERANCE = 1e-10  # of the last Newton step, in log-odds
+
+
+def expected_score(rating, other):
+    """Points per game, 0 to 1, of a player rated `rating` against one rated `other`; floats, NumPy or JAX arrays."""
+    return 1 / (1 + 10.0 ** ((other - rating) / 400))
+
+
+def points(share: float) -> float:
+    """Rating points between two players of whom one earns this share of the points, 0 < share < 1, of their games."""
+    return SCALE * math.log(share / (1 - share))
+
+
+def elo_update(rating, others, games, score, k=16.0, largest=math.inf):
+    """Ratings after a batch of games of one player against each of some others; NumPy or JAX arrays.
+
+    With n games, score s and expected score p against each opponent, ratings move by gain(n) (s - n p) / n: the
+    player's over all its games, every opponent's the opposite way over its own, where gain(n) = K n / (1 + K n / C).
+    One game against one opponent, without a limit C, is the usual Elo update.
+
+    Args:
+      rating: of the player before the games.
+      others: f[E], of the opponents.
+      games: f[E], against each.
+      score: f[E], of the player in them: 1 for a win, 0.5 for a draw, 0 for a loss.
+      k: K, the most that one game can move a rating. Against equal opponents whose ratings stay where they are, a
+        rating wanders by about sqrt(87 k) points (one standard deviation) around the true one, less with draws, and
+        needs some 700 / k games to follow a change.
+      largest: C, the most that a batch can move a rating.
+
+    Returns:
+      The player's rating after the games, and the others' f[E].
+    """
+    surprise = score - games * expected_score(rating, others)
+    per_game, per_game_of_all = (k / (1 + k * n / largest) for n in (games, games.sum()))
+    return rating + per_game_of_all * surprise.sum(), others - per_game * surprise
+
+
+@dataclasses.dataclass(frozen=True)
+class Ratings:
+    """A Bradley-Terry fit.
+
+    Attributes:
+      names: of the players.
+      rating: f64[M], on the Elo scale; the anchor's is the given number.
+      covariance: f64[M, M], of the estimated ratings; zero in the row and column of the anchor.
+      anchor: number of the player whose rating is fixed.
+      virtual_draws: drawn games added to each pair that met: 0 unless there would be no finite estimate.
+    """
+
+    names: tuple[str, ...]
+    rating: np.ndarray
+    covariance: np.ndarray
+    anchor: int
+    virtual_draws: float
+
+    @property
+    def half(self) -> np.ndarray:
+        """f64[M], half widths of the 95 % intervals of the distances to the anchor; its own is 0."""
+        return Z95 * np.sqrt(np.diag(self.covariance))
+
+    def difference(self, first: str, second: str) -> tuple[float, float]:
+        """The rating of one player minus another's, and the half width of its 95 % interval."""
+        i, j = self.names.index(first), self.names.index(second)
+        c = self.covariance
+        return float(self.rating[i] - self.rating[j]), Z95 * math.sqrt(max(0.0, c[i, i] + c[j, j] - 2 * c[i, j]))
+
+    def order(self) -> list[int]:
+        """The players' numbers, strongest first."""
+        return [int(i) for i in np.argsort(-self.rating, kind="stable")]
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "anchor": self.names[self.anchor],
+            "virtual_draws": self.virtual_draws,
+            "players": [
+                {"name": self.names[i], "rating": float(self.rating[i]), "half_width_95": float(self.half[i])}
+                for i in self.order()
+            ],
+        }
+
+
+def bradley_terry(
+    scores: np.ndarray, names: Sequence[str], anchor: str | None = None, anchor_rating: float = 0.0
+) -> Ratings:
+    """The maximum-likelihood ratings of players that met in pairs.
+
+    Newton's method on the log-likelihood sum_ij scores[i, j] log p_ij, which is concave. The intervals come from the
+    observed Fisher information, whose inverse (anchor left out) is the covariance of the ratings. They take games as
+    independent and a draw as half a win and half a loss, which overstates the variance of games with draws: with them,
+    or with deals played from both seats, intervals are somewhat too wide.
+
+    If some player, or group of players, won or lost every game against all others, the likelihood grows without bound
+    (Ford 1957, https://doi.org/10.2307/2308513): then, and only then, `VIRTUAL_DRAWS` drawn games are added to every
+    pair that met, which keeps such a player at a finite distance, about that of the end of an interval.
+
+    Args:
+      scores: f64[M, M], points of the row player against the column player, a draw half a point; the diagonal is not
+        looked at. Players i and j met in ``scores[i, j] + scores[j, i]`` games.
+      names: of the M players.
+      anchor: the player with the rating `anchor_rating`; the first one if None.
+      anchor_rating: that number.
+
+    Raises:
+      UserError: an unknown anchor, or players that are not connected by games.
+    """
+    scores = np.array(scores, np.float64)
+    count = len(names)
+    if scores.shape != (count, count) or (scores < 0).any():
+        raise ValueError(f"scores must be [{count}, {count}] and not negative, not {scores.shape}")
+    if anchor is not None and anchor not in names:
+        raise UserError(f"there is no player {anchor!r} to anchor the ratings on: {nearest(anchor, names)}")
+    fixed = 0 if anchor is None else list(names).index(anchor)
+    np.fill_diagonal(scores, 0.0)
+    met = scores + scores.T > 0
+    apart = [names[int(i)] for i in np.flatnonzero(~_reachable(met)[fixed])]
+    if apart:
+        raise UserError(f"{', '.join(apart)} and {names[fixed]} are not connected by games: they cannot be compared.")
+    virtual = 0.0 if _reachable(scores > 0).all() else VIRTUAL_DRAWS
+    free = np.arange(count) != fixed
+    strength, information = _newton(scores + virtual / 2 * met, free, np.zeros(count))
+    covariance = np.zeros((count, count))
+    covariance[np.ix_(free, free)] = np.linalg.inv(information[np.ix_(free, free)])
+    return Ratings(tuple(names), anchor_rating + SCALE * strength, SCALE**2 * covariance, fixed, virtual)
+
+
+def rating_against(won: np.ndarray, lost: np.ndarray, ratings: np.ndarray) -> tuple[float, float]:
+    """The maximum-likelihood rating of one player from its games with others whose ratings are taken as exact.
+
+    Args:
+      won: f64[M], its points against each of them, a draw half a point.
+      lost: f64[M], theirs against it. Without any, or with nothing else, `VIRTUAL_DRAWS` are added as above.
+      ratings: f64[M], theirs.
+
+    Returns:
+      The rating, and the half width of its 95 % interval.
+    """
+    virtual = 0.0 if won.any() and lost.any() else VIRTUAL_DRAWS
+    scores = np.zeros((len(won) + 1, len(won) + 1))
+    scores[-1, :-1], scores[:-1, -1] = won + virtual / 2, lost + virtual / 2
+    start = np.append(ratings, np.mean(ratings)) / SCALE
+    strength, information = _newton(scores, np.arange(len(start)) == len(won), start)
+    return float(SCALE * strength[-1]), float(Z95 * SCALE / math.sqrt(information[-1, -1]))
+
+
+def _reachable(edges: np.ndarray) -> np.ndarray:
+    """bool[M, M]: which players lead from which to which along `edges` (bool[M, M]); each leads to itself."""
+    closure = edges | np.eye(len(edges), dtype=bool)
+    for _ in range(max(1, math.ceil(math.log2(max(2, len(edges)))))):
+        closure = closure @ closure
+    return closure
+
+
+def _newton(scores: np.ndarray, free: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log-strengths f64[M], from the given ones on, and the Fisher information f64[M, M] at the maximum; those that are
+    not `free` (bool[M]) stay."""
+    games = scores + scores.T
+
+    def likelihood(strength: np.ndarray) -> float:
+        return -float(np.sum(scores * np.logaddexp(0.0, strength[None, :] - strength[:, None])))
+
+    value = likelihood(strength)
+    for _ in range(MAX_NEWTON_STEPS):
+        p = 1 / (1 + np.exp(strength[None, :] - strength[:, None]))  # the row player wins
+        weights = games * p * (1 - p)
+        information = np.diag(weights.sum(axis=1)) - weights
+        gradient = (scores - games * p).sum(axis=1)
+        step = np.zeros_like(strength)
+        step[free] = np.linalg.solve(information[np.ix_(free, free)], gradient[free])
+        if np.abs(step).max() < TOLERANCE:
+            return strength, information
+        size = min(1.0, 2.0 / np.abs(step).max())  # far from the maximum a full step overshoots
+        while size > 1e-6 and likelihood(strength + size * step) < value - 1e-9 * abs(value):
+            size /= 2
+        strength = strength + size * step
+        value = likelihood(strength)
+    raise RuntimeError(f"the Bradley-Terry fit did not converge in {MAX_NEWTON_STEPS} steps")

@@ -1,0 +1,175 @@
+"""One game on the host, step by step, for people: `jaxrl play`, `jaxrl film` and `jaxrl serve`."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxrl.players.player import Odds, Player, Value, no_memory
+from jaxrl.runs import xla
+from jaxrl_envs.contract.env import Env, Key, PyTree, State
+
+PROGRAMS = 128  # compiled functions of a game that are kept, those that were used last: players come and go
+_OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less the seat
+
+
+class Saved(NamedTuple):
+    """A moment of a game."""
+
+    state: State
+    memory: tuple[PyTree, ...]  # of each seat
+
+
+class Advice(NamedTuple):
+    """What a player says about a decision."""
+
+    action: int  # its own
+    odds: np.ndarray | None  # f32[A], None if it tells no probabilities
+    value: float | None  # what it expects the seat to earn, None if it does not say
+
+
+class Programs:
+    """Compiled functions of one game, each of them once, for any number of games and threads."""
+
+    def __init__(self, env: Env):
+        """Compiles nothing yet."""
+        self._fused = env.multi_output_fusion
+        self._known: dict[tuple[Callable, bool], Callable] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, function: Callable, *, plain: bool = False) -> Callable[..., Any]:
+        """The compiled function.
+
+        Args:
+          function: of arrays.
+          plain: without what the game asks of XLA, which cannot compile every search with it.
+        """
+        with self._lock:
+            if (function, plain) not in self._known:
+                options = {} if self._fused and not plain else xla.plain_options()
+                self._known[function, plain] = _compiled_once(jax.jit(function, compiler_options=options))
+            self._known[function, plain] = self._known.pop((function, plain))
+            while len(self._known) > PROGRAMS:
+                del self._known[next(iter(self._known))]
+            return self._known[function, plain]
+
+
+def _compiled_once(program: Callable[..., Any]) -> Callable[..., Any]:
+    """Threads that call a program for the first time wait for each other instead of compiling it twice."""
+    lock, called = threading.Lock(), threading.Event()
+
+    def call(*args: Any) -> Any:
+        if called.is_set():
+            return program(*args)
+        with lock:
+            result = program(*args)
+            called.set()
+            return result
+
+    return call
+
+
+@functools.lru_cache(maxsize=64)
+def telling(odds: Odds | None, value: Value | None) -> Callable[..., tuple[Any, Any]]:
+    """(params, memory, state) -> the probabilities and the value that a player tells of a decision, each None if it
+    does not: one program, for the network is the same."""
+
+    def tell(params: PyTree, memory: PyTree, state: State) -> tuple[jax.Array | None, jax.Array | None]:
+        about = params, memory, state
+        return None if odds is None else odds(*about), None if value is None else value(*about)
+
+    return tell
+
+
+class SingleGame:
+    """A game between players, who remember; some seats may be left to the caller."""
+
+    def __init__(self, env: Env, players: Sequence[Player | None], programs: Programs | None = None):
+        """Deals nothing yet.
+
+        Args:
+          env: the game.
+          players: of the seats; None is the caller.
+          programs: of this game, if others play it too.
+        """
+        self._env, self._players = env, list(players)
+        self._programs = programs or Programs(env)
+        self._memory: list[PyTree] = []
+        self.state: State
+
+    def deal(self, key: Key, *, duplicate: bool = False) -> State:
+        """The first state of a new game; a `duplicate` deal decides all that chance ever will, see `Env.init_deal`."""
+        first = self._programs(self._env.init_deal if duplicate else self._env.init)
+        self.state, self._memory = first(key), []
+        for seat, player in enumerate(self._players):
+            if player is None or player.init is no_memory:
+                self._memory.append(())
+            else:
+                memory_key = jax.random.fold_in(key, np.uint32(_OF_THE_MEMORY - seat))
+                self._memory.append(
+                    self._call(player, player.init)(player.params, self.state, np.int32(seat), memory_key)
+                )
+        return self.state
+
+    def answer(self, key: Key) -> int | np.ndarray:
+        """What the player of the seat asked does; of all seats, i32[P], where they act at the same time: 0 for the
+        caller's."""
+        if self._env.simultaneous:
+            seats = range(self._env.num_players)
+            return np.array([self._together(seat, jax.random.fold_in(key, seat)) for seat in seats], np.int32)
+        seat, player = self._asked()
+        action, self._memory[seat] = self._call(player, player.act)(player.params, self._memory[seat], self.state, key)
+        return int(action)
+
+    def _together(self, seat: int, key: Key) -> int:
+        """What one of the seats that act at the same time does: its player answers for all, and only that counts."""
+        player, seats = self._players[seat], self._env.num_players
+        if player is None:
+            return 0
+        memory = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (seats, *leaf.shape)), self._memory[seat])
+        actions, after = self._call(player, player.act)(player.params, memory, self.state, key)
+        self._memory[seat] = jax.tree.map(lambda leaf: leaf[seat], after)
+        return int(actions[seat])
+
+    def advice(self, key: Key) -> Advice:
+        """What the player of the seat asked would do; nobody remembers it."""
+        seat, player = self._asked()
+        about = player.params, self._memory[seat], self.state
+        action, _ = self._call(player, player.act)(*about, key)
+        odds, value = self._call(player, telling(player.odds, player.value))(*about)
+        return Advice(int(action), odds if odds is None else np.asarray(odds), value if value is None else float(value))
+
+    def save(self) -> Saved:
+        """The present, for `restore`."""
+        return Saved(self.state, tuple(self._memory))
+
+    def restore(self, saved: Saved) -> None:
+        """Goes back to what was `save`d."""
+        self.state, self._memory = saved.state, list(saved.memory)
+
+    def step(self, action: int | np.ndarray, key: Key) -> State:
+        """The state after an action of the seat asked, or after those of all seats, i32[P]."""
+        before, number = self.state, np.asarray(action, np.int32)
+        self.state = self._programs(self._env.step)(before, number, key)
+        for seat, player in enumerate(self._players):
+            if player is not None and player.observe is not None:
+                memory_key = jax.random.fold_in(key, np.uint32(_OF_THE_MEMORY - seat))
+                told = (before, number, self.state, np.int32(seat), memory_key)
+                self._memory[seat] = self._call(player, player.observe)(player.params, self._memory[seat], *told)
+        return self.state
+
+    def _asked(self) -> tuple[int, Player]:
+        seat = int(self.state.current_player)
+        player = self._players[seat]
+        if player is None:
+            raise ValueError(f"nobody sits in seat {seat}")
+        return seat, player
+
+    def _call(self, player: Player, function: Callable) -> Callable:
+        searches = player.odds is None and not player.bot
+        return self._programs(function, plain=searches)

@@ -1,0 +1,245 @@
+"""Search on the command line, for `jaxrl evaluate` and `jaxrl distill`: its settings, and who is modelled how."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxrl.algorithms.registry import make_algorithm
+from jaxrl.config import Config
+from jaxrl.matches.evaluate import Matchup
+from jaxrl.matches.tables import Row
+from jaxrl.players.player import Player
+from jaxrl.players.spec import BOT_PREFIX
+from jaxrl.runs.directory import TrainedRun, make_env, make_evaluation_env
+from jaxrl.search.belief import Believe
+from jaxrl.search.player import Search, make_search
+from jaxrl.search.policies import (
+    Guide,
+    PlayoutPolicy,
+    SearchParams,
+    bot_guide,
+    named_policy,
+    network_guide,
+    network_policy,
+    player_policy,
+    switch_policy,
+    types_policy,
+)
+from jaxrl.search.settings import LEARNED, SearchSettings
+from jaxrl_envs.contract.env import Env, PyTree
+from jaxrl_envs.shared.errors import UserError, nearest
+
+SELF, OPPONENT, TYPES = "self", "opponent", "types"  # who the others may be taken for, beside bot:NAME
+SELF_DOUBT, SELF_PRIOR = 0.25, 0.05
+SCALES = ("reward", "episode")  # options of games that decide what a return is
+LANES = 1024  # games side by side on one device; each carries its particles
+
+
+def refuse_without_search(args: argparse.Namespace) -> None:
+    """Raises UserError for options of a search where none is asked for."""
+    described = ("model", "rollouts", "planner", "objective", "prior", "depth", "belief", "kl")
+    for name in (*(f"search_{each}" for each in described), "worlds", "particles"):
+        if args.search is None and getattr(args, name) is not None:
+            raise UserError(f"--{name.replace('_', '-')} describes a search: ask for one with --search SIMS.")
+
+
+def settings_of(args: argparse.Namespace) -> SearchSettings:
+    """The settings that the options describe. Raises UserError for one out of its range."""
+    given = {
+        "simulations": args.search,
+        "planner": args.search_planner,
+        "objective": args.search_objective,
+        "worlds": args.worlds,
+        "particles": args.particles,
+        "prior": args.search_prior,
+        "depth": args.search_depth,
+        "belief": args.search_belief,
+        "kl": args.search_kl,
+    }
+    if args.search_belief == LEARNED and args.particles:
+        raise UserError("--particles are kept by a uniform belief: leave them or --search-belief learned out.")
+    # The policy itself is a wrong model of everybody else: what it says of their cards and plans counts for less.
+    unsure: dict[str, Any] = {"doubt": SELF_DOUBT, "prior": SELF_PRIOR} if model_of(args) == SELF else {}
+    return SearchSettings(**(unsure | {name: value for name, value in given.items() if value is not None}))
+
+
+def model_of(args: argparse.Namespace) -> str:
+    """Who the others are taken for: self, opponent, types or bot:NAME."""
+    return args.search_model or SELF
+
+
+def rollouts_of(args: argparse.Namespace) -> str:
+    """Who moves for the searching seat in simulated games: self or bot:NAME."""
+    return args.search_rollouts or SELF
+
+
+def other_scale(config: Config) -> list[str]:
+    """The options that make returns in training other numbers than in evaluation: reward, episode."""
+    train, table = make_env(config), make_evaluation_env(config)
+    missing = object()
+    return [name for name in SCALES if getattr(train, name, missing) != getattr(table, name, missing)]
+
+
+def warn_of_scale(config: Config, settings: SearchSettings) -> None:
+    """Says so if the search is judged by a network that knows returns on another scale."""
+    names = other_scale(config)
+    if settings.objective == "wins" and config.env.options.get("reward") == "wins":
+        names = [name for name in names if name != "reward"]  # both are +1 for a win and -1 otherwise
+    if names and (settings.depth or settings.planner == "tree"):
+        print(
+            f"warning: the network was trained with another {' and '.join(names)} than is evaluated, so its values are "
+            "not on the scale of the searched games: play them to the end (halving, --search-depth 0).",
+            file=sys.stderr,
+        )
+
+
+def own_policy(
+    config: Config, env: Env, settings: SearchSettings, bot: str | None = None, rollouts: str = SELF
+) -> tuple[PlayoutPolicy, Guide]:
+    """How the searching seat plays on in simulated games, and what guides it: a network, or a bot by name.
+
+    Raises:
+      UserError: a tree is to be grown without a network, or bots are to play on for one that remembers.
+    """
+    played = None if rollouts == SELF else _bot_of("--search-rollouts", rollouts, env)
+    if bot is None:
+        network = make_algorithm(config, env).network
+        if played is None:
+            return network_policy(network, greedy=settings.greedy), network_guide(network)
+        if network.remembers:
+            raise UserError("--search-rollouts: a bot cannot play on for a network that remembers; leave it out.")
+        return named_policy(env, played), network_guide(network)
+    if settings.planner == "tree" or settings.depth:
+        raise UserError("a tree and a limited depth need a network's values: search with a run, or play to the end.")
+    return named_policy(env, played or bot), bot_guide(env.bots[bot])
+
+
+def _bot_of(option: str, text: str, env: Env) -> str:
+    """The bot that an option names as bot:NAME."""
+    name = text.removeprefix(BOT_PREFIX)
+    if not text.startswith(BOT_PREFIX):
+        raise UserError(f"{option} must be self or bot:NAME, got {text!r}.")
+    if name not in env.bots:
+        raise UserError(f"{option}: there is no bot {name!r} in this game: {nearest(name, env.bots)}")
+    return name
+
+
+@dataclasses.dataclass(frozen=True)
+class Searcher:
+    """A search against known tables: the search, and the model's parameters at each of them."""
+
+    search: Search
+    models: list[PyTree]
+    model: str  # for records
+    rollouts: str = SELF
+
+    def record(self) -> dict[str, Any]:
+        """For evaluation.json; `particles` are those that are kept, which a learned belief does not."""
+        settings = dataclasses.asdict(self.search.settings) | {"particles": self.search.belief.particles}
+        return {"model": self.model, "rollouts": self.rollouts} | settings
+
+    def __str__(self) -> str:
+        settings, particles = self.search.settings, self.search.belief.particles
+        plain = f"{particles} particles" if particles else "no belief"
+        belief = "learned belief" if settings.belief == LEARNED else plain
+        near = "" if settings.kl is None else f", within {settings.kl:g} nats of the policy"
+        return (
+            f"search with {settings.simulations} simulations a move ({settings.planner}, model {self.model}, "
+            f"rollouts {self.rollouts}, objective {settings.objective}, "
+            f"{belief}{near})"
+        )
+
+
+def make_searcher(
+    env: Env,
+    config: Config,
+    opponents: Sequence[Player],
+    settings: SearchSettings,
+    model: str,
+    bot: str | None = None,
+    rollouts: str = SELF,
+) -> Searcher:
+    """A search by the network of `config` (or by a bot) against each of some opponents.
+
+    Args:
+      env: the game.
+      config: names the network.
+      opponents: who sits at the other seats of each table; bots, or one trained run.
+      settings: of the search.
+      model: self, opponent, types or bot:NAME.
+      bot: the candidate, if it is a bot.
+      rollouts: self or bot:NAME, see `rollouts_of`.
+
+    Raises:
+      UserError: an unknown model or bot, or a game that cannot be searched.
+    """
+    own, guide = own_policy(config, env, settings, bot, rollouts)
+    other: PlayoutPolicy | None = None
+    models: list[PyTree] = [None] * len(opponents)
+    if model == OPPONENT:
+        names = [player.name for player in opponents]
+        if all(player.bot for player in opponents):
+            other, models = switch_policy(env, names), [jnp.int32(i) for i in range(len(names))]
+        elif len(opponents) == 1:
+            other, models = player_policy(opponents[0]), [opponents[0].params]
+        else:
+            raise UserError("--search-model opponent wants bots, or one run, at the other seats.")
+    elif model == TYPES:
+        other = types_policy(env, list(env.bots))
+    elif model.startswith(BOT_PREFIX):
+        other = named_policy(env, _bot_of("--search-model", model, env))
+    elif model != SELF:
+        raise UserError(f"--search-model must be self, opponent, types or bot:NAME, got {model!r}.")
+    believe = learnt_belief(config, env, bot) if settings.belief == LEARNED else None
+    search = make_search(env, settings, own=own, guide=guide, model=other, believe=believe)
+    return Searcher(search, models, model, rollouts)
+
+
+def learnt_belief(config: Config, env: Env, bot: str | None) -> Believe:
+    """The belief that a run has learnt beside its policy. Raises UserError if there is none."""
+    believe = None if bot else make_algorithm(config, env).believe
+    if believe is None:
+        who = "a bot has none" if bot else "this policy was trained without one (ppo.belief.learned)"
+        raise UserError(f"--search-belief learned: {who}; search with a run that learnt it, or with a uniform belief.")
+    return believe
+
+
+def beliefs_of(run: TrainedRun | None, settings: SearchSettings) -> list[PyTree]:
+    """What `SearchParams.belief` is for each seed of a run; [None] for others than runs.
+
+    Raises:
+      UserError: a learnt belief is wanted of a policy file, which holds none.
+    """
+    if settings.belief != LEARNED:
+        return [None] * (len(run.params) if run else 1)
+    if run is None:
+        raise UserError("--search-belief learned: a policy file holds no belief; search with the run it was made of.")
+    return run.beliefs
+
+
+def evaluate_search(
+    env: Env,
+    searcher: Searcher,
+    candidates: Sequence[Player],
+    opponents: Sequence[Player],
+    beliefs: Sequence[PyTree],
+    **settings: Any,
+) -> list[Row]:
+    """Rows for candidates that search, each with its belief, against each opponent; `settings` are those of
+    `Matchup`."""
+    if not opponents:
+        return []
+    # Each bot is a program of its own, with the random numbers of its place among the opponents.
+    each = [dataclasses.replace(player, bot="") for player in opponents]
+    matchup = Matchup(env, searcher.search.player(), each, **({"lanes": LANES} | settings))
+    return [
+        Row(f"{candidate.name}+search", player.name, matchup.play(SearchParams(candidate.params, model, belief), index))
+        for candidate, belief in zip(candidates, beliefs, strict=True)
+        for index, (player, model) in enumerate(zip(opponents, searcher.models, strict=True))
+    ]

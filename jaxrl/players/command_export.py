@@ -1,0 +1,28 @@
+"""`jaxrl export`: a policy file for inference."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from jaxrl.matches.policy_agreement import compare_choices
+from jaxrl.matches.remote import is_remote
+from jaxrl.players.export import load_policy, save_policy
+from jaxrl.runs.directory import load_run
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs `jaxrl export`."""
+    run = load_run(args.run, args.checkpoint, args.allow)
+    path = args.file or f"{run.name}.jaxrl"
+    save_policy(path, run, args.seed_index, half=args.half)
+    size = Path(path).stat().st_size
+    print(f"{path}: {run.name} after {run.update} updates, parameters {run.params_hash}, {size / 1e6:.1f} MB")
+    if args.half and is_remote(run.env):
+        print(f"what half precision costs: jaxrl evaluate {args.run} --against {path}")
+    elif args.half:
+        halved = load_policy(path, args.allow)
+        alike = compare_choices(run.config, run.env, run.params[args.seed_index], halved.player().params)
+        share = alike.equal / alike.decisions
+        print(f"half precision: the same choice in {share:.2%} of {alike.decisions:,} decisions of sampled games")
+    return 0

@@ -1,0 +1,38 @@
+"""`jaxrl runs`: every run below a folder, how far it is and how well it plays. Reads a few files of each; no jax."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxrl.diagnose.tables import count, table
+from jaxrl.runs import status
+from jaxrl.runs.status import Status
+from jaxrl_envs.shared.errors import printable
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints one line for each run."""
+    print(listed([status.brief(run) for run in status.found_in(Path(args.folder).expanduser())]))
+    return 0
+
+
+def listed(found: Sequence[Status]) -> str:
+    """The table of some runs."""
+    return table(["run", "game", "algorithm", "steps", "state", "last evaluation"], [_line(each) for each in found])
+
+
+def _line(run: Status) -> list[str]:
+    """Of one run: name, game, algorithm, steps, state, last evaluation."""
+    done = f"{count(run.steps)} of {count(run.total_steps)}" if run.state != status.UNREADABLE else "?"
+    return [printable(run.name), printable(run.game), run.algorithm, done, run.state, evaluated(run)]
+
+
+def evaluated(run: Status) -> str:
+    """The newest evaluation in words; nothing without one."""
+    found = run.evaluation
+    if found is None or found["update"] < 0:
+        return ""
+    score = f"win rate {found['win_rate']:.1%}" if "win_rate" in found else f"return {found['return']:.3g}"
+    return f"{score} after {found['update']} updates"

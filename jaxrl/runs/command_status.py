@@ -1,0 +1,104 @@
+"""`jaxrl status`: what a run is doing or how it ended, from its files alone; nothing is written or run. No jax."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from jaxrl.diagnose.tables import count
+from jaxrl.runs import command_runs, status
+from jaxrl.runs.places import find_folder
+from jaxrl.runs.status import Status
+from jaxrl_envs.shared.errors import UserError, printable
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints how a run stands, or a table of all in a folder."""
+    found: Status | list[Status]
+    if args.run:
+        found = status.whole(find_folder(args.run, args.directory))
+        if found.state == status.UNREADABLE:
+            raise UserError(f"{Path(found.path) / 'config.yaml'} cannot be read: mend it, or restore it from a backup.")
+        shown = "\n".join(f"{word:<12}{' '.join(printable(line).splitlines())}" for word, line in _lines(found))
+    else:
+        found = [status.brief(run) for run in status.found_in(Path(args.directory).expanduser())]
+        shown = command_runs.listed(found)
+    plain = list(map(dataclasses.asdict, found)) if isinstance(found, list) else dataclasses.asdict(found)
+    print(json.dumps(plain, indent=2) if args.json else shown)
+    return 0
+
+
+def _lines(run: Status) -> Iterator[tuple[str, str]]:
+    yield "run", f"{run.path}: {run.game}, {run.algorithm}"
+    yield "state", _state(run)
+    if run.why:
+        yield "because", run.why
+    if run.updates:
+        share = min(run.update / run.updates, 1.0)
+        steps = f"{count(run.steps)} of {count(run.total_steps)} steps"
+        yield "progress", f"update {run.update:,} of {run.updates:,} ({share:.1%}), {steps}{_since(run.last_figures)}"
+    if run.steps_per_second is not None:
+        left = "" if run.seconds_left is None else f"; at that rate to {_moment(run.estimated_end)} without evaluations"
+        yield "speed", f"{count(run.steps_per_second)} steps/s in the last window{left}"
+    if evaluation := command_runs.evaluated(run):
+        yield "evaluation", evaluation
+    if run.best is not None:
+        yield "best", f"{run.best['best_by']} {run.best['score']:.4g} after {run.best['update']} updates"
+    yield "checkpoint", _checkpoint(run)
+    for each in run.ranks:
+        word = f"rank {each['rank']}"
+        counts = f"{each['warnings']} warnings, {each['errors']} errors"
+        yield word, f"{each['log']}: {counts}{_since(each['last_event'], ', last line ')}"
+    for each in run.events:
+        yield "", f"{_moment(each['time'])} rank {each['rank']} {each['level']}: {each['message']}"
+    if run.next_command:
+        yield "go on with", run.next_command
+
+
+def _state(run: Status) -> str:
+    who = run.process
+    if who is None:
+        return run.state
+    place = f"process {who['pid']} on {who['host']}"
+    more = f", the first of {who['processes']}" if who["processes"] > 1 else ""
+    match run.state:
+        case "training" if who["ended"]:
+            return "training: it has just begun"
+        case "training":
+            return f"training: {place}{more}, since {_moment(who['begun'])}"
+        case "lost":
+            there = "" if who["here"] else "; it may still train there if that machine's locks cannot be seen from here"
+            return f"lost: {place}{more} has gone without a word: killed, or with its machine{there}"
+    return f"{run.state}: {place}{more}, {_moment(who['ended'] or who['begun'])}"
+
+
+def _checkpoint(run: Status) -> str:
+    found = run.checkpoint
+    if found is None:
+        return "none yet"
+    others = f"; damaged: {', '.join(map(str, found['damaged']))}" if found["damaged"] else ""
+    others += "".join(f"; {step}: {why}" for step, why in found["unread"].items())
+    if found["update"] is None:
+        return f"none that is known to be intact{others}"
+    return f"of update {found['update']:,}, intact, {found['bytes'] / 2**20:.3g} MiB{others}"
+
+
+def _moment(when: str) -> str:
+    """A time of a file as the clock on the wall shows it here."""
+    try:
+        return datetime.datetime.fromisoformat(when).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError):
+        return when or "?"
+
+
+def _since(when: str, before: str = ", last figures ") -> str:
+    """How long ago that was."""
+    if not when:
+        return ""
+    seconds = max(0, int(time.time() - datetime.datetime.fromisoformat(when).timestamp()))
+    return f"{before}{datetime.timedelta(seconds=seconds)} ago"

@@ -1,0 +1,229 @@
+"""What a run writes about itself: `metrics.jsonl`, TensorBoard events and the progress line.
+
+Tags are those of Stable-Baselines3 (`rollout/ep_rew_mean`, `train/approx_kl`, `time/fps`, ...), so that existing
+dashboards work. Rows carry the update and the environment steps they belong to; a resumed run cuts off the rows beyond
+the update it resumes from, so that every update appears once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.summary import scalar
+
+from jaxrl.runs import processes
+from jaxrl.runs.compiling import compile_seconds
+from jaxrl.runs.console import ProgressLine
+from jaxrl.runs.metrics import Figure, join
+from jaxrl_envs.shared import files
+
+
+def rate(amount: float, seconds: float) -> float:
+    """`amount` per second; 0 where the clock has not moved."""
+    return amount / seconds if seconds > 0 else 0.0
+
+
+def flatten_seeds(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Host scalars from metrics of shape [] or [S]: the mean over seeds, and `seed_<i>/<tag>` beside it.
+
+    A seed without a value (NaN, such as a mean over no finished games) does not count in the mean.
+    """
+    row: dict[str, float] = {}
+    for tag, value in metrics.items():
+        values = np.asarray(value, np.float64)
+        if values.ndim == 0:
+            row[tag] = float(values)
+            continue
+        present = values[~np.isnan(values)]
+        row[tag] = float(present.mean()) if present.size else math.nan
+        row.update({f"seed_{i}/{tag}": float(v) for i, v in enumerate(values)})
+    return row
+
+
+def flatten_each(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """`flatten_seeds` of figures that were taken seed by seed."""
+    [first, *others] = each
+    return flatten_seeds({tag: np.array([one[tag] for one in each]) for tag in first} if others else first)
+
+
+class Window:
+    """The figures of the calls since the last line in the logs; a line speaks of all of them."""
+
+    def __init__(self, figures: Mapping[str, Any] | None = None, seconds: float = 0.0, updates: int = 0):
+        """An empty window, or one from the `record` of a checkpoint."""
+        self.figures = {
+            tag: Figure(np.asarray(amount), np.asarray(weight), kind)
+            for tag, (amount, weight, kind) in (figures or {}).items()
+        }
+        self.seconds, self.updates = seconds, updates
+
+    def add(self, figures: Mapping[str, Figure], seconds: float, updates: int) -> None:
+        """The figures of one call, [] or [S] each on the host, how long it took and how many updates it made."""
+        # In double precision: a window may be long.
+        exact = {tag: jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), each) for tag, each in figures.items()}
+        self.figures = join(self.figures, exact)
+        self.seconds += seconds
+        self.updates += updates
+
+    def record(self) -> dict[str, Any]:
+        """For a checkpoint between two lines: `Window(**record)` goes on where this one stood."""
+        figures = {
+            tag: (np.asarray(each.amount).tolist(), np.asarray(each.weight).tolist(), each.kind)
+            for tag, each in self.figures.items()
+        }
+        return {"figures": figures, "seconds": self.seconds, "updates": self.updates}
+
+
+class MetricsLogger:
+    """Appends rows to `<directory>/metrics.jsonl` and `<directory>/tensorboard/`.
+
+    Both are written in the caller's thread and flushed per row: nothing is lost in a crash, and a full disk raises here
+    instead of killing a writer thread in silence.
+    """
+
+    def __init__(self, directory: Path, *, resume: tuple[int, int] | None = None):
+        """Opens the files.
+
+        Args:
+          directory: of the run.
+          resume: the (update, environment steps) to continue from; None for a new run.
+        """
+        path = Path(directory) / "metrics.jsonl"
+        if resume is not None and path.exists():
+            _truncate(path, resume[0])
+        self._rows = path.open("a", encoding="utf-8")
+        board = Path(directory) / "tensorboard"
+        board.mkdir(parents=True, exist_ok=True)
+        # The process id keeps a quick restart within one second from overwriting the previous file.
+        self._events = EventsWriter(str(board / "events"), filename_suffix=f".{os.getpid()}")
+        if resume is not None:
+            self._write_event(Event(step=resume[1] + 1, session_log=SessionLog(status=SessionLog.START)))
+
+    def write(self, update: int, steps: int, metrics: Mapping[str, float]) -> None:
+        """One row: `metrics` (tag -> number) after `update` updates and `steps` environment steps."""
+        row: dict[str, Any] = {"update": update, "steps": steps}
+        for tag, value in metrics.items():
+            number = float(value)
+            row[tag] = number if math.isfinite(number) else None  # JSON has no NaN
+            if math.isfinite(number):
+                self._write_event(Event(step=steps, summary=scalar(tag, number)))
+        self._rows.write(json.dumps(row) + "\n")
+        self._rows.flush()
+        self._events.flush()
+
+    def close(self) -> None:
+        """Flushes and closes both files."""
+        self._rows.close()
+        self._events.close()
+
+    def _write_event(self, event: Event) -> None:
+        event.wall_time = time.time()
+        self._events.write_event(event)
+
+
+def make_logger(directory: Path, update: int, steps: int) -> MetricsLogger | None:
+    """The logger of a run that is so far: it goes on with what is there. None in all processes but the first."""
+    if not processes.leads():
+        return None
+    return MetricsLogger(directory, resume=(update, steps) if (directory / "metrics.jsonl").exists() else None)
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics.jsonl; a last line cut short by a crash is left out."""
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return rows
+
+
+def _truncate(path: Path, update: int) -> None:
+    """Drops the rows after `update`; a crash loses nothing."""
+    kept = [row for row in read_rows(path) if row["update"] <= update]
+    files.write(path, "".join(json.dumps(row) + "\n" for row in kept).encode())
+
+
+class Progress:
+    """One line about a training."""
+
+    def __init__(
+        self,
+        total_steps: int,
+        *,
+        done_steps: int = 0,
+        headline: Mapping[str, str] | None = None,
+        line: ProgressLine | None = None,
+    ):
+        """A progress line.
+
+        Args:
+          total_steps, done_steps: environment steps over all seeds.
+          headline: figures that tell whether it learns, label -> tag.
+          line: that shows it; one on standard error if None.
+        """
+        self._total, self._first, self._headline = total_steps, done_steps, dict(headline or {})
+        self._told: dict[str, float] = {}
+        self._line = line or ProgressLine(kept=True)
+        self._compiled = compile_seconds()
+        self.close = self._line.close
+
+    def begin(self) -> None:
+        """The training begins now; what is compiled from here on does not count as its time."""
+        self._line.begin()
+        self._compiled = compile_seconds()
+
+    def tell(self, metrics: Mapping[str, float]) -> None:
+        """Figures that are seldom measured, such as those of evaluations: they are shown until the next ones."""
+        self._told = dict(metrics)
+
+    def show(self, steps: int, metrics: Mapping[str, float]) -> None:
+        """Shows `metrics` at `steps` environment steps, if it is time to."""
+        self._line.show(lambda seconds: self.text(steps, metrics, seconds), last=steps >= self._total)
+
+    def text(self, steps: int, metrics: Mapping[str, float], elapsed: float) -> str:
+        """The text of the progress line."""
+        share = min(steps / self._total, 1.0) if self._total > 0 else 1.0
+        speed = rate(steps - self._first, elapsed - (compile_seconds() - self._compiled))
+        left, shown = max(self._total - steps, 0), self._told | dict(metrics)
+        parts = [
+            f"[{'#' * int(10 * share):<10}] {100 * share:5.1f} %",
+            f"{human(steps)}/{human(self._total)} steps",
+            f"{human(metrics.get('time/fps', speed))} steps/s",
+            f"{human(metrics.get('time/games_per_s', math.nan))} games/s",
+            *(f"{label} {_figure(shown.get(tag))}" for label, tag in self._headline.items()),
+            f"ETA {duration(left / speed) if speed > 0 else '-'}",
+        ]
+        return " | ".join(parts)
+
+
+def human(number: float) -> str:
+    """12345 -> "12.3k"."""
+    if not math.isfinite(number):
+        return "-"
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= limit:
+            return f"{number / limit:.3g}{unit}"
+    return f"{number:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """3725 -> "1:02:05"."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None or not math.isfinite(value) else f"{value:.3g}"

@@ -1,0 +1,95 @@
+"""What has to be set before jax starts its backend: XLA flags, and how memory is kept. The user's own settings win."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from pathlib import Path
+
+from jaxrl.config import Config, device_count
+from jaxrl_envs.shared.resources import cores
+
+_ACCELERATOR_PACKAGES = ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu", "jax_rocm7_plugin", "jax_rocm60_plugin")
+
+_KEPT = ((-3, 2**31 - 1), (-1, 2**31 - 1), (-2, 2**24))  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD: bytes
+
+
+def on_cpu() -> bool:
+    """Whether jax will run on the CPU, as far as that can be told without starting it."""
+    chosen = os.environ.get("JAX_PLATFORMS", "").lower()
+    if chosen:
+        return chosen.split(",")[0] == "cpu"
+    plugins = any(importlib.util.find_spec(name) is not None for name in _ACCELERATOR_PACKAGES)
+    hardware = any(Path(path).exists() for path in ("/dev/nvidia0", "/dev/nvidiactl", "/dev/accel0", "/dev/kfd"))
+    return not (plugins and hardware)
+
+
+def set_devices(devices: int, deterministic: bool = False) -> None:
+    """Adds to ``XLA_FLAGS``; has no effect once jax has started its backend.
+
+    Args:
+      devices: virtual CPU devices to make, so that several cores share the work of one program; nothing on a GPU.
+      deterministic: on an accelerator, only algorithms that give the same bits every time (slower).
+    """
+    if on_cpu():
+        add_flag("xla_force_host_platform_device_count", str(max(devices, 1)))
+    elif deterministic:
+        add_flag("xla_gpu_deterministic_ops", "true")
+
+
+def prepare_training(config: Config, processes: int = 1) -> None:
+    """`set_devices` as the training program of a configuration wants it, in each of several processes; before anything
+    is computed."""
+    there = config.run.devices or processes * cores()
+    wanted = device_count(config, there, processes) if on_cpu() else processes
+    set_devices(wanted // processes, config.run.deterministic)
+    keep_memory()
+
+
+def keep_memory() -> bool:
+    """On a CPU glibc keeps the memory of large arrays for the next ones; whether it does: older versions refuse.
+
+    Otherwise it gives them back to the system at every step, and the next step meets pages that have to be filled with
+    zeros first. The environment's MALLOC_... and GLIBC_TUNABLES win; other C libraries are left alone.
+    """
+    if not on_cpu() or any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return False
+    try:
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+    except (OSError, AttributeError):
+        return False
+    return all(mallopt(*each) == 1 for each in _KEPT)  # without the first, the others would do harm
+
+
+def prepare_game(id: str) -> None:
+    """Adds to ``XLA_FLAGS`` what a game asks for; before anything is computed.
+
+    On a CPU: to fuse operations with several outputs each. A game step is hundreds of small operations with many
+    results; fused like this Skull King compiles three times and runs up to fifty times faster. XLA aborts the process
+    while compiling some other games, so a game has to ask for it (`Env.multi_output_fusion`).
+    """
+    from jaxrl_envs.contract import registry  # here, because it imports jax
+
+    if on_cpu() and getattr(registry.game_class(id), "multi_output_fusion", False):
+        fuse()
+
+
+def fuse() -> None:
+    """Adds the flag of `prepare_game` to ``XLA_FLAGS``."""
+    add_flag("xla_backend_extra_options", "xla_cpu_use_multi_output_fusion")
+
+
+def plain_options() -> dict[str, str]:
+    """Options of one program that is compiled without what `prepare_game` adds, for `jax.jit(compiler_options=...)`.
+
+    XLA's CPU backend aborts the process while compiling some searches with multi-output fusion.
+    """
+    return {"xla_backend_extra_options": ""} if on_cpu() else {}
+
+
+def add_flag(name: str, value: str) -> None:
+    """Adds a flag to ``XLA_FLAGS``, unless it is there."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if f"--{name}" not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} --{name}={value}".strip()

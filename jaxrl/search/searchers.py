@@ -1,0 +1,46 @@
+"""Reference searchers, `searcher-N`: yardsticks that know the rules of a game, and only what their seat may see.
+
+A searcher draws N worlds that its seat cannot tell from the real one, tries its actions in them, the better ones in
+more of them (`halving`), and lets the game's best bot play on for everybody (`Env.reference_bot`), to the end of the
+game or of the part of it that the game can judge (`Env.standing`). It learns nothing and remembers nothing: worlds are
+drawn anew at every move, as likely as the rules make them, whatever the bot would say about them.
+"""
+
+from __future__ import annotations
+
+from jaxrl.config.searchers import worlds_of
+from jaxrl.players.player import Player, bot_player
+from jaxrl.search.player import judges, make_search
+from jaxrl.search.policies import SearchParams, named_policy, no_guide
+from jaxrl.search.settings import SearchSettings
+from jaxrl_envs.contract.env import Env
+
+BATCH = 8192  # simulated games side by side
+
+
+def reference_searcher(env: Env, worlds: int) -> Player:
+    """The searcher with so many worlds at each of its decisions.
+
+    Raises:
+      UserError: the game cannot be searched.
+    """
+    settings = SearchSettings(
+        simulations=4 * worlds,  # the best two actions meet all of the worlds
+        objective="standing" if not env.simultaneous and judges(env) else "return",
+        worlds=worlds,
+        particles=0,
+        candidates=env.num_actions,
+        batch=BATCH,
+    )
+    search = make_search(env, settings, own=named_policy(env, env.reference_bot), guide=no_guide)
+    return search.player(f"searcher-{worlds}", SearchParams(own=None))
+
+
+def scripted_player(env: Env, name: str) -> Player:
+    """The bot of this name, or the searcher "searcher-N".
+
+    Raises:
+      UserError: there is no such bot, or the game cannot be searched.
+    """
+    worlds = worlds_of(name)
+    return bot_player(env, name) if worlds is None else reference_searcher(env, worlds)

@@ -1,0 +1,88 @@
+"""A web page to play, watch and look: `jaxrl serve`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import ipaddress
+import secrets
+import socket
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxrl import config as configs
+from jaxrl.runs import xla
+from jaxrl.runs.directory import enable_compilation_cache
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared.errors import UserError
+
+if TYPE_CHECKING:
+    from jaxrl.serve.server import ServerSettings
+
+PACKAGES = ("starlette", "uvicorn", "websockets")
+TOKEN = 16  # bytes
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs `jaxrl serve` until Ctrl-C."""
+    absent = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if absent:
+        raise UserError(f"{' and '.join(absent)} is not installed: python -m pip install 'jaxrl[web]'.")
+    from jaxrl.serve.app import make_server
+    from jaxrl.serve.server import House
+
+    settings = settings_of(args)
+    _make_folder(settings.folder)
+    house = House(settings)
+    if settings.token:
+        house.guests.ready()
+    listening = _listen(settings.host, settings.port)
+    if xla.on_cpu():
+        xla.fuse()  # for the games that ask for it: their programs alone are compiled so
+    enable_compilation_cache(settings.cache_dir)
+    with listening:
+        for game in args.game:
+            registry.options_of(game)
+        make_server(house, print).run(sockets=[listening])
+    return 0
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(f"tables cannot be kept in {folder}: {error.strerror}.") from None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise UserError(f"cannot listen on {host}, port {port}: {error.strerror}.") from None
+
+
+def settings_of(args: argparse.Namespace) -> ServerSettings:
+    """What the arguments say. Raises UserError: the host is no address."""
+    from jaxrl.serve.server import ServerSettings
+
+    try:
+        loopback = args.host == "localhost" or ipaddress.ip_address(args.host).is_loopback
+    except ValueError:
+        raise UserError(f"--host must be an address such as 127.0.0.1 or 0.0.0.0, got {args.host!r}.") from None
+    defaults = configs.load(None, [])
+    return ServerSettings(
+        host=args.host,
+        port=args.port,
+        token=args.token or ("" if loopback else secrets.token_urlsafe(TOKEN)),
+        names=ServerSettings.names if loopback else frozenset(),
+        folder=Path(args.folder or Path(args.runs) / ".tables").expanduser(),
+        runs=Path(args.runs).expanduser(),
+        replays=(Path(args.runs), *map(Path, args.replays)),
+        games=tuple(dict.fromkeys([*registry.registered(), *args.game])),
+        tables=args.tables,
+        allow=tuple(args.allow),
+        cache_dir=defaults.run.cache_dir,
+    )

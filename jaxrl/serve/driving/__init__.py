@@ -1,0 +1,1 @@
+"""Driving by hand in the browser."""

@@ -1,0 +1,327 @@
+"""Which games there are, and who can sit at their tables: bots, searches, policies of the zoo, runs.
+
+Only what is listed here can be named by a browser: no path, no module. Games and players are made once and shared by
+all tables, with their compiled programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import json
+import threading
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from jaxrl import config as configs
+from jaxrl import zoo
+from jaxrl.config import Config
+from jaxrl.matches.interactive import Programs
+from jaxrl.matches.remote import is_remote
+from jaxrl.matches.replays import ReplayLanes
+from jaxrl.players.export import load_policy
+from jaxrl.players.player import Player, bot_player
+from jaxrl.players.spec import find_entrant
+from jaxrl.runs.directory import RunDirectory
+from jaxrl.runs.games import make_games
+from jaxrl.runs.logs import LOG
+from jaxrl.serve.tables.game import Agent
+from jaxrl.serve.tables.timed_search import LONGEST, SHORTEST, TimedSearch
+from jaxrl_envs.contract import registry
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.errors import UserError
+
+PERSON, BOT, RUN, SEARCH = "person", "bot:", "run:", "search:"
+KEPT = 16  # games, and players of each, that are kept
+MOST = 1000  # answers to who fits where that are kept
+LARGEST, LISTED = 10_000, 64  # a number of a game's option, and so many at most
+SECONDS = (1, 3)  # of the searches that are offered
+T = TypeVar("T")
+
+
+@dataclasses.dataclass
+class Hall:
+    """One game with some options, and everybody who has played it so far."""
+
+    config: Config
+    env: Env
+    programs: Programs
+    agents: dict[str, Agent] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def lanes(self) -> ReplayLanes:
+        """For replays."""
+        return ReplayLanes(self.env)
+
+    @property
+    def id(self) -> str:
+        """Of the game."""
+        return self.config.env.id
+
+
+class AgentLibrary:
+    """All games and players of a server; its methods are called in threads."""
+
+    def __init__(self, games: Sequence[str], runs: Path, allow: Sequence[str]):
+        """Makes nothing yet.
+
+        Args:
+          games: ids.
+          runs: the folder of runs.
+          allow: modules that files of runs may name.
+        """
+        self.games, self._runs, self._allow = tuple(games), runs, tuple(allow)
+        self._halls: dict[str, Hall] = {}
+        self._fits: dict[tuple[str, str], bool] = {}
+        self._lock = threading.RLock()
+
+    # ---- games ------------------------------------------------------------------------------------------------------
+
+    def hall(self, game: str, options: Mapping[str, Any]) -> Hall:
+        """A game. Raises UserError: it is not offered, or has no such options."""
+        if game not in self.games:
+            raise UserError(f"this server does not offer the game {game!r}.")
+        known = offered_options(game)
+        for name, value in options.items():
+            if name not in known:
+                raise UserError(f"{game} has no option {name!r} that can be chosen here.")
+            if not isinstance(value, (bool, int, float, str)) or isinstance(value, str) and name not in _literals(game):
+                raise UserError(f"the option {name!r} must be a number, a truth value or one of those offered.")
+            if isinstance(value, (int, float)) and not abs(value) <= LARGEST:
+                raise UserError(f"the option {name!r} must be at most {LARGEST}.")
+        return self._hall(game, options)
+
+    def recorded(self, game: str, options: Mapping[str, Any]) -> Hall:
+        """The game of a recording, whose options a stranger may have written; those that change nothing that is seen or
+        done are left at what they are by default. Raises UserError: it is not offered, or no such game can be made."""
+        changed = self._view(game, options)
+        if not all(_plain(each) for each in changed.values()):
+            raise UserError("the options of this recording are not such that a game is made of them here.")
+        return self._hall(game, changed)
+
+    def view(self, game: str, spec: str) -> dict[str, Any]:
+        """The options with which a trained player sees and does otherwise than by default. Raises UserError: it plays
+        another game."""
+        if spec.startswith(RUN) and spec.removeprefix(RUN).partition("@")[0] in self.run_names():
+            config = RunDirectory(self._runs / spec.removeprefix(RUN).partition("@")[0]).config(self._allow)
+        else:
+            config = self._trained(spec)[1]
+        if config.env.id != game:
+            raise UserError(f"{spec[:60]} plays another game.")
+        return self._view(game, config.env.options)
+
+    def _view(self, game: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if game not in self.games:
+            raise UserError(f"this server does not offer the game {game!r}.")
+        free, known = self._hall(game, {}).env.free_options, registry.options_of(game)
+        wanted = {name: each for name, each in options.items() if name in known and name not in free}
+        return {name: each for name, each in wanted.items() if not _same(each, known[name].default)}
+
+    def _hall(self, game: str, options: Mapping[str, Any]) -> Hall:
+        key = json.dumps([game, dict(sorted(options.items()))])
+        with self._lock:
+            return _kept(self._halls, key, lambda: make_hall(game, options))
+
+    def describe(self) -> list[dict[str, Any]]:
+        """All games that can be played here, for the form that opens tables."""
+        found = []
+        for game in self.games:
+            with contextlib.suppress(UserError):  # what it needs is not installed
+                found.append(self._described(game))
+        return found
+
+    def _described(self, game: str) -> dict[str, Any]:
+        env = self.hall(game, {}).env
+        return {
+            "id": game,
+            "about": (type(env).__doc__ or game).strip().splitlines()[0],
+            "seats": env.num_players,
+            "people": not env.simultaneous,
+            "options": [
+                {"name": name, "default": option.default, "about": option.doc, "choices": _choices(option.type)}
+                for name, option in offered_options(game).items()
+            ],
+        }
+
+    # ---- players ----------------------------------------------------------------------------------------------------
+
+    def offered(self, hall: Hall) -> list[list[str]]:
+        """[specification, words] of everybody who can sit at a table, the strongest kinds first."""
+        found = [[each, each] for each in self.trained(hall)]
+        if _may_be_searched(hall.env):
+            found += [[f"{SEARCH}{n}", f"search, {n} s a move"] for n in SECONDS]
+        return found + [[BOT + name, name] for name in reversed(list(hall.env.bots))]
+
+    def trained(self, hall: Hall) -> list[str]:
+        """The policies of the zoo and the runs that can sit there."""
+        return [each for each in self.known() if self.fits(hall, each)]
+
+    def known(self) -> list[str]:
+        """All policies of the zoo, and all runs."""
+        return [zoo.PREFIX + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
+
+    def run_names(self) -> list[str]:
+        """Of the runs in their folder."""
+        return sorted(path.parent.name for path in self._runs.expanduser().glob("*/config.yaml"))
+
+    def agent(self, hall: Hall, spec: str) -> Agent:
+        """Whoever is meant by "bot:NAME", "zoo:NAME", "run:NAME", "run:NAME@UPDATE" or "search:SECONDS".
+
+        Raises:
+          UserError: there is none, or it plays another game.
+        """
+        key = f"{spec} {self.newest(spec)}"
+        with self._lock:
+            for old in [each for each in hall.agents if each.rpartition(" ")[0] == spec and each != key]:
+                del hall.agents[old]  # its training has gone on
+            return _kept(hall.agents, key, lambda: self._make(hall, spec))
+
+    def newest(self, spec: str) -> int:
+        """The update of a run's newest checkpoint, from the names of files; -1 for others than runs."""
+        name = spec.removeprefix(RUN).partition("@")[0]
+        if not spec.startswith(RUN) or name not in self.run_names():
+            return -1
+        saved = (self._runs.expanduser() / name / "checkpoints").glob("[0-9]*")
+        return max((int(path.name) for path in saved if path.name.isdecimal()), default=-1)
+
+    def search(self, hall: Hall) -> TimedSearch | None:
+        """The search of a game, None where it cannot be searched."""
+        with contextlib.suppress(UserError):
+            return self.agent(hall, f"{SEARCH}{SECONDS[0]}").search
+        return None
+
+    def adviser(self, hall: Hall, specs: Sequence[str]) -> Agent | None:
+        """Who gives hints at a table of these players: a trained policy that sits there, one of the zoo, else the
+        game's reference bot."""
+        trained = [spec for spec in specs if spec.startswith((zoo.PREFIX, RUN))]
+        zoo_names = [zoo.PREFIX + name for name in zoo.names()]
+        for spec in [*trained, *(each for each in zoo_names if self.fits(hall, each))]:
+            return self.agent(hall, spec)
+        known = [name for name in (hall.env.reference_bot, *hall.env.bots) if name in hall.env.bots]
+        return self.agent(hall, BOT + known[0]) if known and not hall.env.delegated else None
+
+    def _make(self, hall: Hall, spec: str) -> Agent:
+        if spec.startswith(SEARCH):
+            seconds = _seconds(spec.removeprefix(SEARCH))
+            first = next((each.search for each in hall.agents.values() if each.search), None)
+            return Agent(f"search {seconds:g} s", None, first or TimedSearch(hall.env, hall.programs), seconds)
+        if spec.startswith(BOT):
+            if (name := spec.removeprefix(BOT)) not in hall.env.bots:
+                raise UserError(f"{hall.id} has no bot {name[:60]!r}.")
+            return Agent(name, bot_player(hall.env, name))
+        name, config, env, player = self._trained(spec)
+        if not _fit(hall, config, env):
+            raise UserError(f"{name} plays another game than this table's.")
+        return Agent(name, player)
+
+    def _trained(self, spec: str) -> tuple[str, Config, Env, Player]:
+        if spec.startswith(zoo.PREFIX):
+            policy = load_policy(zoo.policy_file(spec.removeprefix(zoo.PREFIX)))
+            return spec, policy.config, policy.env, policy.player(spec, greedy=policy.config.evaluate.greedy)
+        name, _, update = spec.removeprefix(RUN).partition("@")
+        if not spec.startswith(RUN) or name not in self.run_names():
+            raise UserError(f"there is no player {spec[:60]!r} here.")
+        asked = argparse.Namespace(checkpoint=update or "newest", overrides=[], sampled=False, allow=self._allow)
+        found = find_entrant(str(self._runs / name), asked)
+        return spec.removeprefix(RUN), found.config, found.env, found.players[0]
+
+    def fits(self, hall: Hall, spec: str) -> bool:
+        """Whether a trained player can sit at this game's tables; without reading its parameters."""
+        key = spec, f"{hall.id} {hall.config.env.options}"
+        with self._lock:
+            if key not in self._fits:
+                if len(self._fits) > MOST:
+                    self._fits.clear()
+                self._fits[key] = self._game_fits(hall, spec)
+            return self._fits[key]
+
+    def _game_fits(self, hall: Hall, spec: str) -> bool:
+        try:
+            if spec.startswith(RUN):
+                config = RunDirectory(self._runs / spec.removeprefix(RUN)).config(self._allow)
+                return config.env.id == hall.id and _fit(hall, config, make_games(config).evaluation)
+            if zoo.figures(spec.removeprefix(zoo.PREFIX))["game"] != hall.id:
+                return False
+            return _fit(hall, *self._trained(spec)[1:3])
+        except UserError:
+            return False
+        except Exception:  # of a game's own code: one run that breaks takes no other with it
+            LOG.exception("whether %s fits %s", spec, hall.id)
+            return False
+
+
+def _fit(hall: Hall, config: Config, env: Env) -> bool:
+    """Whether who has learnt in a game can play the hall's: it sees and does the same kinds of things."""
+    kinds = [
+        (each.id, each.version, each.num_players, each.num_actions, str(each.observation_spec))
+        for each in (hall.env, env)
+    ]
+    known = registry.options_of(hall.config.env.id)
+    # Options that no browser chooses and that may change what is seen or done: two views of one shape can differ.
+    views = known.keys() - offered_options(hall.config.env.id).keys() - set(env.free_options)
+    mine, theirs = hall.config.env.options, config.env.options
+    return kinds[0] == kinds[1] and all(
+        _same(mine.get(name, known[name].default), theirs.get(name, known[name].default)) for name in views
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    return json.dumps(one, default=str) == json.dumps(other, default=str)
+
+
+def _plain(value: Any) -> bool:
+    """Numbers, and words that name no file."""
+    if isinstance(value, (list, tuple)):
+        return len(value) <= LISTED and all(map(_plain, value))
+    if isinstance(value, str):
+        return value.isidentifier()
+    return isinstance(value, (bool, int, float)) and abs(value) <= LARGEST
+
+
+def _may_be_searched(env: Env) -> bool:
+    """Whether a search is likely to be possible; tracing it would say for sure, and take seconds."""
+    knows = env.perfect_information or type(env).permute_hidden is not Env.permute_hidden
+    return knows and not env.simultaneous and env.num_sides == env.num_players
+
+
+def offered_options(game: str) -> dict[str, registry.Option]:
+    """The options of a game that a browser may choose: numbers, truth values and words of a list; never names of files
+    or code."""
+    found = registry.options_of(game)
+    return {name: each for name, each in found.items() if each.type in (bool, int) or _choices(each.type)}
+
+
+def _choices(kind: Any) -> list[Any]:
+    return list(typing.get_args(kind)) if typing.get_origin(kind) is Literal else []
+
+
+def _literals(game: str) -> set[str]:
+    return {name for name, each in offered_options(game).items() if _choices(each.type)}
+
+
+def make_hall(game: str, options: Mapping[str, Any]) -> Hall:
+    """A game with any options. Raises UserError: tables cannot hold it."""
+    config = configs.from_dict({"env": {"id": game, "options": dict(options)}})
+    env = make_games(config).evaluation
+    if is_remote(env):
+        raise UserError(f"{game} is played by an engine that tables cannot hold: watch it by its own stories.")
+    return Hall(config, env, Programs(env))
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if SHORTEST <= (seconds := float(text)) <= LONGEST:
+            return seconds
+    raise UserError(f"a search takes {SHORTEST:g} to {LONGEST:g} seconds.")
+
+
+def _kept(store: dict[str, T], key: str, make: Callable[[], T]) -> T:
+    """What is stored, made at first; the longest unused goes if there are too many."""
+    store[key] = store.pop(key) if key in store else make()
+    while len(store) > KEPT:
+        del store[next(iter(store))]
+    return store[key]

@@ -1,0 +1,1 @@
+"""Recorded games in the browser."""

@@ -1,0 +1,142 @@
+"""Where recorded games lie: the folders that a server was given, and what people have brought to it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import secrets
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared.errors import UserError
+
+COMMON = {
+    ".replay": "a recorded game",
+    ".jsonl.gz": "recorded games",
+    ".jsonl": "recorded games",
+    ".json.gz": "recorded episodes",
+    ".svg": "a film",
+}
+OTHERS = re.compile(r"metrics\.jsonl|log(\.\d+)?\.jsonl|traces?\.json\.gz")  # of runs, and no games
+STATES = ("checkpoints", "best", "tensorboard")  # folders of a run without games
+MOST, LOOKED_AT, DEPTH = 2_000, 50_000, 8  # files that are listed; entries that are looked at for them; folders deep
+BROUGHT, LARGEST = 32, 1 << 24  # files that people have brought; bytes of one
+FRESH = 3.0  # seconds for which a list is good
+UPLOADS = "brought"
+
+
+@functools.cache
+def kinds() -> dict[str, str]:
+    """What files are, by how their names end; games may have suffixes of their own."""
+    own = [registry.game_module(game, "display.playback") for game in registry.games_with("display.playback")]
+    return {suffix: kind for module in own for suffix, kind in getattr(module, "SUFFIXES", {}).items()} | COMMON
+
+
+def kind_of(name: str) -> str:
+    """What a file seems to be by its name; "" for none of ours."""
+    if OTHERS.fullmatch(name):
+        return ""
+    return next((kind for suffix, kind in kinds().items() if name.endswith(suffix)), "")
+
+
+class Shelves:
+    """Files by names such as "0/best/final/highest_return.replay": the number of a folder, and the way from there."""
+
+    def __init__(self, folders: Sequence[Path]):
+        """Of these folders, of which some may not be there yet."""
+        self.folders = [folder.expanduser().absolute() for folder in folders]
+        self._brought = tempfile.TemporaryDirectory(prefix="jaxrl-brought-")
+        self._listed: tuple[float, dict[str, Any]] = (-FRESH, {})
+
+    def listed(self) -> dict[str, Any]:
+        """All files: {"files": [{"file", "name", "kind", "bytes", "time"}], "left_off": whether there are more}."""
+        if time.monotonic() - self._listed[0] < FRESH:
+            return self._listed[1]
+        found, budget = [], [LOOKED_AT]
+        for number, folder in [*enumerate(map(str, self.folders)), (UPLOADS, self._brought.name)]:
+            for entry in _walk(folder, 0, budget):
+                with contextlib.suppress(OSError, UnicodeError):  # it has vanished, or its name cannot be told
+                    entry.path.encode()
+                    found.append(_entry(f"{number}", folder, entry))
+        found.sort(key=lambda each: -each["time"])
+        answer = {"files": found[:MOST], "left_off": len(found) > MOST or budget[0] <= 0}
+        self._listed = (time.monotonic(), answer)
+        return answer
+
+    def find(self, name: str) -> Path:
+        """The file of that name.
+
+        Raises:
+          UserError: there is none, or it lies elsewhere, by a link for instance.
+        """
+        number, _, way = name.partition("/")
+        known = {str(i): folder for i, folder in enumerate(self.folders)} | {UPLOADS: Path(self._brought.name)}
+        if number not in known or not way or "\0" in way:
+            raise UserError("there is no such recording.")
+        root = known[number].resolve()
+        path = (root / way).resolve()
+        if not path.is_relative_to(root) or not path.is_file() or not kind_of(path.name):
+            raise UserError("there is no such recording.")
+        return path
+
+    def bring(self, name: str, data: bytes) -> str:
+        """Keeps what somebody has brought, while the server runs; the oldest make room. Returns what it is called.
+
+        Raises:
+          UserError: by its name it is no recording, or it is too long.
+        """
+        plain = re.sub(r"[^\w.() -]", "_", Path(name).name)[-80:]
+        if not kind_of(plain):
+            raise UserError(
+                f"{plain or 'a file without a name'} is no recording: their names end in {', '.join(kinds())}."
+            )
+        if len(data) > LARGEST:
+            raise UserError(
+                f"{plain} has more than {LARGEST >> 20} MB: put it into a folder that the server was given."
+            )
+        folder = Path(self._brought.name)
+        old = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
+        for path in old[: max(0, len(old) - BROUGHT + 1)]:
+            path.unlink(missing_ok=True)
+        kept = f"{secrets.token_hex(4)}-{plain.lstrip('.-')}"
+        (folder / kept).write_bytes(data)
+        self._listed = (-FRESH, {})
+        return f"{UPLOADS}/{kept}"
+
+    def close(self) -> None:
+        """Forgets what was brought."""
+        self._brought.cleanup()
+
+
+def _walk(folder: str, depth: int, budget: list[int]) -> Iterator[os.DirEntry]:
+    """The files in a folder that are recordings by their names; links to folders are not followed."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        budget[0] -= 1
+        if budget[0] < 0:
+            return
+        if entry.is_dir(follow_symlinks=False) and depth < DEPTH and (not depth or entry.name not in STATES):
+            yield from _walk(entry.path, depth + 1, budget)
+        elif kind_of(entry.name) and entry.is_file(follow_symlinks=False):
+            yield entry
+
+
+def _entry(number: str, folder: str, entry: os.DirEntry) -> dict[str, Any]:
+    stat, way = entry.stat(follow_symlinks=False), os.path.relpath(entry.path, folder)
+    shown = way.partition("-")[2] if number == UPLOADS else way
+    return {
+        "file": f"{number}/{way}",
+        "name": shown.encode("utf-8", "replace").decode(),
+        "kind": kind_of(entry.name),
+        "bytes": stat.st_size,
+        "time": stat.st_mtime,
+    }

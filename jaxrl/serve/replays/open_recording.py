@@ -1,0 +1,138 @@
+"""Recorded games that are open: each was unrolled by a process of its own (`jaxrl.serve.replays.render_recording`)
+into a folder here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+import jaxrl
+from jaxrl_envs.shared.errors import UserError
+
+KEPT, AT_ONCE, WAITING = 32, 2, 16  # games on disk; processes; games that wait for one
+PATIENCE = 400.0  # seconds for one of them
+GONE = "the process that opened {name} has ended without a word: it needed more than it may use."
+
+
+class Opening:
+    """A recorded game that is opened, or is open."""
+
+    def __init__(self, key: str, path: Path, game: int, folder: Path):
+        """Nothing has happened yet."""
+        self.key, self.path, self.game, self.folder = key, path, game, folder
+        self.state = "waiting"  # working, open, failed
+        self.why = ""
+
+    def file(self, name: str) -> Path | None:
+        """What the process has written under this name, packed by gzip; None as long as it has not."""
+        found = self.folder / name
+        return found if name.isalnum() and found.is_file() else None
+
+
+class Shelf:
+    """The newest games that were opened; older ones are forgotten."""
+
+    def __init__(self, allow: Sequence[str] = (), cache_dir: str = ""):
+        """An empty one.
+
+        Args:
+          allow: what recordings may name, see `jaxrl.config.trust`.
+          cache_dir: of compiled programs.
+        """
+        self._folder = tempfile.TemporaryDirectory(prefix="jaxrl-shelf-")
+        self._options = [f"--allow={each}" for each in allow] + [f"--cache={cache_dir}"]
+        self._open: OrderedDict[str, Opening] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    def open(self, path: Path, game: int) -> Opening:
+        """A game of a file, which is being opened from now on.
+
+        Raises:
+          UserError: the file is gone, or too many wait.
+        """
+        try:
+            stat = path.stat()
+        except OSError as error:
+            raise UserError(f"{path.name} cannot be read: {error.strerror or error}.") from None
+        name = f"{path}\0{stat.st_mtime_ns}\0{stat.st_size}\0{game}"
+        key = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+        if key in self._open:
+            self._open.move_to_end(key)
+            return self._open[key]
+        if sum(each.state == "waiting" for each in self._open.values()) >= WAITING:
+            raise UserError("many games are being opened already: try again in a minute.")
+        folder = Path(self._folder.name) / key
+        folder.mkdir()
+        found = self._open[key] = Opening(key, path, game, folder)
+        task = asyncio.get_running_loop().create_task(self._unroll(found))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self._forget()
+        return found
+
+    def get(self, key: str) -> Opening:
+        """One that is open. Raises UserError: it is not, or not any more."""
+        if key not in self._open:
+            raise UserError("this game is not open any more: open it again.")
+        return self._open[key]
+
+    async def close(self) -> None:
+        """Ends the processes and forgets all games."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._folder.cleanup()
+
+    def _forget(self) -> None:
+        for key in list(self._open)[: max(0, len(self._open) - KEPT)]:
+            if self._open[key].state in ("open", "failed"):
+                shutil.rmtree(self._open.pop(key).folder, ignore_errors=True)
+
+    async def _unroll(self, found: Opening) -> None:
+        async with self._turns:
+            found.state = "working"
+            code = await self._run(found)
+        failed = code != 0 or found.file("head") is None
+        found.state = "failed" if failed else "open"
+        if failed and found.file("head") is None:
+            found.why = GONE.format(name=found.path.name)
+
+    async def _run(self, found: Opening) -> int:
+        """The process; its exit code."""
+        command = [sys.executable, "-P", "-W", "ignore", "-m", "jaxrl.serve.replays.render_recording", *self._options]
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            "--",
+            str(found.path),
+            str(found.game),
+            str(found.folder),
+            env=_surroundings(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            return await asyncio.wait_for(process.wait(), PATIENCE)
+        except TimeoutError:
+            return -1
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+
+
+def _surroundings() -> dict[str, str]:
+    """The environment of the process: this jaxrl, and the processor alone, for the accelerator is the players'."""
+    home = str(Path(jaxrl.__file__).resolve().parent.parent)
+    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "JAX_PLATFORMS": "cpu"}

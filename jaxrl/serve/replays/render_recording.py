@@ -1,0 +1,197 @@
+"""Opens one recorded game, in a process of its own: `python -m jaxrl.serve.replays.render_recording FILE GAME FOLDER`.
+
+Files may come from strangers. They are read by the readers that everything here uses, nothing that they name is run,
+and this process may use so much time, memory and disk and no more. What it finds lies in FOLDER, packed by gzip:
+
+    head       JSON: `Playback.record`, and "done": false while more of it is to come; or {"error": a sentence}
+    0, 1, ...  the picture of each frame, in order of time
+    and a file of `jaxrl.serve.replays.state_store`, where policies can judge the game
+    games      JSON: what the games of the file are called, where it holds several
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import gzip
+import json
+import os
+import resource
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxrl.serve.replays import film, state_store
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.display.playback import LIMIT, Playback, of_states
+from jaxrl_envs.shared.errors import UserError
+
+SECONDS, MEMORY, DISK = 300, 12 << 30, 1 << 28  # of computing; bytes of data; bytes of one file that is written
+NICE = 2  # pages go first
+UNSOUND = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, EOFError)
+STORY = "This game has neither drawings nor words for its table: its story stands beside."
+HALF = "every few moments as the file holds them; the whole of it is being played"
+
+
+def main(argv: list[str]) -> int:
+    """Opens a game; 1 if it cannot be."""
+    parser = argparse.ArgumentParser("jaxrl.serve.replays.render_recording")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("game", type=int)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--allow", action="append", default=[])
+    parser.add_argument("--cache", default="")
+    args = parser.parse_args(argv)
+    _limit()
+    try:
+        _unroll(args)
+    except UserError as error:
+        why = str(error).replace(f"{args.file.parent}{os.sep}", "")
+    except MemoryError:
+        why = f"{args.file.name} needs more memory than may be used for it."
+    except UNSOUND as error:
+        why = f"{args.file.name} cannot be shown, it is damaged ({type(error).__name__}: {error})."
+    else:
+        return 0
+    _write(args.folder / "head", {"error": why})
+    return 1
+
+
+def _limit() -> None:
+    os.nice(NICE)
+    for what, most in (
+        (resource.RLIMIT_CPU, SECONDS),
+        (resource.RLIMIT_DATA, MEMORY),
+        (resource.RLIMIT_FSIZE, DISK),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = resource.getrlimit(what)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (most, most))
+
+
+def _unroll(args: argparse.Namespace) -> None:
+    playback = None
+    for playback, done in opened(args.file, args.game, args.allow, args.cache):
+        if playback.decided is not None:
+            with contextlib.suppress(OSError, ValueError, TypeError):  # then nobody judges it
+                state_store.write(args.folder, playback.decided)
+        _write(args.folder / "head", playback.record() | {"done": done})
+    if playback is None:
+        raise UserError(f"{args.file.name} is no recording that can be shown here.")
+    for frame in range(playback.frames if playback.view in ("pictures", "text") else 0):
+        _pack(args.folder / str(frame), playback.picture(frame))
+    if playback.view == "film":
+        _pack(args.folder / "0", playback.picture(0))
+    module = None if args.file.name.endswith((".replay", ".svg")) else _reader(args.file)
+    _write(args.folder / "games", module.games(args.file) if module else [])
+
+
+def opened(path: Path, number: int, allow: list[str], cache: str = "") -> Iterator[tuple[Playback, bool]]:
+    """A game, perhaps some of it first; whether that was all of it.
+
+    Args:
+      path: of the file.
+      number: which of its games, from 0 on.
+      allow: what it may name, see `jaxrl.config.trust`.
+      cache: folder of compiled programs; empty: none.
+
+    Raises:
+      UserError: it cannot be shown.
+    """
+    if path.name.endswith(".svg"):
+        yield film.opened(path), True
+    elif path.name.endswith(".replay"):
+        yield from _replayed(path, allow, cache)
+    else:
+        module = _reader(path)
+        if "jax" in sys.modules:
+            _prepare(cache)
+        yield module.play(path, number), True
+
+
+def _reader(path: Path) -> Any:
+    """The module of the game whose recording a file is."""
+    first = _first(path)
+    for game in registry.games_with("display.playback"):
+        module = registry.game_module(game, "display.playback")
+        if hasattr(module, "fits") and module.fits(path.name, first):
+            return module
+    raise UserError(f"{path.name} is no recording that can be shown here.")
+
+
+def _first(path: Path) -> Mapping[str, Any]:
+    """The JSON object of a file's first line; {} where that is none."""
+    try:
+        found = json.loads(files.unpacked(path, LIMIT).lstrip().partition("\n")[0])
+    except (ValueError, RecursionError, UserError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _replayed(path: Path, allow: list[str], cache: str) -> Iterator[tuple[Playback, bool]]:
+    """A file of `jaxrl.matches.replays`; where something of it can be shown before it is played, that first."""
+    from jaxrl.matches import replays
+
+    found = replays.read(str(path), allow=allow)
+    _prepare(cache)
+    module = registry.find_module(found.replay.game, "playback")
+    offers = vars(module) if module is not None else {}
+    half = None
+    if "space" in offers and found.replay.thinned:
+        half = Playback(
+            found.replay.title,
+            found.replay.players,
+            "space",
+            len(found.replay.actions) + 1,
+            seconds=getattr(found.env, "seconds", 0.0),
+            space=offers["space"](found.env, found.replay.thinned),
+            note=HALF,
+        )
+        yield half, False
+    try:
+        states, actions = found.play()
+    except UserError as error:
+        if half is None:
+            raise
+        note = f"only every few moments, as the file holds them: {str(error).replace(str(path), path.name)}"
+        yield dataclasses.replace(half, note=note), True
+        return
+    replay = found.replay
+    about = replay.title, replay.players, offers
+    whole = of_states(found.env, states, actions, *about, game=replay.game, options=replay.options)
+    yield _drawable(found.env, states, whole), True
+
+
+def _drawable(env: Any, states: list[Any], found: Playback) -> Playback:
+    """The same; as text where the game has no drawings, and with its story alone where it has no text either."""
+    ways = [found.picture, lambda frame: env.render(states[frame]), lambda frame: STORY]
+    for number, way in enumerate(ways if found.view == "pictures" else ()):
+        with contextlib.suppress(NotImplementedError):
+            way(0)
+            return dataclasses.replace(found, view="text" if number else "pictures", picture=way)
+    return found
+
+
+def _prepare(cache: str) -> None:
+    from jaxrl.runs.directory import enable_compilation_cache
+
+    enable_compilation_cache(cache)
+
+
+def _write(path: Path, tree: Any) -> None:
+    _pack(path, json.dumps(tree, separators=(",", ":"), allow_nan=False))
+
+
+def _pack(path: Path, text: str) -> None:
+    """Whole or not at all; nobody needs it after a crash, so nothing waits for the disk."""
+    part = path.with_name(f".{path.name}")
+    part.write_bytes(gzip.compress(text.encode(), 3, mtime=0))
+    part.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,181 @@
+"""Replays in a browser: recorded games, moment by moment."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from jaxrl.serve.player_catalog import Hall
+from jaxrl.serve.replays import annotation, state_store
+from jaxrl.serve.replays.library import LARGEST, Shelves
+from jaxrl.serve.replays.open_recording import Opening, Shelf
+from jaxrl.serve.server import House, page
+from jaxrl_envs.shared.errors import UserError
+
+MOST_GAMES = 100_000  # the number of a game in its file is below that
+JUDGED, JUDGING = 64, 8  # judged games that are kept, and those that wait or are judged, one at a time
+UNKNOWN = "Nobody can judge it: what the seats saw when they decided is not known here of recordings of this kind."
+NOBODY = "Nobody can judge it: no policy of the zoo and no run plays this game as it was recorded."
+FILM = {  # a film is shown in a frame of our page; nothing in it runs
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-same-origin; "
+    "frame-ancestors 'self'"
+}
+TYPES = {"pictures": "image/svg+xml", "film": "image/svg+xml", "text": "text/plain; charset=utf-8"}
+
+
+class ReplayRoom:
+    """What the endpoints share."""
+
+    def __init__(self, house: House):
+        """Nothing is open."""
+        self._house = house
+        self.shelves = Shelves(house.settings.replays)
+        self._shelf: Shelf | None = None
+        self._judged: OrderedDict[tuple[str, str, int], asyncio.Task[bytes]] = OrderedDict()
+        self._turn = asyncio.Semaphore(1)
+
+    @property
+    def shelf(self) -> Shelf:
+        """The open games; made within the server's loop."""
+        if self._shelf is None:
+            self._shelf = Shelf(self._house.settings.allow, self._house.settings.cache_dir)
+        return self._shelf
+
+    async def close(self) -> None:
+        """Ends what is running."""
+        for task in self._judged.values():
+            task.cancel()
+        if self._shelf is not None:
+            await self._shelf.close()
+        self.shelves.close()
+
+    async def listed(self, request: Request) -> Response:
+        """GET: the recordings that there are."""
+        return JSONResponse(await self._house.work(self.shelves.listed))
+
+    async def open(self, request: Request) -> Response:
+        """GET ?file=&game=: how far the opening of a game is; the first such request begins it."""
+        number = request.query_params.get("game", "0")
+        if not number.isdecimal() or int(number) >= MOST_GAMES:
+            raise UserError("game must be the number of a game in its file.")
+        path = await self._house.work(self.shelves.find, request.query_params.get("file", ""))
+        found = self.shelf.open(path, int(number))
+        return JSONResponse({"id": found.key, "state": found.state, "error": found.why, "head": _age(found)})
+
+    async def part(self, request: Request) -> Response:
+        """GET a part of an open game: head, games, or the number of a frame; 202 as long as it is not there."""
+        name = request.path_params["name"]
+        found = self.shelf.get(request.path_params["id"])
+        file = found.file(name)
+        if file is None:
+            over = found.state in ("open", "failed")
+            return JSONResponse({"error": found.why or "it is not there (yet)"}, status_code=404 if over else 202)
+        kind = TYPES.get(request.query_params.get("as", ""), "application/json")
+        kept = "no-cache" if name == "head" else "private, max-age=3600"
+        headers = {"content-encoding": "gzip", "cache-control": kept} | (FILM if kind == TYPES["film"] else {})
+        return FileResponse(file, media_type=kind, headers=headers)
+
+    async def judges(self, request: Request) -> Response:
+        """GET: the policies that can judge an open game, {"judges": [names], "why": a sentence if there are none}."""
+        found = self.shelf.get(request.path_params["id"])
+        judges = await self._house.ponder(self._judges, found.folder) if _known(found) else []
+        return JSONResponse({"judges": judges, "why": "" if judges else NOBODY if _known(found) else UNKNOWN})
+
+    def _judges(self, folder: Path) -> list[str]:
+        try:
+            return self._house.cast.trained(self._hall(state_store.read(folder)))
+        except UserError:  # this server does not offer its game
+            return []
+
+    def _hall(self, found: state_store.Positions) -> Hall:
+        return self._house.cast.recorded(found.game, found.options)
+
+    async def judged(self, request: Request) -> Response:
+        """GET ?by=: what a policy says about every decision of an open game; those that were judged are kept."""
+        found, by = self.shelf.get(request.path_params["id"]), request.query_params.get("by", "")
+        if not _known(found):
+            raise UserError(UNKNOWN)
+        key = found.key, by, await self._house.work(self._house.cast.newest, by)
+        task = self._judged.get(key)
+        if task is None:
+            if sum(not each.done() for each in self._judged.values()) >= JUDGING:
+                raise UserError("many games are being judged already: try again in a minute.")
+            task = asyncio.get_running_loop().create_task(self._in_turn(found.folder, by))
+            self._judged[key] = task
+            self._forget()
+        try:
+            said = await asyncio.shield(task)  # which goes on though the browser leaves
+        except Exception:
+            self._judged.pop(key, None)
+            raise
+        return Response(said, media_type="application/json", headers={"content-encoding": "gzip"})
+
+    async def _in_turn(self, folder: Path, by: str) -> bytes:
+        async with self._turn:
+            return await self._house.build(self._judge, folder, by)
+
+    def _judge(self, folder: Path, by: str) -> bytes:
+        asked = state_store.read(folder)
+        hall = self._hall(asked)
+        if by not in self._house.cast.trained(hall):
+            raise UserError(f"there is no policy {by[:60]!r} here that could judge this game.")
+        agent = self._house.cast.agent(hall, by)
+        assert agent.player is not None
+        found = annotation.judge(hall.env, agent.player, asked)
+        told = {
+            "by": agent.name,
+            "judgements": [each._asdict() for each in found],
+            "values": annotation.curve(found, hall.env.num_players),
+            "doubted": annotation.doubted(found),
+        }
+        return gzip.compress(json.dumps(told, separators=(",", ":"), allow_nan=False).encode(), 3)
+
+    def _forget(self) -> None:
+        done = [key for key, task in self._judged.items() if task.done()]
+        for key in done[: max(0, len(self._judged) - JUDGED)]:
+            del self._judged[key]
+
+    async def bring(self, request: Request) -> Response:
+        """POST ?name=: the body is a recording."""
+        data = bytearray()
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > LARGEST:
+                break
+        name = request.query_params.get("name", "")
+        return JSONResponse({"file": await self._house.work(self.shelves.bring, name, bytes(data))})
+
+
+def _known(found: Opening) -> bool:
+    """Whether it holds what was decided."""
+    return (found.folder / state_store.NAME).is_file()
+
+
+def _age(found: Opening) -> int:
+    """When the head was written last, in nanoseconds; 0 if it was not."""
+    file = found.file("head")
+    return file.stat().st_mtime_ns if file is not None else 0
+
+
+def routes(house: House) -> list[BaseRoute]:
+    """Of this room."""
+    room: Any = ReplayRoom(house)
+    house.closing.append(room.close)
+    return [
+        Route("/replays", page("replays", look=True)),
+        Route("/replays/view", page("replay", look=True)),
+        Route("/replays/list", room.listed),
+        Route("/replays/open", room.open),
+        Route("/replays/bring", room.bring, methods=["POST"]),
+        Route("/replays/open/{id}/judges", room.judges),
+        Route("/replays/open/{id}/judged", room.judged),
+        Route("/replays/open/{id}/{name}", room.part),
+    ]

@@ -1,0 +1,229 @@
+"""Runs as they are now, from their files: read once, and again only what has changed.
+
+Nothing is written, and nothing that the files name is run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jaxrl.config import presets
+from jaxrl.runs import presence, status
+from jaxrl.runs.follow import Rows
+from jaxrl.runs.logs import LOG
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
+
+FRESH = 1.0  # seconds for which what was looked at counts as so
+MOST = 2_000  # runs that are listed
+FOLLOWED, CELLS = 64, 1 << 25  # runs whose rows are kept, and numbers in all of them; the newest in any case
+LIMIT = 1 << 24  # bytes of a file that is shown
+SEEN = ("config.yaml", "metrics.jsonl", "process.json", "evaluation.json", "best.json", "checkpoints", "imitation.json")
+MORE = ("best", "replays", "exploitability.json")
+LOGS = ("log.txt", "log.jsonl")
+EVALUATIONS = 40  # the newest that are shown
+
+
+class Watching:
+    """The runs in a folder. Its methods may be called from several threads."""
+
+    def __init__(self, folder: Path):
+        """Nothing is read yet."""
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._briefs: dict[str, tuple[Any, dict[str, Any]]] = {}
+        self._rows: OrderedDict[str, Rows] = OrderedDict()
+        self._looked = 0.0
+        self._states: dict[str, tuple[Any, dict[str, Any]]] = {}
+        self._details: dict[str, tuple[Any, dict[str, Any]]] = {}
+
+    def find(self, name: str) -> Path:
+        """The folder of a run. Raises UserError: there is none of that name."""
+        plain = bool(name) and name not in (".", "..") and not set(name) & {"/", "\\", "\0"}
+        if not plain or not (self.folder / name / "config.yaml").is_file():
+            raise UserError("there is no such run.")
+        return self.folder / name
+
+    def listed(self) -> list[dict[str, Any]]:
+        """`Status` of every run in brief, as mappings; the one that was written to last comes first."""
+        with self._lock:
+            if time.monotonic() - self._looked > FRESH:
+                self._look()
+                self._looked = time.monotonic()
+            found = [brief for _, brief in self._briefs.values()]
+        return sorted(found, key=lambda brief: brief["written"], reverse=True)
+
+    def _look(self) -> None:
+        try:
+            names = sorted(entry.name for entry in os.scandir(self.folder) if entry.is_dir())[:MOST]
+        except OSError:
+            names = []
+        names = [name for name in names if name.isprintable() and (self.folder / name / "config.yaml").is_file()]
+        for gone in self._briefs.keys() - set(names):
+            del self._briefs[gone]
+            self._states.pop(gone, None)
+            self._details.pop(gone, None)
+        for name in names:
+            run = self.folder / name
+            sign = signature(run)
+            if name not in self._briefs or self._briefs[name][0] != sign:
+                self._briefs[name] = sign, told(status.brief, run) | {"written": written(run)}
+
+    def _followed(self, run: Path) -> Rows:
+        rows = self._rows.setdefault(run.name, Rows(run / "metrics.jsonl"))
+        self._rows.move_to_end(run.name)
+        while rows.follow():
+            pass
+        while len(self._rows) > FOLLOWED or len(self._rows) > 1 and sum(r.cells for r in self._rows.values()) > CELLS:
+            self._rows.popitem(last=False)
+        return rows
+
+    def state(self, run: Path) -> dict[str, Any]:
+        """What changes while it trains: "epoch", "read", "latest", "tags", "seeds" of `Rows`, and "status"."""
+        sign = signature(run)
+        with self._lock:
+            if self._states.get(run.name, (None,))[0] == sign:
+                return self._states[run.name][1]
+            rows = self._followed(run)
+            found = {"epoch": rows.epoch, "read": rows.read, "latest": rows.latest, "tags": rows.tags}
+            found |= {"seeds": rows.seeds, "status": told(status.glance, run)}
+            self._states[run.name] = sign, found
+            return found
+
+    def curves(self, run: Path, tags: list[str], after: float) -> dict[str, Any]:
+        """See `Rows.curves`; with "epoch"."""
+        with self._lock:
+            rows = self._followed(run)
+            return {"epoch": rows.epoch, **rows.curves(tags, after)}
+
+    def details(self, run: Path) -> dict[str, Any]:
+        """What seldom changes: "config" as text and as a tree, "checkpoints", "evaluations", "replays",
+        "exploitability"."""
+        sign = tuple(_stat(run / name) for name in ("config.yaml", *SEEN[3:], *MORE))
+        with self._lock:
+            if self._details.get(run.name, (None,))[0] == sign:
+                return self._details[run.name][1]
+        found = {
+            "config": _text(run / "config.yaml"),
+            "tree": _config(run),
+            "checkpoints": checkpoints(run),
+            "evaluations": _records(run / "evaluation.json")[-EVALUATIONS:],
+            "exploitability": _records(run / "exploitability.json")[-EVALUATIONS:],
+            "replays": replays(run),
+        }
+        with self._lock:
+            self._details[run.name] = sign, found
+        return found
+
+
+def signature(run: Path) -> tuple[Any, ...]:
+    """Another one when something of a run has changed: sizes and times of its files, and whether it is locked."""
+    return (files.is_locked(run / ".lock"), *(_stat(run / name) for name in (*SEEN, *MORE, *LOGS)))
+
+
+def _stat(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def written(run: Path) -> float:
+    """When something of it was written last, in seconds since 1970."""
+    return max((entry[0] / 1e9 for entry in signature(run)[1:] if entry), default=0.0)
+
+
+def checkpoints(run: Path) -> list[dict[str, Any]]:
+    """Its checkpoints, oldest first: "update", "best", "bytes", "time"; none is read."""
+    found = []
+    for store in ("checkpoints", "best"):
+        for path in (run / store).glob("[0-9]*"):
+            if path.name.isascii() and path.name.isdigit() and len(path.name) < 19 and path.is_dir():
+                sizes = [each.stat().st_size for each in path.rglob("*") if each.is_file()]
+                entry = {"update": int(path.name), "best": store == "best", "bytes": sum(sizes)}
+                found.append(entry | {"time": path.stat().st_mtime})
+    return sorted(found, key=lambda entry: (entry["update"], entry["best"]))
+
+
+def replays(run: Path) -> list[dict[str, Any]]:
+    """The recorded games of its evaluations: "update" (a number, or final), "kind", and "path" below the run."""
+    found = []
+    for path in sorted((run / "replays").glob("*/*.replay")):
+        update = path.parent.name.lstrip("0") or "0"
+        kind = path.name.removesuffix(".replay").replace("_", " ")
+        found.append({"update": update, "kind": kind, "path": f"replays/{path.parent.name}/{path.name}"})
+    return found
+
+
+def told(look: Callable[[Path], status.Status], run: Path) -> dict[str, Any]:
+    """The status of a run as a mapping; one that breaks whoever looks takes no other with it."""
+    try:
+        found = look(run)
+    except Exception as error:  # of a game's own code, for instance: its configuration is checked by it
+        LOG.exception("run %s", run)
+        found = status.Status(run.name, str(run), why=f"{type(error).__name__}: {error}")
+    return dataclasses.asdict(found)
+
+
+def trainer_of(run: Path) -> int:
+    """The process that trains a run on this machine.
+
+    Raises:
+      UserError: nobody trains it, or somebody elsewhere does.
+    """
+    who = presence.read_presence(run)
+    if who is None or who.ended or not files.is_locked(run / ".lock"):
+        raise UserError(f"nobody trains {run.name} now.")
+    if who.host != os.uname().nodename:
+        raise UserError(f"{run.name} is trained on {who.host}: stop it there.")
+    if not _holds(who.pid, run / ".lock"):
+        raise UserError(
+            f"{run.name} is trained by a process that cannot be told from here: stop it where you began it."
+        )
+    return who.pid
+
+
+def _holds(pid: int, lock: Path) -> bool:
+    """Whether a process has a file open: a number may by now be of another process, which must not be hit."""
+    try:
+        wanted = os.stat(lock)
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            stat = os.stat(entry.path)
+            if (stat.st_dev, stat.st_ino) == (wanted.st_dev, wanted.st_ino):
+                return True
+    except OSError:
+        pass
+    return False
+
+
+def _text(path: Path) -> str:
+    try:
+        with files.opened(path) as file:
+            return file.read(LIMIT).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _config(run: Path) -> Any:
+    try:
+        return json.loads(json.dumps(presets.read(run / "config.yaml"), default=str))
+    except (UserError, *status.UNSOUND):
+        return {}
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    """The records of a JSON list; none if it is none."""
+    try:
+        found = json.loads(_text(path) or "[]", parse_constant=lambda name: None)
+    except (ValueError, RecursionError):
+        return []
+    return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []

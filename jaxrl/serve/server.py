@@ -1,0 +1,136 @@
+"""What all rooms of a server share: its settings, and threads for work that takes long."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import string
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from jaxrl.serve.player_catalog import AgentLibrary
+from jaxrl.serve.tables.invite_tokens import Guests
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
+
+STATIC = Path(__file__).resolve().parent / "static"
+THREADS = {"work": 4, "ponder": 2, "build": 2, "think": 2}
+GUEST = "jaxrl.guest"  # in the scope of a request: whether it may see one table alone, see `jaxrl.serve.guard`
+LARGEST = 1 << 16  # bytes of a request's body
+LARGER = {"/replays/bring": 1 << 24}  # by path
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerSettings:
+    """How a server was started.
+
+    Attributes:
+      host, port: where it listens.
+      token: what its owner's browser must show; empty: nothing, which is for loopback addresses alone.
+      names: hosts by which browsers may call it, in lower case; empty: any, since the token protects.
+      folder: where tables are kept.
+      runs: where runs are looked for.
+      replays: folders below which recorded games are looked for.
+      games: ids of those that are offered.
+      tables: how many there may be.
+      connections: how many sockets and streams may be open at once.
+      allow: modules that files of runs may name, see `jaxrl.config.trust`.
+      cache_dir: of compiled programs.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token: str = ""
+    names: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
+    folder: Path = Path("runs/.tables")
+    runs: Path = Path("runs")
+    replays: tuple[Path, ...] = (Path("runs"),)
+    games: tuple[str, ...] = ()
+    tables: int = 100
+    connections: int = 300
+    allow: tuple[str, ...] = ()
+    cache_dir: str = ""
+
+
+class House:
+    """Settings, tokens of guests, threads; rooms hang what they keep for a server's life on themselves, made in
+    `routes`."""
+
+    def __init__(self, settings: ServerSettings):
+        """Starts nothing."""
+        self.settings, self.guests = settings, Guests(settings.folder)
+        self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts
+        self.closing: list[Callable[[], Any]] = []  # and when it ends
+        self._threads = {name: ThreadPoolExecutor(most, f"house-{name}") for name, most in THREADS.items()}
+
+    @functools.cached_property
+    def cast(self) -> AgentLibrary:
+        """Games and players, for all rooms."""
+        return AgentLibrary(self.settings.games, self.settings.runs, self.settings.allow)
+
+    async def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls a function in a thread: everything that computes or reads more than a small file."""
+        return await self._call("work", lambda: function(*args, **kwargs))
+
+    async def ponder(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for what takes a second or more, and a page waits for: lists of games and players."""
+        return await self._call("ponder", lambda: function(*args, **kwargs))
+
+    async def build(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for what compiles, perhaps for a minute: tables that are laid, games that become replays."""
+        return await self._call("build", lambda: function(*args, **kwargs))
+
+    async def think(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for searches, which may take all their time again and again: no page and no table waits for them."""
+        return await self._call("think", lambda: function(*args, **kwargs))
+
+    async def _call(self, pool: str, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads[pool], function)
+
+    def close(self) -> None:
+        """Ends the threads when their work is done."""
+        for threads in self._threads.values():
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+def page(module: str, title: str = "", *, look: bool = False, wide: bool = False) -> Callable[[Request], Any]:
+    """An endpoint that answers with a page: `static/shell.html`, filled.
+
+    Args:
+      module: of `static/`, which draws the page.
+      title: of the window; empty: the module's name.
+      look: with the sheet of replays and runs.
+      wide: without the margins of a text.
+    """
+    shell = string.Template((STATIC / "shell.html").read_text(encoding="utf-8"))
+    sheets = [f'  <link rel="stylesheet" href="/static/{each}.css">' for each in ("style", *(["look"] if look else []))]
+    filled = {"title": title or module, "sheets": "\n".join(sheets), "module": module}
+    filled["wide"] = ' class="wide"' if wide else ""
+
+    async def answer(request: Request) -> Response:
+        guest = " data-guest" if request.scope.get(GUEST) else ""
+        return HTMLResponse(shell.substitute(filled, guest=guest), headers={"cache-control": "no-cache"})
+
+    return answer
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """The JSON object that a request brings. Raises UserError: it is too long or none."""
+    text = b""
+    async for chunk in request.stream():
+        text += chunk
+        if len(text) > LARGEST:
+            raise UserError(f"a request may bring {LARGEST} bytes at most.")
+    found = files.parse(text.decode("utf-8", "replace"), "the request", json_text=True)
+    if not isinstance(found, dict):
+        raise UserError("the request must bring a JSON object.")
+    return found

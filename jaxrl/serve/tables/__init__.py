@@ -1,0 +1,1 @@
+"""Card tables in the browser: people and policies play each other."""

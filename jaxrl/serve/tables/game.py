@@ -1,0 +1,316 @@
+"""One game at a table, without the network: everything here runs in threads and can be made again from a `Record`."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.config import Config
+from jaxrl.matches import replays
+from jaxrl.matches.interactive import Programs, Saved, SingleGame
+from jaxrl.players.player import MAX_STEPS, Player, no_memory
+from jaxrl.serve.replays.annotation import by_name
+from jaxrl.serve.tables.timed_search import Thought, TimedSearch
+from jaxrl_envs.contract.env import Env, Key, State, is_over
+from jaxrl_envs.shared.errors import UserError
+
+TOLD = 80  # steps that a story is made of again, where the game was read from a file
+PAST = 128  # moments that are kept, TOLD or more; up to twice as many
+STORY = 1000  # steps that a story tells; of those before there are empty lines
+LIKELIEST, LEAST = 6, 0.005  # so many actions of a decision are named at most, none that is less probable
+_PLAYERS = np.uint32(0xFFFF0000)  # folded into the words of the deal for the players' randomness
+
+
+@dataclasses.dataclass
+class Record:
+    """A game as a file keeps it: everything else follows.
+
+    Attributes:
+      game, options: which.
+      deal, step: words of the keys of chance, u32[2] each.
+      actions: so far, i32 (or i32[P] in a simultaneous game).
+    """
+
+    game: str
+    options: dict[str, Any]
+    deal: list[int]
+    step: list[int]
+    actions: list[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Agent:
+    """Who plays a seat without being a person: a player, or a search with its seconds."""
+
+    name: str
+    player: Player | None = None
+    search: TimedSearch | None = None
+    seconds: float = 0.0
+
+
+class ShownDecision(NamedTuple):
+    """What an agent decided, and what it says about it."""
+
+    seat: int
+    action: Any  # int, or i32[P] in a simultaneous game
+    by: str
+    likely: list[tuple[str, float]]  # names and probabilities
+    results: list[tuple[str, float]]  # names and results of a search
+    value: float | None
+    note: str
+
+
+class PastPosition(NamedTuple):
+    """A position of the past, and what the seats had earned by then, f32[P]."""
+
+    saved: Saved
+    earned: np.ndarray
+
+
+class TableGame:
+    """A game between agents and people."""
+
+    def __init__(
+        self,
+        env: Env,
+        programs: Programs,
+        record: Record,
+        agents: Sequence[Agent | None],
+        advisers: Mapping[int, Agent],
+    ):
+        """Computes nothing yet.
+
+        Args:
+          env: the game.
+          programs: of it.
+          record: of this game; it grows with it.
+          agents: of the seats; None is a person.
+          advisers: of people, by seat.
+        """
+        self.env, self.record, self.agents = env, record, list(agents)
+        self._programs, self._advisers = programs, dict(advisers)
+        sitting = [agent or self._advisers.get(seat) for seat, agent in enumerate(self.agents)]
+        self._game = SingleGame(env, [each.player if each else None for each in sitting], programs)
+        self._past: list[PastPosition] = []  # the newest, up to now
+        self._askers: list[int] = []  # the seats that acted so far; -1: all
+        self._told: dict[int | None, list[str]] = {}
+        self._still = threading.RLock()  # the past does not change while somebody is told of it
+
+    def open(self) -> None:
+        """Deals, and plays what was recorded; the record is never shorter meanwhile, nor if that fails.
+
+        Raises:
+          UserError: the record is not of this game.
+        """
+        self._game.deal(replays.keys_of(self.record.deal), duplicate=True)
+        self._past, self._askers = [PastPosition(self._game.save(), np.zeros_like(np.asarray(self.state.rewards)))], []
+        whole, self.record = self.record, dataclasses.replace(self.record, actions=[])
+        for action in whole.actions:
+            if self.over or not self.is_legal(action):
+                raise UserError("what was kept of this table is not a game by the rules of this version.")
+            self._remember()
+            self._step(action)
+        self.record = whole
+
+    # ---- the position -----------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """As it stands."""
+        return self._game.state
+
+    @property
+    def time(self) -> int:
+        """How many actions there were."""
+        return len(self.record.actions)
+
+    @property
+    def over(self) -> bool:
+        """Whether the game has ended."""
+        return bool(is_over(self.state)) or self.time >= MAX_STEPS
+
+    @property
+    def asked(self) -> list[int]:
+        """Whose actions are missing; nobody's at the end."""
+        return [] if self.over else [int(seat) for seat in np.atleast_1d(np.asarray(self.state.current_player))]
+
+    @property
+    def ponders(self) -> bool:
+        """Whether a search is asked, which takes its time."""
+        agents = [self.agents[seat] for seat in self.asked]
+        return any(agent is not None and agent.search is not None for agent in agents)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a person is asked."""
+        return any(self.agents[seat] is None for seat in self.asked)
+
+    def is_legal(self, action: Any) -> bool:
+        """Whether this can be played now."""
+        chosen = np.asarray(action)
+        mask = np.asarray(self.state.legal_action_mask)
+        if chosen.dtype.kind not in "iu" or chosen.shape != mask.shape[:-1]:
+            return False
+        if (chosen < 0).any() or (chosen >= mask.shape[-1]).any():
+            return False
+        return bool(np.take_along_axis(mask, chosen[..., None], axis=-1).all())
+
+    def returns(self) -> np.ndarray:
+        """f32[P], what the seats have earned."""
+        return self._past[-1].earned
+
+    # ---- what happens -----------------------------------------------------------------------------------------------
+
+    def take(self, action: Any) -> None:
+        """A legal action of whoever is asked."""
+        self._remember()
+        self._step(action)
+
+    def decide(self, *, told: bool = False) -> tuple[ShownDecision, Saved]:
+        """What the agent asked does, and what it then remembers; the game stands as before.
+
+        Args:
+          told: with probabilities and values, where the agent knows them.
+        """
+        if self.env.simultaneous:
+            action = self._game.answer(self._keys()[0])
+            after = self._game.save()
+            return ShownDecision(-1, np.asarray(action).tolist(), "", [], [], None, ""), after
+        seat = self.asked[0]
+        agent = self.agents[seat]
+        assert agent is not None
+        if agent.search is not None:
+            return self._searched(agent.search, seat, agent.name, agent.seconds), self._game.save()
+        about = self.hint(agent) if told else None
+        action = self._game.answer(self._keys()[0])
+        after = self._game.save()
+        empty = ShownDecision(seat, 0, agent.name, [], [], None, "")
+        return (about or empty)._replace(action=int(action)), after
+
+    def play(self, decision: ShownDecision, after: Saved) -> None:
+        """Carries out what was decided in this position."""
+        self._game.restore(after)
+        self._step(decision.action)
+
+    def hint(self, agent: Agent) -> ShownDecision:
+        """What an agent would do for the seat asked; nobody remembers it."""
+        seat = self.asked[0]
+        if agent.search is not None:
+            return self._searched(agent.search, seat, agent.name, agent.seconds)
+        advice = self._game.advice(self._keys()[0])
+        likely = [] if advice.odds is None else self._likely(advice.odds)
+        return ShownDecision(seat, advice.action, agent.name, likely, [], advice.value, "")
+
+    def advised(self) -> ShownDecision | None:
+        """The hint of the adviser of the person asked; None: it has none."""
+        adviser = self._advisers.get(self.asked[0])
+        return None if adviser is None else self.hint(adviser)
+
+    def undo(self, seat: int) -> bool:
+        """Back to the last decision of a person; False: there is none."""
+        if seat not in self._askers:
+            return False
+        last = self.time - 1 - self._askers[::-1].index(seat)
+        with self._still:
+            del self.record.actions[last:]
+            for lines in self._told.values():
+                del lines[last:]
+            if last < self._first:
+                self.open()  # that moment is not kept any more
+            else:
+                del self._past[last - self._first + 1 :], self._askers[last:]
+                self._game.restore(self._past[-1].saved)
+        return True
+
+    def _searched(self, search: TimedSearch, seat: int, name: str, seconds: float) -> ShownDecision:
+        found: Thought = search.think(self.state, self._keys()[0], seconds)
+        note = f"{found.simulations} simulated games in {found.seconds:.1f} s"
+        likely, results = self._likely(found.policy), self._best(found.results, -np.inf)
+        return ShownDecision(seat, found.action, name, likely, results, float(found.results[found.action]), note)
+
+    def _best(self, numbers: np.ndarray, least: float) -> list[tuple[str, float]]:
+        """Results of the likeliest or best actions by name, the greater of those that share one."""
+        legal = np.asarray(self.state.legal_action_mask)
+        order = np.argsort(np.where(legal, -numbers, np.inf), kind="stable")[: int(legal.sum())]
+        found: dict[str, float] = {}
+        for action in order[numbers[order] >= least]:
+            found.setdefault(self.env.action_name(int(action)), round(float(numbers[action]), 4))
+        return list(found.items())[:LIKELIEST]
+
+    def _likely(self, odds: np.ndarray) -> list[tuple[str, float]]:
+        """Probabilities by name."""
+        return self._best(by_name(self.env, np.asarray(self.state.legal_action_mask), odds), LEAST)
+
+    def _keys(self) -> tuple[Key, Key]:
+        """Of the players and of chance, now."""
+        words = np.array([self.record.deal, self.record.step], np.uint32)
+        return self._programs(_keys_at)(words, np.uint32(self.time))
+
+    def _remember(self) -> None:
+        """An adviser that remembers is asked too."""
+        if self.env.simultaneous:
+            return
+        adviser = self._advisers.get(int(self.state.current_player))
+        agent = self.agents[int(self.state.current_player)]
+        player = agent.player if agent else adviser.player if adviser else None
+        if player is not None and player.init is not no_memory:
+            self._game.answer(self._keys()[0])
+
+    def _step(self, action: Any) -> None:
+        asker = -1 if self.env.simultaneous else int(self.state.current_player)
+        self._game.step(np.asarray(action, np.int32), self._keys()[1])
+        with self._still:
+            self.record.actions.append(np.asarray(action).tolist())
+            self._askers.append(asker)
+            self._past.append(PastPosition(self._game.save(), self.returns() + np.asarray(self.state.rewards)))
+            if len(self._past) > 2 * PAST:
+                del self._past[:-PAST]
+
+    @property
+    def _first(self) -> int:
+        """The time of the first moment that is kept."""
+        return len(self._askers) + 1 - len(self._past)
+
+    # ---- for people -------------------------------------------------------------------------------------------------
+
+    def moment(self, seat: int | None) -> tuple[State, list[str]]:
+        """The newest state, and what has led to it step by step, as a seat was told; None is told everything."""
+        with self._still:
+            return self._past[-1].saved.state, list(self._story(seat))
+
+    def _story(self, seat: int | None) -> list[str]:
+        lines = self._told.setdefault(seat, [])
+        if self.time - len(lines) > TOLD:
+            lines += [""] * (self.time - len(lines) - TOLD)
+        for t in range(len(lines), self.time):
+            action = self.record.actions[t]
+            said = np.asarray(action, np.int32) if self.env.simultaneous else action
+            before, after = (self._past[t + later - self._first].saved.state for later in (0, 1))
+            lines.append(self.env.event(before, said, after, seat))
+        if len(lines) > STORY:
+            lines[:-STORY] = [""] * (len(lines) - STORY)
+        return lines
+
+    def replay(self, config: Config, lanes: replays.ReplayLanes, names: list[str]) -> replays.Replay:
+        """The finished game as a replay file. Raises UserError: it does not come out as it was played."""
+        words = jnp.asarray([self.record.deal, self.record.step], jnp.uint32)
+        deal, step = (replays.keys_of(jnp.tile(each, (replays.LANES, 1))) for each in words)
+        actions = [np.array(self.record.actions, np.int32)] * replays.LANES
+        first = lanes.play(deal, step, replays.recorded(actions))
+        label = replays.Label("table", names, f"{config.env.id}: {', '.join(names)}")
+        found = replays.make_replays(config, lanes, deal, step, first, [label])
+        if not found or not np.allclose(found[0].returns, self.returns(), atol=1e-4):
+            raise UserError("this game does not play again as it was played: no replay can be made of it.")
+        return found[0]
+
+
+def _keys_at(words: jax.Array, time: jax.Array) -> tuple[Key, Key]:
+    """Of the players and of chance: u32[2, 2] are the words of deal and step."""
+    players = jax.random.fold_in(replays.keys_of(words[0]), _PLAYERS)
+    return jax.random.fold_in(players, time), jax.random.fold_in(replays.keys_of(words[1]), time)

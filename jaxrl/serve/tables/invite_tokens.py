@@ -1,0 +1,67 @@
+"""What lets somebody in who was invited to one table: a token that opens this table and nothing else.
+
+It is HMAC-SHA256 (RFC 2104) of the table's name with a key that lies beside the tables, for its owner's eyes alone: so
+invitations outlive the server. Whoever removes the key takes all of them back.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import threading
+from pathlib import Path
+
+from jaxrl_envs.shared.errors import UserError
+
+FILE, BYTES = ".key", 32
+PAGE, API = "/table/", "/api/tables/"
+PARTS = ("socket", "replay")  # of a table's interface: what its page asks for
+
+
+class Guests:
+    """The tokens of all tables of a folder."""
+
+    def __init__(self, folder: Path):
+        """Reads nothing yet."""
+        self._folder, self._key, self._lock = folder, b"", threading.Lock()
+
+    def ready(self) -> None:
+        """Reads the key; makes it if there is none, readable by nobody else. Raises UserError: that cannot be done."""
+        path = self._folder / FILE
+        with self._lock:
+            try:
+                with contextlib.suppress(FileExistsError):
+                    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                        file.write(secrets.token_bytes(BYTES))
+                key = path.read_bytes()
+            except OSError as error:
+                raise UserError(f"{path}, the key of invitations: {error.strerror or error}.") from None
+        if len(key) != BYTES:
+            raise UserError(f"{path} is no key of invitations: remove it, and invite people anew.")
+        self._key = key
+
+    def token(self, table: str) -> str:
+        """Of a table. Errors as of `ready`."""
+        if not self._key:
+            self.ready()
+        digest = hmac.digest(self._key, f"table {table}".encode("utf-8", "replace"), hashlib.sha256)
+        return base64.urlsafe_b64encode(digest[:24]).decode()
+
+    def fits(self, token: str, table: str) -> bool:
+        """Whether it is the token of this table."""
+        return bool(token and table) and hmac.compare_digest(
+            token.encode("utf-8", "replace"), self.token(table).encode()
+        )
+
+
+def table_of(path: str) -> str:
+    """The table whose page, or part of that, a path asks for; empty for all other paths."""
+    if path.startswith(PAGE):
+        table, part = path.removeprefix(PAGE), PARTS[0]
+    else:
+        table, _, part = path.removeprefix(API).rpartition("/") if path.startswith(API) else ("", "", "")
+    return table if part in PARTS and "/" not in table else ""

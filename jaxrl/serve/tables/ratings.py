@@ -1,0 +1,82 @@
+"""How strong people are, by the games that they finished: for opponents of their strength.
+
+Agents stand on the scale of their game (`jaxrl rate`); a person begins in the middle of them and moves by Elo's rule,
+against each agent at the table that is on the scale.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Container, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jaxrl.matches import rating_scale
+from jaxrl_envs.contract.sides import compare
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
+
+STEP = 40.0  # the most that a game moves a rating
+WIDTH = 400.0  # rating points for odds of ten to one
+MOST = 10_000  # people and games that are remembered
+
+
+class PeopleRatings:
+    """A file of ratings, by person and game."""
+
+    def __init__(self, file: Path):
+        """Reads the file, if there is one."""
+        self._file, self._lock = file, threading.Lock()
+        self._known: dict[str, float] = {}
+        try:
+            found = files.parse(file.read_text(encoding="utf-8"), str(file), json_text=True)
+            self._known = {str(key): float(value) for key, value in found.items()}
+        except (OSError, UserError, ValueError, AttributeError, TypeError):
+            pass  # nobody has played yet, or it is damaged: everybody begins anew
+
+    def of(self, person: str, game: str) -> float:
+        """The rating of a person."""
+        agents = list(agent_ratings(game).values())
+        return self._known.get(f"{person} {game}", float(np.median(agents)) if agents else 0.0)
+
+    def nearest(self, person: str, game: str, among: Container[str] | None = None) -> str:
+        """The agent, one of these, next to a person's rating; one of those that are about as near, by chance.
+
+        Raises:
+          UserError: nobody is rated in this game.
+        """
+        agents = {name: each for name, each in agent_ratings(game).items() if among is None or name in among}
+        if not agents:
+            raise UserError(f"nobody is rated in {game}: choose an opponent, or rate some (`jaxrl rate`).")
+        own = self.of(person, game)
+        order = sorted(agents, key=lambda name: abs(agents[name] - own))
+        near = [name for name in order if abs(agents[name] - own) <= abs(agents[order[0]] - own) + STEP / 2]
+        return random.choice(near)
+
+    def add(self, person: str, game: str, own: float, others: Sequence[tuple[str, float]]) -> None:
+        """A finished game: what the person and the other seats, by the names of their agents, have earned."""
+        agents = agent_ratings(game)
+        rated = [each for each in others if each[0] in agents]
+        if not rated:
+            return
+        with self._lock:
+            mine = self.of(person, game)
+            moved = 0.0
+            for name, value in rated:
+                expected = 1.0 / (1.0 + 10.0 ** ((agents[name] - mine) / WIDTH))
+                moved += 0.5 + 0.5 * float(compare(np.float64(own), np.float64(value))) - expected
+            self._known[f"{person} {game}"] = round(mine + STEP * moved / len(rated), 1)
+            while len(self._known) > MOST:
+                del self._known[next(iter(self._known))]
+            files.write(self._file, json.dumps(self._known).encode())
+
+
+def agent_ratings(game: str) -> dict[str, float]:
+    """Of the bots on the scale of a game, by name; none if there is no scale."""
+    for path in (rating_scale.file_of(game), rating_scale.shipped(game)):
+        if path.is_file():
+            return {each.name: each.rating for each in rating_scale.read(path).anchors}
+    return {}

@@ -1,0 +1,332 @@
+"""Tables in a browser: people and agents play, or agents alone are watched.
+
+A table is a file of `ServerSettings.folder`: its game is the words of its keys and its actions, so that a server that
+is started again goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from jaxrl.matches import replays
+from jaxrl.runs.logs import LOG
+from jaxrl.serve.connection import Connection, serve_connection
+from jaxrl.serve.player_catalog import PERSON, Hall
+from jaxrl.serve.server import House, body_of, page
+from jaxrl.serve.tables.game import Record
+from jaxrl.serve.tables.ratings import PeopleRatings
+from jaxrl.serve.tables.record import Kept, new_keys
+from jaxrl.serve.tables.table import SLOWEST, LiveTable
+from jaxrl_envs.shared import files, golden
+from jaxrl_envs.shared.errors import UserError
+
+NEAR = "near"  # a seat for an agent of about the person's strength
+IDLE = 600.0  # seconds after which a table without anybody is put away
+UNUSED = 7 * 86400.0  # seconds after which a game that is not finished may make room for another
+SWEEP = 30.0  # seconds between two looks for those
+REPLAYS = "replays"  # the folder of games that people kept, in the folder of tables
+_WORDS = (range(1 << 32),) * 2
+_SHAPE: dict[str, Any] = {
+    "id": str,
+    "record": {"game": str, "options": {}, "deal": _WORDS, "step": _WORDS, "actions": list},
+    "specs": [str],
+    "names": [str],
+    "keys": [str],
+    "people": [str],
+    "made": float,
+    "pace": float,
+    "rated": bool,
+    "beside": str,
+    "undone": bool,
+}
+
+
+def routes(house: House) -> list[BaseRoute]:
+    """Of this room."""
+    room = TablesRoom(house)
+    house.opening.append(room.open)
+    house.closing.append(room.close)
+    return [
+        Route("/", page("index", "play")),
+        Route("/table/{id}", page("table", wide=True)),
+        Route("/api/games", room.games),
+        Route("/api/players", room.players, methods=["POST"]),
+        Route("/api/tables", room.listing),
+        Route("/api/tables", room.create, methods=["POST"]),
+        Route("/api/tables/{id}/replay", room.replay),
+        Route("/api/tables/{id}/keep", room.keep, methods=["POST"]),
+        WebSocketRoute("/api/tables/{id}/socket", room.socket),
+    ]
+
+
+class TablesRoom:
+    """All tables of a server."""
+
+    def __init__(self, house: House):
+        """Opens nothing yet."""
+        self._house, self._folder = house, house.settings.folder
+        self._packing = asyncio.Lock()
+        self._cast = house.cast
+        self._ratings: PeopleRatings | None = None
+        self._kept: dict[str, Kept] = {}
+        self._used: dict[str, float] = {}  # Unix time at which those that are not live were saved last
+        self._making = asyncio.Lock()
+        self._live: dict[str, LiveTable] = {}
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Reads what was kept."""
+
+        def read() -> dict[str, Kept]:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._ratings = PeopleRatings(self._folder / "ratings.json")
+            found = {path: _read(path) for path in self._folder.glob("*.table")}
+            for path, kept in found.items():
+                with contextlib.suppress(OSError):
+                    self._used |= {kept.id: path.stat().st_mtime} if kept else {}
+            return {kept.id: kept for kept in found.values() if kept is not None}
+
+        self._kept = await self._house.work(read)
+        self._sweeping = asyncio.create_task(self._sweep())
+
+    async def close(self) -> None:
+        """Saves all."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for id, said in zip(
+            list(self._live),
+            await asyncio.gather(*(table.close() for table in self._live.values()), return_exceptions=True),
+            strict=False,
+        ):
+            if isinstance(said, BaseException):
+                LOG.error("table %s: %s", id, said)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP)
+            for id, table in list(self._live.items()):
+                if not table.connections and time.monotonic() - table.used > IDLE:
+                    self._used[id] = time.time() - (time.monotonic() - table.used)
+                    del self._live[id]
+                    try:
+                        await table.close()
+                    except Exception:  # one that breaks: the others are looked at all the same
+                        LOG.exception("table %s", id)
+
+    # ---- what pages ask ---------------------------------------------------------------------------------------------
+
+    async def games(self, request: Request) -> Response:
+        """The games that are offered."""
+        found = await self._house.ponder(self._cast.describe)
+        return JSONResponse(found, headers={"cache-control": "no-cache"})
+
+    async def players(self, request: Request) -> Response:
+        """{"game", "options", "person"} -> its seats and who can sit there."""
+        asked = await body_of(request)
+        return JSONResponse(await self._house.ponder(self._players, asked))
+
+    def _players(self, asked: dict[str, Any]) -> dict[str, Any]:
+        hall = self._hall(asked)
+        offered = self._cast.offered(hall)
+        rating = None
+        if self._ratings is not None and (person := _person(asked)):
+            rating = self._ratings.of(person, hall.id)
+        return {
+            "seats": hall.env.num_players,
+            "sides": list(hall.env.sides),
+            "people": not hall.env.simultaneous,
+            "players": offered,
+            "rules": hall.env.how_to_play,
+            "rating": rating,
+        }
+
+    async def listing(self, request: Request) -> Response:
+        """All tables, the newest first; nothing of their games that is not public."""
+        found = sorted(self._kept.values(), key=lambda kept: -kept.made)
+        return JSONResponse([self._public(kept) for kept in found])
+
+    def _public(self, kept: Kept) -> dict[str, Any]:
+        live = self._live.get(kept.id)
+        return {
+            "id": kept.id,
+            "game": kept.record.game,
+            "names": kept.names,
+            "people": kept.specs.count(PERSON),
+            "here": len(live.connections) if live else 0,
+            "time": len(kept.record.actions),
+            "over": kept.rated,
+            "made": kept.made,
+        }
+
+    async def create(self, request: Request) -> Response:
+        """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "guest"}, a token."""
+        asked = await body_of(request)
+        tables = await self._house.ponder(self._lay, asked)
+        async with self._making:
+            await self._make_room(len(tables))
+            for kept in tables:
+                self._kept[kept.id] = kept
+                await self._house.work(self._write, kept)
+        first = tables[0]
+        guest = await self._house.work(self._house.guests.token, first.id) if self._house.settings.token else ""
+        return JSONResponse({"id": first.id, "keys": first.keys, "beside": first.beside, "guest": guest})
+
+    def _lay(self, asked: dict[str, Any]) -> list[Kept]:
+        """A new table, or two with the same deal and the players moved by one seat."""
+        hall, person = self._hall(asked), _person(asked)
+        seats, pace = asked.get("seats"), asked.get("pace", 1.0)
+        if type(pace) not in (int, float) or not 0.0 <= pace <= SLOWEST:
+            raise UserError(f"pace must be 0 to {SLOWEST:g} seconds.")
+        if not isinstance(seats, list) or len(seats) != hall.env.num_players:
+            raise UserError(f"name who sits on each of the {hall.env.num_players} seats.")
+        specs = [self._resolved(hall, str(spec), person) for spec in seats]
+        if hall.env.simultaneous and PERSON in specs:
+            raise UserError(f"{hall.id} asks all seats at once: agents can be watched, people cannot play here.")
+        words = [secrets.randbits(32) for _ in range(4)]
+        first = _table(hall, specs, person, words, float(pace))
+        if not asked.get("beside"):
+            return [first]
+        if PERSON in specs:
+            raise UserError("a deal is played side by side by agents alone.")
+        second = _table(hall, specs[-1:] + specs[:-1], "", words, float(pace))
+        first.beside = second.id
+        return [first, second]
+
+    def _resolved(self, hall: Hall, spec: str, person: str) -> str:
+        if spec == PERSON:
+            return spec
+        if spec == NEAR:
+            assert self._ratings is not None
+            spec = f"bot:{self._ratings.nearest(person, hall.id, hall.env.bots)}"
+        self._cast.agent(hall, spec)
+        return spec
+
+    async def replay(self, request: Request) -> Response:
+        """The finished game as a file."""
+        found = await self._replay(request.path_params["id"])
+        name = f"attachment; filename=table_{request.path_params['id']}{replays.SUFFIX}"
+        return Response(found, media_type="application/gzip", headers={"content-disposition": name})
+
+    async def keep(self, request: Request) -> Response:
+        """Keeps the finished game among the replays."""
+        id = request.path_params["id"]
+        found = await self._replay(id)
+        path = self._folder / REPLAYS / f"{id}{replays.SUFFIX}"
+
+        def write() -> None:
+            path.parent.mkdir(exist_ok=True)
+            files.write(path, found)
+
+        await self._house.work(write)
+        return JSONResponse({"path": str(path)})
+
+    async def _replay(self, id: str) -> bytes:
+        table = self._table(id)
+        game, hall = (table.game, table.hall) if table else (None, None)
+        if table is None or game is None or hall is None or not game.over:
+            raise UserError("only a finished game that somebody looks at can be kept as a replay.")
+        async with self._packing:  # one at a time: the threads that build are for tables, too
+            return await self._house.build(lambda: game.replay(hall.config, hall.lanes, table.kept.names).packed())
+
+    async def socket(self, socket: WebSocket) -> None:
+        """A seat, or somebody who looks on: see `LiveTable.answer`."""
+        table = self._table(socket.path_params["id"])
+        if table is None:
+            await socket.accept()
+            await socket.close(4404, "there is no such table")
+            return
+        connection = Connection(socket, table.compose)
+        await serve_connection(socket, connection, table.greet, table.answer, table.leave)
+
+    # ---- what is kept -----------------------------------------------------------------------------------------------
+
+    def _hall(self, asked: dict[str, Any]) -> Hall:
+        options = asked.get("options") or {}
+        if not isinstance(options, dict):
+            raise UserError("options must be an object.")
+        return self._cast.hall(str(asked.get("game")), options)
+
+    def _table(self, id: str) -> LiveTable | None:
+        if id not in self._live and id in self._kept:
+            self._live[id] = LiveTable(
+                self._house, self._cast, self._kept[id], lambda t: self._write(t.kept), self._rate
+            )
+        return self._live.get(id)
+
+    async def _make_room(self, count: int) -> None:
+        """Puts tables away if there are too many. Raises UserError: too few may go, and none has gone."""
+        too_many = len(self._kept) + count - self._house.settings.tables
+        if len(self._spare()) < too_many:
+            raise UserError("there is no room for another table: finish one, or start the server with more.")
+        while len(self._kept) + count > self._house.settings.tables:
+            if not (spare := self._spare()):  # somebody has sat down meanwhile
+                raise UserError("there is no room for another table: finish one, or start the server with more.")
+            oldest = min(spare, key=lambda kept: (not kept.rated, PERSON in kept.specs, kept.made))
+            del self._kept[oldest.id]
+            self._used.pop(oldest.id, None)
+            if (table := self._live.pop(oldest.id, None)) is not None:
+                await table.close()
+            await self._house.work((self._folder / f"{oldest.id}.table").unlink, missing_ok=True)
+
+    def _spare(self) -> list[Kept]:
+        """What may be put away: nobody is there, and it is finished, or of agents alone, or long unused."""
+        found = []
+        for kept in self._kept.values():
+            table = self._live.get(kept.id)
+            used = time.time() - (time.monotonic() - table.used) if table else self._used.get(kept.id, kept.made)
+            old = kept.rated or PERSON not in kept.specs or time.time() - used > UNUSED
+            if old and not (table and table.connections):
+                found.append(kept)
+        return found
+
+    def _write(self, kept: Kept) -> None:
+        if kept.id in self._kept:
+            files.write(self._folder / f"{kept.id}.table", json.dumps(dataclasses.asdict(kept)).encode())
+
+    def _rate(self, table: LiveTable) -> None:
+        """Counts a finished game for the people who played it."""
+        assert table.game is not None and self._ratings is not None
+        returns, kept = table.game.returns(), table.kept
+        agents = [(i, spec.removeprefix("bot:")) for i, spec in enumerate(kept.specs) if spec != PERSON]
+        for seat, person in enumerate(kept.people):
+            if person and not kept.undone:
+                others = [(name, float(returns[i])) for i, name in agents]
+                self._ratings.add(person, kept.record.game, float(returns[seat]), others)
+
+
+def _table(hall: Hall, specs: list[str], person: str, words: list[int], pace: float) -> Kept:
+    record = Record(hall.id, dict(hall.config.env.options), words[:2], words[2:], [])
+    names = ["person" if spec == PERSON else spec.removeprefix("bot:") for spec in specs]
+    first = specs.index(PERSON) if PERSON in specs else -1
+    people = [person if seat == first else "" for seat in range(len(specs))]
+    return Kept(secrets.token_hex(6), record, specs, names, new_keys(specs), people, time.time(), pace)
+
+
+def _person(asked: dict[str, Any]) -> str:
+    """The number by which a browser knows its person; none if it says none."""
+    person = asked.get("person", "")
+    return person if isinstance(person, str) and person.isalnum() and len(person) <= 40 else ""
+
+
+def _read(path: Path) -> Kept | None:
+    """A table from its file; one that is damaged is left alone."""
+    try:
+        found = files.parse(path.read_text(encoding="utf-8"), str(path), json_text=True)
+        found = {"undone": False, **found}  # which older files lack
+        golden.fit(found, _SHAPE)
+        return Kept(**{**found, "record": Record(**found["record"])})
+    except (OSError, UserError, ValueError, TypeError, KeyError) as error:
+        LOG.warning("%s is no table: %s", path, error)
+        return None

@@ -1,0 +1,391 @@
+"""A table while the server runs: its game, who is there, and the task that lets the agents play."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from jaxrl.matches.interactive import Saved
+from jaxrl.runs.logs import LOG
+from jaxrl.serve.connection import Connection
+from jaxrl.serve.player_catalog import PERSON, AgentLibrary, Hall
+from jaxrl.serve.server import House
+from jaxrl.serve.tables.game import Agent, ShownDecision, TableGame
+from jaxrl.serve.tables.record import Kept
+from jaxrl.serve.tables.views import position
+from jaxrl_envs.shared.errors import UserError
+
+NAME = 24  # letters of a person's name
+SLOWEST = 10.0  # seconds between two moves of agents
+SEARCHED = 2.0  # seconds of a hint by search
+SAVED = 2.0  # seconds between two savings while agents play
+
+
+class LiveTable:
+    """A table that somebody looks at or plays at."""
+
+    def __init__(
+        self,
+        house: House,
+        cast: AgentLibrary,
+        kept: Kept,
+        save: Callable[[LiveTable], None],
+        rate: Callable[[LiveTable], None],
+    ):
+        """Opens nothing yet.
+
+        Args:
+          house: whose threads compute.
+          cast: who can sit here.
+          kept: what is known of it.
+          save, rate: called in a thread: something has changed; the game is over.
+        """
+        self.kept, self._house, self._cast, self._save, self._rate = kept, house, cast, save, rate
+        self.used = time.monotonic()
+        self.connections: set[Connection] = set()
+        self.game: TableGame | None = None
+        self.hall: Hall | None = None
+        self.paused, self._once = False, False
+        self.trouble = ""
+        self.decision: ShownDecision | None = None
+        self._views: dict[int | None, tuple[int, dict[str, Any]]] = {}  # with the number of the time they were made
+        self._serial = 0
+        self._missing = False  # the views of newcomers are being made
+        self._making: asyncio.Task[None] | None = None
+        self._changed = 0.0  # when something changed that is not saved
+        self._lock, self._saving, self._wake = asyncio.Lock(), asyncio.Lock(), asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._whole: set[asyncio.Task[None]] = set()  # what goes on to its end though nobody waits for it
+
+    @property
+    def public(self) -> bool:
+        """Whether everybody may see everything: nobody plays here but agents."""
+        return PERSON not in self.kept.specs
+
+    # ---- people come and go -----------------------------------------------------------------------------------------
+
+    def greet(self, connection: Connection, hello: dict[str, Any]) -> None:
+        """Somebody sits down, or looks on. Raises ValueError: the key fits no seat."""
+        key = hello.get("key")
+        if key:
+            found = [i for i, own in enumerate(self.kept.keys) if own and _equal(own, str(key))]
+            if not found:
+                raise ValueError("this link is of no seat of this table")
+            connection.seat = found[0]
+            self._introduce(connection.seat, hello)
+        self.connections.add(connection)
+        self.used = time.monotonic()
+        if self._task is None or self._task.done():
+            self.trouble = ""
+            self._task = asyncio.create_task(self._run())
+        self._wake.set()
+        self._refresh()
+
+    def _introduce(self, seat: int, hello: dict[str, Any]) -> None:
+        name = "".join(letter for letter in str(hello.get("name", "")) if letter.isprintable()).strip()[:NAME]
+        if name:
+            self.kept.names[seat] = name
+        person = hello.get("person", "")
+        if isinstance(person, str) and person.isalnum() and len(person) <= 40 and not self.kept.people[seat]:
+            self.kept.people[seat] = person
+
+    def leave(self, connection: Connection) -> None:
+        """Somebody has gone."""
+        self.connections.discard(connection)
+        self.used = time.monotonic()
+        self._refresh()
+
+    async def close(self) -> None:
+        """Ends the task and saves."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        for connection in list(self.connections):
+            await connection.close(1012, "the server ends")
+        while self._whole:
+            await asyncio.gather(*self._whole, return_exceptions=True)
+        if self._changed:
+            await self._store()
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, None]) -> None:
+        """Waits for something that is not cancelled with who waits: threads go on anyway."""
+        task = asyncio.create_task(work)
+        self._whole.add(task)
+        task.add_done_callback(self._whole.discard)
+        await asyncio.shield(task)
+
+    # ---- the agents' task -------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            if self.game is None:
+                await self._open()
+            while True:
+                await self._turn()
+        except UserError as error:
+            self.trouble = str(error)
+        except Exception:  # a table that breaks takes no other with it
+            LOG.exception("table %s", self.kept.id)
+            self.trouble = "this table is broken: the server's log says why."
+        self._refresh()
+
+    async def _open(self) -> None:
+        def make() -> tuple[Hall, TableGame]:
+            record = self.kept.record
+            hall = self._cast.hall(record.game, record.options)
+            agents = [None if spec == PERSON else self._cast.agent(hall, spec) for spec in self.kept.specs]
+            people = [seat for seat, spec in enumerate(self.kept.specs) if spec == PERSON]
+            adviser = self._cast.adviser(hall, self.kept.specs) if people else None
+            game = TableGame(hall.env, hall.programs, record, agents, {seat: adviser for seat in people if adviser})
+            game.open()
+            return hall, game
+
+        self.hall, self.game = await self._house.build(make)
+        await self._show()
+
+    async def _turn(self) -> None:
+        """One move of an agent, or waiting for what lets one be made."""
+        assert self.game is not None
+        self._wake.clear()
+        idle = self.paused and not self._once or not self.connections
+        if self.game.over or self.game.waits or idle:
+            await self._settle()
+            await self._wake.wait()
+            return
+        self._once, began = False, time.monotonic()
+        async with self._lock:
+            if self.game.over or self.game.waits:
+                return
+            work = self._house.think if self.game.ponders else self._house.work
+            decision, after = await work(self.game.decide, told=self.public)
+            await self._to_its_end(self._carry_out(decision, after))
+            self.decision = decision if self.public else None
+        await self._moved()
+        if not self.paused:
+            await asyncio.sleep(max(0.0, self.kept.pace - (time.monotonic() - began)))
+
+    async def _carry_out(self, decision: ShownDecision, after: Saved) -> None:
+        assert self.game is not None
+        await self._house.work(self.game.play, decision, after)
+        self._changed = self._changed or time.monotonic()
+
+    async def _moved(self) -> None:
+        self._changed = self._changed or time.monotonic()
+        await self._show()
+        assert self.game is not None
+        if self.game.over or self.game.waits or time.monotonic() - self._changed > SAVED:
+            await self._settle()
+
+    async def _settle(self) -> None:
+        """Saves what is not saved yet; a finished game is rated once."""
+        assert self.game is not None
+        if self.game.over and not self.kept.rated:
+            self.kept.rated, self._changed = True, time.monotonic()
+            await self._to_its_end(self._house.work(self._rate, self))
+        if self._changed:
+            await self._to_its_end(self._store())
+
+    async def _store(self) -> None:
+        """Saves, one after another; what could not be saved is tried again with the next change, and at the end."""
+        async with self._saving:
+            changed, self._changed = self._changed, 0.0
+            if not changed:
+                return
+            try:
+                await self._house.work(self._save, self)
+            except Exception as error:  # a full disk: the game goes on
+                self._changed = changed
+                LOG.error("table %s cannot be saved: %s", self.kept.id, error)
+
+    async def _show(self) -> None:
+        """Makes the views of all who are there anew, and tells them."""
+        game = self.game
+        assert game is not None
+        seats = {connection.seat for connection in self.connections}
+        wanted = [seat for seat in seats if seat is not None or self._shows_all()]
+
+        def make() -> dict[int | None, dict[str, Any]]:
+            moments = {seat: game.moment(seat) for seat in wanted}
+            return {
+                seat: position(game.env, state, seat) | {"time": len(lines), "lines": lines}
+                for seat, (state, lines) in moments.items()
+            }
+
+        self._missing = False
+        self._serial += 1
+        serial = self._serial
+        made = {seat: (serial, view) for seat, view in (await self._house.work(make)).items()}
+        newer = {seat: entry for seat, entry in self._views.items() if entry[0] > serial}
+        self._views = made | newer  # a later one may have been ready sooner; what nobody looked at is out of date
+        self._refresh()
+
+    def _lay_out(self) -> None:
+        """Makes the views of newcomers, all of them at once."""
+        if not self._missing:
+            self._missing = True
+            self._making = asyncio.get_running_loop().create_task(self._show())
+
+    def _shows_all(self) -> bool:
+        return self.public or self.game is not None and self.game.over
+
+    def _refresh(self) -> None:
+        for connection in self.connections:
+            connection.refresh()
+
+    # ---- what browsers ask ------------------------------------------------------------------------------------------
+
+    async def answer(self, connection: Connection, message: dict[str, Any]) -> None:
+        """One message of a browser; what is wrong with it is told to that browser alone. A move that has begun is made
+        though the browser leaves."""
+        self.used = time.monotonic()
+        await self._to_its_end(self._answer(connection, message))
+
+    async def _answer(self, connection: Connection, message: dict[str, Any]) -> None:
+        wish = {
+            "play": self._play,
+            "hint": self._hint,
+            "undo": self._undo,
+            "pace": self._pace,
+            "pause": self._pause,
+            "go": self._go,
+            "one": self._one,
+        }.get(str(message.get("do")))
+        try:
+            if wish is None:
+                raise UserError("this is not understood.")
+            if self.game is None and wish in (self._play, self._hint, self._undo):
+                raise UserError(self.trouble or "the table is still being laid.")
+            if connection.seat is None and not self.public:
+                raise UserError("you look on: the people at the table decide.")
+            await wish(connection, message)
+        except UserError as error:
+            connection.note(kind="error", text=str(error))
+
+    async def _play(self, connection: Connection, message: dict[str, Any]) -> None:
+        action, at = message.get("action"), message.get("at")
+        async with self._lock:
+            game = self._asked(connection)
+            if at != game.time:
+                raise UserError("the game has gone on: look again.")
+            if type(action) is not int or not game.is_legal(action):
+                raise UserError("this cannot be played now.")
+            await self._house.work(game.take, action)
+        await self._moved()
+        self._wake.set()
+
+    async def _hint(self, connection: Connection, message: dict[str, Any]) -> None:
+        async with self._lock:
+            game = self._asked(connection)
+            if message.get("by") == "search":
+                assert self.hall is not None
+                search = await self._house.ponder(self._cast.search, self.hall)
+                if search is None:
+                    raise UserError("this game cannot be searched.")
+                agent = Agent("a search", None, search, SEARCHED)
+                found: ShownDecision | None = await self._house.think(game.hint, agent)
+            else:
+                found = await self._house.work(game.advised)
+            if found is None:
+                raise UserError("nobody here can give a hint.")
+            connection.note(kind="hint", at=game.time, **_told(found, game))
+
+    async def _undo(self, connection: Connection, message: dict[str, Any]) -> None:
+        seat = connection.seat
+        if seat is None or self.kept.specs.count(PERSON) > 1:
+            raise UserError("moves are taken back only where one person plays against agents.")
+        async with self._lock:
+            assert self.game is not None
+            if self.kept.rated or not await self._house.work(self.game.undo, seat):
+                raise UserError("there is nothing to take back.")
+            self.kept.undone = True
+            for each in self.connections:
+                each.told = min(each.told, self.game.time)
+        await self._moved()
+        self._wake.set()
+
+    async def _pace(self, connection: Connection, message: dict[str, Any]) -> None:
+        seconds: Any = message.get("seconds")
+        if type(seconds) not in (int, float) or not 0.0 <= seconds <= SLOWEST:
+            raise UserError(f"the pace is 0 to {SLOWEST:g} seconds.")
+        self.kept.pace = float(seconds)
+        self._refresh()
+
+    async def _pause(self, connection: Connection, message: dict[str, Any]) -> None:
+        self.paused = True
+        self._refresh()
+
+    async def _go(self, connection: Connection, message: dict[str, Any]) -> None:
+        self.paused = False
+        self._wake.set()
+        self._refresh()
+
+    async def _one(self, connection: Connection, message: dict[str, Any]) -> None:
+        self.paused = self._once = True
+        self._wake.set()
+        self._refresh()
+
+    def _asked(self, connection: Connection) -> TableGame:
+        assert self.game is not None
+        if connection.seat not in self.game.asked or self.game.env.simultaneous:
+            raise UserError("it is not your turn.")
+        return self.game
+
+    # ---- what they are shown ----------------------------------------------------------------------------------------
+
+    def compose(self, connection: Connection) -> dict[str, Any] | None:
+        """The newest view for a connection; of the position only what `jaxrl.serve.tables.views` made for its seat."""
+        seat = connection.seat
+        message = {"kind": "view", "you": seat, "trouble": self.trouble, "paused": self.paused, **self._about()}
+        if self.game is None:
+            return message | {"opening": True}
+        if seat not in self._views:
+            if seat is not None or self._shows_all():
+                self._lay_out()
+                return None
+            return message | {"opening": False, "time": self.game.time, "over": self.game.over, "hidden": True}
+        view = dict(self._views[seat][1])
+        board, lines = view.pop("board"), view.pop("lines")
+        if board != connection.board:
+            connection.board, view["board"] = board, board
+        first, connection.told = min(connection.told, len(lines)), len(lines)
+        view |= {"story": {"from": first, "lines": lines[first:]}, "opening": False}
+        if self.decision is not None and self.public:
+            view["decision"] = _told(self.decision, self.game)
+        if view["over"]:
+            view["returns"] = self.game.returns().tolist()
+        return message | view
+
+    def _about(self) -> dict[str, Any]:
+        """What everybody may know of the table."""
+        here = {connection.seat for connection in self.connections}
+        people = self.kept.specs.count(PERSON)
+        sides = list(self.game.env.sides) if self.game else []
+        return {
+            "table": self.kept.id,
+            "game": self.kept.record.game,
+            "options": self.kept.record.options,
+            "seats": [
+                {"name": name, "person": spec == PERSON, "here": spec != PERSON or seat in here, "spec": spec}
+                for seat, (name, spec) in enumerate(zip(self.kept.names, self.kept.specs, strict=True))
+            ],
+            "sides": sides,
+            "pace": self.kept.pace,
+            "undo": people == 1 and not self.kept.rated,
+            "watch": self.public,
+            "beside": self.kept.beside,
+        }
+
+
+def _told(decision: ShownDecision, game: TableGame) -> dict[str, Any]:
+    """A decision for people."""
+    names = decision._asdict()
+    if not game.env.simultaneous:
+        names["name"] = game.env.action_name(int(decision.action))
+    return names
+
+
+def _equal(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())

@@ -1,0 +1,81 @@
+"""A search that stops when its time is over.
+
+It repeats small searches of the same decision, each with worlds of its own, and adds up what they find (root
+parallelisation, Chaslot et al. 2008, "Parallel Monte-Carlo Tree Search"): so its time is kept on any machine, and one
+small program is compiled for all times.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jaxrl.matches.interactive import Programs
+from jaxrl.search.player import judges, make_search
+from jaxrl.search.policies import SearchParams, named_policy, no_guide
+from jaxrl.search.settings import SearchSettings
+from jaxrl_envs.contract.env import Env, Key, State
+
+SIMULATIONS = 48  # of one of the small searches
+SHORTEST, LONGEST = 0.1, 20.0  # seconds
+
+
+class Thought(NamedTuple):
+    """What a search found in its time."""
+
+    action: int
+    policy: np.ndarray  # f32[A], the mean of the small searches
+    results: np.ndarray  # f32[A], the mean result of every action
+    simulations: int
+    seconds: float
+
+
+class TimedSearch:
+    """Searches of one game, where its best bot plays on for everybody and hidden cards are drawn anew."""
+
+    def __init__(self, env: Env, programs: Programs):
+        """Compiles nothing yet. Raises UserError: the game cannot be searched."""
+        settings = SearchSettings(
+            simulations=SIMULATIONS, objective="standing" if judges(env) else "return", particles=0
+        )
+        own = named_policy(env, env.reference_bot)
+        self._search = make_search(env, settings, own=own, guide=no_guide)
+        self._programs, self._compiled = programs, False
+
+    def think(self, state: State, key: Key, seconds: float) -> Thought:
+        """What the seat asked should do; only what it sees is used.
+
+        Args:
+          state: of a running game.
+          key: of the worlds.
+          seconds: to be used, up to half a small search more or less; the first time compiles besides.
+        """
+        plan = self._programs(self._plan, plain=True)
+        if not self._compiled:
+            jax.block_until_ready(plan(state, key, np.uint32(0)))
+            self._compiled = True
+        begin, last = time.perf_counter(), 0.0
+        policies: list[np.ndarray] = []
+        results: list[np.ndarray] = []
+        while not policies or time.perf_counter() - begin + last / 2 < seconds:
+            started = time.perf_counter()
+            policy, result = jax.device_get(plan(state, key, np.uint32(len(policies) + 1)))
+            policies.append(policy)
+            results.append(result)
+            last = time.perf_counter() - started
+        policy = np.mean(policies, axis=0)
+        legal = np.asarray(state.legal_action_mask)
+        action = int(np.argmax(np.where(legal, policy, -1.0)))
+        spent = time.perf_counter() - begin
+        return Thought(action, policy, np.mean(results, axis=0), SIMULATIONS * len(policies), spent)
+
+    def _plan(self, state: State, key: Key, number: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The improved policy and the results of one small search, f32[A] each."""
+        params = SearchParams(own=None)
+        memory_key, search_key = jax.random.split(jax.random.fold_in(key, number))
+        memory = self._search.belief.init(params, state, state.current_player, memory_key)
+        found = self._search.plan(params, memory, state, search_key)
+        return found.policy, found.results

@@ -1,0 +1,1 @@
+"""The Anakin loop: games, policy and update in one compiled program."""

@@ -1,0 +1,185 @@
+"""The Anakin loop (Hessel et al. 2021, https://arxiv.org/abs/2104.06272): playing and learning as one compiled program.
+
+One call runs K updates by `lax.scan` with the whole training state donated. Lanes are spread over a mesh axis;
+the learner is replicated. Several seeds run side by side by `vmap`, each leaf of the state then has a leading axis [S].
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Spec
+
+from jaxrl.algorithms.base import AXIS, across_devices, local_numbers
+from jaxrl.config.schema import Config
+from jaxrl.runs import metrics
+from jaxrl.runs.metrics import Figures
+from jaxrl.training.anakin.rollout import Actor, first_lanes, not_finite, play
+from jaxrl.training.episodes import FinishedGames
+from jaxrl.training.program import NOT_FINITE, Program
+from jaxrl.training.state import Counter, TrainState, first_keys, update_keys
+from jaxrl_envs.shared import prng
+
+SEEDS = "seeds"  # the axis of several learners in one program
+
+
+class Anakin(Program):
+    """A training program for one configuration and one compiled game; see `training.make.make_program`."""
+
+    def __init__(self, config: Config, actor: Actor, mesh: Mesh):
+        """Compiles at the first calls.
+
+        Attributes:
+          compiled: (TrainState) -> TrainState, Figures: K updates; the argument is donated.
+        """
+        self.config, self.actor, self.mesh = config, actor, mesh
+        self._several = config.run.seeds > 1
+        self._init = jax.jit(self._each(self._init_one), out_shardings=self._shardings)
+        # Sums over devices are written out (`across_devices`), so the replication check has nothing to add.
+        run = jax.shard_map(
+            self._run_seeds,
+            mesh=mesh,
+            in_specs=(self._specs,),
+            out_specs=(self._specs, Spec()),
+            check_vma=False,
+        )
+        self.compiled = jax.jit(run, donate_argnums=0)
+
+    # ---- the protocol -------------------------------------------------------------------------------------------
+
+    def init(self, seed: int) -> TrainState:
+        """The state before the first update; with several seeds those of seed, seed + 1, ..."""
+        seeds = np.uint32(seed) + np.arange(self.config.run.seeds, dtype=np.uint32)
+        return self._init(seeds if self._several else seeds[0])
+
+    def run(self, state: TrainState) -> tuple[TrainState, Figures, int]:
+        """`train.updates_per_call` updates; the state is donated."""
+        state, found = self.compiled(state)
+        return state, found, self.config.train.updates_per_call
+
+    def working_bytes(self, state: TrainState) -> int:
+        """See `Program.working_bytes`; the next `run` finds the program compiled."""
+        found = self.compiled.lower(state).compile().memory_analysis()
+        if found is None:
+            return 0
+        here = found.temp_size_in_bytes + found.output_size_in_bytes - found.alias_size_in_bytes
+        return here * (len(self.mesh.local_devices) if jax.default_backend() == "cpu" else 1)
+
+    def saved(self, state: TrainState) -> TrainState:
+        """The state as checkpoints hold it."""
+        return state.replace(learner=self.algorithm.saved(state.learner))
+
+    def restored(self, state: TrainState) -> TrainState:
+        """A state to run on from."""
+        sharding = NamedSharding(self.mesh, Spec())
+        restored = jax.jit(self._each(self.algorithm.restored), out_shardings=sharding)
+        return state.replace(learner=restored(state.learner))
+
+    @property
+    def abstract_state(self) -> TrainState:
+        """Shapes, dtypes and shardings of saved states."""
+        placed = jax.tree.map(
+            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+            jax.eval_shape(self._each(self._init_one), self._seed_spec(self.config.run.seeds)),
+            self._shardings,
+        )
+        return self.saved(placed)
+
+    # ---- shapes -------------------------------------------------------------------------------------------------
+
+    def _each(self, function: Any) -> Any:
+        """A function of one seed, or vmapped over several."""
+        return jax.vmap(function, axis_name=SEEDS) if self._several else function
+
+    def _seed_spec(self, seeds: int) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((seeds,) if seeds > 1 else (), jnp.uint32)
+
+    @functools.cached_property
+    def _specs(self) -> TrainState:
+        """Lanes are spread over the devices, everything else is replicated."""
+        lanes = Spec(None, AXIS) if self._several else Spec(AXIS)
+        shape = jax.eval_shape(self._init_one, self._seed_spec(1))
+        return jax.tree.map(lambda _: Spec(), shape).replace(lanes=jax.tree.map(lambda _: lanes, shape.lanes))
+
+    @functools.cached_property
+    def _shardings(self) -> TrainState:
+        return jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), self._specs)
+
+    # ---- the programs -------------------------------------------------------------------------------------------
+
+    def _init_one(self, seed: jax.Array) -> TrainState:
+        """The state of one seed (u32[])."""
+        param_key, lane_key, key = first_keys(seed)
+        learner = self.algorithm.init(param_key)
+        pool = self.actor.first_pool(learner.params)
+        train = self.config.train
+        return TrainState(
+            learner=learner,
+            lanes=first_lanes(self.actor, prng.from_key(lane_key), pool, train.num_envs, train.stagger),
+            key=key,
+            update=jnp.int32(0),
+            env_steps=Counter.zero(),
+            games=Counter.zero(),
+            pool=pool,
+        )
+
+    def _run_seeds(self, state: TrainState) -> tuple[TrainState, Figures]:
+        """K updates of all seeds on one device's share of the lanes."""
+        return self._each(self._run_one)(state)
+
+    def _run_one(self, state: TrainState) -> tuple[TrainState, Figures]:
+        update = jax.jit(self._update, inline=True)  # traced once, for the forms of its figures and for the loop
+
+        def step(carry: Any, _: None) -> tuple[Any, None]:
+            state, played, found = carry
+            state, now, new = update(state)
+            return (state, jax.tree.map(jnp.add, played, now), metrics.join(found, new)), None
+
+        empty = metrics.nothing(jax.eval_shape(update, state)[2])
+        first = (state, self.actor.no_games(), empty)
+        (state, played, found), _ = jax.lax.scan(step, first, None, length=self.config.train.updates_per_call)
+        return state, played.figures() | found | self.actor.seats.figures(state.pool, played.results)
+
+    def _update(self, state: TrainState) -> tuple[TrainState, FinishedGames, Figures]:
+        """One update: play, learn, and tell the pool."""
+        play_key, learn_key = update_keys(state.key, state.update)
+        policy = self.algorithm.policy(state.learner, state.update)
+        ids, seats = local_numbers(self.config.train.num_envs), self.actor.seats
+        actor = self.actor.at(self.algorithm.progress(state.learner, state.update))
+        lanes, rollout, played = play(
+            actor, policy, state.pool, state.lanes, play_key, ids, self.config.train.num_steps
+        )
+        learner, found = self.algorithm.learn(state.learner, rollout, learn_key, state.update)
+        played, wrong = across_devices((played, not_finite(rollout.steps)))
+        state = state.replace(
+            learner=learner,
+            lanes=lanes,
+            pool=seats.renew(
+                seats.learn(state.pool, played.results),
+                self._newcomer(learner.params, state.update + 1),
+                state.update + 1,
+            ),
+            update=state.update + 1,
+            env_steps=state.env_steps.add(self.config.batch_size),
+            games=state.games.add(played.games),
+        )
+        return state, played, found | {NOT_FINITE: metrics.total(wrong)}
+
+    def _newcomer(self, params: Any, number: jax.Array) -> Any:
+        """The parameters for a snapshot after update `number` - 1: this learner's, or in a population another's."""
+        league, seeds = self.config.league, self.config.run.seeds
+        if not league.cross_play:
+            return params
+        whose = (jax.lax.axis_index(SEEDS) + number // league.snapshot_every) % seeds
+
+        def of(leaf: jax.Array) -> jax.Array:
+            every = jax.lax.all_gather(leaf, SEEDS)
+            # Selects, not a gather: see `league.pool.add_snapshot`.
+            return functools.reduce(lambda taken, s: jnp.where(whose == s, every[s], taken), range(1, seeds), every[0])
+
+        return jax.tree.map(of, params)

@@ -1,0 +1,1 @@
+"""Imitation learning: behavioural cloning, DAgger and distillation."""

@@ -1,0 +1,132 @@
+"""A network that is taught: by games that are there, then by games of its own in which an expert answers beside it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from jaxrl.networks.factory import Network
+from jaxrl.players.player import Player, network_player
+from jaxrl.runs.logs import say
+from jaxrl.training.continuation import derived_seed
+from jaxrl.training.imitation import collect_demonstrations, demonstrations
+from jaxrl.training.imitation.cloning import Learnt, Schooling, finished, learn
+from jaxrl.training.imitation.demonstrations import Divided
+from jaxrl.training.stopping import StopRequest
+from jaxrl_envs.contract.env import PyTree
+from jaxrl_envs.host.env import HostEnv
+from jaxrl_envs.shared.errors import UserError, nearest
+
+
+class Stop(StopRequest):
+    """A wish to stop, which is heard between two steps of learning, and at once where nobody asks for it."""
+
+    def __init__(self) -> None:
+        self._at_once = False
+        super().__init__(self._interrupt)
+
+    def _interrupt(self) -> None:
+        if self._at_once:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """A block that a wish ends by KeyboardInterrupt."""
+        self._at_once = True
+        try:
+            yield
+        finally:
+            self._at_once = False
+
+
+def expert_of(env: HostEnv, name: str, place: Path) -> str:
+    """The bot that answers beside the learner; "" if the game's own player does, whose advice is recorded.
+
+    Args:
+      env: the game.
+      name: of the bot that is wanted; "": whoever there is.
+      place: where recordings could be.
+
+    Raises:
+      UserError: there is nobody who knows.
+    """
+    if not name and env.game.advised(place) is not None:
+        return ""
+    name = name or env.reference_bot
+    collect_demonstrations.refuse_unseen(env, "--expert: a bot")
+    if name == "random" or name not in env.bots:
+        raise UserError(f"--dagger: name the bot that knows better, --expert BOT: {nearest(name, env.bots)}")
+    return name
+
+
+class School:
+    """Who learns, from what and from whom."""
+
+    def __init__(
+        self,
+        env: HostEnv,
+        network: Network,
+        books: Divided,
+        teaching: Schooling,
+        expert: str,
+        opponents: Sequence[Player],
+        games: int,
+    ):
+        """Nothing is learnt yet.
+
+        Args:
+          env: the game.
+          network: that learns.
+          books: the games that are there.
+          teaching: how it learns.
+          expert: of `expert_of`.
+          opponents: bots that the learner meets, beside itself, where the game's own player advises.
+          games: in a round.
+        """
+        self.env, self.network, self.books = env, network, books
+        self._teaching, self._expert, self._opponents, self._games = teaching, expert, opponents, games
+
+    def taught(self, rounds: int, stop: Stop, folder: Path, tell: Callable[[int, dict[str, float]], None]) -> Learnt:
+        """All lessons, up to the last round or to the wish to stop.
+
+        Args:
+          rounds: in which the learner plays.
+          stop: whoever wishes.
+          folder: for recordings of these games.
+          tell: hears (epoch, figures) after each of them.
+        """
+
+        def lesson(before: Learnt | None) -> Learnt:
+            books, wish = self.books, lambda: bool(stop.wanted)
+            return learn(self.network, books.train, books.check, self._teaching, tell, wish=wish, before=before)
+
+        learnt = lesson(None)
+        with contextlib.suppress(KeyboardInterrupt):
+            for number in range(1, rounds + 1):
+                if stop.wanted:
+                    break
+                try:
+                    with stop.at_once():
+                        self._round(number, learnt.params, folder / f"round_{number}")
+                except UserError as error:  # what was learnt before is not lost by it
+                    say(f"round {number} could not be played, and is the last one: {error}")
+                    break
+                learnt = lesson(learnt)
+        return finished(self.network, learnt._replace(stopped=bool(stop.wanted)), self.books.check)
+
+    def _round(self, number: int, params: PyTree, folder: Path) -> None:
+        """The learner plays; what should have been done in its games is added to the books."""
+        env, seed = self.env, derived_seed(self._teaching.seed, number)
+        player = network_player(self.network, env, "learner", params, greedy=False)
+        found = demonstrations.Found(known=self.books.known)
+        if self._expert:
+            games = collect_demonstrations.labelled_by_bot(env, player, self._expert, self._games, seed)
+            demonstrations.take(found, env.game, f"bot {self._expert}", games)
+        else:
+            advised = env.game.advised(folder)
+            assert advised is not None
+            collect_demonstrations.record_advised(env, advised, player, [player, *self._opponents], self._games, seed)
+            demonstrations.read_into(found, env.game, [demonstrations.source_of(env.game, str(folder))], say)
+        self.books.add(found)
+        say(f"round {number}: {self.books.summary(found)}")

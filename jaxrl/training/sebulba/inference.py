@@ -1,0 +1,106 @@
+"""What actors ask of the device: one call for each block of games and step, and one before each rollout."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.algorithms.base import Asked, cleared, remember
+from jaxrl.league.seats import Seats
+from jaxrl.networks.base import Memory
+from jaxrl.training.anakin.rollout import Actor, decide
+from jaxrl.training.state import deal_key, lane_keys, update_keys
+
+
+class Seating(NamedTuple):
+    """What stays the same in all steps of a rollout, for one block of lanes; on the device."""
+
+    play_key: jax.Array  # typed, of this rollout
+    deal_key: jax.Array  # typed, of the whole training
+    odds: Any  # [B, ...], of `Seats.odds`
+    lane_ids: jax.Array  # u32[B], global numbers
+
+
+class BlockAnswer(NamedTuple):
+    """A block's answers on the host; B lanes, S seats asked, P seats."""
+
+    action: np.ndarray  # i32[S, B]
+    log_prob: np.ndarray  # f32[S, B], of the learner's policy
+    value: np.ndarray  # f32[S, B]
+    following: np.ndarray  # i32[P, B], controllers of the next game; P = 0 if all seats are always the learner's
+
+
+class ActorPrograms:
+    """The compiled functions; B is the number of lanes of a block."""
+
+    def __init__(self, actor: Actor):
+        """Compiles at the first calls. `actor` holds the algorithm and the seats; its game is not played."""
+        self.actor = actor
+        self.varied, self.remembers = actor.seats.varied, actor.algorithm.network.remembers
+        self._seats_asked = actor.env.num_players if actor.env.simultaneous else 1
+        self.seating = jax.jit(self._seating)
+        """(key, rollout i32[], pool without snapshots, lane_ids u32[B]) -> Seating"""
+        self.answers = jax.jit(self._answers)
+        """(policy, snapshots, seating, step u32[], asked [B, ...], controllers i8[B, P], episode u32[B], memory) ->
+        i32[3 S + P, B] for `read`, memory"""
+        self.deal = jax.jit(self._deal)
+        """(seating, episode u32[B]) -> i8[B, P], the controllers of the game with this number in each lane"""
+        self.cleared = jax.jit(cleared)
+        """(memory [B, P, ...], bool[B]) -> memory, cleared where a game begins"""
+
+    def _seating(self, key: jax.Array, rollout: jax.Array, pool: Any, lane_ids: jax.Array) -> Seating:
+        odds = self.actor.seats.odds(pool, lane_ids)
+        return Seating(update_keys(key, rollout)[0], deal_key(key), odds, lane_ids)
+
+    def _answers(
+        self,
+        policy: Any,
+        snapshots: Any,
+        seating: Seating,
+        step: jax.Array,
+        asked: Asked,
+        controllers: jax.Array,
+        episode: jax.Array,
+        memory: Memory,
+    ) -> tuple[jax.Array, Memory]:
+        if not self.actor.env.simultaneous:
+            asked = jax.tree.map(lambda leaf: leaf[:, None], asked)  # S = 1
+        controller = jnp.take_along_axis(controllers, asked.seat, axis=1)  # i8[B, S]
+        keys = lane_keys(seating.play_key, step, seating.lane_ids)
+        decision = decide(self.actor, policy, snapshots, asked, controller, memory, keys)
+        memory = jax.vmap(remember)(memory, asked.seat, decision.memory)
+        bits = (jax.lax.bitcast_convert_type(x, jnp.int32) for x in (decision.log_prob, decision.value))
+        parts = [decision.action, *bits]  # one array crosses to the host
+        if self.varied:
+            parts.append(self._deal(seating, episode + 1).astype(jnp.int32))
+        return jnp.concatenate(parts, axis=1).T, memory
+
+    def _deal(self, seating: Seating, episode: jax.Array) -> jax.Array:
+        return deal_seats(self.actor.seats, seating.deal_key, seating.lane_ids, episode, seating.odds)
+
+    def read(self, packed: jax.Array) -> BlockAnswer:
+        """Waits for the answers and takes them apart."""
+        rows = np.asarray(packed)
+        seats, numbers = self._seats_asked, rows.view(np.float32)
+        return BlockAnswer(rows[:seats], numbers[seats : 2 * seats], numbers[2 * seats : 3 * seats], rows[3 * seats :])
+
+
+def deal_seats(seats: Seats, key: jax.Array, lane_ids: jax.Array, episode: jax.Array, odds: Any) -> jax.Array:
+    """i8[B, P]: who holds the seats of the game with this number (u32[B]) in each lane (u32[B])."""
+    of_lane = jax.vmap(functools.partial(jax.random.fold_in, key))(lane_ids)
+    return jax.vmap(seats.deal)(jax.vmap(jax.random.fold_in)(of_lane, episode), odds)
+
+
+def host_numbers(seats: Any, names: tuple[str, ...], slots: int) -> np.ndarray:
+    """i8[1 + M + K]: what the engine calls each controller of `jaxrl.league.seats`: -1 = asked, else a bot's number.
+
+    Args:
+      seats: with the bots of the configuration, M of them.
+      names: of the game's bots.
+      slots: K, snapshots in the pool.
+    """
+    return np.array([-1, *(names.index(bot) for bot in seats.bots), *[-1] * slots], np.int8)

@@ -1,0 +1,350 @@
+"""The Sebulba loop (Hessel et al. 2021, https://arxiv.org/abs/2104.06272): threads play on the host, a learner learns.
+
+Rollout r is played with the policy after max(0, r - lag) updates and learnt from in update r, whatever the timing, so a
+training is reproducible and resumes exactly. An environment step is one decision that the learner gets to see, of its
+own seats or of a snapshot's: a row of the storage. Decisions of scripted players happen inside the engine.
+
+Of several processes each has its share of the actors and plays their lanes; what is learnt is learnt by all, from all
+lanes. Nobody goes on alone: before each update they agree that every one of them has its rollout (`_taken`).
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Spec
+
+from jaxrl.algorithms.base import AXIS, Rollout
+from jaxrl.config.schema import Config
+from jaxrl.league.pool import add_snapshot
+from jaxrl.runs import metrics, processes
+from jaxrl.runs.metrics import Figures
+from jaxrl.training.anakin.rollout import Actor
+from jaxrl.training.program import Diverged, Failed, Interrupted, Program
+from jaxrl.training.sebulba.inference import ActorPrograms, host_numbers
+from jaxrl.training.sebulba.lanes import first_lanes
+from jaxrl.training.sebulba.learner import HostLearner
+from jaxrl.training.sebulba.pipeline import Fault, Stopped
+from jaxrl.training.sebulba.pools import actor_pool, check_room
+from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
+from jaxrl.training.sebulba.session import Session
+from jaxrl.training.sebulba.shares import forward_share
+from jaxrl.training.sebulba.storage import Storage, make_storage
+from jaxrl.training.state import Acting, Counter, HostLanes, TrainState, first_keys
+from jaxrl.training.timers import Timers
+from jaxrl_envs.host.bridge import HostPool
+from jaxrl_envs.host.game import HostGame, make_buffers
+
+LOG = logging.getLogger("jaxrl")
+QUEUE = 2  # rollouts that may wait for the learner: more would only be older when they are learnt from
+
+
+class Sebulba(Program):
+    """A training program for one configuration and one game on the host; see `training.make.make_program`."""
+
+    def __init__(self, config: Config, actor: Actor, mesh: Mesh):
+        """Compiles and starts nothing.
+
+        Args:
+          config: what is trained.
+          actor: game, algorithm and seats.
+          mesh: of the learner; actors use its devices in turn.
+
+        Raises:
+          UserError: there are more games than there is room for.
+        """
+        self.config, self.actor, self.mesh = config, actor, mesh
+        self.game: HostGame = actor.env.game  # type: ignore[attr-defined]  # an jaxrl_envs.host.env.HostEnv
+        check_room(config, self.game, config.train.num_envs, "train.num_envs")
+        share = functools.partial(forward_share, actor.algorithm, actor.env, config.batch_size)
+        self.timers = Timers(config.sebulba.profile, share)
+        self.learner = HostLearner(config, actor, self.game.stat_names, mesh, self.timers)
+        self.programs = ActorPrograms(actor)
+        slots = config.league.snapshots
+        self.numbers = host_numbers(actor.seats, self.game.bots, slots)
+        self.names = ("learner", *actor.seats.bots, *(f"snapshot {slot}" for slot in range(slots)))
+        self._first = jax.jit(self._first_arrays, out_shardings=self.replicated)
+        self._policy = jax.jit(actor.algorithm.policy)
+        self._session: Session | None = None
+        self._fault: BaseException | None = None
+        together = processes.count()
+        self.own_actors = config.sebulba.actors // together
+        """Threads of this process."""
+        self.own_lanes = config.train.num_envs // together
+        """Games of this process."""
+        self.lanes_before = self.own_lanes * processes.rank()
+        """Games of the processes before it."""
+        self._stop = False  # no Event: a signal handler sets it, and must not wait for a lock that this thread holds
+
+    # ---- the protocol -------------------------------------------------------------------------------------------
+
+    def init(self, seed: int) -> TrainState:
+        """The state before the first update; starts and staggers all games."""
+        self.close()
+        self._fault = None
+        state, engine_seed = self._first(np.uint32(seed))
+        state = state.replace(lanes=first_lanes(self, state, int(engine_seed)))
+        return self.begin(state.replace(learner=self.learner.begun(state.learner)))
+
+    def begin(self, state: TrainState) -> TrainState:
+        """The next rollouts are all played with the parameters and the pool as they are now."""
+        lag, pool, learner = self.config.sebulba.lag, state.pool, self.learner.light(state.learner)
+        number = int(state.update)
+        if not lag:
+            return state.replace(acting=())
+        acting = [Acting(self._policy(learner, np.int32(number)), pool, state.update)]
+        if pool is not None:  # games against stale opponents are dealt anew once, before the first rollout
+            pool = processes.place(pool.replace(stale=jnp.zeros_like(pool.stale)), self.replicated)
+        for later in range(1, lag):
+            acting.append(Acting(self._policy(learner, np.int32(number + later)), pool, state.update))
+        return state.replace(pool=pool, acting=tuple(acting))
+
+    def run(self, state: TrainState) -> tuple[TrainState, Figures, int]:
+        """Learns from rollouts up to the next multiple of `train.updates_per_call`; see `Program.run`."""
+        self._raise_fault()
+        number, per_call, done = int(state.update), self.config.train.updates_per_call, 0
+        session = self._session_of(state)
+        measure, learner = session.figures(), self.learner.take(state.learner, state.lanes, state.key)
+        light = state.replace(learner=learner)
+        found: Figures = {}
+        try:
+            while done < per_call - number % per_call:
+                light, now = self._update(session, light, number + done)
+                found = metrics.join(found, now)
+                done += 1
+        except Stopped:
+            LOG.debug("asked to stop before rollout %d was there, or learnt from", number + done)
+        except Fault as fault:
+            cause = fault.__cause__
+            # A thread that was told to exit must not end the process in silence.
+            if not isinstance(cause, (Exception, processes.Told)):
+                cause = RuntimeError(f"an actor was ended by {type(cause).__name__}")
+            self._fault = cause
+            self.close(keep_learner=True)
+        self._stop = False
+        if not done:
+            self._raise_fault()
+            raise Interrupted
+        state = light.replace(learner=self.learner.give(light.learner, light.lanes))
+        steps = done * self.config.batch_size
+        times = {name: metrics.measured(ms, steps) for name, ms in self.timers.report(steps).items()}
+        return state, found | self.learner.league_figures(state.pool) | measure(done) | times, done
+
+    @property
+    def host_rollout_bytes(self) -> int:
+        """Memory of `storages`, but for what a network remembers."""
+        row = make_buffers(self.game, 1, steps=1)
+        steps = (self.config.train.num_steps + 1) * self.own_lanes
+        return sum(leaf.nbytes for leaf in jax.tree.leaves(vars(row))) * steps * self._rollouts
+
+    @property
+    def abstract_state(self) -> TrainState:
+        """Shapes and dtypes; shardings of what lives on devices."""
+        shapes, _ = jax.eval_shape(self._first_arrays, jax.ShapeDtypeStruct((), jnp.uint32))
+        state = jax.tree.map(lambda leaf: self._form(leaf, self.replicated), shapes)
+        lanes, seats = self.config.train.num_envs, self.game.num_players
+        memory = jax.eval_shape(lambda: self.algorithm.network.memory((lanes, seats)))
+        of_host = HostLanes(
+            blobs=jax.ShapeDtypeStruct((lanes, self.game.state_bytes), jnp.uint8),
+            controllers=jax.ShapeDtypeStruct((lanes, seats), jnp.int8),
+            memory=memory,
+            episode=jax.ShapeDtypeStruct((lanes,), jnp.uint32),
+            length=jax.ShapeDtypeStruct((lanes,), jnp.int32),
+            episode_return=jax.ShapeDtypeStruct((lanes, seats), jnp.float32),
+        )
+        # Several processes save arrays of the host as what they are together: one array, of which each has its share.
+        place = self.by_lane if processes.count() > 1 else None
+        of_host = jax.tree.map(lambda leaf: self._form(leaf, place), of_host)
+        of_host = of_host.replace(episode_return=self._form(of_host.episode_return, self.by_lane))
+        policy = jax.eval_shape(self.algorithm.policy, shapes.learner, shapes.update)
+        policy = jax.tree.map(lambda leaf: self._form(leaf, self.replicated), policy)
+        acting = Acting(policy, state.pool, state.update)
+        learner = jax.tree.map(self._form_of_host, self.learner.forms(state.learner))
+        return state.replace(learner=learner, lanes=of_host, acting=(acting,) * self.config.sebulba.lag)
+
+    def saved(self, state: TrainState) -> TrainState:
+        """The state as checkpoints hold it."""
+        state = state.replace(learner=self.algorithm.saved(state.learner))
+        if processes.count() == 1:
+            return state
+        returns = state.lanes.episode_return  # spread already
+        lanes = processes.spread(state.lanes.replace(episode_return=None), self.by_lane)
+        return state.replace(lanes=lanes.replace(episode_return=returns))
+
+    def restored(self, state: TrainState) -> TrainState:
+        """A state to run on from."""
+        state = state.replace(learner=self.algorithm.restored(state.learner))
+        if processes.count() == 1:
+            return state
+        returns = state.lanes.episode_return
+        lanes = jax.tree.map(processes.own_share, state.lanes.replace(episode_return=None))
+        return state.replace(lanes=lanes.replace(episode_return=returns))
+
+    def counters(self) -> dict[str, Any]:
+        """See `Program.counters`."""
+        session = self._session
+        return self.game.counters() | ({"workers": session.workers()} if session is not None else {})
+
+    def request_stop(self) -> None:
+        """A `run` under way returns after the update in hand; one that waits for a rollout returns at once, or when the
+        other processes have theirs."""
+        self._stop = True
+
+    def close(self, *, keep_learner: bool = False) -> None:
+        """Ends all threads; those of the learner only if it is not still at work."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+        if not keep_learner:
+            self.learner.close()
+
+    # ---- one update ---------------------------------------------------------------------------------------------
+
+    def _update(self, session: Session, state: TrainState, number: int) -> tuple[TrainState, Figures]:
+        """Publishes what a later rollout is played with, waits for that of this update and learns from it."""
+        later = number + self.config.sebulba.lag
+        now = Acting(self._policy(state.learner, np.int32(later)), state.pool, state.update)
+        session.pipeline.publish(later, (now, state.key))
+        storage = self._taken(session, number)
+        acting = (*state.acting, now)
+        state, found = self._learn(state, storage, acting[0], number)
+        session.lanes = state.lanes
+        session.pipeline.release(number)
+        return state.replace(acting=acting[1:]), found
+
+    def _taken(self, session: Session, number: int) -> Storage:
+        """The rollout of this process, as soon as all of them have theirs.
+
+        Raises:
+          Stopped, Fault: in all of them, with what has happened in one.
+        """
+        found: Storage | Stopped | Fault
+        try:
+            if self._stop:
+                raise Stopped
+            found = session.pipeline.take(number, lambda: self._stop)
+        except (Stopped, Fault) as error:
+            found = error
+        own = _gravity(found)
+        worst = processes.largest(own)
+        if worst > own:  # also where this one has only been asked to stop: all go the same way
+            raise _elsewhere(worst)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _learn(self, state: TrainState, storage: Storage, behaviour: Acting, number: int) -> tuple[TrainState, Figures]:
+        """One update from a rollout that was played with `behaviour`."""
+        rollout: Rollout = storage.rollout(behaviour.policy, may_truncate=self.game.may_truncate)
+        learner, found = self.learner.learn(state.learner, rollout, state.key, np.int32(number))
+        state, played = self.learner.account(state, storage.games_played(), behaviour.pool)
+        jax.block_until_ready((learner, state.lanes.episode_return))  # until then the storage may still be read
+        if self.actor.seats.due(state.pool, number + 1):
+            # The pool's own `renew`, but snapshots that do not change are shared with the actors, not copied.
+            renewed = add_snapshot(state.pool, learner.params, state.update)
+            state = state.replace(pool=processes.place(renewed, self.replicated))
+        lanes = storage.after.replace(episode_return=state.lanes.episode_return)
+        lag = metrics.measured(number - int(behaviour.version))
+        return state.replace(learner=learner, lanes=lanes), played | found | {"train/policy_lag": lag}
+
+    # ---- threads ------------------------------------------------------------------------------------------------
+
+    def _session_of(self, state: TrainState) -> Session:
+        """The threads that play on from `state`: those that run, if they are that far, else new ones."""
+        if self._session is not None and self._session.lanes is state.lanes:
+            return self._session
+        self.close(keep_learner=True)
+        self._session = Session(self, self.storages, state)
+        return self._session
+
+    def _raise_fault(self) -> None:
+        """Raises what stopped the actors, once."""
+        fault, self._fault = self._fault, None
+        if fault is not None:
+            raise Failed(str(fault)) from fault
+
+    @functools.cached_property
+    def storages(self) -> list[Storage]:
+        """As many rollouts as can be learnt from, wait and be played at a time."""
+        config, train = self.config.sebulba, self.config.train
+        shape = (train.num_steps, self.own_lanes, self.own_actors, config.groups)
+        return [make_storage(self.game, self.algorithm, *shape) for _ in range(self._rollouts)]
+
+    @property
+    def _rollouts(self) -> int:
+        return 1 + min(self.config.sebulba.lag, QUEUE)
+
+    @property
+    def share(self) -> int:
+        """Games of each actor."""
+        return self.config.train.num_envs // self.config.sebulba.actors
+
+    def make_pool(self, actor: int, seed: int, groups: int) -> HostPool | WorkerPool:
+        """The games of one actor of this process, and what steps them."""
+        number = self.lanes_before // self.share + actor
+        return actor_pool(self.config, self.game, number, self.share, seed=seed, groups=groups)
+
+    # ---- arrays -------------------------------------------------------------------------------------------------
+
+    @property
+    def replicated(self) -> NamedSharding:
+        """On all devices."""
+        return NamedSharding(self.mesh, Spec())
+
+    @property
+    def by_lane(self) -> NamedSharding:
+        """Lanes spread over the devices."""
+        return NamedSharding(self.mesh, Spec(AXIS))
+
+    @staticmethod
+    def _form(leaf: Any, sharding: Any = None) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+
+    @classmethod
+    def _form_of_host(cls, leaf: Any) -> jax.ShapeDtypeStruct:
+        """An array of the host as a form without a place; a form as it is."""
+        return leaf if isinstance(leaf, jax.ShapeDtypeStruct) else cls._form(leaf)
+
+    def _first_arrays(self, seed: jax.Array) -> tuple[TrainState, jax.Array]:
+        """The state without lanes, and the seed of the engines, u32[]."""
+        param_key, lane_key, key = first_keys(seed)
+        learner = self.algorithm.init(param_key)
+        state = TrainState(
+            learner=learner,
+            lanes=None,
+            key=key,
+            update=jnp.int32(0),
+            env_steps=Counter.zero(),
+            games=Counter.zero(),
+            pool=self.actor.first_pool(learner.params),
+        )
+        return state, jax.random.bits(lane_key, dtype=jnp.uint32)
+
+
+STOPPED, FAULT, DIVERGED = 1, 2, 3  # DIVERGED + version
+
+
+def _gravity(found: Storage | Stopped | Fault) -> int:
+    """What has come of waiting for a rollout as one number, the gravest the largest; 0: it is there."""
+    if isinstance(found, Storage):
+        return 0
+    if isinstance(found, Stopped):
+        return STOPPED
+    return DIVERGED + found.__cause__.version if isinstance(found.__cause__, Diverged) else FAULT
+
+
+def _elsewhere(gravity: int) -> Stopped | Fault:
+    """The same in a process where all is well."""
+    if gravity == STOPPED:
+        return Stopped()
+    fault = Fault()
+    fault.__cause__ = processes.Told(processes.USER_ERROR)  # the other one says what it is
+    if gravity >= DIVERGED:
+        fault.__cause__ = Diverged("the policy plays what is not legal", gravity - DIVERGED)
+    return fault

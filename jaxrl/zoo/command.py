@@ -1,0 +1,42 @@
+"""`jaxrl zoo`: the trained policies that come with jaxrl."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from jaxrl import zoo
+from jaxrl.diagnose.tables import count, table
+from jaxrl.players.export import put
+from jaxrl_envs.shared.errors import UserError
+
+
+def main(args: argparse.Namespace) -> int:
+    """Runs `jaxrl zoo`."""
+    if args.what == "list":
+        print(table(["policy", "game", "trained", "least won", "MB"], [_line(name) for name in zoo.names()]))
+        print("\nplay against one: jaxrl play NAME; its card: jaxrl zoo show NAME")
+        return 0
+    if args.name is None:
+        raise UserError(f"say which one: jaxrl zoo {args.what} NAME, one of {', '.join(zoo.names())}.")
+    if args.what == "show":
+        print(zoo.card_file(args.name).read_text(encoding="utf-8"), end="")
+        return 0
+    if not Path(args.folder).is_dir():
+        raise UserError(f"{args.folder} is no folder: make it, or leave it out for the current one.")
+    for file in (zoo.policy_file(args.name), zoo.card_file(args.name)):
+        target = Path(args.folder) / file.name
+        if target.exists() and target.read_bytes() != file.read_bytes():
+            raise UserError(f"{target} exists and is another file: remove it, or name another folder.")
+        put(target, file.read_bytes())
+        print(f"written: {target}")
+    return 0
+
+
+def _line(name: str) -> list[str]:
+    """A policy in the list: its name, game, decisions of training, and the bot it wins against least often."""
+    told = zoo.figures(name)
+    least = min(told["evaluation"]["rows"], key=lambda row: row["wins"] / row["games"])
+    won = f"{least['wins'] / least['games']:.1%} against {least['opponent']}"
+    size = f"{zoo.policy_file(name).stat().st_size / 1e6:.2f}"
+    return [f"{zoo.PREFIX}{name}", told["game"], f"{count(told['decisions'])} decisions", won, size]

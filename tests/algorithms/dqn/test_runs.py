@@ -1,0 +1,135 @@
+"""DQN runs from the command line: killed and resumed in another process, evaluated, exported, and met by others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from jaxrl import cli
+from jaxrl import config as configs
+from jaxrl.config.checks import check_game, check_numbers
+from jaxrl.players.export import load_policy
+from jaxrl.runs.metric_log import read_rows
+from jaxrl_envs.shared.errors import UserError
+from tests.support.dqn_training import SMALL_DQN, dqn_config
+from tests.support.killing import assert_same, kill, newest
+from tests.support.nim import HostNim
+
+pytestmark = pytest.mark.thorough
+
+GAMES = {"compiled": "tests.support.nim:Nim", "host": "tests.support.nim:HostNim"}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a configuration for each game, and a run of each."""
+    home = tmp_path_factory.mktemp("runs")
+    for name, game in GAMES.items():
+        tree: dict[str, Any] = {
+            "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
+            "env": {"id": game},
+            "network": {"hidden": [16]},
+            "seats": [{"learners": 1, "bots": ["random"]}],
+            "sebulba": {"threads": 1},
+            "dqn": SMALL_DQN,
+            "train": {
+                "num_envs": 8,
+                "num_steps": 8,
+                "algorithm": "dqn",
+                "total_steps": 12 * 64,
+                "updates_per_call": 2,
+                "checkpoint_every": 4,
+                "evaluate_every": 6,
+                "keep": 100,
+            },
+            "evaluate": {"deals": 8, "training_deals": 8, "opponents": ["random"]},
+        }
+        (home / f"{name}.yaml").write_text(yaml.safe_dump(tree))
+        assert train(home, name, name) == 0
+    return home
+
+
+def train(home: Path, config: str, name: str, *overrides: str) -> int:
+    return cli.main(["train", "--config", str(home / f"{config}.yaml"), "--name", name, *overrides])
+
+
+def test_killed_and_resumed_in_another_process_it_is_the_same(home: Path) -> None:
+    """Leaf by leaf: parameters, target network, optimizer, games, replay memory, priorities, counters and keys."""
+    kill("train", "--config", str(home / "host.yaml"), "--name", "killed", at=10)
+    assert newest(home, "killed").step in (4, 8)  # the write of 8 may have been under way
+    assert cli.main(["resume", str(home / "runs" / "killed")]) == 0
+    first, second = newest(home, "host"), newest(home, "killed")
+    assert first.step == 12
+    groups = {leaf.split(".")[0] for leaf in first.arrays} | {".".join(leaf.split(".")[:2]) for leaf in first.arrays}
+    assert {"lanes", "key", "env_steps"} <= groups
+    assert {f"learner.{part}" for part in ("params", "target", "opt_state", "replay", "ready")} <= groups
+    assert_same(first, second)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_what_is_logged(home: Path, game: str) -> None:
+    rows = read_rows(home / "runs" / game / "metrics.jsonl")
+    found = {tag: value for row in rows for tag, value in row.items()}
+    wanted = "loss td_error q_mean grad_norm learning_rate epsilon beta update_ratio replay".split()
+    assert {f"train/{name}" for name in wanted} <= found.keys()
+    assert {"rollout/ep_rew_mean", "rollout/ep_len_mean", "rollout/games", "time/fps"} <= found.keys()
+    assert found["train/update_ratio"] == 0.5  # 2 batches of 16 for 8 x 8 steps
+    assert found["time/total_timesteps"] == 12 * 64
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_evaluated_exported_and_met_by_others(home: Path, game: str, tmp_path: Path, capsys: Any) -> None:
+    run = str(home / "runs" / game)
+    assert cli.main(["evaluate", run, "--deals", "8"]) == 0
+    assert cli.main(["tournament", run, "bots", "--deals", "8", "--out", str(tmp_path / "cup"), "--no-picture"]) == 0
+    assert cli.main(["export", run, str(tmp_path / "nim.jaxrl")]) == 0
+    assert json.loads((home / "runs" / game / "evaluation.json").read_text())
+    policy = load_policy(tmp_path / "nim.jaxrl")
+    observation = np.asarray(np.arange(13) == 2, policy.env.observation_spec.dtype)
+    probabilities = policy.probabilities(observation, [True, True, False])
+    assert probabilities[2] == 0.0 and sorted(probabilities) == [0.0, 0.0, 1.0]
+    action = policy.act(observation, [True, True, False], greedy=False)
+    assert action == int(np.argmax(probabilities)) == policy.act(observation, [True, True, False])
+    assert np.isfinite(policy.value(observation, [True, True, False]))
+    with pytest.raises(UserError, match="give the mask too"):
+        policy.value(observation)
+
+
+def test_what_needs_probabilities_says_so(home: Path, capsys: Any) -> None:
+    run = str(home / "runs" / "compiled")
+    assert cli.main(["exploit", run]) == 2
+    assert "best responses cannot be trained with train.algorithm dqn" in capsys.readouterr().err
+
+
+# ---- mistakes ----
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("dqn.learning_starts=200000", "dqn.learning_starts (200000) must be at most dqn.capacity (100000)"),
+        ("dqn.capacity=512", "must hold two rounds of playing"),
+        ("dqn.epsilon.start=1.5", "dqn.epsilon is a share of actions, at most 1"),
+        ("league={opponents: [self, snapshots], snapshots: 2}", "league.snapshots is 2, but with train.algorithm dqn"),
+        ("exploit.every=8", "exploit.every is 8, but"),
+        ("run.devices=2", "DQN learns on one device"),
+        ("network.kind=recurrent", "network.kind is recurrent, but with train.algorithm dqn nothing is remembered"),
+    ],
+)
+def test_mistakes_are_named(override: str, expected: str) -> None:
+    with pytest.raises(UserError) as error:
+        configs.load(None, ["train.algorithm=dqn", "dqn.learning_starts=100", override])
+    assert expected in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_host_game_asks_for_one_seed_and_even_shares() -> None:
+    with pytest.raises(UserError, match="run.seeds is 2"):
+        check_game(dqn_config(seeds=2), HostNim(), HostNim())
+    with pytest.raises(UserError, match=r"divisible by sebulba.actors \* sebulba.groups \(2\)"):
+        check_game(dqn_config(num_envs=15), HostNim(), HostNim())
+    check_numbers(dqn_config())

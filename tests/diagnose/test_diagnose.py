@@ -1,0 +1,124 @@
+"""Diagnosis: a report of everything, its comparison with another, mistakes."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+
+import pytest
+
+from jaxrl import config as configs
+from jaxrl.config import command_options
+from jaxrl.diagnose import command_diagnose, diagnosis
+from jaxrl_envs.shared.errors import UserError
+
+SETTINGS = [
+    "env.id=tests.support.games:TicTacToe",
+    "network.hidden=[8]",
+    "train.num_envs=8",
+    "train.num_steps=4",
+    "ppo.minibatches=2",
+    "train.updates_per_call=1",
+    "run.devices=1",
+]
+
+
+def arguments(*given: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command_options.diagnose(parser)
+    return parser.parse_args(given)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return diagnosis.diagnose(configs.load(None, [*SETTINGS, "run.cache_dir=''"]), seconds=0.05)
+
+
+def test_report_is_complete_and_json(report):
+    json.dumps(report)
+    assert set(report["inference_ms"]) == {"1", "8"}
+    times = report["inference_ms"]["8"]
+    assert 0 < times["p50"] <= times["p95"] <= times["p99"]
+    assert report["training"]["steps_per_second"] > 0 and 0 < report["environment"]["share"]
+    assert report["memory"]["peak_rss_mib"] > 0 and report["utilisation"]["cpu_cores_busy"] > 0
+    assert report["cache"] == {"directory": "", "programs": 0, "mib": 0.0, "added": 0}
+    text = command_diagnose.describe(report)
+    for part in ("environment steps/s", "update ms", "p99", "peak memory", "compile cache: off"):
+        assert part in text
+
+
+def test_cache_state_counts_programs(tmp_path):
+    assert diagnosis.cache_state(str(tmp_path / "none"))["programs"] == 0
+    (tmp_path / "jit_f-0123-cache").write_bytes(b"x" * 2**20)
+    (tmp_path / "jit_f-0123-atime").write_bytes(b"x")
+    assert diagnosis.cache_state(str(tmp_path)) == {"directory": str(tmp_path), "programs": 1, "mib": 1.0}
+
+
+def test_comparison_shows_what_got_better_and_what_differs(report):
+    after = copy.deepcopy(report)
+    after["training"]["steps_per_second"] *= 2
+    after["training"]["update_ms"] = 10.0
+    before = copy.deepcopy(report)
+    before["training"]["update_ms"] = 30.0
+    after["config"]["ppo"]["epochs"] = 9
+    lines = command_diagnose.compare(before, after).splitlines()
+    assert next(line for line in lines if line.startswith("training steps/s")).endswith("2.00")
+    assert next(line for line in lines if line.startswith("update ms")).endswith("3.00")
+    assert "config.ppo.epochs: 4 -> 9" in lines
+    assert not any("device memory" in line for line in lines if report["memory"]["peak_device_mib"] is None)
+
+
+def test_saved_reports_are_read_back(report, tmp_path, capsys):
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report))
+    assert command_diagnose.main(arguments("--compare", str(path), str(path))) == 0
+    assert "1.00" in capsys.readouterr().out
+
+
+def test_mistakes_are_said_in_a_sentence(tmp_path):
+    broken = tmp_path / "broken.json"
+    broken.write_text("{}")
+    text = tmp_path / "text.json"
+    text.write_text("not json")
+    cases = [
+        (("--compare", str(tmp_path / "none.json"), str(broken)), "cannot read"),
+        (("--compare", str(broken), str(broken)), "not a report"),
+        (("--compare", str(text), str(text)), "not a report"),
+        (("--save", str(tmp_path / "none" / "report.json")), "folder"),
+        (("--seconds", "0"), "above 0"),
+        (("no_such_run",), "no run"),
+        (("some_run", "--config", "skull_king_cpu"), "either"),
+    ]
+    for given, message in cases:
+        with pytest.raises(UserError, match=message):
+            command_diagnose.main(arguments(*given))
+
+
+def test_an_override_may_stand_where_a_run_could():
+    assert command_diagnose._stage(arguments(*SETTINGS)).config.train.num_envs == 8
+
+
+# ---- games on the host --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def host_report():
+    settings = ["env.id=battle", "network.hidden=[8]", "train.num_envs=4", "train.num_steps=4", "ppo.minibatches=1"]
+    settings += ["ppo.epochs=1", "train.updates_per_call=1", "run.devices=1"]
+    return diagnosis.diagnose(configs.load(None, [*settings, "run.cache_dir=''"]), seconds=0.05)
+
+
+def test_report_of_a_game_on_the_host(host_report):
+    json.dumps(host_report)
+    host = host_report["host"]
+    assert {"action", "env_step", "backward"} <= set(host["counters"])
+    assert 0 < host["figures"]["engine_busy"] <= 1 and host["buffer_mib"] > 0 and host["threads"]["actor"] >= 1
+    assert set(host_report["inference_ms"]) == {"1", "2"}  # half of the games: two blocks
+    text = command_diagnose.describe(host_report)
+    for part in ("env step, ms per 1,000 steps", "engine busy", "buffers MiB", "threads: ", "lag 1", "not told"):
+        assert part in text
+    later = copy.deepcopy(host_report)
+    later["host"]["counters"]["action"] /= 2
+    lines = command_diagnose.compare(host_report, later).splitlines()
+    assert next(line for line in lines if line.startswith("action, ms")).endswith("2.00")

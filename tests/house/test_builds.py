@@ -1,0 +1,88 @@
+"""The compiled parts, built with checks and tested again: bounds always, memory by AddressSanitizer if asked for.
+
+pytest -m slow tests/house/test_builds.py    # AddressSanitizer; needs gcc and its libasan
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ENGINE_TESTS = (
+    *("test_battle_golden.py", "test_battle_script.py", "test_battle_engine.py", "test_battle_caches.py"),
+    *("test_host_bridge.py", "test_host_begin.py", "test_host_simultaneous.py", "test_sumtree.py"),
+    *("forge/test_fuzz.py", "forge/test_encoder.py", "forge/test_engine.py"),
+)
+# What reaches every compiled part with data of all kinds; with the checks the rest would only be run a second time.
+CHECKED_TESTS = ("test_battle_golden.py", "test_host_bridge.py", "test_sumtree.py", "forge/test_fuzz.py")
+SANITIZER = {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "PYTHONMALLOC": "malloc"}  # Python itself leaks at exit
+
+
+def build(kind: str, place: Path) -> Path:
+    """The packages with compiled parts of this kind, in a folder of their own, and the tests beside them."""
+    done = subprocess.run(
+        [*(sys.executable, "setup.py", "-q", "build"), "--build-base", place / "base", "--build-lib", place / "lib"],
+        cwd=ROOT,
+        env=os.environ | {"JAXRL_BUILD": kind},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    shutil.copytree(ROOT / "tests", place / "lib" / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", place / "lib")
+    return place / "lib"
+
+
+def run_tests(library: Path, tests: tuple[str, ...], **environment: str) -> str:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider"),
+            *(f"tests/{t}" for t in tests),
+        ],
+        cwd=library,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = done.stdout[-3000:] + done.stderr[-3000:]
+    assert done.returncode == 0, report
+    return report
+
+
+@pytest.mark.thorough
+def test_bounds_checked_build(tmp_path):
+    """Typed memoryviews are checked by Cython, C arrays by the compiler: a violation would stop the process."""
+    library = build("checked", tmp_path)
+    where = [sys.executable, "-c", "import jaxrl_envs.battle.engine.batch as batch; print(batch.__file__)"]
+    found = subprocess.run(where, cwd=library, capture_output=True, text=True, check=True).stdout
+    assert found.startswith(str(library)), "the tests must run the checked build"
+    shipped = {path.name for path in (ROOT / "jaxrl" / "zoo").iterdir() if path.suffix in (".jaxrl", ".md")}
+    assert shipped and shipped <= {path.name for path in (library / "jaxrl" / "zoo").iterdir()}
+    assert not list(library.rglob("engine_play*")), "what only benchmarks need is built in place, not for the package"
+    assert " passed" in run_tests(library, CHECKED_TESTS)
+
+
+def ask_gcc(library: str) -> str:
+    """Where gcc finds a library; its bare name if it has none."""
+    found = subprocess.run(["gcc", f"-print-file-name={library}"], capture_output=True, text=True, check=False)
+    return found.stdout.strip()
+
+
+@pytest.mark.slow
+def test_address_sanitizer(tmp_path):
+    """No access outside of an object, and none to memory that was freed."""
+    asan = ask_gcc("libasan.so")
+    if not Path(asan).is_file():
+        pytest.skip("gcc's libasan is not installed")
+    # Beside it the library of C++, or the sanitizer cannot pass on the exceptions that XLA throws.
+    preloaded = f"{asan}:{ask_gcc('libstdc++.so')}"
+    report = run_tests(build("address", tmp_path), ENGINE_TESTS, LD_PRELOAD=preloaded, **SANITIZER)
+    assert " passed" in report and "AddressSanitizer" not in report

@@ -1,0 +1,454 @@
+"""The command line: every mistake ends in one sentence on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jaxrl
+from jaxrl import cli
+from jaxrl import config as configs
+from jaxrl.runs import directory, xla
+from jaxrl.runs.directory import RunDirectory
+from jaxrl.training import command_resume, command_train
+from jaxrl_envs.shared.errors import UserError
+
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 4)}]\n" for i in range(1, 20))
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Commands run in an empty folder, and XLA's flags are left as they are."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
+
+
+def fails(capsys, *argv: str) -> str:
+    """Runs a command that must fail as a user's mistake, and returns its one sentence."""
+    assert cli.main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("jaxrl: ")
+    assert captured.err.count("\n") == 1
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["trian"], "did you mean 'train'"),
+        (["train"], "say what to train: --config"),
+        (["train", "--config", "skull_king_cp"], "did you mean 'skull_king_cpu'"),
+        (["train", "--config", "no/such/file.yaml"], "no configuration"),
+        (["train", "--config", "skull_king_cpu", "ppo.num_env=4"], "did you mean 'train.num_envs'"),
+        (["train", "--config", "skull_king_cpu", "train.num_envs=four"], "train.num_envs must be a whole number"),
+        (["train", "--config", "skull_king_cpu", "ppo.minibatches=7"], "must be divisible by ppo.minibatches (7)"),
+        (["train", "--config", "skull_king_cpu", "--devices", "3"], "must be divisible by run.devices (3)"),
+        (["train", "--config", "skull_king_cpu", "--devices", "-1"], "run.devices must be"),
+        (["train", "--config", "skull_king_cpu", "env.id=chess"], "unknown game 'chess'"),
+        (["train", "--config", "skull_king_cpu", "env.options.players=9"], "players must be 2 to 8"),
+        (["train", "--config", "skull_king_cpu", "--confg", "x"], "unrecognized arguments"),
+        (["resume", "no_such_run"], "no_such_run"),
+        (["evaluate", "no_such_run"], "no_such_run"),
+        (["play", "no_such_run"], "no_such_run"),
+        (["export", "no_such_run", "policy"], "no_such_run"),
+        (["check", "no_such_game"], "unknown game 'no_such_game'"),
+        (["verify"], "skull_king"),
+        (["verify", "no_such_game", "file"], "unknown game 'no_such_game'"),
+        (["verify", "skull_king", "no_such_file.jsonl.gz"], "no_such_file.jsonl.gz"),
+        (["config", "--config", "skull_king_cpu", "ppo.clip=x"], "ppo.clip must be a number"),
+        (["config", "--env", "skul_king"], "skull_king"),
+        (["config", "skull_king", "--config", "beasty_bar"], "give one configuration"),
+        (["runs"], "there are no runs in runs"),
+        (["evaluate", "bot:random", "--seed", "-1"], "--seed: must be a whole number from 0 to 4294967295"),
+        (["tournament", "bots", "--anchor-rating", "nan"], "--anchor-rating: must be a number"),
+        (["train", "--config", "skull_king_cpu", f"train.total_steps={10**22}"], "lower it"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_bad_input(capsys, argv, expected):
+    assert expected in fails(capsys, *argv)
+    assert not list(Path.cwd().iterdir()), "a mistake leaves nothing behind"
+
+
+def test_config_file_errors_name_file_and_line(capsys, tmp_path):
+    (tmp_path / "mine.yaml").write_text("ppo:\n  clip: [\n")
+    assert "mine.yaml, line" in fails(capsys, "train", "--config", "mine.yaml")
+
+
+@pytest.mark.parametrize("text", ["a: &a {b: *a}", "a: &a [*a]", f"a: {'[' * 5000}{']' * 5000}", BOMB])
+def test_files_that_never_end(capsys, tmp_path, text):
+    """A value within itself, a list of lists of lists, one that grows to a million million values."""
+    (tmp_path / "mine.yaml").write_text(text)
+    assert "mine.yaml cannot be read: it " in fails(capsys, "train", "--config", "mine.yaml")
+
+
+def fake_command(monkeypatch, main) -> None:
+    """Replaces what every command does by `main`, and their options by none."""
+    monkeypatch.setattr(cli, "_prepare", lambda *_: main)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
+def test_no_space_and_no_permission_are_one_sentence(capsys, monkeypatch, number):
+    def full(args):
+        raise OSError(number, os.strerror(number), "runs/a/metrics.jsonl")
+
+    fake_command(monkeypatch, full)
+    assert "runs/a/metrics.jsonl" in fails(capsys, "check")
+
+
+def test_user_error_anywhere_is_one_sentence(capsys, monkeypatch):
+    def broken(args):
+        raise UserError("choose another game.")
+
+    fake_command(monkeypatch, broken)
+    assert fails(capsys, "check") == "jaxrl: choose another game.\n"
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")]
+)
+def test_too_little_memory_is_one_sentence(capsys, monkeypatch, error):
+    def large(args):
+        raise error
+
+    fake_command(monkeypatch, large)
+    assert "there is not enough memory: lower train.num_envs" in fails(capsys, "check")
+
+
+def test_ctrl_c_is_no_traceback(capsys, monkeypatch):
+    def interrupted(args):
+        raise KeyboardInterrupt
+
+    fake_command(monkeypatch, interrupted)
+    assert cli.main(["check"]) == cli.INTERRUPTED
+    assert capsys.readouterr().err == "jaxrl: interrupted.\n"
+
+
+def test_our_own_mistakes_stay_loud(monkeypatch):
+    def broken(args):
+        raise ZeroDivisionError
+
+    fake_command(monkeypatch, broken)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["check"])
+
+
+def test_the_exit_code_of_a_command_is_passed_on(monkeypatch):
+    fake_command(monkeypatch, lambda args: 1)
+    assert cli.main(["check"]) == 1
+
+
+def test_overview_version_and_help(capsys):
+    assert cli.main(["--help"]) == 0
+    overview = capsys.readouterr().out
+    assert all(name in overview for name in cli.commands())
+    assert cli.main(["--version"]) == 0
+    assert jaxrl.__version__ in capsys.readouterr().out
+    assert cli.main([]) == 2
+
+
+HELP = """
+import sys
+from jaxrl import cli
+for name in sys.argv[1:]:
+    assert cli.main([*name.split(), "--help"]) == 0, name
+heavy = {"jax", "numpy", "flax", "optax", "orbax", "rich", "tensorboardX"} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+def test_every_command_has_help_that_waits_for_nothing(tmp_path):
+    """Importing jax alone costs longer than anybody wants to wait for a list of options."""
+    names = [*cli.commands(), "forge record", "forge story", "forge replay"]
+    result = run("-c", HELP, *names, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert all(f"usage: jaxrl {name.split()[0]} " in result.stdout for name in names)
+
+
+def completions(line: str, cwd: Path) -> set[str]:
+    """What a shell would offer behind `line`."""
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": "found", "COMP_LINE": line, "_ARGCOMPLETE_IFS": "\n"}
+    result = run("-m", "jaxrl", cwd=cwd, **asked, COMP_POINT=str(len(line)))
+    assert result.returncode == 0, result.stderr
+    return set((cwd / "found").read_text().split())
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("jaxrl re", {"resume"}),
+        ("jaxrl forge re", {"record", "replay"}),
+        ("jaxrl train --conf", {"--config"}),
+        ("jaxrl train --config skull_king_c", {"skull_king_cpu"}),
+        ("jaxrl train --config x ppo.gam", {"ppo.gamma="}),
+        ("jaxrl resume mi", {"mine"}),
+    ],
+)
+def test_the_shell_completes(line, words, tmp_path):
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "config.yaml").touch()
+    assert completions(line, tmp_path) == words
+
+
+def test_config_prints_what_train_would_use(capsys):
+    assert cli.main(["config", "--config", "skull_king_cpu", "ppo.clip=0.3"]) == 0
+    assert "clip: 0.3" in capsys.readouterr().out
+    assert cli.main(["config"]) == 0
+    assert "ppo.target_kl" in capsys.readouterr().out
+    assert cli.main(["config", "--env", "skull_king"]) == 0
+    assert "env.options.players" in capsys.readouterr().out
+
+
+def test_a_preset_is_printed_with_the_origin_of_its_values(capsys, tmp_path):
+    (tmp_path / "mine.yaml").write_text("base: skull_king_cpu\nppo: {epochs: 7}\n")
+    assert cli.main(["config", "mine.yaml", "ppo.clip=0.3", "seats.1.weight=2"]) == 0
+    printed = capsys.readouterr().out
+    for line in ("epochs: 7  # mine.yaml", "clip: 0.3  # command line", "players: 4  # skull_king.yaml", "target_kl: "):
+        assert f"\n  {line}" in printed or f"\n    {line}" in printed
+    assert cli.main(["config", "skull_king_cpu", "ppo.learning_rate=1e-3"]) == 0
+    rate = capsys.readouterr().out.partition("  learning_rate:")[2].splitlines()[:3]
+    assert rate == ["  # command line", "    kind: constant", "    start: 0.001"]
+    (tmp_path / "printed.yaml").write_text(printed)
+    assert configs.load("printed.yaml") == configs.load("mine.yaml", ["ppo.clip=0.3", "seats.1.weight=2"])
+
+
+def test_games_are_listed_with_how_others_are_named(capsys):
+    assert cli.main(["games"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(re.match(r"skull_king +4 seats +compiled +Skull King", line) for line in lines)
+    assert any(re.match(r"battle +2 seats +on the host ", line) for line in lines)
+    assert all(any(name in line for line in lines) for name in ("pgx:NAME", "gymnax:NAME", "my_file:MyGame"))
+
+
+RUNS = "import sys\nfrom jaxrl import cli\nassert cli.main(['runs']) == 0\nassert 'jax' not in sys.modules"
+
+
+def test_runs_are_listed_without_jax(tmp_path):
+    def make(name: str, checkpoint: int | None, config: str = "train: {total_steps: 1000000}", **files: str) -> None:
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(config)
+        if checkpoint is not None:
+            (folder / "checkpoints" / str(checkpoint)).mkdir(parents=True)
+        for file, text in files.items():
+            (folder / file.replace("_", ".")).write_text(text)
+
+    updates = configs.from_dict({"train": {"total_steps": 1000000}}).num_updates
+    rows = '{"update": 1, "steps": 250000}\n{"update": 2, "steps": 500000, "eval/mean_win_rate": 0.5}\n{"upd'
+    record = '[{"update": 1, "rows": [{"figures": {"return": {"mean": 2.5}}}], "overall": {}}]'
+    make("new", None)
+    make("half", 2, metrics_jsonl=rows)
+    make("done", updates, metrics_jsonl=rows.splitlines()[0], evaluation_json=record)
+    make("broken", 1, "train: [", evaluation_json="[")
+    make("odd", 1, metrics_jsonl="null\n[]\n", evaluation_json='[{"update": 3}]')
+    make("huge", 1, metrics_jsonl=f'{{"update": 1, "steps": 1{"0" * 400}}}\n')
+    rates = "".join(f'{{"update": 4, "steps": 4, "eval/mean_win_rate": {rate}}}\n' for rate in ("null", '"x"', "[]"))
+    make("lies", 1, metrics_jsonl=rates, evaluation_json=record.replace('"update": 1', '"update": "x"'))
+    make("busy", updates)
+    with RunDirectory(tmp_path / "runs" / "busy").lock():
+        result = run("-c", RUNS, cwd=tmp_path)
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in result.stdout.splitlines()}
+    assert result.returncode == 0, result.stderr
+    assert lines["new"] == "skull_king ppo 0 of 1 M no checkpoint"
+    assert lines["half"] == "skull_king ppo 500 k of 1 M stopped win rate 50.0% after 2 updates"
+    assert lines["done"] == "skull_king ppo 250 k of 1 M finished return 2.5 after 1 updates"
+    assert lines["broken"] == "? ? ? config.yaml cannot be read" and lines["odd"].endswith("stopped")
+    assert lines["huge"] == "skull_king ppo 0 of 1 M stopped" and lines["lies"] == "skull_king ppo 4 of 1 M stopped"
+    assert lines["busy"] == "skull_king ppo 0 of 1 M training"
+
+
+# ---- XLA's flags ----
+
+
+@pytest.fixture
+def flags(monkeypatch):
+    """No XLA flags, on a CPU; gives those that are set later, without the one that is for speed alone."""
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setenv("XLA_FLAGS", "")
+    return lambda: [flag for flag in os.environ["XLA_FLAGS"].split() if "xla_backend_extra_options" not in flag]
+
+
+def test_virtual_devices_on_a_cpu(flags):
+    xla.set_devices(2, deterministic=True)
+    assert flags() == ["--xla_force_host_platform_device_count=2"]
+
+
+def test_the_users_own_flags_win(flags, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=3 --other")
+    xla.set_devices(2)
+    assert flags() == ["--xla_force_host_platform_device_count=3", "--other"]
+
+
+def test_no_virtual_devices_on_a_gpu(flags, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    xla.set_devices(2)
+    assert flags() == []
+    xla.set_devices(2, deterministic=True)
+    assert flags() == ["--xla_gpu_deterministic_ops=true"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cores", "devices"),
+    [
+        (["--devices", "2"], 8, 2),
+        ([], 2, 2),
+        ([], 7, 4),  # the largest number that divides eight shuffle groups
+        (["run.devices=1"], 8, 1),
+        (["run.devices=1", "--devices", "4"], 8, 4),
+    ],
+)
+def test_devices_of_a_training(flags, monkeypatch, arguments, cores, devices):
+    monkeypatch.setattr(xla, "cores", lambda: cores)
+    monkeypatch.setattr(command_train, "make_stages", stop)
+    assert cli.main(["train", "--config", "skull_king_cpu", *arguments]) == 2
+    assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
+
+
+def stop(*_, **__):
+    raise UserError("far enough")
+
+
+@pytest.mark.parametrize(("command", "devices"), [("evaluate", 5), ("tournament", 5), ("play", 1), ("config", 1)])
+def test_devices_of_other_commands(flags, monkeypatch, command, devices):
+    monkeypatch.setattr(xla, "cores", lambda: 5)
+    fake_command(monkeypatch, lambda args: 0)
+    assert cli.main([command]) == 0
+    assert flags() == [f"--xla_force_host_platform_device_count={devices}"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fusion"),
+    [
+        (["check", "skull_king", "--games", "0"], True),
+        (["check", "--games", "0", "tests.support.games:HighCard"], False),
+        (["check", "no_such_game"], False),
+        (["evaluate", "bot:hard", "--opponents", "nobody"], True),
+        (["evaluate", "bot:nobody", "env.id=tests.support.games:TicTacToe"], False),
+        (["tournament", "bot:nobody", "--config=mine.yaml"], False),
+        (["verify", "skull_king", "no_such_file"], True),
+    ],
+)
+def test_a_game_has_to_ask_for_multi_output_fusion(flags, arguments, fusion):
+    Path("mine.yaml").write_text("env: {id: 'tests.support.games:TicTacToe'}\n")
+    assert cli.main(arguments) == 2
+    assert ("xla_cpu_use_multi_output_fusion" in os.environ["XLA_FLAGS"]) == fusion
+
+
+def test_a_run_asks_for_its_game_before_jax_starts(flags, tmp_path, monkeypatch):
+    """Reading a checkpoint starts jax, and flags that come later have no effect."""
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "config.yaml").write_text("env: {id: skull_king}\n")
+    monkeypatch.setattr(directory, "read_checkpoint", stop)
+    assert cli.main(["evaluate", "mine"]) == 2
+    assert "xla_cpu_use_multi_output_fusion" in os.environ["XLA_FLAGS"]
+
+
+def test_resume_uses_the_devices_of_the_run(flags, tmp_path, monkeypatch):
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "config.yaml").write_text("run: {devices: 4}\n")
+    monkeypatch.setattr(command_resume, "run_training", stop)
+    assert cli.main(["resume", "mine", "--steps", "5000000"]) == 2
+    assert flags() == ["--xla_force_host_platform_device_count=4"]
+
+
+STARTS = """
+import collections, json, sys
+import jax
+from jaxrl import cli
+from jaxrl.training import command_train as train
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import files
+from jaxrl.config import checks
+counts = collections.Counter()
+
+def count(module, name, *others):
+    real = getattr(module, name)
+    def counted(*args, **options):
+        counts[name] += 1
+        counts["backends"] += bridge.backends_are_initialized()
+        return real(*args, **options)
+    for place in (module, *others):
+        setattr(place, name, counted)
+
+from jax._src import xla_bridge as bridge
+import jaxrl.config
+from jaxrl.runs import games
+count(files, "read")
+count(checks, "check_numbers", jaxrl.config)
+count(checks, "check_game", jaxrl.config, games)
+count(registry, "make")
+def begin(config, run, **_):
+    print(json.dumps(counts | {"devices": jax.local_device_count()}))
+    return 0
+train.run_training = begin
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(("config", "games"), [("tests.yaml", 1), ("skull_king_cpu", 2)])
+def test_a_start_reads_checks_and_makes_the_game_once(tmp_path, config, games):
+    """And the backend starts after that, with the devices of the configuration."""
+    (tmp_path / "tests.yaml").write_text("env: {id: 'tests.support.games:HighCard'}\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
+    command = [sys.executable, "-c", STARTS, "train", "--config", config, "--devices", "4"]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    reads = 1 if config == "tests.yaml" else 2  # the preset and its base
+    wanted = {"read": reads, "check_numbers": 1, "check_game": 1, "make": games, "backends": 0, "devices": 4}
+    assert json.loads(result.stdout) == wanted
+
+
+# ---- as a process ----
+
+
+def run(*command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"} | more
+    return subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("config | head -1", "0"),
+        ("config >&-", "0"),
+        ("config > /dev/full", "2"),
+        ("config --config nosuch 2>&-", "2"),
+        ("runs nosuch 2>&1 | true", "2"),
+    ],
+)
+def test_outputs_that_nobody_reads_or_that_are_full(tmp_path, line, code):
+    shell = f"{sys.executable} -m jaxrl {line}; echo ${{PIPESTATUS[0]}}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == code and "Traceback" not in done.stderr and done.stderr.count("\n") < 2
+
+
+def test_exit_code_of_the_process(tmp_path):
+    result = run("-m", "jaxrl", "train", "--config", "skull_king_cpu", "ppo.num_env=4", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+
+
+PAGES = ("documentation.py", "measured.py")  # make the documentation; no commands
+SCRIPTS = sorted(path for path in (ROOT / "scripts").glob("[a-z]*.py") if path.name not in PAGES)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_are_thin(path):
+    [name] = re.findall(r'main\(\["(\w+)", \*sys.argv\[1:\]\]\)', path.read_text())
+    assert name in cli.commands() and path.stem in (name, f"{name}_runs")
+
+
+def test_a_script_runs(tmp_path):
+    result = run(str(ROOT / "scripts" / "verify.py"), cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.startswith("jaxrl: verify needs a game")

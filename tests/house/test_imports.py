@@ -1,0 +1,258 @@
+"""Imports run one way, and nothing happens at import: read from the source, not from a running program."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+from jaxrl_envs.contract import registry
+
+ROOT = Path(__file__).resolve().parents[2]
+TOPS = ("envs", "jaxrl", "scripts")
+FILES = sorted(path for top in TOPS for path in (ROOT / top).rglob("*.py"))
+NETWORK = {"socket", "socketserver", "requests", "urllib", "http", "ftplib"}
+GAMES = ("battle", "beasty_bar", "car_soccer", "forge", "skull_king")
+ENGINES = ("jaxrl_envs.battle", "jaxrl_envs.forge")  # written in Cython and Java
+FOR_NETWORKS = ("env", "observe")  # their modules that put the engine behind the contract of compiled games
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix().removeprefix("envs/")
+
+
+def imports(tree: ast.AST, path: Path) -> set[str]:
+    """Every module imported anywhere in a file, relative imports resolved; `from a import b` gives a and a.b."""
+    found = set()
+    package = Path(name_of(path)).parent.parts
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def under(module: str, parent: str) -> bool:
+    return module == parent or module.startswith(parent + ".")
+
+
+def executed_at_import(body: list[ast.stmt]) -> list[ast.expr]:
+    """The expressions that run when a module is imported: not the bodies of functions, but their defaults."""
+    found: list[ast.expr] = []
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found += [*node.decorator_list, *node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+        elif isinstance(node, ast.ClassDef):
+            found += [*node.decorator_list, *executed_at_import(node.body)]
+        elif isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+            continue
+        elif isinstance(node, ast.AnnAssign):
+            found += [node.value] if node.value is not None else []
+        else:
+            found += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+            blocks = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+            found += executed_at_import(blocks)
+            for handler in getattr(node, "handlers", []):
+                found += executed_at_import(handler.body)
+    return found
+
+
+def walk_eager(expression: ast.expr) -> list[ast.AST]:
+    """The nodes of an expression that are evaluated with it: not the bodies of lambdas."""
+    found: list[ast.AST] = []
+    stack: list[ast.AST] = [expression]
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        if not isinstance(node, ast.Lambda):
+            stack += list(ast.iter_child_nodes(node))
+    return found
+
+
+def effects(source: str) -> list[str]:
+    """What a module does to devices, the environment or the network when it is imported."""
+    found = []
+    for expression in executed_at_import(ast.parse(source).body):
+        for node in walk_eager(expression):
+            if isinstance(node, ast.Call):
+                function = ast.unparse(node.func)
+                arrays = function.startswith(("jnp.", "jax.numpy.", "jax.random.", "jax.lax.", "jax.nn.", "lax."))
+                starts = ("jax.devices", "jax.local_devices", "jax.device_put", "jax.default_backend")
+                if arrays or function.startswith((*starts, "jax.config.", "os.getenv", "os.putenv")):
+                    found.append(f"line {node.lineno}: {function}()")
+            if isinstance(node, ast.Attribute) and ast.unparse(node) == "os.environ":
+                found.append(f"line {node.lineno}: os.environ")
+    return found
+
+
+# ---- one test for each rule -----------------------------------------------------------------------------------------
+
+
+def module_of(path: Path) -> str:
+    return name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+MODULES = {module_of(path): path for path in FILES}
+IMPORTS = {module_of(path): imports(tree, path) for path, tree in TREES.items()}
+
+
+def offenders(prefix: str, wrong) -> list[str]:
+    """What the modules below `prefix` import and should not, as "module: import"."""
+    found = ((module, name) for module in IMPORTS if module.startswith(prefix) for name in IMPORTS[module])
+    return sorted(f"{module}: {name}" for module, name in found if wrong(name))
+
+
+def test_games_never_import_the_learner():
+    assert offenders("jaxrl_envs", lambda name: under(name, "jaxrl")) == []
+
+
+def test_the_learner_imports_no_concrete_game():
+    games = [f"jaxrl_envs.{game}" for game in GAMES]
+    assert offenders("jaxrl.", lambda name: any(under(name, game) for game in games)) == []
+
+
+def test_engines_know_nothing_of_jax():
+    for prefix in ENGINES:
+        found = offenders(prefix, lambda name: under(name, "jax"))
+        assert [
+            each for each in found if not each.startswith(tuple(f"{prefix}.{name}:" for name in FOR_NETWORKS))
+        ] == []
+
+
+def test_nobody_imports_the_network():
+    """But what talks to Forge's daemons, which listen on a socket, and what looks for a port that is free
+    or listens itself."""
+    found = offenders("", lambda name: name.split(".")[0] in NETWORK)
+    others = {each for each in found if not each.startswith("jaxrl_envs.forge.")}
+    assert others == {"jaxrl.training.command_launch: socket", "jaxrl.serve.command: socket"}
+
+
+# Imports run from left to right only; rooms of one step may see each other. The `command` modules of rooms come first.
+ORDER = [
+    {"cli", "command", "api"},
+    {"serve"},
+    {"diagnose", "training"},
+    {"matches"},
+    {"algorithms", "league", "players", "search"},
+    {"networks", "runs"},
+    {"config", "version", "zoo"},
+]
+
+
+def room_of(module: str) -> str:
+    """The room of a module of ours; of one that a command line runs, "command"."""
+    parts = module.split(".")
+    return "command" if parts[-1].startswith("command") else parts[1]
+
+
+def test_imports_run_one_way():
+    step = {room: number for number, rooms in enumerate(ORDER) for room in rooms}
+    ours = [module for module in IMPORTS if module.startswith("jaxrl.") and "__main__" not in module]
+    assert {room_of(module) for module in ours} <= set(step), "every room has its place in the order"
+    backwards = [
+        f"{module}: {name}"
+        for module in ours
+        for name in IMPORTS[module]
+        if name in MODULES and name.startswith("jaxrl.")
+        if step[room_of(name)] < step[room_of(module)]
+    ]
+    assert "\n".join(backwards) == ""
+
+
+def test_there_are_no_circles():
+    """Imports within functions count; those for annotations alone do not run."""
+    graph = {module: {name for name in run_imports(path) if name in MODULES} for module, path in MODULES.items()}
+    while graph:  # takes off what imports nothing that is left
+        done = {module for module, names in graph.items() if not names & graph.keys() - {module}}
+        assert done, f"circles among {sorted(graph)}"
+        graph = {module: names for module, names in graph.items() if module not in done}
+
+
+def run_imports(path: Path) -> set[str]:
+    """What a module imports when it runs, without what stands under TYPE_CHECKING; its own parents left out."""
+    tree = TREES[path]
+    ignored = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    kept = ast.Module([node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))], [])
+    kept.body = [node for node in kept.body if id(node) not in ignored]
+    return {name for name in imports(kept, path) if not under(module_of(path), name)}
+
+
+def test_nothing_happens_at_import():
+    assert {name_of(path): found for path in FILES if (found := effects(path.read_text(encoding="utf-8")))} == {}
+
+
+def test_rules_know_nothing_of_learning_libraries():
+    for path in (ROOT / "envs").rglob("rules.py"):
+        found = imports(ast.parse(path.read_text(encoding="utf-8")), path)
+        assert not [module for module in found if under(module, "optax") or under(module, "flax.linen")]
+
+
+HAPPENING = [
+    "TABLE = jnp.arange(3)",
+    "class A:\n    table = jnp.zeros(3)",
+    "def f(x=jnp.float32(1)): pass",
+    "if True:\n    KEY = jax.random.key(0)",
+    "try:\n    X = os.environ['A']\nexcept KeyError:\n    X = jax.devices()",
+    "import os\nos.environ.setdefault('A', '1')",
+    "@partial(f, jnp.ones(2))\ndef g(): pass",
+]
+HARMLESS = [
+    "def f(x: int = 3):\n    return jnp.arange(x)",
+    "F = lambda x: jnp.sum(x)",
+    "DTYPE = jnp.float32",
+    "RELU = {'relu': jax.nn.relu}",
+    "if __name__ == '__main__':\n    print(jax.devices())",
+    "run = jax.jit(jax.vmap(function))",
+]
+
+
+def test_the_detector_detects_and_leaves_the_rest_alone():
+    assert [source for source in HAPPENING if not effects(source)] == []
+    assert [source for source in HARMLESS if effects(source)] == []
+
+
+def test_functions_fit_on_a_page():
+    """Files are cut at joints, not at a number of lines; a function of more than 60 lines does several things."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = ((path, node) for path, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, functions))
+    assert [f"{name_of(path)}: {n.name}" for path, n in nodes if (n.end_lineno or n.lineno) - n.lineno >= 60] == []
+
+
+def test_games_and_configurations_start_no_backend():
+    """Flags of XLA and the number of devices are read from a configuration, so that loading one must come first."""
+    program = """
+from jax._src import xla_bridge
+
+from jaxrl_envs.contract import registry
+from jaxrl.config import load, presets
+
+for id in registry.registered():
+    registry.make(id)
+    assert not xla_bridge.backends_are_initialized(), id
+for name in presets.shipped():
+    load(name)
+    assert not xla_bridge.backends_are_initialized(), name
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_game_is_known_by_name():
+    """What concerns one game comes from it through the registry; only the default of `env.id` is a name."""
+    known, found = set(registry.registered()), set()
+    for path in (path for path in FILES if not name_of(path).startswith(("jaxrl_envs/", "scripts/"))):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            word = getattr(node, "value", None) if isinstance(node, ast.Constant) else getattr(node, "attr", None)
+            if isinstance(word, str) and word in known:
+                found.add((name_of(path), word))
+    assert found == {("jaxrl/config/schema.py", "skull_king")}

@@ -1,0 +1,103 @@
+"""Failures of well-known projects that no other test is named after; the others are tested where they belong."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxrl import config as configs
+from jaxrl.diagnose.jaxprs import count_equations, program_size
+from jaxrl_envs.contract import registry
+from scripts.benchmark import compiled
+from scripts.benchmark.report import Effort, measure
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def inner_programs(equation: Any) -> list[Any]:
+    values = [
+        v for value in equation.params.values() for v in (value if isinstance(value, (tuple, list)) else (value,))
+    ]
+    return [inner for inner in (getattr(value, "jaxpr", value) for value in values) if hasattr(inner, "eqns")]
+
+
+def operations(jaxpr: Any) -> int:
+    """Equations, those in a scan as often as it runs them; a `while` counts as one round."""
+    total = 0
+    for equation in jaxpr.eqns:
+        times = equation.params["length"] if equation.primitive.name == "scan" else 1
+        total += 1 + times * sum(operations(inner) for inner in inner_programs(equation))
+    return total
+
+
+@pytest.mark.parametrize("options", [{}, {"episode": "round"}, {"players": 8}])
+def test_slow_auto_reset(options):
+    """jumanji 297, 30 times slower: a reset is evaluated in every lane and step, so it deals no cards by itself."""
+    env = registry.make("skull_king", **options)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    state = jax.eval_shape(env.init, key)
+    step = operations(jax.make_jaxpr(env.step)(state, jnp.int32(0), key).jaxpr)
+    reset = operations(jax.make_jaxpr(env.reset)(state, key).jaxpr)
+    init = operations(jax.make_jaxpr(env.init)(key).jaxpr)
+    assert reset < init / 2, "the reset deals anew"
+    assert reset < step / 2
+
+
+@pytest.mark.parametrize("options", [{}, {"episode": "round"}, {"players": 8}])
+def test_compile_size_of_rules(options):
+    """pgx 297, 34 s from unrolled rules: the program of a step stays small (4600 when this was written)."""
+    env = registry.make("skull_king", **options)
+    assert program_size(env) < 6000
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    state = jax.eval_shape(env.init, key)
+    for bot in env.bots.values():
+        assert count_equations(jax.make_jaxpr(bot)(state, key).jaxpr) < 6000
+
+
+def forks(source: str) -> list[str]:
+    """What in a source file may fork this process."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            names = [ast.unparse(node)]
+        elif isinstance(node, ast.keyword) and node.arg == "preexec_fn":
+            names = ["preexec_fn"]
+        unsafe = ("os.fork", "multiprocessing", "pty.fork", "preexec_fn", "concurrent.futures.ProcessPoolExecutor")
+        found += [name for name in names if name.startswith(unsafe)]
+    return found
+
+
+def test_fork_after_jax_starts():
+    """jax 18852: a forked child of a process with XLA's threads may hang; `subprocess` starts a fresh one."""
+    for top in ("envs", "jaxrl", "scripts", "examples", "tests"):
+        for path in (ROOT / top).rglob("*.py"):
+            assert not forks(path.read_text(encoding="utf-8")), path
+    assert forks("import os\nos.fork()") and forks("from multiprocessing import Pool")
+    assert not forks("import subprocess\nsubprocess.run(['ls'])")
+
+
+def test_env_only_speed_quoted_as_training_speed(monkeypatch, tmp_path):
+    """The report keeps environment steps and training steps in parts of their own, under one named machine."""
+    monkeypatch.setattr(compiled, "_environment", lambda *_: ({"ours": "random play"}, "environment steps"))
+    monkeypatch.setattr(compiled, "_training", lambda *_: ({"steps_per_second": 1.0}, "training steps"))
+    config = configs.load(None, ["env.id=tests.support.games:TicTacToe"])
+    said: list[str] = []
+    plan = compiled.plan(config, Effort(1, 0.1, (8,)), ["environment", "training"], False)
+    report = measure(plan, configs.to_dict(config), said.append)
+    report = json.loads(json.dumps(report))
+    assert report["hardware"]["cpu"] and report["hardware"]["device_kind"] and report["hardware"]["cpu"] in said[0]
+    played = {name for name, part in report["parts"].items() if "ours" in part}
+    trained = {name for name, part in report["parts"].items() if "steps_per_second" in part}
+    assert played and trained and not played & trained and played | trained == set(report["parts"])
+    assert all("environment" in name for name in played) and all("training" in name for name in trained)

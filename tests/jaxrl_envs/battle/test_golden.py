@@ -1,0 +1,267 @@
+"""The compiled battle engine against the golden battles, and what `jaxrl verify battle` says about damaged files."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jaxrl import cli
+from jaxrl_envs.battle.golden import KINDS, differences
+from jaxrl_envs.shared import golden
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.golden import verify
+from tests.support.generate import write
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "battle" / "battles.jsonl.gz"
+
+
+def test_golden_battles() -> None:
+    report = verify(str(GOLDEN), KINDS)
+    assert (*report.counts.values(), report.disagreements) == (60, 5_603, 0), report.first
+
+
+@pytest.fixture(scope="module")
+def battles() -> list[dict]:
+    """Two battles: one of random players, one of two styles with an end before the round limit."""
+    with gzip.open(GOLDEN, "rt") as lines:
+        recorded = [json.loads(line) for line in lines]
+    found = [recorded[1], recorded[4]]
+    assert [battle["players"] for battle in found] == [["random", "random"], ["objective", "aggressor"]]
+    return found
+
+
+def written(folder: Path, recorded: list[dict]) -> str:
+    path = folder / "copy.jsonl.gz"
+    write(path, recorded)
+    return str(path)
+
+
+def _other_kind(record: dict) -> None:
+    record["decisions"][7][1] = 9
+
+
+def _other_unit(record: dict) -> None:
+    record["decisions"][5][2] += 1
+
+
+def _fewer_legal(record: dict) -> None:
+    *_, legal, action, _ = record["decisions"][3]
+    legal.remove(next(number for number in legal if number != action))
+
+
+def _illegal_action(record: dict) -> None:
+    row = record["decisions"][4]
+    row[7] = next(number for number in range(69) if number not in row[6])
+
+
+def _other_action(record: dict) -> None:
+    row = record["decisions"][0]
+    row[7] = next(number for number in row[6] if number != row[7])
+
+
+def _more_dice_before(record: dict) -> None:
+    record["decisions"][9][8] += 1
+
+
+def _other_script(record: dict) -> None:
+    record["scripts"][6][3] = next(i for i in record["decisions"][6][6] if i != record["scripts"][6][3])
+
+
+def _other_observation(record: dict) -> None:
+    record["obs"][0][2][0][1] += 0.00001
+
+
+def _missing_observation(record: dict) -> None:
+    record["obs"][1][2].pop()
+
+
+def _other_die(record: dict) -> None:
+    record["dice"][-1] = 1 + record["dice"][-1] % record["faces"][-1]
+
+
+def _other_faces(record: dict) -> None:
+    place = next(i for i, face in enumerate(record["faces"]) if face == 6 and record["dice"][i] < 4)
+    record["faces"][place] = 3
+
+
+def _longer_tape(record: dict) -> None:
+    record["faces"].append(6)
+    record["dice"].append(1)
+
+
+def _shorter_tape(record: dict) -> None:
+    record["faces"].pop()
+    record["dice"].pop()
+    record["decisions"][-1][8] = min(record["decisions"][-1][8], len(record["dice"]))
+
+
+def _other_cell(record: dict) -> None:
+    record["half_turns"][2][4][0][1][3][0] += 1
+
+
+def _other_flag(record: dict) -> None:
+    record["half_turns"][1][4][1][0][2] ^= 1
+
+
+def _half_turn_missing(record: dict) -> None:
+    record["half_turns"].pop()
+
+
+def _more_points(record: dict) -> None:
+    record["result"]["vp"][1] += 1
+
+
+def _other_winner(record: dict) -> None:
+    record["result"]["winner"] = 1 if record["result"]["winner"] == 0 else 0
+
+
+def _cut_short(record: dict) -> None:
+    record["decisions"].pop()
+    record["scripts"].pop()
+    record["obs"] = [entry for entry in record["obs"] if entry[0] < len(record["decisions"])]
+
+
+def _longer(record: dict) -> None:
+    record["decisions"].append(copy.deepcopy(record["decisions"][-1]))
+    record["scripts"].append(record["scripts"][-1])
+
+
+def _other_left(record: dict) -> None:
+    record["left"] = 1 - record["left"]
+
+
+def _other_start(record: dict) -> None:
+    record["start"][2][0] += 1
+
+
+def _other_seed(record: dict) -> None:
+    record["seed"] += 1
+
+
+def _other_roster(record: dict) -> None:
+    record["rosters"][0]["units"][0]["M"] += 3
+
+
+def _other_rounds(record: dict) -> None:
+    record["config"]["rounds"] += 1
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (_other_kind, "key, decision 7: kind expected 9, got"),
+        (_other_unit, "key, decision 5: unit expected"),
+        (_fewer_legal, "key, decision 3: legal ids expected"),
+        (_illegal_action, "key, decision 4: "),
+        (_other_action, "key, decision "),
+        (_more_dice_before, "key, decision 9: dice before it expected"),
+        (_other_script, "key, decision 6: script objective expected"),
+        (_other_observation, "features, first ["),
+        (_missing_observation, "key, decision 0: 1 features, first ["),
+        (_other_die, "key, end: dice["),
+        (_other_faces, "key, end: faces["),
+        (_longer_tape, "key, end: number of faces expected"),
+        (_shorter_tape, "key, "),
+        (_other_cell, "key, end: state after half-turn 2 expected"),
+        (_other_flag, "key, end: state after half-turn 1 expected"),
+        (_half_turn_missing, "key, end: half-turns expected"),
+        (_more_points, "key, end: vp expected"),
+        (_other_winner, "key, end: winner expected"),
+        (_cut_short, "key, end: the battle expected over after"),
+        (_longer, "key, end: the battle expected over after"),
+        (_other_left, "key, setup: left expected"),
+        (_other_start, "key, setup: start expected"),
+        (_other_seed, "key, setup: key expected"),
+        (_other_roster, "key, decision "),
+        (_other_rounds, "key, "),
+    ],
+)
+def test_damaged_copy_is_caught(damage: Callable, named: str, battles: list[dict], tmp_path: Path) -> None:
+    for i in range(2):
+        recorded = copy.deepcopy(battles)
+        damage(recorded[i])
+        report = verify(written(tmp_path, recorded), KINDS)
+        assert report.disagreements > 0 and report.first is not None
+        assert report.first.startswith(f"battle {battles[i]['id']}, key, ") and named in report.first
+        assert "expected" in report.first and "got" in report.first
+
+
+def test_tape_is_played_too(battles: list[dict], tmp_path: Path) -> None:
+    for damage, named in (
+        (_longer_tape, "tape, end: dice left on the tape expected 0, got 1"),
+        (_shorter_tape, "tape, decision "),
+        (_other_die, "tape, "),
+    ):
+        recorded = copy.deepcopy(battles[:1])
+        damage(recorded[0])
+        found = [str(entry) for entry in differences(recorded[0])]
+        assert any(named in entry for entry in found), found
+
+
+def test_command_line(battles: list[dict], tmp_path: Path, capsys) -> None:
+    assert cli.main(["verify", "battle", written(tmp_path, battles)]) == 0
+    assert "2 battles from key and tape, 272 decisions each, 0 disagreements" in capsys.readouterr().out
+    recorded = copy.deepcopy(battles)
+    _more_points(recorded[1])
+    assert cli.main(["verify", "battle", written(tmp_path, recorded)]) == 1
+    printed = capsys.readouterr().out
+    assert f"first disagreement: battle {battles[1]['id']}, key, end: vp expected" in printed
+    assert cli.main(["verify", "battle", str(tmp_path / "missing")]) == 2
+    complaint = capsys.readouterr().err.strip()
+    assert "cannot read" in complaint and "\n" not in complaint
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "is empty"),
+        (b"no json\n", "line 1: not JSON"),
+        (b'{"moves": []}\n', "is no recording of this game: its first line has none of 'half_turns'"),
+        (b'{"half_turns": []}\n', "line 1: not a record of battles ('config' is missing)"),
+        (gzip.compress(b'{"half_turns": []}\n' * 50, mtime=0)[:-9], "the file is damaged"),
+        (gzip.compress(b"\n" * 300_000), "(unpacked): split it"),
+        (b"\n" * 300_000, "(unpacked): split it"),
+        (b"[" + b" " * 100_000 + b"]", "no record does"),
+        (b"[" * 50_000, "line 1: not JSON"),
+    ],
+)
+def test_unreadable_file_is_one_sentence(content: bytes, sentence: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(golden, "LIMIT", 200_000)
+    monkeypatch.setattr(golden, "LINE", 60_000)
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        verify(str(path), KINDS)
+    assert sentence in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("rosters", [{"name": "x", "units": []}] * 2, "roster 0: units must be a list of 1 to 8 units, got 0"),
+        ("rosters", [], "rosters must be a list of 2, not []"),
+        ("config", {"maps": []}, "a battle needs a map"),
+        ("config", {"maps": [{}], "round": 3}, "settings: unknown key 'round': did you mean 'rounds'?"),
+        ("key", "xyz", "invalid literal for int()"),
+        ("players", ["random"], "players must be a list of 2"),
+        ("first", 2, "first must be 0..1, not 2"),
+        ("dice", [1], "faces and dice must be of one length"),
+        ("scripts", [], "scripts must have one entry for each decision"),
+        ("decisions", [[0, 0, 0, -1, 0, 0, [0], 0, 6]], "a decision needs two legal ids or more"),
+        ("decisions", [[0, 11, 0, -1, 0, 0, [0, 1], 0, 6]], "decisions.0.1 must be 0..10, not 11"),
+        ("obs", [[99_999, 0, []]], "obs must name a decision"),
+        ("half_turns", [], "half_turns must have an entry for each half-turn"),
+        ("result", {"winner": 2, "end": 1}, "result.winner must be one of 0, 1, None, not 2"),
+    ],
+)
+def test_malformed_battle_names_its_line(name: str, value, sentence: str, battles: list[dict], tmp_path: Path) -> None:
+    path = written(tmp_path, [battles[0], {**battles[1], name: value}])
+    with pytest.raises(UserError) as error:
+        verify(path, KINDS)
+    assert "line 2: not a record of battles (" in str(error.value) and sentence in str(error.value)

@@ -1,0 +1,334 @@
+"""The battle for people: the board as text and as SVG, events in words, and a whole battle as an animated SVG."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from jaxrl_envs.battle import actions
+from jaxrl_envs.battle.display import drawing, events, film, paint, render
+from jaxrl_envs.battle.display import position as view
+from jaxrl_envs.battle.engine.single import Battle
+from jaxrl_envs.battle.game import BattleGame
+from jaxrl_envs.shared.display import svg, svg_animation
+
+KINDS = {
+    "open ground": {"rosters": ("line", "horde")},
+    "walls": {"maps": ("walled",), "rosters": ("walkers", "line")},
+    "kill points": {"maps": ("small",), "zone": 10, "rosters": ("horde", "walkers"), "mission": "annihilation"},
+}
+
+
+class Played:
+    """A battle between scripted players, with every view and action."""
+
+    def __init__(self, options, seed, players):
+        self.game = BattleGame(**options)
+        battle = Battle(self.game.rules, seed=seed)
+        self.saved, self.actions = [saved(battle)], []
+        while not battle.over:
+            self.actions.append(battle.bot(players[battle.side]))
+            battle.step(self.actions[-1])
+            self.saved.append(saved(battle))
+        self.views = [self.game.position(state) for state in self.saved]
+        self.steps = list(zip(self.views[:-1], self.actions, self.views[1:], strict=True))
+
+
+def saved(battle):
+    return np.frombuffer(battle.save(), np.uint8)
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=lambda name: name.replace(" ", "-"))
+def played(request):
+    return Played(KINDS[request.param], seed=5, players=(6, 2))
+
+
+@pytest.fixture(scope="module")
+def opening():
+    """The first position of a battle on open ground: side 0 is asked about its first move."""
+    game = BattleGame(rosters=("line", "horde"), deploy=0, first=0)
+    return game.position(saved(Battle(game.rules, seed=1)))
+
+
+def squads_of(position):
+    return [squad for units in position.squads for squad in units]
+
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_text_shows_every_model_and_fits_the_terminal(played):
+    for position in played.views[::9]:
+        text = render.render_text(position, 0)
+        board = "\n".join(line[: 3 + position.ground.cols] for line in text.splitlines()[3 : 3 + position.ground.rows])
+        for side in (0, 1):
+            living = [squad for squad in position.squads[side] if squad.alive]
+            models = sum(len(squad.cells) for squad in living)
+            assert board.count(render.MODELS[side]) == models - len(living)
+            anchors = [board.count(render.ANCHORS[side][squad.index]) for squad in living]
+            assert anchors == [1] * len(living)
+        assert max(map(len, text.splitlines()[:-1])) <= 100
+        for squad in squads_of(position):
+            assert f"{squad.name[:13]:13} {f'{len(squad.cells)}/{squad.start}':>5}" in text
+        assert f"VP {position.points[0]}  CP {position.command[0]}" in text
+
+
+def test_the_largest_board_fits_the_terminal(tmp_path):
+    place = tmp_path / "big.yaml"
+    place.write_text("{rows: 64, cols: 64, walls: [[30, 31, 33, 32]], objectives: [[31.5, 20, 4], [31.5, 43, 4]]}")
+    game = BattleGame(maps=(str(place),), rosters=("walkers", "horde"), zone=20)
+    state = saved(Battle(game.rules, seed=2))
+    text = game.render(state)
+    assert max(map(len, text.splitlines())) <= 100 and text.count(render.TERRAIN["wall"]) == 8
+    width, height = paint.Layout.of(game.position(state).ground).page
+    assert width <= 1500 and height <= 830
+    ElementTree.fromstring(game.render_svg(state))
+
+
+def test_the_text_says_who_is_asked_what(opening):
+    assert render.ask(opening) == "Side 0 decides: where does Captain (1) move? (forward is east)"
+    assert render.ask(opening, 0).startswith("You decide: ")
+    assert "round 1 of 5, first half-turn (you), movement phase" in render.render_text(opening, 0)
+    charge = view.Question(1, "reroll_charge", 1, 0, 5, 8)
+    asked = render.ask(opening._replace(question=charge))
+    assert asked == "Side 1 decides: Mob A (2) charges Captain (1) and falls short (rolled 5, needs 8): roll again?"
+
+
+def test_every_question_has_words(opening):
+    texts = set()
+    for kind in view.KINDS:
+        unit, subject = (-1, 1) if kind in ("snap", "counter") else (0, 1)
+        text = render.ask(opening._replace(question=view.Question(0, kind, unit, subject, 4, 7)))
+        assert text.startswith("Side 0 decides: ")
+        texts.add(text)
+    assert len(texts) == len(view.KINDS) == 11
+
+
+def test_conditions_leave_out_what_a_stronger_word_tells(opening):
+    squad = dataclasses.replace(opening.squads[0][0], flags=frozenset({"moved", "advanced", "shocked"}))
+    assert render.conditions(opening, squad) == ["shocked", "advanced"]
+
+
+def test_a_side_without_models_loses_also_if_it_is_ahead(opening):
+    last = opening._replace(question=None, end=1, winner=1, points=(30, 20))
+    assert render.outcome(last) == "side 0 is wiped out: side 1 wins, 20 to 30"
+    assert (
+        render.outcome(last._replace(end=3, winner=None, points=(5, 5)), 0) == "the last round is over: a draw, 5 to 5"
+    )
+
+
+# ---- drawings -------------------------------------------------------------------------------------------------------
+
+
+def test_the_drawing_shows_every_model(played):
+    for position in played.views[::17]:
+        root = ElementTree.fromstring(drawing.draw(position, 1))
+        names = {element.tag.rpartition("}")[2] for element in root.iter()}
+        assert root.tag.endswith("svg") and not names & {"script", "image", "foreignObject", "style"}
+        layout = paint.Layout.of(position.ground)
+        drawn = sorted((e.get("href"), e.get("x"), e.get("y")) for e in root.iter("{http://www.w3.org/2000/svg}use"))
+        assert drawn == sorted(
+            (f"#m{squad.side}", svg.number(layout.x(col)), svg.number(layout.y(row)))
+            for squad in squads_of(position)
+            for row, col in squad.cells
+        )
+        words = ["".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text")]
+        assert not [squad.name for squad in squads_of(position) if view.shorten(squad.name, 19) not in words]
+
+
+def test_a_drawing_is_small_and_always_the_same(played):
+    page = drawing.draw(played.views[40])
+    assert page == drawing.draw(played.game.position(played.saved[40])) == played.game.render_svg(played.saved[40])
+    assert len(page) < 60_000
+
+
+def test_a_battle_ends_with_its_result_in_all_pictures(played):
+    last = played.views[-1]
+    assert last.over and last.winner in (0, 1)
+    own, other = last.points[last.winner], last.points[1 - last.winner]
+    for text in (render.render_text(last), drawing.draw(last), film.film(film.record(played.steps[-3:]))):
+        assert f"side {last.winner} wins, {own} to {other}" in text
+    assert f"you win, {own} to {other}" in render.render_text(last, last.winner)
+
+
+def test_names_of_users_cannot_break_a_page_or_a_terminal(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        r'{name: "<b>&", units: [{name: "A<&\" \e[2J\nB", models: 2, M: 6, T: 4, Sv: 3, W: 2, Ld: 6, OC: 1}]}'
+    )
+    game = BattleGame(rosters=(str(path),))
+    state = saved(Battle(game.rules, seed=1))
+    names = ["".join(e.itertext()) for e in ElementTree.fromstring(game.render_svg(state)).iter()]
+    assert 'A<&"  [2J B' in names and "<b>&" in names
+    assert not [letter for letter in game.render(state) if not letter.isprintable() and letter != "\n"]
+
+
+# ---- events ---------------------------------------------------------------------------------------------------------
+
+
+def test_events_tell_every_loss_point_and_turn(played):
+    for before, action, after in played.steps:
+        told = events.describe(before, action, after)
+        assert told.endswith(".") and "  " not in told
+        for old, new in zip(squads_of(before), squads_of(after), strict=True):
+            lost, name = len(old.cells) - len(new.cells), f"Side {old.side}'s {old.name} ({old.number})"
+            assert (f"{name} is destroyed." in told) == (old.alive and not new.alive)
+            if new.alive and lost > 0:
+                assert f"{name} loses {lost} model" in told and f"{len(new.cells)} " in told
+            assert (f"{name} is shocked." in told) == ("shocked" in new.flags - old.flags)
+            if new.alive and old.cells[0] != new.cells[0]:
+                assert re.search(
+                    re.escape(name) + r" (moves|advances|falls back|charges, moving) [\d.]+ (north|s|e|w)", told
+                )
+        for side in (0, 1):
+            won = after.points[side] - before.points[side]
+            assert (f"Side {side} scores {won} VP ({after.points[side]})." in told) == (won > 0)
+        turned = (before.round, before.active) != (after.round, after.active)
+        assert (f"Round {after.round}: the half-turn of side {after.active} begins." in told) == (
+            turned and not after.over
+        )
+    assert "The battle is over: " in told and "wins" in told
+
+
+def test_events_call_the_observer_you(played):
+    for before, action, after in played.steps[::5]:
+        side = before.question.side
+        told = events.describe(before, action, after, side)
+        assert f"Side {side}" not in told and f"side {side}" not in told.replace(f"of side {side} begins", "")
+
+
+def moved(position, side, index, cells, **changes):
+    """The position with a unit elsewhere."""
+    units = [list(units) for units in position.squads]
+    units[side][index] = dataclasses.replace(units[side][index], cells=tuple(cells), **changes)
+    return position._replace(squads=(tuple(units[0]), tuple(units[1])))
+
+
+def test_a_move_in_words(opening):
+    row, col = opening.squads[0][0].cells[0]
+    after = moved(opening, 0, 0, [(row - 4, col + 4)], flags=frozenset({"moved"}))
+    forward_north_full = 1 + 8 + 7
+    assert actions.action_name(forward_north_full) == "move forward-north, full"
+    assert events.describe(opening, forward_north_full, after) == "Side 0's Captain (1) moves 5.7 north-east."
+    assert events.describe(opening, 0, opening, 0) == "Your Captain (1) stays."
+
+
+def test_a_shot_is_told_and_drawn_when_it_is_fired(opening):
+    shoot = opening._replace(question=view.Question(0, "shoot", 1, -1, 0, 0), phase="shooting")
+    waits = shoot._replace(question=view.Question(1, "protect", 2, 1, 0, 0))
+    action = actions.FIRST_SHOOT + 2
+    told = "Side 0's Line Squad A (2) shoots at side 1's Mob B (3)."
+    assert events.describe(shoot, action, waits) == told and events.blows(shoot, action, waits) == []
+    hit = moved(waits, 1, 2, waits.squads[1][2].cells[:17])._replace(question=shoot.question)
+    answer = events.describe(waits, actions.COVER, hit, 1)
+    assert answer == "Your Mob B (3) takes cover. Your Mob B (3) loses 3 models, 17 are left. You pay 1 CP."
+    (blow,) = events.blows(waits, actions.COVER, hit)
+    assert (blow.attacker, blow.target, blow.melee) == (opening.squads[0][1], opening.squads[1][2], False)
+    assert events.blows(shoot, action, hit) == [blow] and events.blows(shoot, 0, hit) == []
+
+
+def test_charges_that_fall_short_are_told(opening):
+    charge = opening._replace(question=view.Question(0, "charge", 4, -1, 0, 0), phase="charge")
+    action = actions.FIRST_CHARGE + 3
+    asked = charge._replace(question=view.Question(0, "reroll_charge", 4, 3, 5, 8))
+    begins = "Side 0's Jump Squad (5) declares a charge on side 1's Beasts (4)."
+    assert events.describe(charge, action, asked) == begins
+    assert events.describe(charge, action, charge) == f"{begins} Side 0's Jump Squad (5) falls short."
+    assert events.describe(asked, 0, charge) == "Side 0's Jump Squad (5) fails to reach side 1's Beasts (4)."
+    snap = charge._replace(question=view.Question(1, "snap", -1, 4, 0, 0))
+    assert events.describe(snap, actions.FIRST_SNAP, charge) == (
+        "Side 1's Big Brute (1) fires at side 0's Jump Squad (5) at once (snap fire). "
+        "Side 0's Jump Squad (5) falls short. Side 1 pays 1 CP."
+    )
+
+
+# ---- the film -------------------------------------------------------------------------------------------------------
+
+
+def at(keys: ElementTree.Element, second: float) -> list[float]:
+    """The value of an animation at a time."""
+    share = second / float(keys.attrib["dur"].removesuffix("s"))
+    times = [float(time) for time in keys.attrib["keyTimes"].split(";")]
+    values = [[float(x) for x in value.split(",")] for value in keys.attrib["values"].split(";")]
+    assert times == sorted(times) and times[0] == 0 and len(times) == len(values) and times[-1] <= 1
+    i = max(k for k, time in enumerate(times) if time <= share)
+    if keys.get("calcMode") == "discrete" or i + 1 == len(times):
+        return values[i]
+    assert times[-1] == 1
+    part = (share - times[i]) / (times[i + 1] - times[i])
+    return [a + part * (b - a) for a, b in zip(values[i], values[i + 1], strict=True)]
+
+
+def shown(token: ElementTree.Element, second: float) -> tuple[float, float] | None:
+    """Where a model stands at a time, None if it is not to be seen."""
+    place, opacity = re.findall(r"[\d.]+", token.attrib["transform"]), float(token.get("opacity", "1"))
+    x, y = map(float, place)
+    for child in token:
+        if child.tag.endswith("animateTransform"):
+            x, y = at(child, second)
+        elif child.get("attributeName") == "opacity":
+            (opacity,) = at(child, second)
+    assert opacity in (0, 1)
+    return (x, y) if opacity else None
+
+
+@pytest.fixture(scope="module")
+def filmed(played):
+    frames = film.record(played.steps)
+    page = film.film(frames)
+    return frames, page, ElementTree.fromstring(page)
+
+
+def test_every_model_of_every_frame_is_in_the_film(filmed):
+    frames, _, root = filmed
+    clock = film.timetable(frames)
+    layout = paint.Layout.of(frames[0].view.ground)
+    tokens = {e.attrib["id"]: e for e in root.iter() if re.fullmatch(r"s\du\dm\d+", e.get("id", ""))}
+    for i, frame in enumerate(frames):
+        second = clock.starts[i] + clock.length(i) - 0.01
+        found = {name: place for name, token in tokens.items() if (place := shown(token, second))}
+        wanted = {
+            f"s{squad.side}u{squad.index}m{model}": (layout.x(col), layout.y(row))
+            for squad in squads_of(frame.view)
+            for model, (row, col) in enumerate(squad.cells)
+        }
+        assert found.keys() == wanted.keys()
+        assert all(found[name] == pytest.approx(place, abs=0.06) for name, place in wanted.items())
+
+
+def test_a_film_is_one_light_document_without_scripts(filmed, played):
+    frames, page, root = filmed
+    names = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert not names & {"script", "image", "foreignObject", "style"} and 'href="http' not in page
+    assert len(page) < 400_000 and len(frames) > 30
+    assert page == played.game.film(played.saved, played.actions)
+    loops = {e.get("dur") for e in root.iter() if e.get("repeatCount") == "indefinite"}
+    assert loops == {".25s", f"{film.timetable(frames).total:g}s"}
+
+
+def test_a_film_tells_every_frame_and_shows_shots(filmed):
+    frames, page, root = filmed
+    words = " ".join("".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text"))
+    assert not [frame.words for frame in frames[1:] if frame.words.split(".")[0] not in words]
+    assert sum(len(frame.blows) for frame in frames) > 5
+    tracers = [e for e in root.iter("{http://www.w3.org/2000/svg}path") if e.get("opacity") == "0"]
+    assert len(tracers) >= sum(len(frame.blows) for frame in frames)
+
+
+def test_the_pace_of_a_film(filmed):
+    frames, page, _ = filmed
+    slow, fast = film.timetable(frames, 1), film.timetable(frames, 2)
+    assert slow.total == pytest.approx(2 * fast.total, rel=1e-3)
+    assert f'dur="{fast.total:g}s"' in film.film(frames, pace=2)
+
+
+def test_parts_that_change_are_drawn_once_for_every_value():
+    clock = svg_animation.Clock.of([1.0, 1.0, 2.0])
+    assert clock.starts == (0, 1, 2) and clock.total == 4 and clock.length(2) == 2
+    assert clock.variants(["a", "a", "a"], lambda i: f"<b i='{i}'/>") == "<b i='0'/>"
+    found = clock.variants(["a", None, "a"], lambda i: f"<b i='{i}'/>")
+    assert found.count("<b") == 1 and 'keyTimes="0;.25;.5" values="1;0;1"' in found

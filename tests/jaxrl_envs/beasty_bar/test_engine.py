@@ -1,0 +1,190 @@
+"""The compiled Beasty Bar engine and its opponents against the golden vectors and the plain-Python referee."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jaxrl import cli
+from jaxrl_envs.beasty_bar.golden import BOT_CHOICES, DETERMINISTIC, GAMES, KINDS
+from jaxrl_envs.shared.golden import Kind, verify
+from tests.jaxrl_envs.beasty_bar.referee import beasty_bar_generate as generate
+from tests.support.generate import write
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "beasty_bar"
+
+
+def golden(name: str) -> list[dict]:
+    with gzip.open(GOLDEN / f"{name}.jsonl.gz", "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def differences(kind: Kind, recorded: list[dict]) -> list:
+    return [entry for found in kind.compare(recorded) for entry in found]
+
+
+def test_games() -> None:
+    recorded = golden("games") + list(generate.games(7, 500))
+    assert len(recorded) == 2_000 and {action for game in recorded for _, _, action, *_ in game["moves"]} == {
+        *range(31)
+    }
+    assert all(21 <= len(game["moves"]) <= 24 for game in recorded)
+    assert {len(legal) for game in recorded for _, legal, *_ in game["moves"]} == {*range(1, 16)}
+    assert differences(GAMES, recorded) == []
+
+
+def test_bot_choices() -> None:
+    recorded = golden("bot_choices")[::4] + list(generate.games(7, 16, choices=True))
+    assert len(recorded) > 2_300 and {record["bot"] for record in recorded} == set(DETERMINISTIC)
+    assert differences(BOT_CHOICES, recorded) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "count"), [("games", 1_500), ("bot_choices", 8_000)])
+def test_golden_files_whole(name: str, count: int) -> None:
+    report = verify(str(GOLDEN / f"{name}.jsonl.gz"), KINDS)
+    assert (report.counts[name.replace("_", " ")], report.disagreements) == (count, 0), report.first
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("choices", "count"), [(False, 20_000), (True, 1_000)])
+def test_many_random_games(choices: bool, count: int, tmp_path: Path) -> None:
+    path = tmp_path / "recorded.jsonl.gz"
+    write(path, generate.games(1, count, choices=choices))
+    report = verify(str(path), KINDS)
+    assert report.counts["bot choices" if choices else "games"] >= count and report.disagreements == 0, report.first
+
+
+# ---- damaged and unreadable files -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def games() -> list[dict]:
+    return golden("games")[:2]
+
+
+def written(folder: Path, recorded: list[dict]) -> str:
+    path = folder / "copy.jsonl.gz"
+    write(path, recorded)
+    return str(path)
+
+
+def _more_points(record: dict) -> None:
+    record["points"][1] += 1
+
+
+def _other_queue(record: dict) -> None:
+    record["moves"][6][3].reverse()
+
+
+def _fewer_legal(record: dict) -> None:
+    _, legal, action, *_ = record["moves"][3]
+    legal.remove(next(number for number in legal if number != action))
+
+
+def _other_bar(record: dict) -> None:
+    record["moves"][-2][4][0] ^= 1
+
+
+def _illegal_card(record: dict) -> None:
+    move = record["moves"][5]
+    move[2] = next(number for number in range(9) if number not in move[1])
+
+
+def _cut_short(record: dict) -> None:
+    record["moves"].pop()
+
+
+def _swapped_cards(record: dict) -> None:
+    deck = record["decks"][0]
+    deck[0], deck[4] = deck[4], deck[0]
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (_more_points, "end: points"),
+        (_other_queue, "turn 6: queue"),
+        (_fewer_legal, "turn 3: legal ids"),
+        (_other_bar, ": bar expected"),
+        (_illegal_card, "turn 5: "),
+        (_cut_short, "game over expected True, got False"),
+        (_swapped_cards, "turn "),
+    ],
+)
+def test_damaged_copy_is_caught(damage: Callable, named: str, games: list[dict], tmp_path: Path, capsys) -> None:
+    recorded = copy.deepcopy(games)
+    damage(recorded[1])
+    assert cli.main(["verify", "beasty_bar", written(tmp_path, recorded)]) == 1
+    printed = capsys.readouterr().out
+    assert "first disagreement: game 1, " in printed and named in printed
+    assert "expected" in printed and "got" in printed and " 0 disagreements" not in printed
+
+
+def test_wrong_best_ids_are_caught(tmp_path: Path, capsys) -> None:
+    recorded = golden("bot_choices")[:4]
+    assert cli.main(["verify", "beasty_bar", written(tmp_path, recorded)]) == 0
+    assert "4 bot choices, 0 disagreements" in capsys.readouterr().out
+    recorded[2]["best"] = [next(number for number in recorded[2]["legal"] if number not in recorded[2]["best"])]
+    recorded[3]["score"][0] += 0.01
+    assert cli.main(["verify", "beasty_bar", written(tmp_path, recorded)]) == 1
+    printed = capsys.readouterr().out
+    assert "2 disagreements" in printed and "decision 2 of heuristic, choice: best ids expected" in printed
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "cannot read"),
+        (b"", "is empty"),
+        (b"no json\n", "line 1: not JSON"),
+        (b'{"plays": []}\n', "is no recording of this game"),
+        (b'{"moves": []}\n', "line 1: not a record of games ('g' is missing)"),
+        (b'{"best": [], "bot": "noisy"}\n', "line 1: not a record of bot choices (bot must be one of"),
+        (b'\n\n{"moves": []}\n', "line 3: not a record of games ('g' is missing)"),
+        (gzip.compress(b'{"moves": []}\n' * 50, mtime=0)[:-9], "the file is damaged"),
+    ],
+)
+def test_unreadable_file_is_one_sentence(content: bytes | None, sentence: str, tmp_path: Path, capsys) -> None:
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    assert cli.main(["verify", "beasty_bar", str(path)]) == 2
+    complaint = capsys.readouterr().err.strip()
+    assert sentence in complaint and "\n" not in complaint
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("decks", [[1] * 12, list(range(1, 13))], "a deck is not a permutation"),
+        ("start", 2, "start must be 0..1, not 2"),
+        ("moves", [], "the number of turns is impossible"),
+        ("moves", [[0, [0], 31, [0], [0, 0], [0, 0]]], "moves.0.2 must be 0..30, not 31"),
+        ("points", [1, 2, 3], "points must be a list of 2, not [1, 2, 3]"),
+    ],
+)
+def test_malformed_game_names_its_line(name: str, value, sentence: str, games: list[dict], tmp_path: Path, capsys):
+    assert cli.main(["verify", "beasty_bar", written(tmp_path, [games[0], {**games[1], name: value}])]) == 2
+    assert f"line 2: not a record of games ({sentence}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("queue", [0, 0], "the queue has at most four different cards"),
+        ("hand", [[1, 2, 3, 4], [5, 6, 7, 8]], "a card is in two places, or in none"),
+        ("ply", 9, "after 4 turns of a seat its deck has another size"),
+        ("score", [1.0], "every legal id needs a score"),
+    ],
+)
+def test_malformed_choice_names_its_line(name: str, value, sentence: str, tmp_path: Path, capsys) -> None:
+    recorded = golden("bot_choices")[:2]
+    recorded[1][name] = value
+    assert cli.main(["verify", "beasty_bar", written(tmp_path, recorded)]) == 2
+    assert f"line 2: not a record of bot choices ({sentence}" in capsys.readouterr().err

@@ -1,0 +1,126 @@
+"""The physics of car soccer against recordings of the reference, and what any physics must keep."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl_envs.car_soccer import golden
+from jaxrl_envs.car_soccer.physics.field import pads
+from jaxrl_envs.car_soccer.physics.settings import HITBOXES, Settings
+from jaxrl_envs.car_soccer.physics.tick import ticks
+from jaxrl_envs.shared.errors import UserError
+
+FOLDER = Path(__file__).parents[2] / "golden" / "car_soccer"
+ALONE = Settings(teams=(0,))
+
+
+@functools.cache
+def recorded(name):
+    return golden.read(FOLDER / f"{name}.json.gz")
+
+
+def quick():
+    """What one program of one car plays: scenarios without ties, and every sixth random episode."""
+    flat = {
+        k: r for k, r in recorded("trajectories").items() if r["meta"]["arena"] == "SOCCAR" and not r["meta"]["ties"]
+    }
+    episodes = list(recorded("random").items())[::6]
+    return {name: record for name, record in [*flat.items(), *episodes] if len(record["meta"]["teams"]) < 2}
+
+
+@pytest.mark.thorough
+def test_one_car_agrees():
+    report = golden.measure(quick())
+    assert report.disagreements == 0, report.first
+    assert "hit_slow_push" in report.table and "tumble" in report.table
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "trajectories",
+        pytest.param("random", marks=pytest.mark.xfail(reason="cars on ramps: play1 .85 at 3 s, play3 .75 at 2 s")),
+    ],
+)
+def test_all_agree(name):
+    report = golden.verify(FOLDER / f"{name}.json.gz")
+    print(report)
+    assert report.disagreements == 0, report.first
+
+
+@pytest.mark.thorough
+def test_deviation_is_found():
+    record = json.loads(json.dumps(recorded("trajectories")["air_none"]))
+    for state in record["states"][1:]:
+        state["cars"][0]["pos"][0] += 0.2
+    report = golden.measure({"moved": record})
+    assert report.disagreements == 1
+    assert report.first and "moved" in report.first and "beyond its bound" in report.first
+
+
+@pytest.mark.parametrize("suite", [None, "play1"])
+def test_what_is_no_number_disagrees(monkeypatch, suite):
+    record = json.loads(json.dumps(recorded("trajectories")["air_none"]))
+    record["meta"]["suite"] = suite
+    lost = golden.Poses(*(jnp.full((1, 1000, *end), jnp.nan) for end in ((3,), (1, 3), (1, 3, 3))))
+    monkeypatch.setattr(golden, "play", lambda settings, geometry, arenas, pressed: lost)
+    assert golden.measure({"lost": record}).disagreements > 0
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (b"{", "damaged"),
+        (b"[]", "no episodes"),
+        (b'{"a": {}}', "'meta' is missing"),
+        (gzip.compress(b"{}", mtime=0)[:-4], "damaged"),
+    ],
+)
+def test_bad_files(tmp_path, content, words):
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        golden.read(path)
+
+
+def flying(count):
+    records = [recorded("trajectories")[name] for name in ("air_none", "air_boost_pitch", "air_yaw")]
+    arenas = [golden.start(ALONE, records[i % 3]) for i in range(count)]
+    controls = np.random.default_rng(0).uniform(-1, 1, (count, 1, 8)).astype(np.float32)
+    return arenas, controls
+
+
+@pytest.mark.thorough
+def test_a_batch_is_its_arenas_and_eight_ticks_are_eight_times_one():
+    arenas, controls = flying(6)
+    step = jax.jit(lambda arena, controls: ticks(None, ALONE, arena, controls, 1))
+    single = list(arenas)
+    for _ in range(8):
+        single = [step(arena, pressed) for arena, pressed in zip(single, controls, strict=True)]
+    stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
+    together = jax.jit(jax.vmap(lambda a, c: ticks(None, ALONE, a, c, 8)))(jax.tree.map(stack, *arenas), controls)
+    nested = jax.tree.map(lambda leaf: leaf.reshape(2, 3, *leaf.shape[1:]), jax.tree.map(stack, *arenas))
+    twice = jax.jit(jax.vmap(jax.vmap(lambda a, c: ticks(None, ALONE, a, c, 8))))(nested, controls.reshape(2, 3, 1, 8))
+    for one, many, grid in zip(
+        jax.tree.leaves(jax.tree.map(stack, *single)), jax.tree.leaves(together), jax.tree.leaves(twice), strict=True
+    ):
+        np.testing.assert_allclose(np.asarray(one, np.float64), np.asarray(many, np.float64), rtol=2e-6, atol=2e-6)
+        np.testing.assert_array_equal(np.asarray(many), np.asarray(grid).reshape(many.shape))
+
+
+def test_hitboxes_and_pads():
+    octane = HITBOXES["octane"]
+    assert 2 * octane.half[0] == pytest.approx(120.507 - 0.134, abs=1e-3)
+    assert octane.reach == pytest.approx(2.031, abs=1e-3)
+    assert pads.POSITIONS.shape == (34, 3) and pads.IS_BIG.sum() == 6
+    turned = {(-x, -y, z) for x, y, z in pads.POSITIONS.tolist()}
+    assert turned == set(map(tuple, pads.POSITIONS.tolist()))  # the field is the same for both teams

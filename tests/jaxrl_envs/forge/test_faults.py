@@ -1,0 +1,321 @@
+"""Whatever goes wrong with daemons, no transition is lost or counted twice: the same games as without faults.
+
+Games are played through the whole chain, pool, engine, links and fleet; the daemons play recorded games and go wrong on
+request. What they cannot show is tried on the engine itself, for those who have it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from jaxrl_envs.forge.engine.faults import GameFault
+from jaxrl_envs.forge.engine.games import INFO_NAMES
+from jaxrl_envs.forge.engine.live import LiveGame, Terms
+from jaxrl_envs.forge.engine.state import ENDS, GameState
+from jaxrl_envs.forge.fleet.daemon import FleetError
+from jaxrl_envs.forge.fleet.fleet import Fleet
+from jaxrl_envs.forge.recordings import recording
+from jaxrl_envs.forge.recordings.recorded_engine import Tape
+from jaxrl_envs.forge.settings import Deployment
+from jaxrl_envs.forge.wire.lease import Lease
+from jaxrl_envs.forge.wire.link import Link
+from jaxrl_envs.host.game import EngineError
+from tests.jaxrl_envs.forge.conversations import GOLDEN
+from tests.jaxrl_envs.forge.fake import FakeDaemon, Fault, fake_home, fake_java
+from tests.jaxrl_envs.forge.lines import server
+from tests.jaxrl_envs.forge.play import HASTY, STEPS, FakeFleet, faking, play
+
+pytestmark = pytest.mark.thorough
+
+GAMES = 8
+
+
+@pytest.fixture(scope="module")
+def tapes():
+    return [Tape(each) for each in recording.read(GOLDEN / "both_seats.forge.gz")]
+
+
+@pytest.fixture(scope="module")
+def clean(tapes):
+    """What happens without faults."""
+    with faking(tapes, GAMES) as fleet:
+        return play(fleet)
+
+
+def same(found, expected):
+    """The same transitions, and the same totals."""
+    for game, (got, wanted) in enumerate(zip(found.rows, expected.rows, strict=True)):
+        for step, pair in enumerate(zip(got, wanted, strict=True)):
+            assert pair[0] == pair[1], f"game {game}, step {step}"
+    assert np.array_equal(found.state, expected.state)
+    for name in ("games_started", "games_finished"):
+        assert found.counters[name] == expected.counters[name]
+    assert found.ended == expected.ended > GAMES
+
+
+def test_the_games_that_are_compared(clean, tapes):
+    """There is something to compare: games of all lanes end, and rewards add up."""
+    assert all(sum(row.terminated for row in rows) >= 1 for rows in clean.rows)
+    assert clean.counters["games_finished"] == clean.ended and not clean.counters["faults_by_reason"]
+    for rows in clean.rows:
+        length = 0
+        for row in rows:
+            mine, theirs = np.frombuffer(row.rewards, np.float32)
+            assert mine == -theirs and abs(mine) == row.terminated  # a recorded game is never a draw
+            over = row.terminated or row.truncated
+            assert row.length > length or over
+            length = 0 if over else row.length
+    with faking(tapes, GAMES) as fleet:
+        same(play(fleet, threads=2), clean)
+
+
+def at_times(kind, **more):
+    """A fault of that kind in several games: in some of the first ones, and in games that come later."""
+    places = zip((2, 5, 11, 15, 19, 24), (4, 12, 3, 7, 1, 9), strict=True)
+    return [Fault(kind, game=game, decision=decision, **more) for game, decision in places]
+
+
+REASONS = {
+    **{"close": "closed", "half": "closed", "garbage": "garbage", "utf8": "bad utf-8", "long": "too long"},
+    **{"noise": "garbage", "chatter": ""},
+}
+
+
+@pytest.mark.parametrize("kind", sorted(REASONS))
+def test_daemons_that_keep_going_wrong(clean, tapes, kind):
+    with faking(tapes, GAMES, at_times(kind)) as fleet:
+        found = play(fleet)
+    struck = fleet.mischief.struck
+    same(found, clean)
+    replays = {reason: count for reason, count in found.replays.items() if reason != "evicted"}
+    assert struck > 3 and replays == ({REASONS[kind]: struck} if REASONS[kind] else {})
+    assert found.counters["faults_by_reason"] == replays
+
+
+def test_a_game_that_is_another_one_when_it_is_played_again(clean, tapes):
+    """Once: it is tried again. That cannot be told from a JVM in which something is broken."""
+    faults = [Fault("close", game=1, decision=12), Fault("other", game=2, decision=2)]
+    with faking(tapes, 2, faults) as fleet:
+        found = play(fleet, games=1)
+    assert found.rows[0] == clean.rows[0]
+    assert found.replays == {"closed": 1, "different game": 1}
+
+
+@pytest.mark.parametrize("kind", ["silent", "stall"])
+def test_daemons_that_stop_answering(clean, tapes, kind):
+    with faking(tapes, GAMES, at_times(kind)[:3], decision_timeout=0.6) as fleet:
+        found = play(fleet)
+    struck = fleet.mischief.struck
+    same(found, clean)
+    assert struck and found.replays["timeout"] == struck
+
+
+def test_slow_daemons(clean, tapes):
+    faults = at_times("slow", seconds=0.2)
+    with faking(tapes, GAMES, faults) as fleet:
+        same(found := play(fleet), clean)
+    assert not found.counters["faults_by_reason"]
+
+
+@pytest.mark.parametrize("kind", ["hang", "vanish"])
+def test_daemons_that_never_come_back(clean, tapes, kind):
+    """The others play all the games, evicting each other."""
+    faults = [Fault(kind, game=3, decision=5), Fault(kind, game=6, decision=9)]
+    with faking(tapes, GAMES, faults, decision_timeout=0.6) as fleet:
+        found = play(fleet, steps=60)
+    struck = fleet.mischief.struck
+    assert [rows[:60] for rows in clean.rows] == found.rows
+    assert found.replays["evicted"] > 0
+    assert 1 <= sum(daemon["state"] == "down" for daemon in found.counters["daemons"]) <= struck
+
+
+def test_daemons_that_come_back(clean, tapes):
+    faults = [Fault("vanish", game=number, decision=10, seconds=0.3) for number in (2, 5, 9)]
+    with faking(tapes, GAMES, faults) as fleet:
+        same(play(fleet), clean)
+
+
+def test_few_daemons_for_many_games(clean, tapes):
+    with faking(tapes, 3) as fleet:
+        found = play(fleet, steps=40)
+    assert [rows[:40] for rows in clean.rows] == found.rows
+    assert found.replays["evicted"] > 0 and set(found.replays) == {"evicted"}
+
+
+def test_all_daemons_are_gone_at_once(clean, tapes):
+    """Several times, in the middle of their games; somebody starts them again."""
+    with faking(tapes, GAMES) as fleet:
+
+        def strike(step):
+            if step in (15, 60, 110):
+                for each in fleet.fakes:
+                    each.close()
+                    threading.Timer(0.05, each.open).start()
+
+        same(found := play(fleet, watch=strike), clean)
+    assert found.replays["closed"] >= 3
+
+
+def test_kill_9(tmp_path):
+    """Processes of ours are killed in the middle of their games; every game goes on where it was."""
+    played = []
+    for faults in ([], [Fault("die", start=1, decision=3), Fault("die", start=2, decision=5)]):
+        folder = tmp_path / str(len(played))
+        folder.mkdir()
+        places = {"home": str(fake_home(folder)), "java": str(fake_java(folder, faults))}
+        with Fleet(Deployment(daemons=2, **places), HASTY) as fleet:
+            played.append(play(fleet, games=2, steps=30))
+    clean, found = played
+    assert found.rows == clean.rows and np.array_equal(found.state, clean.state)
+    assert found.counters["restarts"] == 2 and found.replays["closed"] == 2
+
+
+def test_unknown_decision_types(tapes):
+    """Forge decides those; the game goes on, is counted, and is the same again."""
+    with faking(tapes, GAMES, [Fault("unknown", decision=3, times=0)]) as fleet:
+        first, second = play(fleet), play(fleet, threads=1)
+    assert first.rows == second.rows
+    assert all(max(row.info[4] for row in rows) == 1 for rows in first.rows)
+
+
+@pytest.mark.parametrize("kind", ["timeout", "error"])
+def test_games_that_the_daemon_gives_up(tapes, kind):
+    """They are cut off, not decided; the next game begins."""
+    with faking(tapes, GAMES, [Fault(kind, decision=8, times=0)]) as fleet:
+        found = play(fleet)
+        assert set(fleet.finished) == {kind}
+    assert found.ended > 2 * GAMES
+    for rows in found.rows:
+        for row in rows:
+            assert not row.terminated and row.rewards == bytes(8)
+            if row.truncated:
+                assert ENDS[row.info[INFO_NAMES.index("end")]] == kind and row.final_player >= 0
+                errors = row.info[INFO_NAMES.index("engine_errors")]
+                assert errors == row.stats[4] == row.stats[9] == (kind == "error")
+
+
+AGAIN = "Forge failed 3 times at the same place of the game with seed .*"
+
+
+@pytest.mark.parametrize(
+    ("faults", "says", "failures"),
+    [
+        ([Fault("close", decision=5, times=0)], f"{AGAIN}the connection to .* is closed", ["closed"] * 3),
+        ([Fault("garbage", decision=5, times=0)], f"{AGAIN}a line that is no message of its protocol", ["garbage"] * 3),
+        ([Fault("long", decision=5, times=0)], f"{AGAIN}sent a line that is too long", ["too long"] * 3),
+        ([Fault("utf8", decision=5, times=0)], f"{AGAIN}sent a line that is not UTF-8", ["bad utf-8"] * 3),
+        ([Fault("silent", decision=5, times=0)], f"{AGAIN}it did not answer for 1(.0)? s", ["timeout"] * 3),
+        ([Fault("refuse", decision=0)], "Forge's daemon does not begin the game .no deck of that name.", []),
+        (
+            [Fault("close", game=1, decision=6), *(Fault("other", game=n, decision=2) for n in (2, 3))],
+            r"plays seed \d+ differently than before.* was Forge, Java or a deck changed since it began",
+            ["closed", "different game", "different game"],
+        ),
+    ],
+    ids=["close", "garbage", "long", "utf8", "silent", "refuse", "other"],
+)
+def test_what_does_not_go_away_ends_in_one_sentence(tapes, faults, says, failures):
+    with faking(tapes, 2, faults, decision_timeout=1.0) as fleet, pytest.raises(EngineError, match=says) as error:
+        play(fleet, games=1, steps=60)
+    assert "\n" not in str(error.value) and str(error.value).startswith("game 0: ")
+    assert fleet.failures == failures and fleet.mischief.games == len(failures) + (not failures)
+
+
+def test_a_daemon_that_talks_and_asks_nothing():
+    def serve(connection):
+        while True:
+            connection.sendall(b'INFO:{"info_type":"weather"}\n' * 100)
+
+    live = LiveGame(Terms(decision_timeout=0.2))
+    with server(serve) as port:
+        live.begin(Lease(Link("127.0.0.1", port)), "NEWGAME a b")
+        with pytest.raises(GameFault, match=r"asked nothing for 0.2 s|did not answer for 0.2 s") as fault:
+            live.forward(GameState(0, 0))
+        live.lease.link.close()
+        assert fault.value.kind == "timeout"
+
+
+def test_no_daemon_at_all(tapes):
+    gone = FakeDaemon(tapes)
+    gone.close()
+    with FakeFleet([gone]) as fleet, pytest.raises(EngineError) as error:
+        play(fleet, games=1, steps=1)
+    assert isinstance(error.value.__cause__, FleetError) and gone.address in str(error.value)
+
+
+def test_two_learners_on_one_daemon(clean, tapes):
+    """Each waits for the other's games; neither gets another's moves."""
+    found, problems = {}, []
+
+    def learn(name, fleet):
+        try:
+            found[name] = play(fleet, games=1, threads=1, first_slot=name)
+        except Exception as error:
+            problems.append(error)
+
+    with faking(tapes) as one, FakeFleet(one.fakes) as other:
+        threads = [threading.Thread(target=learn, args=each) for each in ((0, one), (4, other))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60.0)
+    assert not problems
+    assert found[0].rows[0] == clean.rows[0] and found[4].rows[0] == clean.rows[4]
+
+
+def test_a_checkpoint_goes_on_with_other_daemons(clean, tapes):
+    with faking(tapes, GAMES) as fleet:
+        first = play(fleet, steps=80)
+    faults = at_times("close")
+    with faking(tapes, GAMES, faults) as fleet:
+        second = play(fleet, steps=STEPS - 80, after=first)
+    joined = [a + b for a, b in zip(first.rows, second.rows, strict=True)]
+    unlike = {
+        (game, step) for game in range(GAMES) for step in range(STEPS) if joined[game][step] != clean.rows[game][step]
+    }
+    assert not unlike
+    assert np.array_equal(second.state, clean.state)
+
+
+def test_what_is_recorded_is_what_was_said(clean, tapes, tmp_path):
+    """forge.record: played again with the answers in the files, by a server that takes no others."""
+    with faking(tapes, GAMES, record=str(tmp_path)) as fleet:
+        same(play(fleet), clean)
+    games = recording.read_all([tmp_path])
+    assert len(games) == clean.ended
+    with faking([Tape(each) for each in games], GAMES, strict=True) as fleet:
+        found = play(fleet, steps=30)
+        assert not fleet.failures
+    assert found.rows == [rows[:30] for rows in clean.rows]
+
+
+# ---- a real engine --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not os.environ.get("FORGE_HOME"), reason="FORGE_HOME is not set: there is no Forge to play with")
+def test_kill_9_of_real_daemons():
+    """JVMs are killed in the middle of their games; every game goes on where it was."""
+
+    def fleet():
+        return Fleet(Deployment(daemons=2))
+
+    with fleet() as calm:
+        expected = play(calm, games=2, steps=25, threads=2, game_limit=120.0)
+    kills = []
+
+    def kill(step):
+        if step in (6, 18):
+            daemon = attacked.daemons[len(kills) % 2]
+            kills.append(threading.Timer(0.05, os.kill, (daemon.pid, 9)))  # while the next step is being played
+            kills[-1].start()
+
+    with fleet() as attacked:
+        found = play(attacked, games=2, steps=25, threads=2, game_limit=120.0, watch=kill)
+    assert found.rows == expected.rows and np.array_equal(found.state, expected.state)
+    assert len(kills) == 2 and sum(daemon["restarts"] for daemon in found.counters["daemons"]) == 2
+    assert found.counters["faults_by_reason"] == {"closed": found.replays["closed"]}
+    assert found.counters["games_finished"] == expected.counters["games_finished"]

@@ -1,0 +1,189 @@
+"""The story of a recorded game: every kind of decision in words, and what changed between two decisions."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+
+from jaxrl_envs.forge.display import transcript
+from jaxrl_envs.forge.recordings.recording import Conversation, Writer
+from jaxrl_envs.shared.errors import UserError
+from tests.jaxrl_envs.forge.conversations import made_up
+
+NAMED = [{"index": 0, "kind": "card", "id": 7, "name": "Bear"}, {"index": 1, "kind": "text", "description": "draw"}]
+ACTIONS = [
+    {"index": 0, "card": "Forest", "is_land": True, "kind": "land"},
+    {"index": 1, "card": "Bear", "kind": "spell"},
+    {"index": 2, "card": "Elf", "kind": "ability", "description": "add G"},
+]
+ATTACKERS = [{"name": "Bear", "defenders": [{"kind": "player", "name": "B"}, {"kind": "card", "name": "Jace"}]}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "answer", "expected"),
+    [
+        ("choose_action", {"actions": ACTIONS}, "-1", ""),
+        ("choose_action", {"actions": ACTIONS}, "0", "plays Forest"),
+        ("choose_action", {"actions": ACTIONS}, "1", "casts Bear"),
+        ("choose_action", {"actions": ACTIONS}, "2", "activates Elf: add G"),
+        ("choose_action", {"actions": ACTIONS}, "9", "answers '9' (choose_action)"),
+        ("choose_action", {"actions": ACTIONS}, "ai", "leaves it to Forge (choose_action)"),
+        ("choose_action", {}, "ai! Reckless", "is played by Forge from here on (Reckless)"),
+        ("choose_action", {}, "ai!", "is played by Forge from here on (default)"),
+        ("choose_targets", {"options": NAMED, "source": {"name": "Bolt"}}, "0,1", "targets Bear, draw for Bolt"),
+        ("choose_targets", {"options": NAMED}, "", "targets nothing"),
+        ("choose_mode", {"options": NAMED}, "1,1", "chooses draw, draw"),
+        ("declare_attackers", {"attackers": ATTACKERS}, "", ""),
+        ("declare_attackers", {"attackers": ATTACKERS}, "0", "attacks with Bear"),
+        ("declare_attackers", {"attackers": ATTACKERS}, "0:1", "attacks with Bear at Jace"),
+        ("declare_blockers", {"attackers": ATTACKERS, "blockers": [{"name": "Wall"}]}, "0:0", "blocks Bear with Wall"),
+        ("choose_entity", {"options": NAMED}, "-1", "chooses nothing"),
+        ("confirm_action", {"message": "Draw?"}, "y", "says yes (Draw?)"),
+        ("play_trigger", {"source": {"name": "Elf"}}, "n", "says no for Elf"),
+        ("announce_value", {"name": "X"}, "3", "chooses X = 3"),
+        ("order", {"options": NAMED}, "1,0", "orders draw, Bear"),
+        ("scry", {"options": NAMED, "bottom": "graveyard"}, "0", "looks at 2 cards and puts 1 into the graveyard"),
+        ("mulligan", {"hand_size": 6}, "y", "takes a mulligan with 6 cards"),
+        ("choose_wisely", {}, "x", "answers 'x' (choose_wisely)"),
+        ("confirm_action", {}, None, "decides something (confirm_action)"),
+    ],
+)
+def test_decisions_in_words(kind, fields, answer, expected):
+    assert transcript.deed({"decision_type": kind, **fields}, answer) == expected
+
+
+def state(turn, life, battlefield=(), graveyard=()):
+    def cards(names):
+        return [{"id": hash(name) % 1000, "name": name, "types": "Creature"} for name in names]
+
+    player = {"hand_size": 7, "exile": []}
+    zones = {"battlefield": cards(battlefield), "graveyard": cards(graveyard)}
+    players = [
+        {"seat": 0, "name": "A", "life": 20} | zones | player,
+        {"seat": 1, "name": "B", "life": life, "battlefield": [], "graveyard": []} | player,
+    ]
+    return {"turn": turn, "active": turn % 2, "players": players, "stack": []}
+
+
+def test_what_changed_between_decisions():
+    fields = {"decision_type": "choose_action", "player": "A", "phase": "MAIN1", "actions": ACTIONS}
+    states = [state(1, 20), state(1, 20, ["Bear"]), state(3, 18, ["Bear"]), state(3, 18, [], ["Bear"])]
+    lines = [b"> NEWGAME a b -i"]
+    for each, answer in zip(states, [b"1", b"-1", b"-1", b"-1"], strict=True):
+        lines += [b"< DECISION:" + json.dumps(fields | {"game_state": each}).encode(), b"> " + answer]
+    game = Conversation({"decks": ["a", "x/b.dck"], "seed": 5}, [*lines, b"< GAME_RESULT: A won in 1ms"], True)
+    assert list(transcript.story(game)) == [
+        "a vs b, seed 5",
+        "Turn 1, B: life 20-20, hand 7-7, lands 0-0",
+        "  MAIN1  A casts Bear",
+        "         Bear enters the battlefield (A)",
+        "         B: life 20 -> 18",
+        "Turn 3, B: life 20-18, hand 7-7, lands 0-0",
+        "         Bear goes to the graveyard (A)",
+        "Result: A won in 1ms",
+    ]
+    assert sum("passes" in line for line in transcript.story(game, passes=True)) == 3
+
+
+BEARS = [{"id": number, "name": "Bear", "types": "Creature", "power": 2, "toughness": 2} for number in (7, 8)]
+BOLT = {"id": 3, "name": "Bolt", "types": "Instant"}
+
+
+def seen(seat, turn=1, hand=(), battlefield=(), life=20, stack=(), graveyard=(), size=7, library=50):
+    """A decision of a seat; zones are those of seat 0, life, hand and library those of seat 1."""
+    own = {"seat": 0, "name": "Agent(1)-a", "life": 20, "battlefield": list(battlefield), "graveyard": list(graveyard)}
+    other = {"seat": 1, "name": "Agent(2)-b", "life": life, "battlefield": [], "graveyard": []}
+    players = [own | {"hand_size": 7, "library_size": 50}, other | {"hand_size": size, "library_size": library}]
+    players = [each | {"exile": []} for each in players]
+    players[seat]["hand"] = list(hand)
+    state = {"turn": turn, "active": 0, "players": players, "stack": list(stack), "combat": []}
+    actions = [{"index": 0, "card": "Bolt", "card_id": 3, "kind": "spell", "mana_cost": "{R}", "is_land": False}]
+    fields = {"decision_type": "choose_action", "seat": seat, "player": players[seat]["name"], "phase": "MAIN1"}
+    return fields | {"actions": actions, "game_state": state}
+
+
+def told(*lines, players=None):
+    """The story of decisions with their answers, and of INFO lines (None), without its first and last line."""
+    recorded = [b"> NEWGAME a b -i"]
+    for line, answer in lines:
+        text = json.dumps(line, separators=(",", ":")).encode()
+        recorded += [b"< INFO:" + text] if answer is None else [b"< DECISION:" + text, b"> " + answer]
+    game = Conversation({"decks": ["a", "b"]} | ({"players": players} if players else {}), recorded, False)
+    return list(transcript.story(game))[1:-1]
+
+
+def test_why_life_changed_and_which_of_two_it_was():
+    """An attack and a spell whose effects are seen when somebody is asked the next time, a turn later."""
+    attackers = [{"index": number, "card_id": bear["id"], "name": "Bear"} for number, bear in enumerate(BEARS)]
+    attack = seen(0, battlefield=BEARS, hand=[BOLT]) | {"decision_type": "declare_attackers", "attackers": attackers}
+    target = {"index": 0, "kind": "player", "id": 1, "name": "Agent(2)-b"}
+    aim = seen(0, battlefield=BEARS, hand=[BOLT], life=18) | {"decision_type": "choose_targets", "options": [target]}
+    aim |= {"source": {"card_id": 3, "name": "Bolt"}}
+    after = seen(0, 3, battlefield=[BEARS[0] | {"power": 4}, BEARS[1]], life=15, graveyard=[BOLT])
+    lines = [(attack, b"1"), (seen(0, battlefield=BEARS, hand=[BOLT], life=18), b"0"), (aim, b"0"), (after, b"-1")]
+    assert told(*lines, players=["learner", "random"]) == [
+        "Turn 1, learner: life 20-20, hand 7-7, lands 0-0",
+        "  MAIN1  learner attacks with Bear#8 2/2",
+        "         random: life 20 -> 18 (Bear#8 2/2)",
+        "  MAIN1  learner casts Bolt for {R}",
+        "  MAIN1  learner targets random for Bolt",
+        "         random: life 18 -> 15 (Bolt)",
+        "         Bolt goes to the graveyard (learner)",
+        "         Bear#7 2/2 is now 4/2",
+        "Turn 3, learner: life 20-15, hand 7-7, lands 0-0",
+    ]
+
+
+def test_what_is_drawn_shown_and_put_on_the_stack():
+    trigger = {"card_id": 7, "name": "Bear", "controller": 0, "description": "draw", "kind": "trigger", "targets": []}
+    bolt = {"card_id": 3, "name": "Bolt", "controller": 1, "targets": [{"kind": "player", "id": 0}], "kind": "spell"}
+    shown = {"info_type": "reveal", "seat": 0, "owner": 1, "zone": "Hand", "message": "", "cards": [{"name": "Bolt"}]}
+    lines = [
+        (seen(0, hand=[BOLT]), b"-1"),
+        (shown, None),
+        (seen(0, hand=[BOLT, BEARS[0]], stack=[bolt, trigger], size=8, library=49), b"-1"),
+    ]
+    assert told(*lines, players=["main", "forge:Reckless"])[1:] == [
+        "         main is shown Bolt (hand of Forge Reckless)",
+        "         main draws Bear",
+        "         Forge Reckless draws 1 card",
+        "         main has a trigger of Bear: draw",
+        "         Forge Reckless casts Bolt -> main",
+    ]
+    both = [(seen(0, hand=[BOLT]), b"-1"), (seen(1, size=8, library=49), b"-1"), (seen(0, size=8, library=49), b"-1")]
+    assert "draws" not in str(told(*both))  # who is asked tells it by name, when it is asked
+
+
+@pytest.mark.parametrize(
+    ("seats", "players", "expected"),
+    [
+        (["Agent(1)-a", "Ai(2)-b"], None, ["Agent(1)-a", "Forge"]),
+        (["Agent(1)-a", "Agent(2)-a"], ["learner", "learner"], ["learner 1", "learner 2"]),
+        (["Agent(1)-a", "Agent(2)-b"], ["snapshot 3", "forge"], ["snapshot 3", "Forge"]),
+        (["Ai(1)-a", "Ai(2)-a"], None, ["Forge 1", "Forge 2"]),
+        (["Agent(1)-a", "Agent(2)-b"], ["learner"], ["Agent(1)-a", "Agent(2)-b"]),
+    ],
+)
+def test_what_players_are_called(seats, players, expected):
+    found = transcript.labels(seats, players)
+    assert [found.get(seat, seat) for seat in seats] == expected
+
+
+def test_the_command(tmp_path, capsys):
+    with Writer(tmp_path / "games.forge.gz") as writer:
+        for seed in (1, 2, 3):
+            writer.copy(made_up(seed=seed))
+    arguments = argparse.Namespace(paths=[tmp_path], game=2, passes=False)
+    assert transcript.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert (
+        said.startswith(transcript.LEGEND) and said.count("a vs b, seed 2, Forge 1.0\n") == 1 and "seed 1," not in said
+    )
+    arguments.game = 4
+    with pytest.raises(UserError, match="there are 3 games"):
+        transcript.main(arguments)
+    (tmp_path / "empty.forge.gz").write_bytes(b"")
+    with pytest.raises(UserError, match="there is no game in .*empty"):
+        transcript.main(argparse.Namespace(paths=[tmp_path / "empty.forge.gz"], game=None, passes=False))

@@ -1,0 +1,339 @@
+"""The evaluator against players of known strength, on duplicate deals."""
+
+from __future__ import annotations
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl import cli
+from jaxrl.matches import evaluate, tables
+from jaxrl.matches.deals import TRAINING_DEALS
+from jaxrl.matches.evaluate import Matchup
+from jaxrl.matches.match import Chair, GameKeys, play_match
+from jaxrl.players.player import Player, bot_player
+from jaxrl.runs.intervals import Estimate
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared.errors import UserError
+from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe
+
+
+def matchup(env, candidate: str, opponent: str | None, deals: int = 300, **settings) -> Matchup:
+    others = [bot_player(env, opponent)] if opponent else []
+    return Matchup(env, bot_player(env, candidate), others, deals=deals, seed=5, **settings)
+
+
+def always(action: int) -> Player:
+    return Player(f"always {action}", lambda params, memory, state, key: (jnp.int32(action), memory))
+
+
+@pytest.fixture(scope="module")
+def perfect_tic_tac_toe():
+    """A player that never loses: looks up the minimax value of every move in a table of the 3^9 boards."""
+    best = np.zeros((3**9,), np.int32)
+    value: dict[tuple[int, ...], int] = {}
+    lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+
+    def solve(board: tuple[int, ...]) -> int:
+        """The value for the player to move, who is 1 on the board; the other is 2."""
+        if board in value:
+            return value[board]
+        if any(all(board[cell] == 2 for cell in line) for line in lines):
+            return -1
+        free = [cell for cell in range(9) if not board[cell]]
+        result = 0
+        if free:
+            swap = (0, 2, 1)
+            moves = {
+                cell: -solve(tuple(swap[stone] for stone in (*board[:cell], 1, *board[cell + 1 :]))) for cell in free
+            }
+            cell = max(moves, key=moves.__getitem__)
+            best[sum(stone * 3**i for i, stone in enumerate(board))] = cell
+            result = moves[cell]
+        value[board] = result
+        return result
+
+    solve((0,) * 9)
+
+    def act(params, memory, state, key):
+        mine = jnp.where(state.board < 0, 0, jnp.where(state.board == state.current_player, 1, 2))
+        return params[jnp.sum(mine * 3 ** jnp.arange(9))], memory
+
+    return Player("perfect", act, jnp.asarray(best))
+
+
+@pytest.fixture(scope="module")
+def high_card_rows():
+    """The bot that plays its highest card, against random and against lowest."""
+    env = HighCard()
+    opponents = [bot_player(env, "random"), bot_player(env, "lowest")]
+    return evaluate.evaluate_players(env, [bot_player(env, "highest")], opponents, deals=40, seed=5)
+
+
+def test_random_against_random_has_the_known_value_of_the_first_seat():
+    env = TicTacToe()
+    count = 4000
+    keys = GameKeys(*(jax.random.split(jax.random.key(i), count) for i in range(3)))
+    random = Chair(bot_player(env, "random"), None, np.array([True]))
+    holders = jnp.zeros((count, 2), jnp.int32)
+    games = jax.jit(lambda: play_match(env, [random], holders, keys))()
+    first = np.asarray(games.figures["return"][:, 0])
+    assert abs(first.mean() - (0.585 - 0.288)) < 4 * first.std() / np.sqrt(count)
+    assert games.over.all() and not games.illegal.any() and 5 <= int(games.length.min()) <= int(games.length.max()) == 9
+
+
+def test_rotation_through_the_seats_takes_the_advantage_away():
+    samples = matchup(TicTacToe(), "random", "random", deals=2000).play()
+    own = Estimate.of(samples.candidate["return"])
+    assert abs(own.mean) < 1.5 * own.half
+    assert np.allclose(samples.candidate["return"], -samples.opponents["return"])
+    assert samples.games == 4000
+
+
+def test_equal_deterministic_players_share_exactly():
+    """As hard against hard in the reference table: the mean over the seats of a deal is the same in every deal."""
+    samples = matchup(HighCard(), "highest", "highest", deals=50).play()
+    assert np.allclose(samples.candidate["tricks"], 1.0)
+    assert Estimate.of(samples.candidate["tricks"]).half == pytest.approx(0.0, abs=1e-6)
+
+
+def test_evaluation_always_0(perfect_tic_tac_toe):
+    """Mava 1116, a placeholder: a perfect player never loses and nearly always wins; two of them draw."""
+    env, player = TicTacToe(), perfect_tic_tac_toe
+    against_random = evaluate.evaluate_players(env, [player], [bot_player(env, "random")], deals=300, seed=1)[0]
+    assert against_random.samples.candidate["return"].min() >= 0.0
+    assert against_random.samples.candidate["return"].mean() > 0.8
+    drawn = evaluate.evaluate_players(env, [player], [player], deals=20, seed=1)[0]
+    assert (drawn.samples.candidate["return"] == 0.0).all()
+
+
+def test_simultaneous_and_one_seat_games():
+    rock = matchup(RockPaperScissors(num_players=3, rounds=2), "random", "random", deals=500).play()
+    own = Estimate.of(rock.candidate["return"])
+    assert abs(own.mean) < 1.5 * own.half
+    corridor = Corridor(random_start=False)
+    right = Matchup(corridor, always(1), [], deals=4, seed=0).play()
+    left = Matchup(corridor, always(0), [], deals=4, seed=0).play()
+    assert (right.candidate["return"] == 1.0).all() and (left.candidate["return"] == 0.0).all()
+    assert right.opponents == {}
+
+
+def test_results_do_not_depend_on_portions_and_devices():
+    whole = matchup(HighCard(), "highest", "random", deals=37).play()
+    portions = matchup(HighCard(), "highest", "random", deals=37, lanes=12).play()  # four deals per device at a time
+    for name, values in whole.candidate.items():
+        np.testing.assert_array_equal(values, portions.candidate[name])
+
+
+def test_training_and_final_deals_differ_and_repeat():
+    final_deals = matchup(HighCard(), "highest", "random", deals=30)
+    final, again = final_deals.play(), final_deals.play()
+    training = matchup(HighCard(), "highest", "random", deals=30, stream=TRAINING_DEALS).play()
+    np.testing.assert_array_equal(final.candidate["tricks"], again.candidate["tricks"])
+    assert not np.array_equal(final.candidate["tricks"], training.candidate["tricks"])
+
+
+def test_duplicate_deals_are_the_same_deals():
+    """With deterministic players everybody's tricks over the rotations of one deal add up to one game's."""
+    samples = matchup(HighCard(), "lowest", "lowest", deals=20).play()
+    assert np.allclose(samples.candidate["tricks"], 1.0)
+
+
+def test_every_opponent_is_at_its_own_table(high_card_rows):
+    """All opponents share one program; each row must be the one of a program of its own."""
+    against_random, against_lowest = high_card_rows
+    assert (against_random.opponent, against_lowest.opponent) == ("random", "lowest")
+    alone = matchup(HighCard(), "highest", "lowest", deals=40).play()
+    np.testing.assert_array_equal(against_lowest.samples.candidate["return"], alone.candidate["return"])
+    assert not np.array_equal(against_random.samples.candidate["return"], alone.candidate["return"])
+
+
+def test_a_broken_player_is_not_reported_as_a_result():
+    env = TicTacToe()
+    stubborn = Matchup(env, always(4), [always(4)], deals=2, seed=0)
+    with pytest.raises(UserError, match="illegal action"):
+        stubborn.play()
+    with pytest.raises(UserError, match="did not end within 3 steps: a game of"):
+        matchup(env, "random", "random", deals=2, max_steps=3).play()
+
+
+def test_estimates():
+    estimate = Estimate.of(np.array([1.0, 3.0]))
+    assert estimate.mean == 2.0 and estimate.half == pytest.approx(1.96 * 1.0)
+    assert tables.format_estimate(Estimate(0.6291, 0.0244)) == "0.629 (0.024)"
+    assert tables.format_estimate(Estimate(-178.24, 3.0)) == "-178.2 (3.0)"
+
+
+def test_paired_differences(high_card_rows):
+    first, second = (
+        high_card_rows[0],
+        tables.Row("lowest", "random", matchup(HighCard(), "lowest", "random", 40).play()),
+    )
+    change = tables.difference(first, second)["tricks"]
+    assert change.mean == pytest.approx(first.figures()["tricks"].mean - second.figures()["tricks"].mean)
+    assert tables.difference(first, first)["tricks"] == (0.0, 0.0)
+    assert "highest - lowest" in tables.format_differences([(first, second)])
+
+
+def test_parameters_are_arguments_not_constants():
+    env = TicTacToe(random_start=True)
+
+    def act(params, memory, state, key):
+        return jnp.argmax(jnp.where(state.legal_action_mask, params, -1.0)).astype(jnp.int32), memory
+
+    ranked = evaluate.Matchup(env, Player("ranked", act), [bot_player(env, "lowest")], deals=40, seed=3)
+    up, down = jnp.arange(9.0), jnp.arange(9.0)[::-1]
+    first, second, third = (ranked.rows(p, "ranked")[0].samples.candidate["return"] for p in (up, down, up))
+    assert np.array_equal(first, third) and not np.array_equal(first, second)
+
+
+BOTS = ["env.id=tests.support.games:HighCard", "run.cache_dir=''"]
+
+
+def test_the_command_for_bots(capsys):
+    assert cli.main(["evaluate", "bot:highest", "--deals", "20", "--opponents", "random,lowest", *BOTS]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert cells[0] == ["2 opponents", "games", "win % (95 %)", "draw %", "loss %", "tricks", "return"]
+    assert [row[0] for row in cells[2:]] == ["random", "lowest", "mean of 2", "minimum: random"]
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_the_command_against_another(capsys):
+    command = ["evaluate", "bot:highest", "--against", "bot:lowest", "--deals", "8", "--opponents", "random", *BOTS]
+    assert cli.main(command) == 0
+    output = capsys.readouterr().out
+    assert "| highest - lowest | random" in output and output.count("| highest   | random") == 1
+    assert output.count("\n| lowest ") == 2  # against random, and highest's table against it
+
+
+class Twin(HighCard):
+    simulators = {"twin": HighCard}
+
+
+TWIN = ["env.id=tests.matches.test_evaluate:Twin", "run.cache_dir=''"]
+
+
+def test_the_command_in_another_simulator(capsys):
+    command = ["evaluate", "bot:highest", "--against", "bot:lowest", "--deals", "8", "--opponents", "random", *TWIN]
+    assert cli.main([*command, "--simulator", "twin"]) == 0
+    tables = [[line.split("|")[1:-1] for line in table.splitlines()] for table in capsys.readouterr().out.split("\n\n")]
+    for table, opponent in zip(tables[-2:], ("random", "lowest"), strict=True):
+        cells = [[cell.strip() for cell in line] for line in table]
+        assert cells[0] == [f"against {opponent}", "jaxrl", "twin", "difference"]
+        assert [line[0] for line in cells[2:]] == ["win % (95 %)", "of those not drawn", "tricks", "return"]
+        assert all(own == there and change in ("", "0.000 (0.000)") for _, own, there, change in cells[2:])
+
+
+TABLE = {  # specification section 13, 4 players: points, win share, exact bids with their half widths
+    ("hard", "random"): ((197, 5), (0.986, 0.006), (0.653, 0.007)),
+    ("hard", "easy"): ((199, 5), (0.629, 0.024), (0.654, 0.007)),
+    ("hard", "medium"): ((215, 5), (0.422, 0.023), (0.675, 0.007)),
+    ("hard", "hard"): ((170, 7), (0.250, 0.000), (0.593, 0.010)),
+    ("medium", "random"): ((144, 4), (0.966, 0.009), (0.583, 0.007)),
+    ("medium", "easy"): ((148, 4), (0.468, 0.024), (0.575, 0.007)),
+    ("medium", "medium"): ((159, 7), (0.269, 0.027), (0.592, 0.010)),
+    ("medium", "hard"): ((144, 5), (0.138, 0.016), (0.561, 0.007)),
+    ("easy", "random"): ((59, 5), (0.862, 0.017), (0.440, 0.007)),
+    ("easy", "easy"): ((58, 8), (0.246, 0.032), (0.439, 0.012)),
+    ("easy", "medium"): ((73, 5), (0.102, 0.014), (0.451, 0.007)),
+    ("easy", "hard"): ((65, 5), (0.061, 0.011), (0.438, 0.008)),
+    ("random", "random"): ((-173, 7), (0.275, 0.031), (0.206, 0.008)),
+    ("random", "easy"): ((-178, 5), (0.009, 0.004), (0.201, 0.006)),
+    ("random", "medium"): ((-177, 5), (0.001, 0.002), (0.201, 0.006)),
+    ("random", "hard"): ((-180, 5), (0.001, 0.001), (0.203, 0.006)),
+}
+
+
+@pytest.mark.optimised
+@pytest.mark.slow  # their choices are compared with recorded ones in test_skull_king_engine
+def test_skull_king_bots_have_the_strength_of_the_reference_engine():
+    """Other deals than the reference's, so figures agree within both intervals, with room for 48 comparisons."""
+    env = registry.make("skull_king")
+    names = ["random", "easy", "medium", "hard"]
+    bots = [bot_player(env, name) for name in names]
+
+    def act(which, memory, state, key):  # one candidate that can be any bot, so that one program serves all 16 tables
+        return jnp.stack([bot.act(None, (), state, key)[0] for bot in bots])[which], memory
+
+    players = [Player(name, act, jnp.int32(index)) for index, name in enumerate(names)]
+    for row in evaluate.evaluate_players(env, players, bots, deals=400, seed=20250101):
+        expected = dict(zip(("points", "win_share", "exact_bids"), TABLE[row.candidate, row.opponent], strict=True))
+        for name, (mean, half) in expected.items():
+            found = row.figures()[name]
+            combined = np.hypot(found.half, half) + 10.0 ** -(0 if name == "points" else 3)  # rounded in the table
+            assert abs(found.mean - mean) < 1.6 * combined, (row.candidate, row.opponent, name, found, mean)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["bot:best", *BOTS], "no bot 'best'"),
+        (["bot:highest", "--opponents", "rendom", *BOTS], "did you mean 'random'"),
+        (["bot:highest", "--deals", "1", *BOTS], "--deals must be at least 2"),
+        (["no_such_run"], "there is no run 'no_such_run'"),
+        (["bot:highest", "--simulator", "twin", *BOTS], "high_card is played by no other simulator"),
+        (["bot:highest", "--simulator", "twn", *TWIN], "no simulator 'twn' of high_card: did you mean 'twin'"),
+        (["bot:highest", "--simulator", "twin", "--search", "4", *TWIN], "--simulator is of a policy that does not"),
+    ],
+)
+def test_mistakes(capsys, arguments, message):
+    assert cli.main(["evaluate", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_unknown_bots_are_user_errors():
+    with pytest.raises(UserError, match="no bot"):
+        bot_player(TicTacToe(), "x")
+
+
+def test_records_are_json(high_card_rows):
+    record = json.loads(json.dumps(high_card_rows[0].record()))
+    assert record["deals"] == 40 and record["games"] == 120
+    assert set(record["figures"]["tricks"]) == {"mean", "half_width_95"}
+    outcomes = record["outcomes"]
+    assert outcomes["games"] == outcomes["wins"] + outcomes["draws"] + outcomes["losses"] == 120
+    assert sum(seat["wins"] for seat in outcomes["by_seat"]) == outcomes["wins"]
+
+
+@pytest.mark.thorough
+def test_a_candidate_with_a_memory_sees_every_step():
+    """It notes who acted and what fell; its bot plays as without one, so the results are those of the bot."""
+    env = HighCard()
+    seen = []
+
+    def init(params, state, seat, key):
+        return {"seat": seat, "steps": jnp.int32(0), "cards": jnp.zeros(12, bool), "own": jnp.int32(0)}
+
+    def observe(params, memory, before, action, after, seat, key):
+        return {
+            "seat": memory["seat"],
+            "steps": memory["steps"] + 1,
+            "cards": memory["cards"].at[action].set(True),
+            "own": memory["own"] + (before.current_player == seat),
+        }
+
+    def act(params, memory, state, key):
+        asked = state.current_player == memory["seat"]
+        played = state.owner == 4  # tests.support.games.PLAYED
+        right = jnp.all(memory["cards"] == played) & (memory["steps"] == jnp.sum(played))
+        jax.debug.callback(lambda *x: seen.append([np.asarray(v) for v in x]), asked, right, memory["own"])
+        # A wrong memory plays worse than the bot, and the results would tell.
+        return jnp.where(right, env.bots["highest"](state, key), env.bots["lowest"](state, key)), memory
+
+    candidate = Player("remembering", act, init=init, observe=observe)
+    opponents = [bot_player(env, "random"), bot_player(env, "lowest")]
+    rows = evaluate.evaluate_players(env, [candidate], opponents, deals=20, seed=5)
+    plain = evaluate.evaluate_players(env, [bot_player(env, "highest")], opponents, deals=20, seed=5)
+    for row, other in zip(rows, plain, strict=True):
+        np.testing.assert_array_equal(row.samples.candidate["return"], other.samples.candidate["return"])
+    jax.effects_barrier()
+    asked, right, own = (np.stack(column) for column in zip(*seen, strict=True))
+    assert right[asked].all() and asked.any() and own.max() == 3
+    # Several of them at a table remember each for themselves.
+    row = evaluate.evaluate_players(env, [bot_player(env, "lowest")], [candidate], deals=20, seed=5)[0]
+    bots = evaluate.evaluate_players(env, [bot_player(env, "lowest")], [bot_player(env, "highest")], deals=20, seed=5)
+    np.testing.assert_array_equal(row.samples.candidate["return"], bots[0].samples.candidate["return"])

@@ -1,0 +1,157 @@
+"""Wins, draws and losses: the interval against published figures, the counts against games of known outcome."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl.matches import evaluate, tables
+from jaxrl.matches.deals import EachGame, Samples
+from jaxrl.matches.outcomes import GameTally, Outcomes, outcomes_of
+from jaxrl.players.player import bot_player
+from jaxrl.runs.intervals import wilson
+from jaxrl_envs.contract.sides import compare
+from tests.support.games import Corridor, TicTacToe
+
+PUBLISHED = [  # specification of Beasty Bar, section 13.2: wins of games, the interval in per cent
+    (467, 500, 90.9, 95.3),
+    (384, 500, 72.9, 80.3),
+    (330, 500, 61.7, 70.0),
+    (395, 400, 97.1, 99.5),
+    (399, 400, 98.6, 100.0),
+]
+
+
+@pytest.mark.parametrize("wins, games, low, high", PUBLISHED)
+def test_wilson_intervals_are_the_published_ones(wins, games, low, high):
+    assert [round(100 * end, 1) for end in wilson(wins, games)] == [low, high]
+
+
+def test_wilson_at_the_ends():
+    assert wilson(0, 0) == (0.0, 1.0)
+    low, high = wilson(0, 10)
+    assert low == 0.0 and 0.0 < high < 0.3
+    assert wilson(10, 10) == pytest.approx((1 - high, 1.0))
+
+
+def test_returns_that_differ_by_rounding_are_equal():
+    a, b = np.float32(0.1) + np.float32(0.2), np.float32(0.3)
+    own, other = np.array([a, 1.0, -2.0, -2.0]), np.array([b, 0.5, -1.0, -np.inf])
+    assert list(compare(own, other)) == list(jax.jit(compare)(own, other)) == [0, 1, -1, 1]
+
+
+class Starting(TicTacToe):
+    """TicTacToe that says who started, and counts stones as points."""
+
+    def episode_stats(self, state):
+        stones = jnp.stack([jnp.sum(state.board == seat) for seat in range(2)]).astype(jnp.float32)
+        return {"points": stones, "starter": jnp.array([1.0, 0.0])}
+
+
+@pytest.fixture(scope="module")
+def row():
+    env = Starting()
+    bots = [bot_player(env, "random"), bot_player(env, "lowest")]
+    return evaluate.evaluate_players(env, bots[:1], bots, deals=1000, seed=3)[0]
+
+
+def test_random_tic_tac_toe_has_the_known_rates(row):
+    """The first seat wins 0.585 of the games, the second 0.288, the rest are drawn."""
+    outcomes = row.samples.outcomes
+    start, second = outcomes.by_start()
+    for tally, win, loss in ((start, 0.585, 0.288), (second, 0.288, 0.585)):
+        assert tally.games == 1000
+        for rate, expected in zip(tally.rates(), (win, 1 - win - loss, loss), strict=True):
+            assert abs(rate - expected) < 4 * np.sqrt(expected * (1 - expected) / 1000)
+    assert outcomes.by_place() == [start, second]
+    assert outcomes.tally() == GameTally(*np.add(start, second))
+    assert 5 <= outcomes.length.min() and outcomes.length.max() == 9
+    assert abs(outcomes.length.mean() - 7.6) < 0.15  # 5, 6, 7, 8 or 9 moves in 0.095, 0.088, 0.264, 0.203, 0.350
+    assert set(np.unique(outcomes.margin[:, 0])) <= {0.0, 1.0}  # the starter has one stone more after its own move
+
+
+def test_a_starter_is_no_figure(row):
+    assert set(row.figures()) == {"points", "return", "opp. points", "opp. return"}
+
+
+def test_outcomes_from_figures():
+    returns = np.array([[[3.0, 1, 2], [1, 1, 0], [5, 0, 4]]], np.float32)  # one deal, rotations 0, 1, 2
+    outcomes = outcomes_of({"return": returns, "points": returns}, np.array([[7, 8, 9]]))
+    assert outcomes.result.tolist() == [[1, 0, -1]]
+    assert outcomes.margin.tolist() == [[1.5, 0.5, 1.5]]
+    assert [tally[:] for tally in outcomes.by_place()] == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    assert outcomes.by_start() is None
+    record = outcomes.record()
+    assert record["wins"] == record["draws"] == record["losses"] == 1 and record["mean_length"] == 8.0
+    assert "starter" not in record and record["mean_margin"] == pytest.approx(3.5 / 3)
+
+
+def made_row(opponent: str, wins: int, draws: int, losses: int) -> tables.Row:
+    """A row of two-seat games, two a deal, with these outcomes."""
+    result = np.repeat([1, 0, -1], (wins, draws, losses)).astype(np.int8).reshape(-1, 2)
+    outcomes = Outcomes(result, np.full(result.shape, 6), None, None)
+    samples = Samples(
+        {"return": result.mean(axis=1)}, {}, result.size, outcomes, EachGame(result, None, outcomes.length)
+    )
+    return tables.Row("me", opponent, samples)
+
+
+def test_mean_and_minimum_over_the_opponents():
+    rows = [made_row("weak", 90, 4, 6), made_row("strong", 40, 20, 40)]
+    total = tables.overall(rows)
+    assert total.win.mean == pytest.approx(0.65) and (total.draw, total.loss) == (pytest.approx(0.12), 0.23)
+    assert (total.minimum.opponent, total.minimum_win) == ("strong", 0.4)
+    values = tables.scalars(rows)
+    assert values["eval/weak/win_rate"] == 0.9 and values["eval/strong/draw_rate"] == 0.2
+    assert values["eval/mean_win_rate"] == pytest.approx(0.65) and values["eval/min_win_rate"] == 0.4
+    assert values["eval/weak/return"] == pytest.approx(0.84)
+
+
+def test_the_table_of_a_game_of_two_is_outcomes_alone(row):
+    table = tables.format_table([row], 2).splitlines()
+    head = [cell.strip() for cell in table[0].split("|")[1:-1]]
+    assert head == [
+        *("opponent", "games", "win % (95 %)", "draw %", "loss %", "margin"),
+        *("starting / not", "steps"),
+    ]
+    assert table[3:] == ["too wide to be shown: in seat 0 / 1"] and table[2].split("|")[2].strip() == "2000"
+    both = tables.format_table([made_row("weak", 90, 4, 6), made_row("strong", 40, 20, 40)], 2)
+    assert "90.0 (82.6 to 94.5)" in both and "minimum: strong" in both and "mean of 2" in both
+
+
+def test_a_table_is_one_and_fits_into_a_terminal():
+    """The most important columns stand in it, the others are named; long names are cut where they begin."""
+    name = "an_experiment_of_many_words/seed_"
+    rows = [dataclasses.replace(made_row("a_bot_with_a_long_name", 90, 4, 6), candidate=f"{name}{i}") for i in (0, 1)]
+    figures = {f"victory_points_{i}": np.array([i, 0.0]) for i in range(6)}
+    rows = [dataclasses.replace(row, samples=row.samples._replace(candidate=figures)) for row in rows]
+    lines = tables.format_table(rows, 2).splitlines()
+    assert max(map(len, lines)) <= tables.WIDTH
+    assert lines[3] == "| …f_many_words/seed_1 | …ot_with_a_long_name | 100   | 90.0 (82.6 to 94.5) | 4.0    | 6.0    |"
+    assert " ".join(lines[4:]) == "too wide to be shown: " + ", ".join(
+        [*(f"victory points {i}" for i in range(6)), "in seat 0 / 1", "steps"]
+    )
+
+
+def test_many_figures_are_a_table_of_their_own():
+    figures = {f"figure_{i}": np.array([i, i + 1.0]) for i in range(50)}
+    rows = [made_row("weak", 90, 4, 6), made_row("strong", 40, 20, 40)]
+    rows = [dataclasses.replace(row, samples=row.samples._replace(candidate=figures)) for row in rows]
+    first, second = tables.format_table(rows, 2).split("\n\n")
+    lines = second.splitlines()
+    assert first.count("\n") == 5 and "figure 3" not in first.replace("figure 0", "")
+    assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == ["", "weak", "strong"]  # none of mean and minimum
+    assert len(lines[2].split("|")) == 5 and "too wide to be shown: figure" in second
+    assert sum(line.startswith("| figure") for line in lines) == tables.LINES
+
+
+def test_a_game_for_one_has_no_outcomes():
+    env = Corridor(random_start=False)
+    rows = evaluate.evaluate_players(env, [bot_player(env, "random")], [], deals=4, seed=0)
+    assert rows[0].samples.outcomes is None and rows[0].record()["outcomes"] is None
+    assert tables.overall(rows) is None and "eval/mean_win_rate" not in tables.scalars(rows)
+    assert "win %" not in tables.format_table(rows, 1)

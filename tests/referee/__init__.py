@@ -1,1 +1,0 @@
-"""Slow, obvious, plain-Python referees: the second opinion that the compiled engines are tested against."""

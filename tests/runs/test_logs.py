@@ -1,0 +1,136 @@
+"""Logging: levels, one line for each event, and that events which are off cost nothing."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import platform
+import re
+import threading
+import time
+
+import pytest
+
+from jaxrl import config as configs
+from jaxrl.runs import log_files, logs, processes
+from jaxrl_envs.shared.errors import UserError
+
+LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} (error|warning|info|debug) jaxrl[\w.]* [\w-]+: ")
+
+
+def say_all() -> None:
+    for level in ("debug", "info", "warning", "error"):
+        getattr(logging.getLogger("jaxrl.part"), level)("an event of level %s", level)
+
+
+@pytest.mark.parametrize(("level", "lines"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
+def test_levels(level, lines, tmp_path, capsys):
+    with logs.to_run(level, tmp_path):
+        say_all()
+    found = (tmp_path / "log.txt").read_text().splitlines()
+    assert len(found) == lines and all(LINE.match(line) for line in found)
+    shown = capsys.readouterr().err.splitlines()
+    assert [line.split(" ")[1] for line in shown] == ["warning", "error"][-min(lines, 2) :]
+
+
+def test_nothing_is_left_behind_and_a_second_time_appends(tmp_path):
+    handlers, level = list(logs.LOG.handlers), logs.LOG.level
+    for _ in range(2):
+        with logs.to_run("error", tmp_path):
+            say_all()
+    assert logs.LOG.handlers == handlers and logs.LOG.level == level
+    assert len((tmp_path / "log.txt").read_text().splitlines()) == 2
+
+
+def test_an_exception_is_kept_with_its_traceback(tmp_path, capsys):
+    with pytest.raises(RuntimeError), logs.to_run("info", tmp_path):
+        raise RuntimeError("broken\nin two lines")
+    first, *rest = (tmp_path / "log.txt").read_text().splitlines()
+    assert LINE.match(first) and "broken" in rest[-2] and all(line.startswith("    ") for line in rest)
+    assert capsys.readouterr().err == ""  # whoever catches it says so
+
+
+def test_the_thread_is_named(tmp_path):
+    with logs.to_run("info", tmp_path):
+        thread = threading.Thread(target=logging.getLogger("jaxrl").info, args=("hello",), name="actor-3")
+        thread.start()
+        thread.join()
+    assert " actor-3: hello" in (tmp_path / "log.txt").read_text()
+
+
+def test_messages_of_a_training_are_logged(tmp_path, capsys):
+    with logs.to_run("info", tmp_path):
+        logs.say("update 5: saved [1]")
+    assert "info jaxrl" in (tmp_path / "log.txt").read_text() and capsys.readouterr().err == "update 5: saved [1]\n"
+
+
+def test_events_that_are_off_are_not_formatted(tmp_path):
+    class Costly:
+        def __str__(self) -> str:
+            raise AssertionError("formatted")
+
+    log, what = logging.getLogger("jaxrl.part"), Costly()
+    with logs.to_run("info", tmp_path):
+        log.debug("%s", what)
+    assert (tmp_path / "log.txt").read_text() == ""
+
+
+def test_as_json_every_line_is_an_object(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(processes, "rank", lambda: 3)
+    with pytest.raises(RuntimeError), logs.to_run("info", tmp_path, "json"):
+        logging.getLogger("jaxrl.part").warning("two\nlines of %s", "ünicode")
+        logs.reached(12)
+        logs.say("hello")
+        raise RuntimeError("broken\nin two lines")
+    shown, _, rest = capsys.readouterr().err.partition("\n")
+    assert LINE.match(shown) and rest == "    lines of ünicode\nhello\n"  # for people, as always
+    [path] = tmp_path.iterdir()
+    warned, said, failed = map(json.loads, path.read_text().splitlines())
+    assert path.name == "log.3.jsonl" and log_files.logs(tmp_path) == {3: path}
+    assert (warned["level"], warned["rank"], warned["host"]) == ("warning", 3, platform.node())
+    assert warned["message"] == "two\nlines of ünicode" and warned["logger"] == "jaxrl.part" and "update" not in warned
+    assert said["update"] == failed["update"] == 12 and said["thread"] == "MainThread" and "exception" not in said
+    assert failed["exception"].startswith("Traceback") and failed["exception"].endswith("broken\nin two lines")
+    when = datetime.datetime.fromisoformat(said["time"])
+    assert when.utcoffset() == datetime.timedelta(0) and abs(when.timestamp() - time.time()) < 60
+    with logs.to_run("info", tmp_path, "json"):
+        logs.say("a later start knows no update yet")
+    assert "update" not in json.loads(path.read_text().splitlines()[-1])
+
+
+def test_both_formats_are_read_back_alike(tmp_path):
+    for format in ("text", "json"):
+        with pytest.raises(RuntimeError), logs.to_run("info", tmp_path, format):
+            logging.getLogger("jaxrl.part").warning("two: lines\n2026-01-01 of it")
+            raise RuntimeError("broken")
+    text, as_json = (log_files.events(tmp_path / name) for name in ("log.txt", "log.jsonl"))
+    told = [("warning", "two: lines"), ("error", "the run ended by an exception")]
+    assert [(e.level, e.message) for e in text] == [(e.level, e.message) for e in as_json] == told
+    assert all(abs(event.time - time.time()) < 60 for event in text + as_json)
+
+
+def test_times_that_no_calendar_has_are_left_out(tmp_path):
+    line = {"time": "0001-01-01T00:00:00+14:00", "level": "error", "message": "odd"}
+    whole = [line, line | {"time": "9999-12-31T23:59:59-14:00"}, line | {"time": "2026-01-01T00:00:00+00:00"}]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, whole)))
+    (tmp_path / "log.txt").write_text("0000-01-01T00:00:00.000 error jaxrl MainThread: odd\n")
+    assert [event.time for event in log_files.events(tmp_path / "log.jsonl")] == [1767225600.0]
+    assert log_files.events(tmp_path / "log.txt") == []
+
+
+def test_the_last_word_is_in_the_log_whoever_writes_there(tmp_path, capsys):
+    with logs.to_run("info", tmp_path):
+        logs.last_word("process 1 of 2 has died", tmp_path, "text")
+    logs.last_word("once more", tmp_path, "text")
+    assert [event.message for event in log_files.events(tmp_path / "log.txt")] == [
+        "process 1 of 2 has died",
+        "once more",
+    ]
+    assert capsys.readouterr().err == ""
+
+
+def test_the_level_is_a_key():
+    assert configs.load(None, ["run.log_level=debug"]).run.log_level == "debug"
+    with pytest.raises(UserError, match="run.log_level"):
+        configs.load(None, ["run.log_level=loud"])

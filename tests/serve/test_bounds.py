@@ -1,0 +1,228 @@
+"""`jaxrl serve`: guests see one table, searches hold up no page, players are as new as their run, memory has an end."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="the extra web is not installed")
+pytest.importorskip("uvicorn", reason="the extra web is not installed")
+pytest.importorskip("websockets", reason="the extra web is not installed")
+
+from websockets.exceptions import InvalidStatus
+
+from jaxrl import cli
+from jaxrl.matches import interactive
+from jaxrl.players.player import bot_player
+from jaxrl.serve import player_catalog
+from jaxrl.serve.guard import COOKIE
+from jaxrl.serve.player_catalog import AgentLibrary
+from jaxrl.serve.runs import run_watcher
+from jaxrl.serve.tables import game
+from jaxrl.serve.tables.game import Agent, Record, TableGame
+from jaxrl.serve.tables.timed_search import TimedSearch
+from jaxrl_envs.contract import registry
+from tests.support.serving import HIGH_CARD, KUHN, serving
+
+# ---- guests ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_guest_gets_to_one_table_alone_also_after_a_restart(tmp_path):
+    owner = {"Cookie": f"{COOKIE}=secret"}
+    with serving(tmp_path, token="secret", names=frozenset()) as client:
+        wanted = {"game": HIGH_CARD, "seats": ["person", "bot:lowest", "person"], "pace": 0}
+        mine, other = (json.loads(client.request("/api/tables", wanted, **owner)[1]) for _ in range(2))
+    assert "secret" not in json.dumps(mine) and mine["guest"] != other["guest"]
+    assert (tmp_path / ".key").stat().st_mode & 0o777 == 0o600
+    with serving(tmp_path, token="another", names=frozenset()) as client:
+        id, guest = mine["id"], {"Cookie": f"{COOKIE}{mine['id']}={mine['guest']}"}
+        assert client.request(f"/table/{id}?token={mine['guest']}x")[0] == 401
+        assert client.request(f"/table/{other['id']}?token={mine['guest']}")[0] == 401
+        assert client.request(f"/?token={mine['guest']}")[0] == client.request("/static/table.js")[0] == 401
+        status, page = client.request(f"/table/{id}", **guest)
+        assert status == 200 and b"data-guest" in page
+        assert client.request("/static/tableview.js", **guest)[0] == 200
+        assert client.request(f"/api/tables/{id}/replay", **guest)[0] == 400, "it is not finished"
+        closed = ["/", "/runs", "/runs/list", "/replays", "/replays/list", "/api/tables", "/api/games"]
+        closed += [f"/table/{other['id']}", f"/api/tables/{other['id']}/replay", f"/table/{id}/../{other['id']}"]
+        assert {client.request(path, **guest)[0] for path in closed} == {401}
+        for path in ("/api/tables", "/runs/of/x/stop", f"/api/tables/{id}/keep", f"/table/{id}", "/static/table.js"):
+            assert client.request(path, {}, **guest)[0] == 401, path
+        with client.socket(id, additional_headers=guest) as socket:
+            socket.send(json.dumps({"key": mine["keys"][2]}))
+            assert json.loads(socket.recv(30))["you"] == 2
+        for headers in (guest | {"Cookie": f"{COOKIE}{other['id']}={mine['guest']}"}, guest):
+            with pytest.raises(InvalidStatus), client.socket(other["id"], additional_headers=headers):
+                pass
+        assert b"data-guest" not in client.request(f"/table/{id}", Cookie=f"{COOKIE}=another")[1]
+
+
+def test_an_invitation_is_exchanged_for_a_cookie(tmp_path):
+    with serving(tmp_path, token="secret", names=frozenset()) as client:
+        wanted = {"game": HIGH_CARD, "seats": ["person"] * 3}
+        table = json.loads(client.request("/api/tables", wanted, Cookie=f"{COOKIE}=secret")[1])
+        asked = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
+        asked.request("GET", f"/table/{table['id']}?token={table['guest']}")
+        answer = asked.getresponse()
+        assert answer.status == 303 and answer.getheader("location") == f"/table/{table['id']}"
+        assert answer.getheader("set-cookie").startswith(f"{COOKIE}{table['id']}={table['guest']};")
+
+
+def test_a_damaged_key_is_told_before_the_server_listens(tmp_path, capsys):
+    (tmp_path / ".key").write_bytes(b"short")
+    command = ["serve", "--host", "0.0.0.0", "--port", "0", "--runs", str(tmp_path), "--folder", str(tmp_path)]
+    assert cli.main(command) == cli.USER_ERROR
+    assert "is no key of invitations" in capsys.readouterr().err
+
+
+# ---- who waits for whom ---------------------------------------------------------------------------------------------
+
+
+def test_searches_hold_up_no_page_and_no_table(tmp_path, monkeypatch):
+    begun, end = threading.Semaphore(0), threading.Event()
+
+    def think(*_):
+        begun.release()
+        end.wait(60)
+        raise RuntimeError("it never found anything")
+
+    monkeypatch.setattr(TimedSearch, "think", think)
+    with serving(tmp_path) as client:
+        tables = [client.open_table(KUHN, "search:20", "search:20") for _ in range(3)]
+        with client.sit(tables[0]["id"]), client.sit(tables[1]["id"]), client.sit(tables[2]["id"]):
+            assert begun.acquire(timeout=60) and begun.acquire(timeout=60)
+            assert client.request("/api/games")[0] == 200
+            assert client.post("/api/players", {"game": KUHN})["seats"] == 2
+            played = client.open_table(HIGH_CARD, "bot:lowest", "bot:lowest", "bot:lowest")
+            with client.sit(played["id"]) as watcher:
+                watcher.until(lambda m: m.get("over", False))
+            assert not end.is_set()
+            end.set()
+
+
+# ---- players of runs ------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_trains_on_is_played_as_it_is_now(tmp_path, monkeypatch):
+    run = tmp_path / "mine"
+    (run / "checkpoints" / "3").mkdir(parents=True)
+    (run / "config.yaml").touch()
+    library = AgentLibrary([HIGH_CARD], tmp_path, ())
+    hall = library.hall(HIGH_CARD, {})
+    read = []
+
+    def find(name: str, asked: argparse.Namespace):
+        read.append((name, asked.checkpoint))
+        return SimpleNamespace(config=hall.config, env=hall.env, players=[bot_player(hall.env, "lowest")])
+
+    monkeypatch.setattr(player_catalog, "find_entrant", find)
+    first = library.agent(hall, "run:mine")
+    assert library.agent(hall, "run:mine") is first and read == [(str(run), "newest")]
+    (run / "checkpoints" / "12").mkdir()
+    (run / "checkpoints" / "13.orbax-checkpoint-tmp").mkdir()
+    second = library.agent(hall, "run:mine")
+    assert second is not first and len(read) == 2 and len(hall.agents) == 1, "the one before is forgotten"
+    assert library.agent(hall, "run:mine@3") is library.agent(hall, "run:mine@3") and read[2:] == [(str(run), "3")]
+
+
+def test_a_run_whose_game_breaks_is_offered_nowhere_and_hides_no_other_player(tmp_path, monkeypatch, caplog):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.yaml").write_text(f"env: {{id: {HIGH_CARD}}}")
+    library = AgentLibrary([HIGH_CARD], tmp_path, ("tests.support.games",))
+    hall = library.hall(HIGH_CARD, {})
+    monkeypatch.setattr(player_catalog, "make_games", lambda config: 1 / 0)
+    assert ["bot:lowest", "lowest"] in library.offered(hall) and library.trained(hall) == []
+    assert "run:mine fits" in caplog.text and "ZeroDivisionError" in caplog.text
+
+
+# ---- memory ---------------------------------------------------------------------------------------------------------
+
+
+def opened_game() -> TableGame:
+    """An agent and two people."""
+    env = registry.make(HIGH_CARD)
+    agent = Agent("x", bot_player(env, "lowest"))
+    table = TableGame(env, interactive.Programs(env), Record("", {}, [1, 2], [3, 4], []), [agent, None, None], {})
+    table.open()
+    return table
+
+
+def play_on(table: TableGame) -> list[np.ndarray]:
+    """Legal actions to the end; what the seats had earned after each."""
+    earned = []
+    while not table.over:
+        table.take(int(np.flatnonzero(np.asarray(table.state.legal_action_mask))[0]))
+        earned.append(table.returns())
+    return earned
+
+
+def test_of_a_long_game_the_newest_moments_are_kept(monkeypatch):
+    whole = opened_game()
+    earned = play_on(whole)
+    asked, story = list(whole._askers), whole.moment(0)[1]
+    monkeypatch.setattr(game, "PAST", 2)
+    monkeypatch.setattr(game, "STORY", 4)
+    short = opened_game()
+    assert short.moment(0)[1] == []
+    told = []
+    while not short.over:
+        short.take(int(np.flatnonzero(np.asarray(short.state.legal_action_mask))[0]))
+        told = short.moment(0)[1]
+        assert len(short._past) <= 4
+    assert told[-4:] == story[-4:] and set(told[:-4]) == {""} and len(told) == len(story) == len(earned)
+    np.testing.assert_array_equal(short.returns(), earned[-1])
+    for _ in range(asked.count(1)):  # back to the first decision of a person, far beyond what is kept
+        last = max(t for t in range(short.time) if asked[t] == 1)
+        assert short.undo(1) and short.time == last and short.asked == [1] and len(short.moment(0)[1]) == last
+        expected = earned[last - 1] if last else np.zeros_like(earned[0])
+        np.testing.assert_array_equal(short.returns(), expected)
+    assert not short.undo(1)
+    for before, after in zip(earned[short.time :], play_on(short), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_programs_that_nobody_uses_are_forgotten(monkeypatch):
+    monkeypatch.setattr(interactive, "PROGRAMS", 3)
+    programs = interactive.Programs(registry.make(KUHN))
+    functions = [lambda x, i=i: x + i for i in range(5)]
+    first = programs(functions[0])
+    for function in functions[1:]:
+        assert int(programs(function)(1)) == 1 + functions.index(function)
+        assert programs(functions[0]) is first, "it is used all the time"
+    assert len(programs._known) == 3
+
+
+def test_rows_of_many_runs_are_bounded_and_the_newest_stay(tmp_path, monkeypatch):
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        rows = [{"update": i, "steps": i, "x": 1.0} for i in range(10)]  # three numbers each
+        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setattr(run_watcher, "CELLS", 60)
+    runs = run_watcher.Watching(tmp_path)
+    for name in "abca":
+        assert len(runs.curves(tmp_path / name, ["x"], -1)["steps"]) == 10
+    assert list(runs._rows) == ["c", "a"]
+
+
+def test_a_run_whose_game_breaks_is_listed_with_the_others(tmp_path, monkeypatch):
+    for name in ("good", "bad"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").write_text("{}")
+    brief = run_watcher.status.brief
+
+    def breaks(run):
+        if run.name == "bad":
+            raise ZeroDivisionError("an option of the game")
+        return brief(run)
+
+    monkeypatch.setattr(run_watcher.status, "brief", breaks)
+    runs = run_watcher.Watching(tmp_path)
+    found = {each["name"]: each["why"] for each in runs.listed()}
+    assert found["bad"] == "ZeroDivisionError: an option of the game" and found["good"] == ""
+    assert runs.state(tmp_path / "bad")["status"]["why"] == found["bad"]

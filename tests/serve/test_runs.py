@@ -1,0 +1,212 @@
+"""Runs in a browser, as the server tells them: what their files say, live, and the few things that can be done."""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+for package in ("starlette", "uvicorn", "websockets"):
+    pytest.importorskip(package, reason="the extra web is not installed")
+
+from jaxrl import config as configs
+from jaxrl.serve.runs.run_watcher import Watching, trainer_of
+from jaxrl_envs.shared import files
+from jaxrl_envs.shared.errors import UserError
+from tests.support.serving import serving
+
+ROW = {"rollout/ep_rew_mean": 0.5, "league/share/self": 0.75, "league/share/random": 0.25, "league/elo/self": 1020.0}
+TABLE = {
+    "update": 3,
+    "policy": "greedy",
+    "seed": 1,
+    "rows": [
+        {
+            "candidate": "first",
+            "opponent": "random",
+            "figures": {"return": {"mean": 1.0, "half_width_95": 0.1}},
+            "outcomes": {"games": 8, "wins": 6, "win_rate": 0.75, "win_rate_95": [0.4, 0.93], "draw_rate": 0.0},
+        }
+    ],
+    "overall": {"first": {"mean_win_rate": 0.75}},
+}
+TRAINER = """
+import fcntl, json, os, platform, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell has this test run in the background
+handle = open(sys.argv[1] + "/.lock", "w")
+fcntl.flock(handle, fcntl.LOCK_EX)
+who = {"pid": os.getpid(), "host": platform.node(), "processes": 1, "begun": "2026-01-01T00:00:00+00:00"}
+json.dump(who | {"ended": "", "how": "", "why": ""}, open(sys.argv[1] + "/process.json", "w"))
+print("begun", flush=True)
+try:
+    time.sleep(120)
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+
+
+def make_run(folder, updates=3):
+    """A run as a training leaves it."""
+    folder.mkdir(parents=True)
+    config = configs.load("skull_king", [f"run.name={folder.name}"])
+    (folder / "config.yaml").write_text(files.dump(configs.to_dict(config)))
+    rows = [{"update": update, "steps": 100 * update} | ROW for update in range(1, updates + 1)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "evaluation.json").write_text(json.dumps([TABLE]))
+    for store in ("checkpoints", "best"):
+        (folder / store / "3").mkdir(parents=True)
+        (folder / store / "3" / "arrays").write_bytes(b"x" * 1000)
+    (folder / "replays" / "00000003").mkdir(parents=True)
+    (folder / "replays" / "00000003" / "highest_return.replay").write_bytes(b"x")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serve")
+    for name in ("first", "second"):
+        make_run(folder / "runs" / name)
+    (folder / "runs" / "broken").mkdir()
+    (folder / "runs" / "broken" / "config.yaml").write_text("{{{")
+    (folder / "runs" / "no_run").mkdir()
+    (folder / "outside").mkdir()
+    (folder / "outside" / "config.yaml").write_text("a: 1")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(place):
+    with serving(place) as client:
+        yield client
+
+
+def told(client, path):
+    status, text = client.request(path)
+    assert status == 200, text
+    return json.loads(text)
+
+
+def until(look, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    return found
+
+
+def test_all_runs_are_listed_also_one_that_cannot_be_read(client):
+    found = {run["name"]: run for run in told(client, "/runs/list")}
+    assert set(found) == {"first", "second", "broken"}
+    assert found["first"]["game"] == "skull_king" and found["first"]["update"] == 3
+    assert found["first"]["evaluation"] == {"update": 3, "win_rate": 0.75}
+    assert found["broken"]["state"] == "config.yaml cannot be read"
+
+
+def test_a_run_tells_what_its_files_say(client):
+    found = told(client, "/runs/of/first")
+    assert found["latest"]["league/share/self"] == 0.75 and "league/elo/self" in found["tags"]
+    assert [(each["update"], each["best"], each["bytes"]) for each in found["checkpoints"]] == [
+        (3, False, 1000),
+        (3, True, 1000),
+    ]
+    assert found["evaluations"][0]["rows"][0]["outcomes"]["wins"] == 6
+    assert found["replays"] == [
+        {"update": "3", "kind": "highest return", "path": "replays/00000003/highest_return.replay"}
+    ]
+    assert "skull_king" in found["config"] and found["tree"]["env"]["id"] == "skull_king"
+    curves = told(client, "/runs/of/first/curves?tags=rollout/ep_rew_mean,unknown")
+    assert curves["steps"] == [100, 200, 300] and curves["series"] == {"rollout/ep_rew_mean": {"mean": [0.5] * 3}}
+    assert told(client, "/runs/of/broken")["status"]["state"] == "config.yaml cannot be read"
+
+
+@pytest.mark.parametrize("name", ["..", "%2e%2e", "no_run", "..%2Foutside", "first%2F..%2F..%2Foutside", "first%00"])
+def test_names_lead_nowhere_else(client, name):
+    assert client.request(f"/runs/of/{name}")[0] in (400, 404)
+
+
+def test_a_stream_tells_what_a_training_adds(client, place):
+    run = make_run(place / "runs" / "live")
+    stream = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
+    stream.request("GET", "/runs/of/live/events")
+    answer = stream.getresponse()
+    assert answer.getheader("content-type").startswith("text/event-stream")
+
+    def heard():
+        while not (line := answer.readline()).startswith(b"data: "):
+            assert line
+        return json.loads(line[6:])
+
+    first = heard()
+    assert first["read"] == 3 and first["status"]["update"] == 3
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({"update": 4, "steps": 400, "rollout/ep_rew_mean": 0.9}) + "\n")
+    second = heard()
+    assert second["read"] == 4 and second["epoch"] == first["epoch"] and second["latest"]["rollout/ep_rew_mean"] == 0.9
+    stream.close()
+    assert told(client, "/runs/of/live/curves?tags=rollout/ep_rew_mean&after=3")["series"] == {
+        "rollout/ep_rew_mean": {"mean": [0.9]}
+    }
+
+
+def test_a_training_is_stopped_as_by_ctrl_c_and_nobody_else(client, place):
+    run = make_run(place / "runs" / "training")
+    assert client.request("/runs/of/training/stop", {})[0] == 400  # nobody trains it
+    process = subprocess.Popen([sys.executable, "-c", TRAINER, str(run)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "begun\n"
+        assert until(lambda: told(client, "/runs/of/training")["status"]["state"] == "training")
+        who = json.loads((run / "process.json").read_text())
+        (run / "process.json").write_text(json.dumps(who | {"pid": os.getppid()}))  # a number of another process
+        with pytest.raises(UserError, match="cannot be told"):
+            trainer_of(run)
+        (run / "process.json").write_text(json.dumps(who | {"host": "elsewhere"}))
+        with pytest.raises(UserError, match="trained on elsewhere"):
+            trainer_of(run)
+        (run / "process.json").write_text(json.dumps(who))
+        status, text = client.request("/runs/of/training/stop", {}, Origin="http://other.example")
+        assert status == 403 and process.poll() is None
+        assert "was asked to stop" in client.post("/runs/of/training/stop", {})["said"]
+        assert process.stdout.readline() == "stopped\n"
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"checkpoint": "-1"},
+        {"opponents": "--allow=os"},
+        {"opponents": "a b"},
+        {"opponents": "zoo:a,../other/run"},
+        {"opponents": "random,tests"},
+        {"opponents": "os:system"},
+        {"deals": "x"},
+    ],
+)
+def test_what_is_no_evaluation_is_refused(client, wanted):
+    status, text = client.request("/runs/of/first/evaluate", wanted)
+    assert status == 400 and b"must be" in text
+
+
+def test_commands_run_and_their_output_is_told(client):
+    job = client.post("/runs/of/second/evaluate", {"checkpoint": "77", "opponents": "random"})
+    assert job["command"].endswith("second --checkpoint 77 --opponents random")
+    found = until(lambda: [each for each in told(client, "/runs/of/second")["jobs"] if each["state"] == "failed"], 240)
+    assert "checkpoint" in found[0]["output"] and len(found) == 1
+
+
+def test_looking_again_costs_next_to_nothing(place, monkeypatch):
+    watching = Watching(place / "runs")
+    run = watching.find("first")
+    before = watching.state(run), watching.details(run)
+    monkeypatch.setattr("jaxrl.serve.runs.run_watcher.status.glance", None)  # would fail if it were asked
+    monkeypatch.setattr("jaxrl.serve.runs.run_watcher.presets.read", None)
+    assert watching.state(run) is before[0] and watching.details(run) is before[1]

@@ -1,0 +1,358 @@
+"""`jaxrl serve`: tables are played, survive, and are kept as replays; strangers and other sites are refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import socket as sockets
+import statistics
+import string
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="the extra web is not installed")
+pytest.importorskip("uvicorn", reason="the extra web is not installed")
+pytest.importorskip("websockets", reason="the extra web is not installed")
+
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from jaxrl import cli
+from jaxrl.matches import replays
+from jaxrl.serve.guard import COOKIE
+from jaxrl.serve.tables.ratings import PeopleRatings, agent_ratings
+from jaxrl.zoo import names as zoo_names
+from tests.support.serving import HIGH_CARD, KUHN, SIMULTANEOUS, TIC_TAC_TOE, Client, serving
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("tables")) as client:
+        yield client
+
+
+# ---- playing --------------------------------------------------------------------------------------------------------
+
+
+def test_two_people_and_an_agent_play_a_game_that_becomes_a_replay(client, tmp_path):
+    table = client.open_table(HIGH_CARD, "person", "bot:highest", "person")
+    assert [bool(key) for key in table["keys"]] == [True, False, True]
+    with (
+        client.sit(table["id"], table["keys"][0], name="Anna") as anna,
+        client.sit(table["id"], table["keys"][2]) as ben,
+    ):
+        other = threading.Thread(target=ben.play_on)
+        other.start()
+        last = anna.play_on()
+        other.join()
+        assert last["you"] == 0 and last["seats"][0]["name"] == "Anna" and sum(last["figures"]["tricks"]) == 3
+        assert ben.messages[-1]["returns"] == last["returns"] and ben.messages[-1]["you"] == 2
+        lines = [line for message in anna.messages if "story" in message for line in message["story"]["lines"]]
+        assert len(lines) == 9 and sum(line.startswith("you:") for line in lines) == 3
+        status, packed = client.request(f"/api/tables/{table['id']}/replay")
+    assert status == 200
+    file = tmp_path / "game.replay"
+    file.write_bytes(packed)
+    opened = replays.read(str(file), allow=["tests"])
+    states, actions = opened.play()
+    assert len(actions) == 9 and opened.replay.players == ["Anna", "highest", "person"]
+    np.testing.assert_allclose(sum(np.asarray(state.rewards) for state in states[1:]), last["returns"], atol=1e-5)
+
+
+def test_what_cannot_be_done_is_refused_and_the_game_goes_on(client):
+    table = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
+    with client.sit(table["id"], table["keys"][0]) as anna, client.sit(table["id"]) as watcher:
+        view = anna.turn()
+        legal = {action for action, _ in view["legal"]}
+        illegal = next(action for action in range(12) if action not in legal)
+        for action in (illegal, -1, 12, 10**30, True, 1.0, "0", None, [0]):
+            anna.send(do="play", action=action, at=view["time"])
+            assert "cannot be played" in anna.until(lambda m: m["kind"] == "error")["text"]
+        anna.send(do="play", action=min(legal), at=view["time"] + 1)
+        assert "gone on" in anna.until(lambda m: m["kind"] == "error")["text"]
+        for wish in ("play", "hint", "undo", "pause", "one"):
+            watcher.send(do=wish, action=min(legal), at=view["time"])
+            assert "you look on" in watcher.until(lambda m: m["kind"] == "error")["text"]
+        assert anna.play_on(view)["over"]
+        shown = watcher.until(lambda m: m.get("over", False) and not m.get("hidden"))
+        assert shown["returns"] and all("board" not in m for m in watcher.messages[:-1])
+
+
+def test_a_wrong_key_and_an_unknown_table_are_refused(client):
+    table = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
+    for id, key, code in ((table["id"], "wrong", 1008), ("nothing", "", 4404)):
+        with pytest.raises(ConnectionClosed) as closed, client.sit(id, key) as nobody:
+            nobody.until(lambda m: False, 5)
+        assert closed.value.rcvd.code == code
+
+
+def test_hints_undo_and_search(client):
+    table = client.open_table(TIC_TAC_TOE, "person", "bot:lowest")
+    with client.sit(table["id"], table["keys"][0]) as anna:
+        view = anna.turn()
+        anna.send(do="hint", by="search")
+        hint = anna.until(lambda m: m["kind"] == "hint")
+        assert hint["name"] and len(hint["results"]) > 1 and abs(sum(share for _, share in hint["likely"]) - 1) < 0.5
+        anna.send(do="hint", by="policy")
+        assert anna.until(lambda m: m["kind"] == "hint")["by"]
+        anna.play(view)
+        after = anna.until(lambda m: m["kind"] == "view" and m.get("time", 0) == view["time"] + 2)
+        anna.send(do="undo")
+        back = anna.until(lambda m: m["kind"] == "view" and m.get("time") == view["time"])
+        assert back["legal"] == view["legal"] and back["text"] == view["text"] != after["text"]
+        anna.play(back)
+        again = anna.until(lambda m: m["kind"] == "view" and m.get("time", 0) == view["time"] + 2)
+        assert again["text"] == after["text"], "the same answers, the same game"
+
+
+def test_agents_are_watched_step_by_step_and_side_by_side(client):
+    table = client.open_table(KUHN, "bot:random", "search:0.1", beside=True)
+    with client.sit(table["id"]) as watcher:
+        watcher.send(do="pause")
+        watcher.until(lambda m: m["paused"])
+        watcher.send(do="one")
+        watcher.send(do="go")
+        last = watcher.until(lambda m: m.get("over", False))
+        decisions = [m["decision"] for m in watcher.messages if "decision" in m]
+        assert any(each["results"] and each["value"] is not None for each in decisions)
+    with client.sit(table["beside"]) as watcher:
+        other = watcher.until(lambda m: m.get("over", False))
+    assert [seat["spec"] for seat in other["seats"]] == [seat["spec"] for seat in last["seats"]][::-1]
+
+
+def test_all_seats_at_once_can_be_watched_but_not_played(client):
+    status, text = client.request("/api/tables", {"game": SIMULTANEOUS, "seats": ["person", "bot:random"]})
+    assert status == 400 and "all seats at once" in json.loads(text)["error"]
+    table = client.open_table(SIMULTANEOUS, "bot:random", "bot:random")
+    with client.sit(table["id"]) as watcher:
+        assert len(watcher.until(lambda m: m.get("over", False))["returns"]) == 2
+
+
+def test_tables_survive_a_restart(tmp_path):
+    with serving(tmp_path) as client:
+        table = client.open_table(HIGH_CARD, "person", "bot:random", "bot:random")
+        with client.sit(table["id"], table["keys"][0]) as anna:
+            first = anna.turn()
+            anna.play(first)
+            view = anna.until(lambda m: m.get("time", 0) > first["time"] and (bool(m["legal"]) or m["over"]))
+            lines = [line for m in anna.messages if "story" in m for line in m["story"]["lines"]]
+    with serving(tmp_path) as client:
+        assert [each["id"] for each in json.loads(client.request("/api/tables")[1])] == [table["id"]]
+        with client.sit(table["id"], table["keys"][0]) as anna:
+            again = anna.turn()
+            assert (again["text"], again["legal"], again["time"]) == (view["text"], view["legal"], view["time"])
+            assert again["story"] == {"from": 0, "lines": lines}
+            assert anna.play_on(again)["over"]
+    (tmp_path / f"{table['id']}.table").write_text("{")
+    with serving(tmp_path) as client:
+        assert json.loads(client.request("/api/tables")[1]) == []
+
+
+def test_an_agent_of_about_the_own_strength(tmp_path):
+    assert "hard" in agent_ratings(zoo_names()[-1]), "the shipped scale of a game"
+    game, ratings = zoo_names()[-1], PeopleRatings(tmp_path / "ratings.json")
+    before = ratings.of("anna", game)
+    assert ratings.nearest("anna", game) in agent_ratings(game)
+    for _ in range(200):
+        ratings.add("anna", game, 1.0, [("hard", 0.0), ("unknown", 9.0)])
+    after = PeopleRatings(tmp_path / "ratings.json").of("anna", game)
+    assert after > agent_ratings(game)["hard"] > before and ratings.nearest("anna", game) == "hard"
+    ratings.add("anna", game, 0.0, [("random", 1.0)])
+    assert ratings.of("anna", game) < after - 30, "whom nobody expected to win"
+
+
+# ---- who is let in --------------------------------------------------------------------------------------------------
+
+
+def test_other_sites_are_refused(client):
+    page = f"http://{client.host}"
+    assert client.request("/")[0] == 200 and client.request("/", Origin=page)[0] == 200
+    assert client.request("/", Host="evil.example")[0] == 421
+    assert client.request("/", Host=f"localhost:{client.port}")[0] == 200
+    body = {"game": HIGH_CARD, "seats": ["bot:lowest"] * 3}
+    for origin in (
+        "",
+        "null",
+        "http://evil.example",
+        f"http://127.0.0.1:{client.port + 1}",
+        f"http://localhost:{client.port}",
+    ):
+        assert client.request("/api/tables", body, Origin=origin)[0] == 403, origin
+    assert client.request("/api/tables", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"})[0] == 403
+    assert client.request("/", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})[0] == 200, "a link"
+    frame = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+    assert client.request("/", **frame)[0] == 403
+    table = client.open_table(HIGH_CARD, "bot:lowest", "bot:lowest", "bot:lowest")
+    for origin in (None, "http://evil.example"):
+        with pytest.raises(InvalidStatus) as refused, client.socket(table["id"], origin=origin):
+            pass
+        assert refused.value.response.status_code == 403
+
+
+def test_elsewhere_a_token_is_asked_for(tmp_path):
+    with serving(tmp_path, token="secret", names=frozenset()) as client:
+        assert client.request("/")[0] == client.request("/?token=wrong")[0] == 401
+        assert client.request("/", Cookie=f"{COOKIE}=wrong")[0] == 401
+        assert client.request("/", Cookie=f"{COOKIE}=secret")[0] == 200
+        with sockets.create_connection(("127.0.0.1", client.port)) as raw:
+            raw.sendall(f"GET //evil.example/x?token=secret&a=1 HTTP/1.1\r\nHost: {client.host}\r\n\r\n".encode())
+            answer = raw.recv(4096).decode()
+        assert answer.startswith("HTTP/1.1 303") and "location: /evil.example/x?a=1\r\n" in answer.lower()
+        assert "httponly" in answer.lower() and "samesite=lax" in answer.lower()
+
+
+WRONG = [
+    ({"game": "os:system", "seats": []}, "does not offer"),
+    ({"game": HIGH_CARD, "seats": ["person"]}, "3 seats"),
+    ({"game": HIGH_CARD, "seats": "person"}, "3 seats"),
+    ({"game": HIGH_CARD, "seats": ["run:../../etc", "person", "person"]}, "no player"),
+    ({"game": HIGH_CARD, "seats": ["/etc/passwd", "person", "person"]}, "no player"),
+    ({"game": HIGH_CARD, "seats": ["bot:nobody", "person", "person"]}, "nobody"),
+    ({"game": TIC_TAC_TOE, "seats": ["bot:searcher-100000", "person"]}, "no bot"),
+    ({"game": HIGH_CARD, "seats": ["search:1e9", "person", "person"]}, "seconds"),
+    ({"game": HIGH_CARD, "seats": ["near", "person", "person"]}, "nobody is rated"),
+    ({"game": HIGH_CARD, "seats": ["person"] * 3, "options": {"x": 1}}, "no option"),
+    ({"game": HIGH_CARD, "seats": ["person"] * 3, "options": [1]}, "options"),
+    ({"game": HIGH_CARD, "seats": ["person"] * 3, "pace": 1e9}, "pace"),
+    ({"game": HIGH_CARD, "seats": ["person"] * 3, "beside": True}, "side by side"),
+    ([1], "JSON object"),
+    (b"[" * 50_000, "nested"),
+    (b"x", "JSON"),
+]
+
+
+@pytest.mark.parametrize("body, words", WRONG)
+def test_wrong_requests_are_answered_with_a_sentence(client, body, words):
+    status, text = client.request("/api/tables", body)
+    assert status == 400 and words in json.loads(text)["error"]
+
+
+def test_there_is_an_end_to_everything(tmp_path):
+    with serving(tmp_path, tables=2, connections=3) as client:
+        assert client.request("/api/tables", b"x" * 70_000)[0] == 413
+        tables = [client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest") for _ in range(2)]
+        with client.sit(tables[0]["id"]) as one, client.sit(tables[1]["id"]) as two:
+            for person in (one, two):
+                person.until(lambda m: m["kind"] == "view")
+            status, text = client.request("/api/tables", {"game": HIGH_CARD, "seats": ["person"] * 3})
+            assert status == 400 and "no room" in json.loads(text)["error"]
+            with client.sit(tables[0]["id"]) as three:
+                three.until(lambda m: m["kind"] == "view")
+                assert client.request("/")[0] == 503
+        status, text = client.request("/api/tables", {"game": HIGH_CARD, "seats": ["person"] * 3})
+        assert status == 400 and "no room" in json.loads(text)["error"], "games that are not finished stay"
+    with serving(tmp_path, tables=3) as client:
+        watched = client.open_table(HIGH_CARD, "bot:lowest", "bot:lowest", "bot:lowest")
+        wanted = {"game": HIGH_CARD, "seats": ["bot:lowest"] * 3, "beside": True}
+        assert client.request("/api/tables", wanted)[0] == 400, "there is room for one, not for both"
+        here = {each["id"] for each in json.loads(client.request("/api/tables")[1])}
+        assert here == {watched["id"], *(table["id"] for table in tables)}, "after a restart as before"
+        old = time.time() - 8 * 86400
+        os.utime(tmp_path / f"{tables[0]['id']}.table", (old, old))
+    with serving(tmp_path, tables=3) as client:
+        for _ in range(2):  # the one of agents, then what was not used for long
+            wanted = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
+        here = {each["id"] for each in json.loads(client.request("/api/tables")[1])}
+        assert len(here) == 3 and {wanted["id"], tables[1]["id"]} < here
+
+
+def test_the_command_says_what_is_wrong(capsys, tmp_path):
+    free = ["serve", "--runs", str(tmp_path / "runs"), "--port"]
+    with sockets.create_server(("127.0.0.1", 0)) as taken:
+        assert cli.main([*free, str(taken.getsockname()[1])]) == cli.USER_ERROR
+    assert "cannot listen on 127.0.0.1, port" in capsys.readouterr().err
+    assert cli.main([*free, "8765", "--host", "192.0.2.1"]) == cli.USER_ERROR
+    assert "cannot listen on 192.0.2.1, port 8765" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert cli.main([*free, "8765", "--folder", str(tmp_path / "file")]) == cli.USER_ERROR
+    assert "tables cannot be kept in" in capsys.readouterr().err
+    with sockets.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    assert cli.main([*free, str(port), "--game", "typo"]) == cli.USER_ERROR
+    assert "unknown game 'typo'" in capsys.readouterr().err
+    assert cli.main(["serve", "--host", "nowhere.example"]) == cli.USER_ERROR
+    assert "--host must be an address" in capsys.readouterr().err
+    assert cli.main(["serve", "--port", "70000"]) == cli.USER_ERROR
+
+
+# ---- what comes in --------------------------------------------------------------------------------------------------
+
+
+def noise(random_: random.Random) -> str | bytes:
+    """A message that no page sends."""
+    kinds = ["play", "hint", "undo", "pace", "pause", "go", "one", "", "__init__", "答"]
+    junk = [None, True, -1, 2**70, 1e308, "x" * 100, [], {}, [[[]]], "\ud83d", {"a": {"b": None}}]
+    kind = random_.randrange(5)
+    if kind == 0:
+        return random_.randbytes(random_.randrange(200))
+    if kind == 1:
+        return "".join(random_.choices(string.printable, k=random_.randrange(200)))
+    if kind == 2:
+        return random_.choice(["", "null", "[]", "1", '"x"', "{", "[" * 5000, '{"do":' * 900, "NaN"])
+    keys = ["do", "action", "at", "by", "seconds", "key", "name"]
+    message = {key: random_.choice(junk) for key in random_.sample(keys, 4)} | {"do": random_.choice(kinds)}
+    return json.dumps(message)
+
+
+def pester(client: Client, id: str, key: str, count: int, seed: int) -> None:
+    random_ = random.Random(seed)
+    with client.socket(id) as socket:
+        socket.send(json.dumps({"key": key}))
+        for _ in range(count):
+            socket.send(noise(random_))
+
+
+def delays(client: Client, count: int) -> list[float]:
+    """Seconds that a person waits for the answers to hints and moves, at a table of the own."""
+    found = []
+    while len(found) < count:
+        table = client.open_table(HIGH_CARD, "person", "bot:lowest", "bot:lowest")
+        with client.sit(table["id"], table["keys"][0]) as anna:
+            view = anna.turn()
+            while not view["over"]:
+                began = time.monotonic()
+                anna.play(view)
+                view = anna.until(lambda m, at=view["time"]: m["kind"] == "view" and m.get("time", 0) > at)
+                found.append(time.monotonic() - began)
+                view = view if view["legal"] or view["over"] else anna.turn()
+    return found
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "messages, crowd, bound",
+    [(300, 20, 5.0), pytest.param(10_000, 200, 0.2, marks=pytest.mark.slow)],
+)
+def test_noise_giants_and_crowds_disturb_nobody(tmp_path, messages, crowd, bound):
+    """Malformed messages, frames that are too large, people who never read, and a crowd: no table is lost, and others
+    are answered in time; the bound is of the median of 30 moves, wide where the suite shares its cores."""
+    with serving(tmp_path) as client:
+        delays(client, 9)  # compiles
+        table = client.open_table(HIGH_CARD, "person", "person", "bot:lowest")
+        crowded = client.open_table(HIGH_CARD, "bot:random", "bot:random", "bot:random")
+        with contextlib.ExitStack() as crowds:
+            for _ in range(crowd):
+                crowds.enter_context(client.socket(crowded["id"])).send("{}")
+            parts = [
+                threading.Thread(target=pester, args=(client, table["id"], table["keys"][0], messages // 4, seed))
+                for seed in range(4)
+            ]
+            for part in parts:
+                part.start()
+            found = delays(client, 30)
+            for part in parts:
+                part.join()
+            with pytest.raises(ConnectionClosed) as closed, client.sit(table["id"], table["keys"][1]) as giant:
+                giant.socket.send("x" * 100_000)
+                giant.until(lambda m: False, 10)
+            assert closed.value.rcvd.code == 1009
+            with client.sit(table["id"], table["keys"][0]) as anna:
+                assert anna.until(lambda m: "seats" in m and not m.get("opening"))["trouble"] == ""
+            with client.sit(crowded["id"]) as late:
+                assert late.until(lambda m: m.get("over", False))["trouble"] == ""
+    print(f"median {1e3 * statistics.median(found):.0f} ms, most {1e3 * max(found):.0f} ms of {len(found)} moves")
+    assert statistics.median(found) < bound

@@ -1,0 +1,59 @@
+"""Runs that die like a machine without power, and what is compared afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from jaxrl.runs import directory as runs
+from jaxrl.runs.checkpoint import Snapshot
+from jaxrl.runs.metric_log import read_rows
+
+ROOT = Path(__file__).parents[2]
+
+# Runs the command line until the place and update named in the environment.
+KILLED = """
+import os, signal, sys
+from jaxrl import cli
+from jaxrl.training.sebulba.loop import Sebulba
+from jaxrl.training.trainer import Trainer
+owner, name = {"call": (Trainer, "_call"), "learn": (Sebulba, "_learn")}[os.environ["KILL_IN"]]
+method = getattr(owner, name)
+def dying(self, *arguments):
+    update = self.update if name == "_call" else int(arguments[0].update)
+    if update == int(os.environ["KILL_AT"]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return method(self, *arguments)
+setattr(owner, name, dying)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def kill(*arguments: str, at: int, inside: str = "call") -> None:
+    """Runs `jaxrl` until it is killed at this update: before a "call", or where a host game's learner would "learn"."""
+    environment = {"KILL_IN": inside, "KILL_AT": str(at), "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", KILLED, *arguments]
+    child = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    assert child.returncode == -signal.SIGKILL, child.stderr
+
+
+def newest(home: Path, name: str) -> Snapshot:
+    """The newest checkpoint of a run of that folder."""
+    return runs.RunDirectory(home / "runs" / name).checkpoints().newest()
+
+
+def rows(home: Path, name: str) -> list[dict]:
+    """The metrics of a run without the clock's."""
+    found = read_rows(home / "runs" / name / "metrics.jsonl")
+    return [{k: v for k, v in row.items() if not k.startswith("time/") or k == "time/total_timesteps"} for row in found]
+
+
+def assert_same(first: Snapshot, second: Snapshot) -> None:
+    """Every leaf equal bit by bit."""
+    assert first.step == second.step and first.arrays.keys() == second.arrays.keys()
+    for name, array in first.arrays.items():
+        assert array.dtype == second.arrays[name].dtype
+        assert array.tobytes() == second.arrays[name].tobytes(), name

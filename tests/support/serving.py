@@ -1,0 +1,121 @@
+"""A server of `jaxrl serve` in a thread, and people at its tables."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from websockets.sync.client import connect
+
+from jaxrl.serve.app import make_server
+from jaxrl.serve.server import House, ServerSettings
+
+GAMES = (
+    "tests.support.games:HighCard",
+    "tests.support.kuhn:Kuhn",
+    "tests.support.games:TicTacToe",
+    "tests.support.games:RockPaperScissors",
+)
+HIGH_CARD, KUHN, TIC_TAC_TOE, SIMULTANEOUS = GAMES
+
+
+class Client:
+    """What a browser sends to one server."""
+
+    def __init__(self, port: int):
+        self.port, self.host = port, f"127.0.0.1:{port}"
+
+    def request(self, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
+        """Status and body; a POST if there is a body. Headers are of a page of the server unless they are given."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        sent = ({"Origin": f"http://{self.host}"} if body is not None else {}) | headers
+        asked = urllib.request.Request(f"http://{self.host}{path}", data, {k: v for k, v in sent.items() if v})
+        try:
+            with urllib.request.urlopen(asked, timeout=60) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def post(self, path: str, body: Any) -> Any:
+        status, text = self.request(path, body)
+        assert status == 200, text
+        return json.loads(text)
+
+    def open_table(self, game: str, *seats: str, **more: Any) -> dict[str, Any]:
+        return self.post("/api/tables", {"game": game, "seats": list(seats), "pace": 0, **more})
+
+    def socket(self, id: str, **more: Any) -> Any:
+        more.setdefault("origin", f"http://{self.host}")
+        return connect(f"ws://{self.host}/api/tables/{id}/socket", max_size=None, open_timeout=30, **more)
+
+    @contextlib.contextmanager
+    def sit(self, id: str, key: str = "", **hello: Any) -> Iterator[Person]:
+        with self.socket(id) as socket:
+            socket.send(json.dumps({"key": key, **hello}))
+            yield Person(socket)
+
+
+class Person:
+    """Somebody at a table, with everything that the server has sent."""
+
+    def __init__(self, socket: Any):
+        self.socket, self.messages = socket, []
+
+    def send(self, **message: Any) -> None:
+        self.socket.send(json.dumps(message))
+
+    def until(self, wanted: Callable[[dict[str, Any]], bool], seconds: float = 90.0) -> dict[str, Any]:
+        """The first message of which this is true; those before are kept."""
+        end = time.monotonic() + seconds
+        while True:
+            text = self.socket.recv(timeout=max(0.1, end - time.monotonic()))
+            self.messages.append(json.loads(text))
+            if wanted(self.messages[-1]):
+                return self.messages[-1]
+
+    def turn(self) -> dict[str, Any]:
+        """The view in which this person is asked, or the last one."""
+        return self.until(lambda m: m["kind"] == "view" and (bool(m.get("legal")) or m.get("over", False)))
+
+    def play(self, view: dict[str, Any], choice: int = 0) -> None:
+        self.send(do="play", action=view["legal"][choice][0], at=view["time"])
+
+    def play_on(self, view: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Plays the first legal action, from this view or the next turn until the game is over; the last view."""
+        view = view or self.turn()
+        while not view["over"]:
+            self.play(view)
+            view = self.until(
+                lambda m, at=view["time"]: (
+                    m["kind"] == "view" and m.get("time", 0) > at and (bool(m["legal"]) or m["over"])
+                )
+            )
+        return view
+
+
+@contextlib.contextmanager
+def serving(folder: Path, port: int = 0, **settings: Any) -> Iterator[Client]:
+    """A server that keeps its tables in `folder`."""
+    settings.setdefault("games", GAMES)
+    found: list[str] = []
+    house = House(ServerSettings(port=port, folder=folder, runs=folder / "runs", **settings))
+    server = make_server(house, lambda text, **_: found.append(text))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    end = time.monotonic() + 30
+    while not found and time.monotonic() < end:
+        time.sleep(0.02)
+    assert found, "the server does not listen"
+    try:
+        yield Client(int(found[0].partition("?")[0].rstrip("/").rpartition(":")[2]))
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()

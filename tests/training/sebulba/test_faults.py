@@ -1,0 +1,315 @@
+"""Whole runs with actors that are stopped in every way: what is lost are games in flight, and a resumed run goes on as
+if nothing had happened."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import yaml
+
+from jaxrl import cli
+from jaxrl.runs import directory as runs
+from jaxrl.runs import processes
+from jaxrl.training.sebulba.actor import ActorThread
+from jaxrl.training.sebulba.loop import FAULT, STOPPED, Diverged, Fault, Sebulba, Stopped
+from jaxrl.training.sebulba.pipeline import Pipeline
+from jaxrl.training.trainer import Trainer
+from tests.support.killing import assert_same, kill, rows
+from tests.support.sebulba_training import sebulba_config, sebulba_program, threads_left, wait_until
+from tests.support.training import assert_identical
+
+pytestmark = pytest.mark.thorough
+
+GAMES, STEPS, UPDATES = 64, 4, 8
+LEAGUE = "league={opponents: [self, snapshots, random], snapshots: 2, snapshot_every: 2}"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a tiny configuration and a compilation cache that all tests here share."""
+    home = tmp_path_factory.mktemp("runs")
+    tree = {
+        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
+        "env": {"id": "tests.support.sebulba_training:Troubled"},
+        "network": {"hidden": [8]},
+        "ppo": {
+            "epochs": 1,
+            "minibatches": 2,
+            "learning_rate": {"kind": "constant", "start": 1e-3},
+            "entropy_coef": {"kind": "constant", "start": 0.01},
+        },
+        "sebulba": {"threads": 2},
+        "train": {
+            "num_envs": GAMES,
+            "num_steps": STEPS,
+            "total_steps": UPDATES * GAMES * STEPS,
+            "updates_per_call": 2,
+            "checkpoint_every": 2,
+            "keep": 100,
+        },
+        "evaluate": {"deals": 2, "training_deals": 2, "opponents": ["random"]},
+    }
+    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
+    os.environ["TROUBLE"] = str(home / "trouble")
+    return home
+
+
+@pytest.fixture(autouse=True)
+def quiet(home):
+    """There is no trouble before and after, and no thread survives."""
+    yield
+    (home / "trouble").unlink(missing_ok=True)
+    assert not threads_left()
+
+
+def train(home: Path, name: str, *overrides: str) -> int:
+    return cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", name, *overrides])
+
+
+def resume(home: Path, name: str, *overrides: str) -> int:
+    return cli.main(["resume", str(home / "runs" / name), *overrides])
+
+
+def store(home: Path, name: str):
+    return runs.RunDirectory(home / "runs" / name).checkpoints()
+
+
+@pytest.fixture(scope="module")
+def whole(home):
+    """The last state and the logs of a run that nothing has happened to."""
+    assert train(home, "whole", LEAGUE) == 0
+    return store(home, "whole").newest(), learnt(home, "whole")
+
+
+def learnt(home: Path, name: str) -> list[dict]:
+    """The metrics of training."""
+    return [row for row in rows(home, name) if "train/loss" in row]
+
+
+def assert_as_if_nothing_had_happened(home: Path, name: str, whole) -> None:
+    assert whole[0].step == UPDATES
+    assert_same(whole[0], store(home, name).newest())
+    assert [row["update"] for row in learnt(home, name)] == [2, 4, 6, 8]
+
+
+def trouble_after(monkeypatch, home: Path, update: int) -> None:
+    """Game 17 is in trouble from this update on."""
+    call = Trainer._call
+
+    def troubled(self):
+        if self.update == update:
+            (home / "trouble").touch()
+        call(self)
+
+    monkeypatch.setattr(Trainer, "_call", troubled)
+
+
+# ---- stops ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_process_resumes_exactly(home, whole):
+    """kill -9 in the middle of an update, with actors one update ahead, and another process; with a league."""
+    kill("train", "--config", str(home / "tiny.yaml"), "--name", "killed", LEAGUE, at=6, inside="learn")
+    assert store(home, "killed").newest().step in (2, 4)  # the write of 6 may not have begun
+    assert resume(home, "killed") == 0
+    assert_as_if_nothing_had_happened(home, "killed", whole)
+    assert learnt(home, "killed") == whole[1]
+
+
+def test_sigterm_in_the_middle_of_an_update(home, whole, monkeypatch, capsys):
+    """The update in hand is finished and saved, also between two calls of two updates; the resumed run is the same."""
+    learn = Sebulba._learn
+
+    def terminated(self, state, *rest):
+        if int(state.update) == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return learn(self, state, *rest)
+
+    monkeypatch.setattr(Sebulba, "_learn", terminated)
+    start = time.monotonic()
+    assert train(home, "terminated", LEAGUE) == 128 + signal.SIGTERM
+    assert "continue with: jaxrl resume" in capsys.readouterr().out
+    assert store(home, "terminated").newest().step == 5 and not threads_left()
+    assert time.monotonic() - start < 60
+    monkeypatch.undo()
+    assert resume(home, "terminated") == 0
+    assert_as_if_nothing_had_happened(home, "terminated", whole)
+    ours, theirs = (found[-2] for found in (learnt(home, "terminated"), whole[1]))  # the line of a call in two parts
+    assert ours["train/updates"] == 2 and ours["rollout/games"] == theirs["rollout/games"]
+    assert ours["train/explained_variance"] == pytest.approx(theirs["train/explained_variance"], abs=1e-5)
+
+
+def test_sigterm_while_the_learner_waits_for_a_slow_engine(home, whole, monkeypatch):
+    take, deliver = Pipeline.take, Pipeline.deliver
+
+    def silent(self, actor, rollout):
+        if rollout != 4:
+            deliver(self, actor, rollout)
+
+    def terminated(self, rollout, stopped):
+        if rollout == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return take(self, rollout, stopped)
+
+    monkeypatch.setattr(Pipeline, "take", terminated)
+    monkeypatch.setattr(Pipeline, "deliver", silent)
+    assert train(home, "waiting", LEAGUE) == 128 + signal.SIGTERM
+    assert store(home, "waiting").newest().step == 4
+    monkeypatch.undo()
+    assert resume(home, "waiting") == 0
+    assert_as_if_nothing_had_happened(home, "waiting", whole)
+
+
+def test_a_second_ctrl_c_aborts_without_a_thread_left(home, monkeypatch, capsys):
+    def interrupted(self, *_):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+
+    monkeypatch.setattr(Sebulba, "_learn", interrupted)
+    assert train(home, "aborted", LEAGUE) == cli.INTERRUPTED
+    assert not store(home, "aborted").steps() and not threads_left()
+
+
+# ---- faults ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_engine_raising_in_game_17_of_64(home, whole, monkeypatch, capsys):
+    trouble_after(monkeypatch, home, 4)
+    assert train(home, "raising", LEAGUE) == 2
+    errors = capsys.readouterr().err
+    sentence = errors.strip().splitlines()[-1]
+    assert sentence.startswith("jaxrl: the engine of host_tic_tac_toe failed in game 17: ZeroDivisionError: the dice")
+    assert "saved after update" in sentence and "jaxrl resume" in sentence and "Traceback" not in errors
+    assert store(home, "raising").newest().step in (4, 5) and not threads_left()
+    (home / "trouble").unlink()
+    monkeypatch.undo()
+    assert resume(home, "raising") == 0
+    assert_as_if_nothing_had_happened(home, "raising", whole)
+
+
+def test_an_engine_raising_before_the_first_rollout(home, capsys):
+    (home / "trouble").touch()
+    assert train(home, "early", "train.stagger=8", "sebulba.actors=4") == 2
+    errors = capsys.readouterr().err
+    assert "jaxrl: the engine of host_tic_tac_toe failed in game 17: " in errors and "Traceback" not in errors
+
+
+def test_an_engine_that_hangs(home, monkeypatch, capsys):
+    trouble_after(monkeypatch, home, 2)
+    start = time.monotonic()
+    with pytest.warns(RuntimeWarning, match="game 17"):  # the thread inside of it is left behind, and said so
+        assert train(home, "hanging", "env.options={kind: hang}", "sebulba.timeout=2", LEAGUE) == 2
+    sentence = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "game 17" in sentence and "has not answered for 2 s" in sentence and "jaxrl resume" in sentence
+    assert store(home, "hanging").newest().step in (2, 3) and time.monotonic() - start < 60
+    (home / "trouble").unlink()  # lets the engine return: its thread ends now
+    assert not threads_left()
+    assert resume(home, "hanging") == 0 and store(home, "hanging").newest().step == UPDATES
+
+
+@pytest.mark.parametrize("kind", ["mistake", "killed", "vanished"])
+def test_an_actor_thread_that_dies(home, whole, monkeypatch, capsys, kind):
+    """Mava 1148 and Stoix: the learner must not wait for ever. A mistake of ours is loud, with its own traceback."""
+    fill, play = ActorThread._fill, ActorThread._play
+
+    def dying(self, storage, *rest):
+        self.count = getattr(self, "count", 0) + 1
+        if self.count == 5:
+            raise {"mistake": KeyError("seat"), "killed": SystemExit(0), "vanished": ReferenceError}[kind]
+        fill(self, storage, *rest)
+
+    def vanishing(self):
+        try:
+            play(self)
+        except ReferenceError:
+            self._pipeline.fail = None  # it cannot say anything any more
+            self.pool.close()
+
+    monkeypatch.setattr(ActorThread, "_fill", dying)
+    monkeypatch.setattr(ActorThread, "_play", vanishing)
+    expected = {"mistake": KeyError, "killed": RuntimeError, "vanished": RuntimeError}[kind]
+    with pytest.raises(expected, match={"mistake": "seat", "killed": "SystemExit", "vanished": "gone without"}[kind]):
+        train(home, f"actor-{kind}", LEAGUE)
+    errors = capsys.readouterr().err
+    assert "saved after update" in errors and "jaxrl resume" in errors and not threads_left()
+    assert store(home, f"actor-{kind}").newest().step == 4
+    monkeypatch.undo()
+    if kind == "killed":
+        assert resume(home, f"actor-{kind}") == 0
+        assert_as_if_nothing_had_happened(home, f"actor-{kind}", whole)
+
+
+def test_a_queue_that_is_full_for_long_loses_nothing(caplog):
+    """Actors wait for a learner that does not come, with the memory they have; it is noted, and nothing else."""
+    config = sebulba_config(sebulba={"lag": 2, "timeout": 0.2}, updates=1)
+    caplog.set_level(logging.INFO, "jaxrl")
+    states = []
+    for pause in (False, True):
+        program = sebulba_program(config)
+        state, *_ = program.run(program.init(0))
+        storages = list(program.storages)
+        if pause:
+            played = program._session.pipeline._complete
+            assert wait_until(lambda played=played: played == {0: 3} and "nothing is lost" in caplog.text)
+            time.sleep(0.3)
+            assert played == {0: 3}  # two ahead of the learner, no further
+        for _ in range(3):
+            state, *_ = program.run(state)
+        assert all(one is two for one, two in zip(storages, program.storages, strict=True))
+        program.close()
+        states.append(state)
+    assert_identical(*states)
+
+
+def test_what_went_wrong_elsewhere_counts_for_more_than_a_signal_here(monkeypatch):
+    """All processes must go the same way, or they wait for each other for ever."""
+    asked_to_stop = SimpleNamespace(_stop=True)
+    for gravest, kind, cause in ((STOPPED, Stopped, type(None)), (FAULT, Fault, processes.Told), (9, Fault, Diverged)):
+        monkeypatch.setattr(processes, "largest", lambda own, gravest=gravest: max(own, gravest))
+        with pytest.raises(kind) as told:
+            Sebulba._taken(asked_to_stop, None, 0)
+        assert isinstance(told.value.__cause__, cause)
+
+
+def test_many_sessions_leave_nothing_behind():
+    """Threads and memory do not grow with updates, nor with stops and starts."""
+    program = sebulba_program(sebulba_config(updates=1))
+    state, resident = program.init(0), []
+    for number in range(60):
+        state, *_ = program.run(state)
+        if number % 3 == 0:
+            program.close()
+            assert not threads_left()
+        if number % 20 == 19:
+            resident.append(resident_mb())
+    program.close()
+    assert resident[-1] - resident[0] < 30
+
+
+@pytest.mark.slow
+def test_ten_minutes_of_soak():
+    program = sebulba_program(sebulba_config(num_envs=64, num_steps=32, updates=5))
+    state, resident, threads = program.init(0), [], []
+    until = time.monotonic() + 600
+    while time.monotonic() < until:
+        state, *_ = program.run(state)
+        resident.append(resident_mb())
+        threads.append(len(list(Path("/proc/self/task").iterdir())))
+    program.close()
+    tenth = len(resident) // 10
+    assert np.mean(resident[-tenth:]) - np.mean(resident[tenth : 2 * tenth]) < 20
+    assert max(threads[tenth:]) <= max(threads[:tenth]) + 1
+
+
+def resident_mb() -> float:
+    """Memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20

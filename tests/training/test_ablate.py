@@ -1,0 +1,110 @@
+"""`jaxrl ablate`: a part that teaches everything and one that teaches nothing, no run trained twice, mistakes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+import yaml
+
+from jaxrl import cli
+from jaxrl.runs.intervals import student_interval
+from jaxrl.training import command_ablate
+
+GAME = {
+    "env": {"id": "tests.support.lever_game:Levers", "options": {"rewards": {"right": 1.0, "always": 2.0, "never": 0}}},
+    "network": {"hidden": [8]},
+    "ppo": {"epochs": 4, "minibatches": 1, "learning_rate": 0.05, "entropy_coef": 0.0, "clip": 0.3},
+    "train": {
+        "num_envs": 32,
+        "num_steps": 4,
+        "total_steps": 2560,
+        "updates_per_call": 10,
+        "checkpoint_every": 20,
+        "evaluate_every": 0,
+    },
+    "evaluate": {"deals": 50, "opponents": ["random"]},
+    "run": {"cache_dir": "", "devices": 1},
+}
+OVER = ("--over", "env.options.rewards")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"])  # to which commands add
+    (tmp_path / "levers.yaml").write_text(yaml.safe_dump(GAME))
+
+
+def ablated(*more: str) -> int:
+    return cli.main(["ablate", "--config", "levers.yaml", "--allow", "tests", "--seeds", "2", *more])
+
+
+@pytest.mark.thorough
+def test_what_parts_are_worth(capsys, monkeypatch, tmp_path):
+    folder = tmp_path / "runs" / "levers-ablation"
+    train = command_ablate.run_training
+    monkeypatch.setattr(command_ablate, "run_training", lambda config, run, *, resume: 130)  # stopped by Ctrl-C
+    assert ablated(*OVER) == 130
+    monkeypatch.setattr(command_ablate, "run_training", train)
+    assert ablated(*OVER) == 0
+    said = capsys.readouterr().out
+    assert {path.parent.name for path in folder.glob("*/config.yaml")} == {"whole", "without-always", "without-right"}
+    found = json.loads((folder / "ablation.json").read_text())
+    np.testing.assert_allclose(found["whole"], 3, atol=0.15)  # also where "always" is left out it is evaluated
+    right, always = (next(part for part in found["parts"] if part["name"] == name) for name in ("right", "always"))
+    assert len(found["parts"]) == 2 and (right["weight"], always["weight"]) == (1, 2)
+    assert 0.4 < right["worth"]["value"] <= 1 and abs(always["worth"]["value"]) < 0.15
+    assert len(right["scores"]) == 2 and right["worth"]["low"] <= right["worth"]["value"] <= right["worth"]["high"]
+    table = (folder / "table.md").read_text().removeprefix("```").removesuffix("```\n")
+    assert table in said and table.index("right  ") < table.index("always  ")
+    # a second time nothing is trained, and what is missing goes on; other settings are refused
+    asked: list[tuple[str, bool]] = []
+    monkeypatch.setattr(
+        command_ablate, "run_training", lambda config, run, *, resume: asked.append((run.name, resume)) or 1
+    )
+    assert ablated(*OVER, "--only", "always") == 0 and not asked
+    assert [part["name"] for part in json.loads((folder / "ablation.json").read_text())["parts"]] == ["always"]
+    (folder / "without-right" / "evaluation.json").unlink()  # as if it had been killed before
+    assert ablated(*OVER) == 1 and asked == [("without-right", True)]
+    assert ablated(*OVER, "ppo.clip=0.2") == 2
+    assert "whole was begun with ppo.clip 0.3, not 0.2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), "--over"),
+        (("--over", "ppo.clip"), "must begin with env.options"),
+        (("--over", "env.options.reward"), "did you mean 'rewards'"),
+        (("--over", "env.options.rewards.right"), "must be a mapping from names to weights, but it is 1.0"),
+        ((*OVER, "env.options.rewards={}"), "nothing to leave out"),
+        ((*OVER, "env.options.rewards={right: much}"), "must be a mapping from names to weights"),
+        ((*OVER, "--only", "rigth"), "did you mean 'right'"),
+        ((*OVER, "--only", "never"), "is 0 already"),
+        ((*OVER, "--seeds", "1"), "at least 2"),
+        ((*OVER, "env.options.rewards.other=1"), "no reward 'other'"),
+        (
+            (*OVER, "curriculum=[{name: a, until: {steps: 1}, env.options: {rewards: {right: 3}}}, {name: b}]"),
+            "stage 'a' of the curriculum has a weight of its own for 'right'",
+        ),
+    ],
+)
+def test_mistakes_are_one_sentence(capsys, given, said, tmp_path):
+    assert ablated(*given) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and not (tmp_path / "runs").exists()
+
+
+def test_students_interval():
+    """By hand: the quantile 0.975 of Student's t is 4.303 for two degrees of freedom."""
+    found = student_interval(np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(found, [2, 2 - 4.3027 / math.sqrt(3), 2 + 4.3027 / math.sqrt(3)], rtol=1e-4)
+
+
+def test_a_weight_may_be_several_numbers():
+    weights = command_ablate.weights_of({"env": {"options": {"rewards": {"touch": [1, 0], "goal": [0, 0]}}}}, OVER[1])
+    assert command_ablate.chosen(weights, OVER[1], None) == {"touch": [1, 0]}

@@ -1,0 +1,248 @@
+"""Best responses: what they win against policies whose exploitability is known, and that a resume repeats them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import yaml
+
+from examples.nim import Nim
+from jaxrl import cli
+from jaxrl import config as configs
+from jaxrl.algorithms.registry import make_algorithm
+from jaxrl.config import ExploitConfig, LeagueConfig, Schedule, SeatMix
+from jaxrl.runs import directory as runs
+from jaxrl.runs.games import make_games
+from jaxrl.training.best_response import Exploiter, response_config, same_updates, starts_of
+from jaxrl.training.trainer import Trainer
+from jaxrl_envs.shared.errors import UserError
+from tests.support.games import Corridor, RockPaperScissors
+from tests.support.killing import assert_same, rows
+from tests.support.training import small_config
+
+pytestmark = pytest.mark.thorough
+
+LARGEST = 9
+
+
+def nim_value() -> float:
+    """What the best response to uniformly random play wins in Nim, over both seats and all first piles."""
+
+    @cache
+    def mine(stones: int) -> float:
+        return max(1.0 if take == stones else theirs(stones - take) for take in range(1, min(3, stones) + 1))
+
+    @cache
+    def theirs(stones: int) -> float:
+        takes = range(1, min(3, stones) + 1)
+        return float(np.mean([-1.0 if take == stones else mine(stones - take) for take in takes]))
+
+    return float(np.mean([(mine(n) + theirs(n)) / 2 for n in range(1, LARGEST + 1)]))
+
+
+def config(**exploit):
+    settings = {"every": 2, "updates": 40, "seeds": 2, "learning_rate": 0.02, "num_envs": 64}
+    base = small_config(num_steps=16, minibatches=4)
+    evaluate = dataclasses.replace(base.evaluate, deals=300)
+    return dataclasses.replace(base, evaluate=evaluate, exploit=ExploitConfig(**(settings | exploit)))
+
+
+def policy_of(settings, env, bias=(0.0, 0.0, 0.0)):
+    """Parameters of a policy that draws actions with these log-odds, whatever it sees."""
+    params = make_algorithm(settings, env).network.init(jax.random.key(0))
+    head = {"kernel": jnp.zeros_like(params["heads"]["policy"]["kernel"]), "bias": jnp.asarray(bias)}
+    return params | {"heads": params["heads"] | {"policy": head}}
+
+
+@pytest.mark.slow
+def test_the_best_response_to_random_play_is_found():
+    env, settings = Nim(largest=LARGEST), config()
+    found = Exploiter(settings, env, env)(policy_of(settings, env), update=7)
+    exact = nim_value()
+    assert exact == pytest.approx(0.706, abs=1e-3)
+    assert exact - 0.12 < found.gain.mean < exact + 2 * found.gain.half
+    assert found.returned.mean == pytest.approx(found.gain.mean, abs=0.15)  # the policy itself earns 0 in its seat
+    wins, draws, losses = found.tally.rates()
+    assert found.tally.games == 600 and draws == 0 and wins - losses == pytest.approx(found.returned.mean)
+
+
+def test_a_policy_that_cannot_be_exploited_and_one_that_always_can(caplog):
+    """Rock, paper, scissors in four rounds: uniform play loses nothing to anybody, always rock loses all of them."""
+    env, settings = RockPaperScissors(), config()
+    exploiter = Exploiter(settings, env, env)
+
+    def programs() -> set[str]:
+        lines = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        wanted = ("_init_one", "_run_seeds", "_play")
+        return {name for name in wanted if any("Compiling" in line and name in line for line in lines)}
+
+    first, second = policy_of(settings, env), policy_of(settings, env, bias=(12.0, 0.0, 0.0))
+    with jax.log_compiles(), caplog.at_level(logging.WARNING, "jax"):
+        caplog.clear()
+        uniform = exploiter(first, update=1)
+        assert programs() == {"_init_one", "_run_seeds", "_play"}
+        found = exploiter.from_each_start(second, update=2)
+        assert not programs()  # compiled once for all cycles
+    assert abs(uniform.gain.mean) < 2 * uniform.gain.half < 0.5
+    assert found[0].gain.mean > 3.9 and found[0].tally.rates()[0] > 0.99 and found[0].fair == 0.5
+    assert sorted(each.start for each in found) == ["policy", "scratch"] and found[0].seed != found[1].seed
+
+
+def test_a_best_response_with_a_memory_to_a_policy_without_one():
+    env, settings = RockPaperScissors(), config(seeds=1, memory="gru", updates=30)
+    settings = dataclasses.replace(settings, ppo=dataclasses.replace(settings.ppo, sequence=4))
+    found = Exploiter(settings, env, env)(policy_of(settings, env, bias=(12.0, 0.0, 0.0)), update=1)
+    assert found.gain.mean > 3.5 and found.start == "scratch" and "gru_0" in found.params
+    recurrent = dataclasses.replace(settings, network=dataclasses.replace(settings.network, kind="recurrent"))
+    with pytest.raises(UserError, match="network.kind is recurrent: leave it empty"):
+        Exploiter(recurrent, env, env)
+    with pytest.raises(UserError, match="cannot join a league"):
+        keys = ["exploit.memory=lstm", "exploit.every=5", "league.opponents=[self, snapshots]", "league.snapshots=2"]
+        make_games(configs.load(None, ["env.id=tests.support.games:RockPaperScissors", *keys]))
+
+
+def test_as_many_decisions_as_the_policy():
+    """In self-play every decision is the policy's, a best response has one seat of n."""
+    settings = config(num_envs=0)
+    assert same_updates(settings, RockPaperScissors(), 10) == 20
+    assert same_updates(settings, RockPaperScissors(num_players=4), 10) == 40
+    larger = dataclasses.replace(settings, exploit=dataclasses.replace(settings.exploit, num_envs=64))
+    assert same_updates(larger, RockPaperScissors(), 10) == 5
+    mixed = dataclasses.replace(settings, seats=(SeatMix(weight=3), SeatMix(weight=1, learners=1, bots=("random",))))
+    assert same_updates(mixed, RockPaperScissors(num_players=4), 16) == 52  # (3 + 1 / 4) / 4 of the decisions
+    league = dataclasses.replace(settings, league=LeagueConfig(opponents=("self", "snapshots"), self_play=0.2))
+    assert same_updates(league, RockPaperScissors(), 10) == 12
+
+
+def test_what_best_responses_begin_with():
+    def starts(**exploit):
+        return starts_of(ExploitConfig(seeds=3, **exploit))
+
+    assert starts() == ["policy", "scratch", "policy"] and starts(start="policy") == ["policy"] * 3
+    assert starts(start="scratch") == starts(memory="lstm") == ["scratch"] * 3
+
+
+def test_what_a_best_response_is_trained_with():
+    base = config(updates=5, seeds=3, num_envs=0)
+    base = dataclasses.replace(base, ppo=dataclasses.replace(base.ppo, magnet="policy", ema=0.9))
+    base = dataclasses.replace(base, train=dataclasses.replace(base.train, updates_per_call=2))
+    derived = response_config(base, RockPaperScissors())
+    assert derived.run.seeds == 3 and derived.num_updates == 6  # whole calls
+    assert derived.train.num_envs == base.train.num_envs and derived.ppo.learning_rate == Schedule("linear", 0.02, 0.0)
+    assert derived.league.opponents == ("snapshots",) and derived.league.snapshots == 1
+    assert derived.network == base.network and derived.ppo.epochs == base.ppo.epochs
+    assert derived.ppo.magnet == "none" and derived.ppo.ema == 0.0  # it should win, and need not be hard to exploit
+
+
+def test_a_number_of_games_that_does_not_divide_is_told_by_its_key():
+    env = Nim(largest=LARGEST)
+    settings = config(num_envs=5)
+    settings = dataclasses.replace(settings, ppo=dataclasses.replace(settings.ppo, minibatches=32))
+    with pytest.raises(UserError, match=r"exploit.num_envs stands .* \(80\) must be divisible by ppo.minibatches"):
+        Exploiter(settings, env, env)
+
+
+def test_nobody_exploits_a_game_of_one_seat():
+    env = Corridor()
+    with pytest.raises(UserError, match="one seat only"):
+        Exploiter(config(), env, env)
+    with pytest.raises(UserError, match="exploit.every to 0"):
+        make_games(configs.load(None, ["env.id=tests.support.games:Corridor", "exploit.every=5"]))
+
+
+# ---- in training, and the command ----
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with the run "league": 8 updates, exploit cycles after 4 and 8, a checkpoint every 2."""
+    home = tmp_path_factory.mktemp("exploit")
+    tree = {
+        "run": {"directory": str(home / "runs"), "cache_dir": "", "devices": 1},
+        "env": {"id": "examples.nim:Nim", "options": {"largest": LARGEST}},
+        "league": {
+            "opponents": ["self", "snapshots", "random"],
+            "snapshots": 2,
+            "snapshot_every": 0,
+            "update_from": "evaluation",
+        },
+        "network": {"hidden": [8]},
+        "ppo": {"epochs": 1, "minibatches": 2},
+        "train": {
+            "num_envs": 8,
+            "num_steps": 4,
+            "total_steps": 8 * 32,
+            "updates_per_call": 2,
+            "checkpoint_every": 2,
+            "evaluate_every": 4,
+            "keep": 100,
+        },
+        "evaluate": {"deals": 4, "training_deals": 4, "opponents": ["random"], "best_by": "mean_win_rate"},
+        "exploit": {"every": 4, "updates": 2, "seeds": 1},
+    }
+    (home / "tiny.yaml").write_text(yaml.safe_dump(tree))
+    with pytest.MonkeyPatch.context() as patch:  # the last evaluation would only take time
+        patch.setattr(Trainer, "final_evaluation", lambda self: [])
+        assert cli.main(["train", "--config", str(home / "tiny.yaml"), "--name", "league"]) == 0
+        yield home
+
+
+def test_exploit_cycles_are_logged_fill_the_pool_and_are_repeated_by_a_resume(home, capsys):
+    run = runs.RunDirectory(home / "runs" / "league")
+    whole, logged = run.checkpoints().newest(), rows(home, "league")
+    assert [row["update"] for row in logged if "exploit/gain" in row] == [4, 8]
+    for row in logged:
+        if "exploit/gain" in row:
+            assert -2.0 <= row["exploit/gain"] <= 2.0 and 0.0 <= row["exploit/win_rate"] <= 1.0
+    assert whole.arrays["pool.born"].tolist() == [4, 8] and whole.arrays["pool.role"].tolist() == [1, 1]
+    assert not np.array_equal(*whole.arrays["pool.snapshots.dense_0.kernel"])
+    for step in (4, 6, 8):  # as if killed before the first cycle
+        run.checkpoints().quarantine(step)
+    assert cli.main(["resume", str(run.path)]) == 0
+    assert_same(whole, run.checkpoints().newest())
+    assert rows(home, "league") == logged
+    table = capsys.readouterr().out.partition("the league of league after update 8\n")[2]
+    assert [line.split()[3] for line in table.splitlines()[2:6]] == ["main", "bot", "exploiter", "exploiter"]
+
+
+def test_evaluations_in_training_feed_the_pool_and_choose_the_best(home):
+    run = runs.RunDirectory(home / "runs" / "league")
+    rates = {
+        row["update"]: row["eval/random/win_rate"] for row in rows(home, "league") if "eval/random/win_rate" in row
+    }
+    assert set(rates) == {4, 8}
+    for update, rate in rates.items():  # there are no draws
+        assert run.checkpoints().read(update).arrays["pool.evaluated"].tolist() == pytest.approx([-1, rate, -1, -1])
+    best = json.loads(run.best_file.read_text())
+    assert best["best_by"] == "mean_win_rate" and best["score"] == max(rates.values()) == rates[best["update"]]
+
+
+def test_the_command_measures_checkpoints_and_keeps_what_it_finds(home, capsys):
+    run = runs.RunDirectory(home / "runs" / "league")
+    command = ["exploit", str(run.path), "--checkpoint", "2,8", "--updates", "2", "exploit.learning_rate=0.5"]
+    assert cli.main(command) == 0
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| league")]
+    assert [line.split("|")[2].strip() for line in table] == ["2", "8"]
+    records = json.loads(run.exploitability_file.read_text())
+    assert [record["update"] for record in records] == [2, 8] and records[0]["settings"]["learning_rate"] == 0.5
+    assert records[1]["outcomes"]["games"] == 8
+    assert [record["start"] for record in records] == ["policy"] * 2 and records[0]["fair_share"] == 0.5
+    assert cli.main([*command[:2], "--budget", "same", "--from", "scratch", "--deals", "4"]) == 0
+    record = json.loads(run.exploitability_file.read_text())[-1]
+    told = capsys.readouterr().out
+    assert record["settings"]["updates"] == 10 and record["start"] == "scratch"  # 8 updates, self_play 0.2
+    assert "as many decisions as it each" in told and "fair 50.0%" in told
+    assert cli.main([*command, "--budget", "same"]) == 2
+    assert "leave one out" in capsys.readouterr().err
+    assert cli.main(["exploit", str(run.path), "env.options.largest=3"]) == 2
+    assert "env cannot be changed here" in capsys.readouterr().err
+    assert cli.main(["exploit", str(run.path), "--checkpoint", "3"]) == 2
+    assert "use newest, best, or one of" in capsys.readouterr().err

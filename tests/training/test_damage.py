@@ -1,0 +1,233 @@
+"""Damaged checkpoints: whatever happens to the newest one, it is told, and the one before is taken."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jaxrl.runs import checkpoint
+from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, take
+from jaxrl_envs.shared.errors import UserError
+from tests.runs.test_checkpoint import STAMP, a_state, store_with
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory) -> CheckpointStore:
+    """Checkpoints 1 and 2, of which nobody changes anything."""
+    store = store_with(tmp_path_factory.mktemp("pristine"), 1.0, 2.0)
+    store.close()
+    return store
+
+
+@pytest.fixture
+def store(pristine, tmp_path) -> CheckpointStore:
+    """A copy to be damaged."""
+    shutil.copytree(pristine.directory, tmp_path / "checkpoints")
+    return CheckpointStore(tmp_path / "checkpoints")
+
+
+def reseal(place: Path, change) -> None:
+    """Changes the record of a checkpoint and makes its checksums right again."""
+    record = json.loads((place / "record.json").read_bytes().partition(b"\n")[2])
+    change(record)
+    files = [path for path in (place / "state").rglob("*") if path.is_file()]
+    record["files"] = {
+        path.relative_to(place / "state").as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    }
+    text = json.dumps(record).encode()
+    (place / "record.json").write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+
+
+# ---- every damage ---------------------------------------------------------------------------------------------------
+
+
+def flipped(data: bytes, rng: np.random.Generator) -> bytes:
+    found = np.frombuffer(data, np.uint8).copy()
+    for place in rng.integers(len(found), size=int(rng.integers(1, 5))):
+        found[place] ^= np.uint8(1 << int(rng.integers(8)))
+    return found.tobytes()
+
+
+def zeroed(data: bytes, rng: np.random.Generator) -> bytes:
+    start, end = sorted(rng.integers(len(data) + 1, size=2).tolist())
+    return data[:start] + bytes(end - start) + data[end:]
+
+
+def damage(newest: Path, kind: str, rng: np.random.Generator) -> None:
+    """Does something to the newest of two checkpoints."""
+    files = sorted(path for path in newest.rglob("*") if path.is_file())
+    file, other = (files[int(i)] for i in rng.choice(len(files), 2, replace=False))
+    data = file.read_bytes()
+    if kind == "flipped":
+        file.write_bytes(flipped(data, rng))
+    elif kind == "zeroed":
+        file.write_bytes(zeroed(data, rng))
+    elif kind == "cut":
+        file.write_bytes(data[: int(rng.integers(len(data)))])
+    elif kind == "longer":
+        file.write_bytes(data + rng.bytes(int(rng.integers(1, 99))))
+    elif kind == "deleted":
+        file.unlink()
+    elif kind == "swapped":
+        file.write_bytes(other.read_bytes())
+        other.write_bytes(data)
+    elif kind == "a folder":
+        file.unlink()
+        file.mkdir()
+    elif kind == "a pipe":
+        file.unlink()
+        os.mkfifo(file)
+    elif kind == "record of another":
+        shutil.copy(newest.parent / "1" / "record.json", newest)
+    elif kind == "arrays of another":
+        shutil.rmtree(newest / "state")
+        shutil.copytree(newest.parent / "1" / "state", newest / "state")
+    elif kind == "another":
+        shutil.rmtree(newest)
+        shutil.copytree(newest.parent / "1", newest)
+    else:
+        shutil.rmtree(newest if rng.random() < 0.3 else newest / "state")
+
+
+KINDS = ["flipped", "zeroed", "cut", "longer", "deleted", "swapped", "a folder", "a pipe"]
+WHOLE = ["record of another", "arrays of another", "another", "folder deleted"]
+
+
+def same(first: Snapshot, second: Snapshot) -> bool:
+    return first.meta == second.meta and all(
+        array.tobytes() == second.arrays[name].tobytes() for name, array in first.arrays.items()
+    )
+
+
+@pytest.mark.parametrize("times", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_damages_fall_back_or_do_no_harm(pristine, store, times):
+    """Random ones of every kind. Nothing but the one checkpoint or the other, as they were written, is ever loaded."""
+    rng, wanted, found = np.random.default_rng(times), [pristine.read(1), pristine.read(2)], Counter[str]()
+    newest = store.directory / "2"
+    for number in range(times):
+        shutil.rmtree(newest, ignore_errors=True)
+        shutil.copytree(pristine.directory / "2", newest)
+        kind = (KINDS * 4 + WHOLE)[number % 36]
+        damage(newest, kind, rng)
+        snapshot = store.newest()
+        assert same(snapshot, wanted[snapshot.step - 1]), (number, kind)
+        found["fell back" if snapshot.step == 1 else "harmless"] += 1
+    print(dict(found))
+    assert found["fell back"] > 0.95 * times
+
+
+def test_every_bit_of_the_record_is_covered(pristine, store):
+    file = store.directory / "2" / "record.json"
+    data = bytearray(file.read_bytes())
+    with file.open("r+b", buffering=0) as open_file:
+        for place in range(len(data)):
+            for bit in range(8):
+                os.pwrite(open_file.fileno(), bytes([data[place] ^ (1 << bit)]), place)
+                with pytest.raises(Damaged):
+                    store.record(2)
+            os.pwrite(open_file.fileno(), data[place : place + 1], place)
+    assert same(store.newest(), pristine.read(2))
+
+
+def test_what_the_library_reads_is_compared_too(store):
+    """Arrays of another checkpoint under checksums of files that are right: those of the leaves notice."""
+    shutil.rmtree(store.directory / "2" / "state")
+    shutil.copytree(store.directory / "1" / "state", store.directory / "2" / "state")
+    reseal(store.directory / "2", lambda record: None)
+    with pytest.raises(Damaged, match="checksum of learner.params"):
+        store.read(2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step": 1},
+        {"step": "2"},
+        {"leaves": {"count": 7}},
+        {"leaves": {"none": {"shape": [2], "dtype": "int32", "crc32": 0}}},
+        {"leaves": {"count": {"shape": [10**12], "dtype": "int32", "crc32": 0}}},
+        {"game": {"id": "high_card"}},
+        {"host": None},
+        {"format": "two"},
+        {"leaves": {"empty": {"shape": [0], "dtype": "os:abort", "crc32": 0}}},
+    ],
+)
+def test_a_record_that_makes_no_sense_is_damage(store, change):
+    reseal(store.directory / "2", lambda record: record.update(change))
+    with pytest.raises(Damaged):
+        store.read(2)
+    assert store.newest().step == 1
+
+
+def test_a_newer_format_is_told(store):
+    reseal(store.directory / "2", lambda record: record.update(format=4))
+    with pytest.raises(UserError, match="has the format 4, this jaxrl reads up to 3"):
+        store.newest()
+
+
+def test_checkpoints_of_the_first_format_are_read(pristine, tmp_path):
+    ocp = pytest.importorskip("orbax.checkpoint")
+    snapshot = take(2, a_state(2.0), STAMP, {"best": 2.0})
+    arrays = {name: array for name, array in snapshot.arrays.items() if array.size}
+    args = ocp.args.Composite(state=ocp.args.PyTreeSave(arrays), meta=ocp.args.JsonSave(snapshot.meta | {"format": 1}))
+    with ocp.CheckpointManager(tmp_path / "checkpoints", item_names=("state", "meta")) as manager:
+        manager.save(2, args=args)
+    found, wanted = CheckpointStore(tmp_path / "checkpoints").newest(), pristine.read(2)
+    assert found.meta["host"] == {"best": 2.0}
+    assert all(array.tobytes() == found.arrays[name].tobytes() for name, array in wanted.arrays.items())
+
+
+# ---- between two checkpoints ----------------------------------------------------------------------------------------
+
+
+def test_the_only_one_goes_when_the_next_can_be_read(tmp_path, monkeypatch):
+    store = store_with(tmp_path, 1.0, keep=1)
+
+    def unreadable(place: Path, meta: dict, *, whole: bool) -> None:
+        assert store.steps() == [1, 2]  # it lies in its place
+        raise Damaged("a disk that forgets")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "read_arrays", unreadable)
+        store.save(take(2, a_state(2.0), STAMP))
+        with pytest.raises(UserError, match="checkpoint .*2 cannot be read back .*a disk that forgets"):
+            store.wait()
+    assert store.steps() == [1, 2]
+    store.save(take(2, a_state(3.0), STAMP))  # the same one again
+    store.close()
+    assert store.steps() == [2] and same(
+        store.newest(), Snapshot(2, take(2, a_state(3.0), STAMP).arrays, store.record(2))
+    )
+
+
+def test_whoever_reads_while_the_only_one_is_replaced_gets_the_next(tmp_path, monkeypatch, caplog):
+    store, read = store_with(tmp_path, 1.0, keep=1), checkpoint.read_record
+
+    def late(place: Path, step: int) -> dict:
+        if step == 1:
+            monkeypatch.setattr(checkpoint, "read_record", read)
+            store.save(take(2, a_state(2.0), STAMP))
+            store.close()
+        return read(place, step)
+
+    monkeypatch.setattr(checkpoint, "read_record", late)
+    with caplog.at_level(logging.WARNING, logger="jaxrl"):
+        assert CheckpointStore(store.directory).newest().step == 2
+    assert not caplog.records
+
+
+def test_what_was_left_half_done_is_removed_and_not_followed(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "checkpoints" / "9.old.part").mkdir(parents=True)
+    (tmp_path / "checkpoints" / "1.part").symlink_to(tmp_path / "elsewhere")
+    store_with(tmp_path, 1.0).close()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["1"]
+    assert not list((tmp_path / "elsewhere").iterdir())

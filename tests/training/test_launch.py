@@ -1,0 +1,135 @@
+"""`jaxrl launch` and `train --continue`: who died is named, all start again as they began, none waits for ever."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+import pytest
+
+from jaxrl import cli
+from jaxrl import config as configs
+from jaxrl.runs import heartbeat
+from jaxrl.runs.heartbeat import LOST
+from jaxrl.training import command_launch, command_train
+
+PLAYED = """
+import os, signal, sys, time
+rank, again = int(sys.argv[-1]), "--continue" in sys.argv
+if "--user" in sys.argv:
+    sys.exit(2) if rank else time.sleep(1) or os.abort()
+if again or "resume" in sys.argv:
+    sys.exit(0)
+if rank:
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(100)
+"""
+
+
+def test_launch_names_who_died_and_starts_all_again(capfd, monkeypatch):
+    monkeypatch.setattr(command_launch, "PROGRAM", (sys.executable, "-c", PLAYED))
+    assert cli.main(["launch", "-n", "2", "train", "--config", "x"]) == 0
+    sentence = "jaxrl: process 1 of 2 was ended by SIGKILL; all are started again from the newest checkpoint, and 2"
+    assert capfd.readouterr().err.startswith(sentence)
+    assert cli.main(["launch", "-n", "3", "--restarts", "0", "train"]) == 128 + signal.SIGKILL
+    assert "the restarts are used up: go on with jaxrl launch -n 3 train --continue" in capfd.readouterr().err
+    assert cli.main(["launch", "-n", "2", "resume", "x"]) == 0
+    assert cli.main(["launch", "-n", "2", "train", "--user"]) == 2  # a mistake of the user is not tried again
+    assert cli.main(["launch", "-n", "2"]) == 2
+
+
+HUNG_UP = """
+import os, signal, sys, time
+if sys.argv[-1] == "1":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.kill(os.getppid(), signal.SIGHUP)
+time.sleep(300)
+"""
+
+
+def test_launch_ends_when_it_is_told_to(capfd, monkeypatch):
+    """When its terminal is closed the processes are told, and who does not end is killed."""
+    monkeypatch.setattr(command_launch, "PROGRAM", (sys.executable, "-c", HUNG_UP))
+    monkeypatch.setattr(command_launch, "GRACE", 0.2)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        assert cli.main(["launch", "-n", "2", "train"]) == 128 + signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert capfd.readouterr().err == "jaxrl: process 1 of 2 does not end and is killed\n"
+
+
+def test_launch_knows_who_was_lost(monkeypatch):
+    watching = command_launch.Processes(["train"], 3)
+    assert watching._dead([None, 0, 2]) is watching._dead([LOST, 2, -signal.SIGABRT]) is None
+    assert watching._dead([-signal.SIGABRT, -signal.SIGKILL, LOST]) == (137, "process 1 of 3 was ended by SIGKILL")
+    assert watching._dead([None, -signal.SIGABRT, None]) == (134, "process 1 of 3 was ended by SIGABRT")
+    assert watching._dead([LOST, None, LOST]) is None  # it may be about to end
+    monkeypatch.setattr(command_launch, "SETTLE", -1.0)
+    assert watching._dead([LOST, None, LOST]) == (LOST, "process 1 of 3 hangs")
+
+
+def test_continue_refuses_other_settings(tmp_path, monkeypatch, capsys):
+    """A run that is saved goes on as it was begun; where it is computed may be another place."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"])  # to which the command adds
+    began: list[tuple[bool, int]] = []
+
+    def trained(config, run, *, resume, stages=None):
+        began.append((resume, config.run.devices))
+        configs.save(config, run.config_file)
+        (run.path / ".checkpoints-saved").touch()
+        return 0
+
+    monkeypatch.setattr(command_train, "run_training", trained)
+    words = ["train", "env.id=tests.support.games:TicTacToe", "--allow", "tests", "--name", "run", "--continue"]
+    assert cli.main([*words, "run.devices=1"]) == cli.main([*words, "run.devices=2"]) == 0
+    assert began == [(False, 1), (True, 2)]
+    assert cli.main([*words, "ppo.clip=0.5"]) == 2
+    said = "runs/run was begun with ppo.clip 0.05, not 0.5: change it with `jaxrl resume runs/run KEY=VALUE"
+    assert said in capsys.readouterr().err and len(began) == 2
+
+
+class Service:
+    """The signs of life of three processes, of which one has fallen silent; this one is the second."""
+
+    def __init__(self, silent: int):
+        self._silent, self._number, self._signs = silent, 0, {}
+
+    def key_value_set(self, key, value, allow_overwrite):
+        if self._silent == 0:
+            threading.Event().wait(5.0)  # who keeps the signs hangs: nobody is heard of
+        self._signs[key] = value
+
+    def key_value_dir_get(self, prefix):
+        self._number += 1
+        others = {f"{prefix}{rank}": str(0 if rank == self._silent else self._number) for rank in (0, 2)}
+        return list((self._signs | others).items())
+
+
+@pytest.mark.parametrize("silent", [0, 2])
+def test_who_falls_silent_is_found(silent, monkeypatch):
+    monkeypatch.setattr(heartbeat, "BEAT", 0.02)
+    monkeypatch.setattr(heartbeat, "SILENT", 0.4)
+    found, lost = threading.Event(), []
+    one = heartbeat.Watch(Service(silent), 1, 3)
+    monkeypatch.setattr(one, "_lost", lambda other: (lost.append(other), found.set(), one.done.set()))
+    one.start()
+    assert found.wait(60.0) and lost == [silent]
+    one.join()
+
+
+def test_who_leaves_says_farewell_before(monkeypatch, capsys):
+    seen = []
+    monkeypatch.setattr(heartbeat, "leave_at_once", seen.append)
+    one = heartbeat.Watch(None, 0, 3)
+    one.farewell = seen.append
+    one._lost(2)
+    assert seen == ["process 2 of 3 has died or hangs", LOST]
+    assert capsys.readouterr().err.startswith("jaxrl: process 2 of 3 has died or hangs, so all of them end; ")
+    monkeypatch.setattr(heartbeat, "FAREWELL", 0.01)
+    one.farewell = lambda why: threading.Event().wait(60.0)  # a disk that hangs
+    one._lost(2)
+    assert seen[2:] == [LOST]
