@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jaxrl
+import jaxrl_envs
 from jaxrl_envs.shared.errors import UserError
 
 AT_ONCE, WAITING, KEPT = 1, 4, 20
@@ -92,11 +93,9 @@ class Jobs:
             job.state = "done" if code == 0 else "failed"
 
     async def _finish(self, job: CommandJob) -> int:
-        home = str(Path(jaxrl.__file__).resolve().parent.parent)
-        paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
         job.process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "jaxrl", *job.words),
-            env=os.environ | {"PYTHONPATH": paths, "NO_COLOR": "1", "COLUMNS": "120"},
+            env=environment(NO_COLOR="1", COLUMNS="120"),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -119,3 +118,10 @@ class Jobs:
                 if number or not job.output:
                     job.output.append("")
                 job.output[-1] = (job.output[-1] + line).rpartition("\r")[2][:LINE]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a process that runs this very jaxrl, also where the working directory holds another one."""
+    homes = dict.fromkeys(str(Path(str(package.__file__)).resolve().parents[1]) for package in (jaxrl, jaxrl_envs))
+    paths = [*homes, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | more

@@ -10,9 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
+
+from tests.support.paths import ROOT
 
 for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
@@ -25,7 +26,6 @@ from jaxrl_envs.contract import registry
 from tests.serve.test_runs import make_run
 from tests.support.serving import GAMES, serving
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 180_000  # milliseconds: what is opened may have to be compiled
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # three dimensions without a GPU
 BIG, PHONE = (1280, 800), (390, 844)

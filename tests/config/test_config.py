@@ -27,8 +27,7 @@ from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.files import read
 from jaxrl_envs.shared.options import all_paths, limits_of, to_tree
 from tests.support import reads
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
 
 
 def load(*overrides: str, path: Path | None = None) -> configs.Config:

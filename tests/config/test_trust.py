@@ -24,8 +24,8 @@ from jaxrl.runs import checkpoint
 from jaxrl.runs.directory import RunDirectory
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 NIM = (ROOT / "examples" / "nim.py").read_text(encoding="utf-8")
 SIZES = {"num_envs": 16, "num_steps": 8, "total_steps": 256, "updates_per_call": 1}
 MARK = """

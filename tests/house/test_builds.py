@@ -13,14 +13,18 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+
+BATTLE, HOST, FORGE, DQN = ("jaxrl_envs/battle", "jaxrl_envs/host", "jaxrl_envs/forge", "algorithms/dqn")
 ENGINE_TESTS = (
-    *("test_battle_golden.py", "test_battle_script.py", "test_battle_engine.py", "test_battle_caches.py"),
-    *("test_host_bridge.py", "test_host_begin.py", "test_host_simultaneous.py", "test_sumtree.py"),
-    *("forge/test_fuzz.py", "forge/test_encoder.py", "forge/test_engine.py"),
+    *(f"{BATTLE}/test_{name}.py" for name in ("golden", "script", "engine", "caches")),
+    *(f"{HOST}/test_{name}.py" for name in ("bridge", "begin", "simultaneous")),
+    *(f"{FORGE}/test_{name}.py" for name in ("fuzz", "encoder", "engine")),
+    f"{DQN}/test_sumtree.py",
 )
 # What reaches every compiled part with data of all kinds; with the checks the rest would only be run a second time.
-CHECKED_TESTS = ("test_battle_golden.py", "test_host_bridge.py", "test_sumtree.py", "forge/test_fuzz.py")
+CHECKED_TESTS = tuple(f"{name}.py" for name in (f"{BATTLE}/test_golden", f"{HOST}/test_bridge", f"{DQN}/test_sumtree"))
+CHECKED_TESTS += (f"{FORGE}/test_fuzz.py",)
 SANITIZER = {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "PYTHONMALLOC": "malloc"}  # Python itself leaks at exit
 
 

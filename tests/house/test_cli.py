@@ -19,9 +19,9 @@ from jaxrl.runs import directory, xla
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.training import command_resume, command_train
 from jaxrl_envs.shared.errors import UserError
+from tests.support.paths import PYTHONPATH, ROOT
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 4)}]\n" for i in range(1, 20))
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -398,7 +398,7 @@ sys.exit(cli.main(sys.argv[1:]))
 def test_a_start_reads_checks_and_makes_the_game_once(tmp_path, config, games):
     """And the backend starts after that, with the devices of the configuration."""
     (tmp_path / "tests.yaml").write_text("env: {id: 'tests.support.games:HighCard'}\n")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
     command = [sys.executable, "-c", STARTS, "train", "--config", config, "--devices", "4"]
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -411,7 +411,7 @@ def test_a_start_reads_checks_and_makes_the_game_once(tmp_path, config, games):
 
 
 def run(*command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"} | more
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu"} | more
     return subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True)
 
 
@@ -427,7 +427,7 @@ def run(*command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess:
 )
 def test_outputs_that_nobody_reads_or_that_are_full(tmp_path, line, code):
     shell = f"{sys.executable} -m jaxrl {line}; echo ${{PIPESTATUS[0]}}"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == code and "Traceback" not in done.stderr and done.stderr.count("\n") < 2
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +18,7 @@ from jaxrl.training.make import make_program
 from jaxrl_envs import conformance
 from jaxrl_envs.contract import registry
 from tests.support.nim import LARGEST, HostNim, best
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
 
 
 def test_the_text_shows_the_file():

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from jaxrl_envs.contract import registry
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 TOPS = ("envs", "jaxrl", "scripts")
 FILES = sorted(path for top in TOPS for path in (ROOT / top).rglob("*.py"))
 NETWORK = {"socket", "socketserver", "requests", "urllib", "http", "ftplib"}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import types
-from pathlib import Path
 
 import pytest
 
 import jaxrl
 from examples import sweep
+from tests.support.paths import ROOT
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples"
+FOLDER = ROOT / "examples"
 
 
 def executed(name: str) -> dict:

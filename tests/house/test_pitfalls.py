@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,8 +15,7 @@ from jaxrl.diagnose.jaxprs import count_equations, program_size
 from jaxrl_envs.contract import registry
 from scripts.benchmark import compiled
 from scripts.benchmark.report import Effort, measure
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
 
 
 def inner_programs(equation: Any) -> list[Any]:

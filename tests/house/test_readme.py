@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from pathlib import Path
 
 import jax
 import pytest
@@ -17,8 +16,8 @@ from jaxrl.networks.factory import make_network
 from jaxrl.players.export import save_policy
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
 from scripts.benchmark import __main__ as benchmark
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +25,9 @@ from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe
+from tests.support.paths import GOLDEN
 
-MATRIX = Path(__file__).parents[1] / "golden" / "beasty_bar" / "bot_matrix.json"
+MATRIX = GOLDEN / "beasty_bar" / "bot_matrix.json"
 BOTS = ["env.id=tests.support.games:HighCard", "run.cache_dir=''"]
 
 

@@ -31,6 +31,7 @@ from jaxrl.runs.checkpoint import (
 )
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
+from tests.support.paths import PYTHONPATH
 
 STAMP = Stamp("high_card", "1", {"players": 3, "weights": [1.0, 2.0]})
 
@@ -229,7 +230,7 @@ KILLED = """
 def test_kill_in_the_middle_of_a_save_leaves_the_previous_one_usable(tmp_path):
     path = tmp_path / "checkpoints"
     script = textwrap.dedent(KILLED.format(path=str(path)))
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": PYTHONPATH}
     for delay in (0.0, 0.03):
         child = subprocess.Popen([sys.executable, "-c", script], env=environment)
         deadline = time.monotonic() + 60

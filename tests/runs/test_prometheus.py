@@ -31,6 +31,7 @@ from jaxrl_envs.host.game import make_buffers
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe, TicTacToeGame
 from tests.support.killing import ROOT
+from tests.support.paths import PYTHONPATH
 from tests.training.sebulba.test_workers import elsewhere
 
 pytest.importorskip("prometheus_client", reason="the extra 'metrics' is not installed")
@@ -305,7 +306,7 @@ evaluate: {deals: 2, opponents: [random]}
     while not all(is_free(port + rank) for rank in range(2)):
         port = free_port()
     command = [sys.executable, "-m", "jaxrl", "launch", "-n", "2", "train", "--config", "nim.yaml"]
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    env = os.environ | {"PYTHONPATH": PYTHONPATH}
     process = subprocess.Popen([*command, f"metrics.prometheus={port}"], cwd=tmp_path, env=env)
     try:
         each = [scraped(port + rank, process) for rank in range(2)]

@@ -21,7 +21,7 @@ from jaxrl.runs.logs import LOG
 from jaxrl.training import trainer
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
-from tests.support.killing import ROOT
+from tests.support.paths import PYTHONPATH
 
 pytestmark = pytest.mark.thorough
 
@@ -277,4 +277,4 @@ def test_mistakes_are_one_sentence(copied, capsys):
 
 def test_without_jax(copied):
     code = "import sys\nfrom jaxrl import cli\nassert cli.main(['status', 'nim']) == 0\nassert 'jax' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": PYTHONPATH})

@@ -13,6 +13,8 @@ import jax
 import numpy as np
 import pytest
 
+from tests.support.paths import GOLDEN
+
 for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
 
@@ -36,7 +38,6 @@ from tests.support.memory_games import Recall
 from tests.support.serving import GAMES, serving
 from tests.training.imitation.test_distill import RECURRENT
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 BATTLE = "0/battle/battles.jsonl.gz"
 
 

@@ -16,6 +16,8 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
+from tests.support.paths import GOLDEN
+
 for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
 
@@ -29,7 +31,6 @@ from tests.matches.test_replays import recorded
 from tests.support.games import HighCard
 from tests.support.serving import serving
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 FILES = {
     "beasty_bar/games.jsonl.gz": "pictures",
     "battle/battles.jsonl.gz": "pictures",

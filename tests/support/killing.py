@@ -11,8 +11,7 @@ from pathlib import Path
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoint import Snapshot
 from jaxrl.runs.metric_log import read_rows
-
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import PYTHONPATH
 
 # Runs the command line until the place and update named in the environment.
 KILLED = """
@@ -34,7 +33,7 @@ sys.exit(cli.main(sys.argv[1:]))
 
 def kill(*arguments: str, at: int, inside: str = "call") -> None:
     """Runs `jaxrl` until it is killed at this update: before a "call", or where a host game's learner would "learn"."""
-    environment = {"KILL_IN": inside, "KILL_AT": str(at), "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    environment = {"KILL_IN": inside, "KILL_AT": str(at), "PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-c", KILLED, *arguments]
     child = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
     assert child.returncode == -signal.SIGKILL, child.stderr

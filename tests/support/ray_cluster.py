@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.killing import ROOT
+from tests.support.paths import PYTHONPATH
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray: pip install 'jaxrl[fleet]'")
 
@@ -76,7 +76,7 @@ class Cluster:
     def __init__(self, host: str = "127.0.0.1", inside: Sequence[str] = ()):
         """Starts the head; see `Machine`."""
         self._folder = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # the paths of its sockets must be short
-        self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "PYTHONPATH": str(ROOT)}
+        self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "PYTHONPATH": PYTHONPATH}
         self.address, self.machines = f"{host}:{free_port()}", []
         port = self.address.rpartition(":")[2]
         options = (

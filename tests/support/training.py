@@ -24,6 +24,7 @@ from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
 from jaxrl_envs.contract.env import Env
+from tests.support.paths import PYTHONPATH
 
 
 def small_config(
@@ -145,7 +146,7 @@ def on_devices(source: str, devices: int) -> Any:
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} {fast}",
-        "PYTHONPATH": os.getcwd(),
+        "PYTHONPATH": PYTHONPATH,
     }
     done = subprocess.run(
         [sys.executable, "-c", source],

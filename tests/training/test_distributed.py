@@ -25,7 +25,8 @@ from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.heartbeat import LOST
 from jaxrl.training import command_launch, memory_budget
 from jaxrl_envs.shared.errors import UserError
-from tests.support.killing import ROOT, assert_same, newest, rows
+from tests.support.killing import assert_same, newest, rows
+from tests.support.paths import PYTHONPATH
 
 LEAGUE = {"opponents": ["self", "snapshots", "random"], "snapshots": 2, "snapshot_every": 2}
 TREE: dict[str, Any] = {
@@ -58,7 +59,7 @@ def home(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     flags = (flag for flag in os.environ.get("XLA_FLAGS", "").split() if "device_count" not in flag)
     monkeypatch.setenv("XLA_FLAGS", " ".join(flags))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     configure(tmp_path)
     return tmp_path

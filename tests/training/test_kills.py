@@ -24,7 +24,8 @@ import yaml
 
 from jaxrl.runs.directory import RunDirectory
 from tests.support.dqn_training import SMALL_DQN
-from tests.support.killing import ROOT, assert_same, newest, rows
+from tests.support.killing import assert_same, newest, rows
+from tests.support.paths import PYTHONPATH
 
 KILLS = int(os.environ.get("KILLS", "100"))  # of all cases together
 NAME, UPDATES = "run", 80
@@ -93,7 +94,7 @@ class Killed:
             arguments = ["resume", str(run.path)]
         place.mkdir(exist_ok=True)
         with (place / "said").open("ab") as said:
-            words = {"JAXRL_ALLOW": f"tests,{self.cache}", "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+            words = {"JAXRL_ALLOW": f"tests,{self.cache}", "PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu"}
             command = [sys.executable, "-m", "jaxrl", *arguments]
             return subprocess.Popen(command, env=os.environ | words, stdout=said, stderr=said)
 

@@ -29,7 +29,8 @@ import yaml
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.training.callbacks import Callback
 from tests.jaxrl_envs.forge.fake import Fault, fake_home, fake_java
-from tests.support.killing import ROOT, assert_same, newest, rows
+from tests.support.killing import assert_same, newest, rows
+from tests.support.paths import PYTHONPATH
 from tests.training.test_liars import LIES, told
 from tests.training.test_trainer import small_disk
 
@@ -129,7 +130,12 @@ class Subject:
         self.process: subprocess.Popen | None = None
 
     def command(self, *arguments: str, pause: float) -> subprocess.Popen:
-        paths = {"TMPDIR": self.temporary, "XDG_CACHE_HOME": self.home / "cache", LIE: self.lie, "PYTHONPATH": ROOT}
+        paths = {
+            "TMPDIR": self.temporary,
+            "XDG_CACHE_HOME": self.home / "cache",
+            LIE: self.lie,
+            "PYTHONPATH": PYTHONPATH,
+        }
         words = {
             PAUSE: str(pause),
             "JAXRL_ALLOW": ",".join(["tests", *places(self.home).values()]),

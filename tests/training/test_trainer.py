@@ -29,7 +29,8 @@ from jaxrl.training.make import make_program
 from jaxrl.training.stall_detection import Standstill
 from jaxrl.training.stopping import StopRequest
 from jaxrl_envs.shared.errors import UserError
-from tests.support.killing import ROOT, assert_same, kill, newest, rows
+from tests.support.killing import assert_same, kill, newest, rows
+from tests.support.paths import PYTHONPATH
 
 UPDATES, STEPS_PER_UPDATE = 12, 8 * 4
 
@@ -62,7 +63,7 @@ def train(home: Path, name: str, *overrides: str) -> int:
 
 
 def command(*arguments: str, **environment: str) -> subprocess.Popen:
-    env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)} | environment
+    env = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": PYTHONPATH} | environment
     start = [sys.executable, "-m", "jaxrl", *arguments]
     return subprocess.Popen(start, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

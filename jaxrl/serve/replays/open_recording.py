@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import os
 import shutil
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 
-import jaxrl
+from jaxrl.serve.jobs import environment
 from jaxrl_envs.shared.errors import UserError
 
 KEPT, AT_ONCE, WAITING = 32, 2, 16  # games on disk; processes; games that wait for one
@@ -115,7 +114,7 @@ class Shelf:
             str(found.path),
             str(found.game),
             str(found.folder),
-            env=_surroundings(),
+            env=environment(JAX_PLATFORMS="cpu"),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
@@ -129,10 +128,3 @@ class Shelf:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
-
-
-def _surroundings() -> dict[str, str]:
-    """The environment of the process: this jaxrl, and the processor alone, for the accelerator is the players'."""
-    home = str(Path(jaxrl.__file__).resolve().parent.parent)
-    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "JAX_PLATFORMS": "cpu"}

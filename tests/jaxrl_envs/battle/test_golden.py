@@ -16,19 +16,20 @@ from jaxrl_envs.shared import golden
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.golden import verify
 from tests.support.generate import write
+from tests.support.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "battle" / "battles.jsonl.gz"
+FILE = GOLDEN / "battle" / "battles.jsonl.gz"
 
 
 def test_golden_battles() -> None:
-    report = verify(str(GOLDEN), KINDS)
+    report = verify(str(FILE), KINDS)
     assert (*report.counts.values(), report.disagreements) == (60, 5_603, 0), report.first
 
 
 @pytest.fixture(scope="module")
 def battles() -> list[dict]:
     """Two battles: one of random players, one of two styles with an end before the round limit."""
-    with gzip.open(GOLDEN, "rt") as lines:
+    with gzip.open(FILE, "rt") as lines:
         recorded = [json.loads(line) for line in lines]
     found = [recorded[1], recorded[4]]
     assert [battle["players"] for battle in found] == [["random", "random"], ["objective", "aggressor"]]

@@ -22,13 +22,14 @@ from tests.jaxrl_envs.battle.referee.battle_dice import Dice, battle_key, mix
 from tests.jaxrl_envs.battle.referee.battle_observe import observation, planes
 from tests.jaxrl_envs.battle.referee.battle_script import STYLES, choices
 from tests.support.generate import write
+from tests.support.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "battle" / "battles.jsonl.gz"
+FILE = GOLDEN / "battle" / "battles.jsonl.gz"
 
 
 @pytest.fixture(scope="module")
 def golden() -> list[dict]:
-    with gzip.open(GOLDEN, "rt") as lines:
+    with gzip.open(FILE, "rt") as lines:
         return [json.loads(line) for line in lines]
 
 

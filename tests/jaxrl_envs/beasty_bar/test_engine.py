@@ -15,12 +15,13 @@ from jaxrl_envs.beasty_bar.golden import BOT_CHOICES, DETERMINISTIC, GAMES, KIND
 from jaxrl_envs.shared.golden import Kind, verify
 from tests.jaxrl_envs.beasty_bar.referee import beasty_bar_generate as generate
 from tests.support.generate import write
+from tests.support.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "beasty_bar"
+FOLDER = GOLDEN / "beasty_bar"
 
 
 def golden(name: str) -> list[dict]:
-    with gzip.open(GOLDEN / f"{name}.jsonl.gz", "rt") as lines:
+    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in lines]
 
 
@@ -47,7 +48,7 @@ def test_bot_choices() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "count"), [("games", 1_500), ("bot_choices", 8_000)])
 def test_golden_files_whole(name: str, count: int) -> None:
-    report = verify(str(GOLDEN / f"{name}.jsonl.gz"), KINDS)
+    report = verify(str(FOLDER / f"{name}.jsonl.gz"), KINDS)
     assert (report.counts[name.replace("_", " ")], report.disagreements) == (count, 0), report.first
 
 

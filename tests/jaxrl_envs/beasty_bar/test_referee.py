@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 
 from tests.jaxrl_envs.beasty_bar.referee import beasty_bar as referee
 from tests.jaxrl_envs.beasty_bar.referee import beasty_bar_bots as bots
+from tests.support.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "beasty_bar"
+FOLDER = GOLDEN / "beasty_bar"
 
 
 def golden(name: str) -> list[dict]:
     """The records of one golden file."""
-    with gzip.open(GOLDEN / f"{name}.jsonl.gz", "rt") as lines:
+    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in lines]
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from jaxrl.config import load
@@ -15,8 +14,9 @@ from jaxrl_envs.car_soccer import actions, bots
 from jaxrl_envs.car_soccer.env import CarSoccer
 from jaxrl_envs.car_soccer.rewards import compose
 from jaxrl_envs.contract import registry
+from tests.support.paths import ROOT
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "car_soccer_builders.md"
+PAGE = ROOT / "docs" / "car_soccer_builders.md"
 
 HEAD = """\
 # Car soccer: what can be composed

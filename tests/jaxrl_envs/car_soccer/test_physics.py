@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gzip
 import json
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +16,9 @@ from jaxrl_envs.car_soccer.physics.field import pads
 from jaxrl_envs.car_soccer.physics.settings import HITBOXES, Settings
 from jaxrl_envs.car_soccer.physics.tick import ticks
 from jaxrl_envs.shared.errors import UserError
+from tests.support.paths import GOLDEN
 
-FOLDER = Path(__file__).parents[2] / "golden" / "car_soccer"
+FOLDER = GOLDEN / "car_soccer"
 ALONE = Settings(teams=(0,))
 
 

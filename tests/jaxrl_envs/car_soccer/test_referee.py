@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ import pytest
 from tests.jaxrl_envs.car_soccer.referee import car_soccer as referee
 from tests.jaxrl_envs.car_soccer.referee.car_soccer_car import Car
 from tests.support.car_soccer_states import referee_mesh
+from tests.support.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "car_soccer"
+FOLDER = GOLDEN / "car_soccer"
 FLAGS = ("boost", "is_jumping", "has_jumped", "has_double_jumped", "has_flipped", "is_flipping", "is_supersonic")
 TIMERS = ("jump_time", "flip_time", "air_time_since_jump")
 # Share of random episodes in which ball and worst car are within 1 uu after 1, 2 and 3 s, where they last so long.
@@ -31,7 +31,7 @@ TABLE = {
 
 
 def recordings(name: str) -> dict:
-    with gzip.open(GOLDEN / f"{name}.json.gz", "rt") as file:
+    with gzip.open(FOLDER / f"{name}.json.gz", "rt") as file:
         return json.load(file)
 
 

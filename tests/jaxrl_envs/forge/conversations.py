@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from jaxrl_envs.forge.recordings.recording import Conversation
+from tests.support.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "forge"
+FOLDER = GOLDEN / "forge"
 
 
 def decision(number: int, seat: int, note: str = "") -> bytes:

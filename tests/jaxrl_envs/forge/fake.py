@@ -36,10 +36,10 @@ from jaxrl_envs.forge.fleet.find import DECKS
 from jaxrl_envs.forge.recordings.recorded_engine import Game, ReplayDaemon, Talk, Tape, choose
 from jaxrl_envs.forge.recordings.recording import NewGame, deck_name
 from jaxrl_envs.shared.errors import UserError
+from tests.support.paths import PYTHONPATH
 
 DECISIONS = 5  # of a game of numbers
 VERSION = "1.6.99-FAKE"
-ROOT = Path(__file__).resolve().parents[3]
 KINDS = """
 close half stall silent hang vanish die slow long utf8 garbage noise unknown other chatter refuse timeout error stuck
 late say fail exit stubborn protocol work ready
@@ -372,7 +372,7 @@ def fake_java(
     java.write_text(
         "#!/bin/sh\n"
         f"""[ "$1" = --list-modules ] && {{ echo '{lines}'; exit 0; }}\n"""
-        f"""PYTHONPATH='{ROOT}' exec '{sys.executable}' -m tests.jaxrl_envs.forge.fake '{folder}' "$@"\n"""
+        f"""PYTHONPATH='{PYTHONPATH}' exec '{sys.executable}' -m tests.jaxrl_envs.forge.fake '{folder}' "$@"\n"""
     )
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
     return java

@@ -15,15 +15,16 @@ from jaxrl_envs.shared.golden import Disagreement, verify
 from jaxrl_envs.skull_king import rules
 from jaxrl_envs.skull_king.golden import BOT_CHOICES, GAMES, KINDS
 from tests.support import generate
+from tests.support.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "skull_king"
+FOLDER = GOLDEN / "skull_king"
 # Every number of players and every combination of switches at least once; all 28 tables are in the slow test.
 TABLES = [(2, 1, 1), (3, 0, 1), (4, 1, 1), (5, 1, 0), (6, 0, 0), (7, 0, 1), (8, 1, 1)]
 BOT_TABLES = [(2, 0, 1), (4, 1, 1), (8, 0, 0)]
 
 
 def golden(name: str) -> list[dict]:
-    with gzip.open(GOLDEN / f"{name}.jsonl.gz", "rt") as lines:
+    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in lines]
 
 
@@ -58,14 +59,14 @@ def test_bot_choices() -> None:
 
 
 def test_tricks() -> None:
-    report = verify(str(GOLDEN / "tricks.jsonl.gz"), KINDS)
+    report = verify(str(FOLDER / "tricks.jsonl.gz"), KINDS)
     assert (report.counts, report.disagreements) == ({"tricks": 19_390}, 0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "decisions"), [("games", 248_061), ("bot_choices", 18_545), ("tricks", None)])
 def test_golden_files_whole(name: str, decisions: int | None) -> None:
-    report = verify(str(GOLDEN / f"{name}.jsonl.gz"), KINDS)
+    report = verify(str(FOLDER / f"{name}.jsonl.gz"), KINDS)
     assert report.disagreements == 0, report.first
     assert decisions == report.counts.get("decisions")
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 
 from tests.jaxrl_envs.skull_king.referee import skull_king as referee
 from tests.jaxrl_envs.skull_king.referee import skull_king_tricks as tricks
 from tests.jaxrl_envs.skull_king.referee.skull_king_bots import BOTS
+from tests.support.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "skull_king"
+FOLDER = GOLDEN / "skull_king"
 
 
 def golden(name: str) -> list[dict]:
     """The records of one golden file."""
-    with gzip.open(GOLDEN / f"{name}.jsonl.gz", "rt") as lines:
+    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in lines]
 
 

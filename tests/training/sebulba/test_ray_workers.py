@@ -21,7 +21,8 @@ import yaml
 
 from jaxrl.runs.directory import load_run
 from tests.jaxrl_envs.forge.fake import fake_home, fake_java
-from tests.support.killing import ROOT, rows
+from tests.support.killing import rows
+from tests.support.paths import PYTHONPATH
 from tests.support.ray_cluster import Cluster, cluster, family, kill, needs_ray, wait, workers_of
 from tests.support.slow_links import SlowLinks, needs_networks
 
@@ -49,7 +50,7 @@ class Trainings:
     """
 
     def __init__(self, home: Path):
-        self.home, self.environment = home, {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+        self.home, self.environment = home, {"PYTHONPATH": PYTHONPATH, "JAX_PLATFORMS": "cpu"}
         self.inside: list[str] = []
         self.processes: list[subprocess.Popen] = []
 
