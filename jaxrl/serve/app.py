@@ -19,7 +19,7 @@ from jaxrl.serve.driving import routes as driving
 from jaxrl.serve.guard import Guard
 from jaxrl.serve.replays import routes as replays
 from jaxrl.serve.runs import routes as runs
-from jaxrl.serve.server import STATIC, House
+from jaxrl.serve.server import STATIC, Server
 from jaxrl.serve.tables import routes as tables
 from jaxrl_envs.shared.errors import UserError
 
@@ -27,7 +27,7 @@ ROOMS = (tables, driving, replays, runs)
 FRAME = 1 << 14  # bytes of a message from a browser
 
 
-def make_server(house: House, tell: Callable[..., None]) -> uvicorn.Server:
+def make_server(server: Server, tell: Callable[..., None]) -> uvicorn.Server:
     """A server that `run`s until it is told to end by a signal, or by its `should_exit`.
 
     Args:
@@ -35,9 +35,9 @@ def make_server(house: House, tell: Callable[..., None]) -> uvicorn.Server:
       tell: is called with what to open in a browser once it listens.
     """
     config = uvicorn.Config(
-        make_app(house),
-        host=house.settings.host,
-        port=house.settings.port,
+        make_app(server),
+        host=server.settings.host,
+        port=server.settings.port,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -48,7 +48,7 @@ def make_server(house: House, tell: Callable[..., None]) -> uvicorn.Server:
         ws_ping_timeout=20.0,
         timeout_graceful_shutdown=3,
     )
-    return _Server(config, functools.partial(_announce, house, tell))
+    return _Server(config, functools.partial(_announce, server, tell))
 
 
 class _Server(uvicorn.Server):
@@ -65,30 +65,30 @@ class _Server(uvicorn.Server):
             self._ready(self.servers[0].sockets[0].getsockname()[1])
 
 
-def _announce(house: House, tell: Callable[..., None], port: int) -> None:
-    host, token = house.settings.host, house.settings.token
+def _announce(server: Server, tell: Callable[..., None], port: int) -> None:
+    host, token = server.settings.host, server.settings.token
     shown = f"[{host}]" if ":" in host else host
     tell(f"open http://{shown}:{port}/" + (f"?token={token}" if token else ""), flush=True)
 
 
-def make_app(house: House) -> Starlette:
+def make_app(server: Server) -> Starlette:
     """The application of a server; `UserError` of any room is answered with its sentence as {"error": ...}."""
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
-        for begin in house.opening:
+        for begin in server.opening:
             await begin()
         yield
-        for end in house.closing:
+        for end in server.closing:
             await end()
-        house.close()
+        server.close()
 
     return Starlette(
         routes=[
-            *(route for room in ROOMS for route in room.routes(house)),
+            *(route for room in ROOMS for route in room.routes(server)),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
-        middleware=[Middleware(Guard, settings=house.settings, guests=house.guests)],
+        middleware=[Middleware(Guard, settings=server.settings, guests=server.guests)],
         exception_handlers={UserError: _refuse},
         lifespan=life,
     )

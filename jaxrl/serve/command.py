@@ -30,13 +30,13 @@ def main(args: argparse.Namespace) -> int:
     if absent:
         raise UserError(f"{' and '.join(absent)} is not installed: python -m pip install 'jaxrl[web]'.")
     from jaxrl.serve.app import make_server
-    from jaxrl.serve.server import House
+    from jaxrl.serve.server import Server
 
     settings = settings_of(args)
     _make_folder(settings.folder)
-    house = House(settings)
+    server = Server(settings)
     if settings.token:
-        house.guests.ready()
+        server.guests.ready()
     listening = _listen(settings.host, settings.port)
     if xla.on_cpu():
         xla.fuse()  # for the games that ask for it: their programs alone are compiled so
@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
     with listening:
         for game in args.game:
             registry.options_of(game)
-        make_server(house, print).run(sockets=[listening])
+        make_server(server, print).run(sockets=[listening])
     return 0
 
 

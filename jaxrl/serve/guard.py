@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jaxrl.serve.server import GUEST, LARGER, LARGEST, ServerSettings
-from jaxrl.serve.tables.invite_tokens import Guests, table_of
+from jaxrl.serve.tables.invite_tokens import InviteTokens, table_of
 
 COOKIE = "jaxrl"  # of the owner; of a guest with the name of the table behind it
 STAYS = 30 * 86400  # seconds that a browser keeps one
@@ -39,7 +39,7 @@ SAFE = ("GET", "HEAD")
 class Guard:
     """Middleware of ASGI: every request and socket passes it."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, guests: Guests):
+    def __init__(self, app: ASGIApp, settings: ServerSettings, guests: InviteTokens):
         """See `jaxrl.serve.server.ServerSettings`."""
         self._app, self._settings, self._guests, self._open = app, settings, guests, 0
 

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 @dataclasses.dataclass
-class Hall:
+class GameContext:
     """One game with some options, and everybody who has played it so far."""
 
     config: Config
@@ -63,7 +63,7 @@ class Hall:
         return self.config.env.id
 
 
-class AgentLibrary:
+class PlayerCatalog:
     """All games and players of a server; its methods are called in threads."""
 
     def __init__(self, games: Sequence[str], runs: Path, allow: Sequence[str]):
@@ -75,13 +75,13 @@ class AgentLibrary:
           allow: modules that files of runs may name.
         """
         self.games, self._runs, self._allow = tuple(games), runs, tuple(allow)
-        self._halls: dict[str, Hall] = {}
+        self._halls: dict[str, GameContext] = {}
         self._fits: dict[tuple[str, str], bool] = {}
         self._lock = threading.RLock()
 
     # ---- games ------------------------------------------------------------------------------------------------------
 
-    def hall(self, game: str, options: Mapping[str, Any]) -> Hall:
+    def context(self, game: str, options: Mapping[str, Any]) -> GameContext:
         """A game. Raises UserError: it is not offered, or has no such options."""
         if game not in self.games:
             raise UserError(f"this server does not offer the game {game!r}.")
@@ -93,15 +93,15 @@ class AgentLibrary:
                 raise UserError(f"the option {name!r} must be a number, a truth value or one of those offered.")
             if isinstance(value, (int, float)) and not abs(value) <= LARGEST:
                 raise UserError(f"the option {name!r} must be at most {LARGEST}.")
-        return self._hall(game, options)
+        return self._context(game, options)
 
-    def recorded(self, game: str, options: Mapping[str, Any]) -> Hall:
+    def recorded(self, game: str, options: Mapping[str, Any]) -> GameContext:
         """The game of a recording, whose options a stranger may have written; those that change nothing that is seen or
         done are left at what they are by default. Raises UserError: it is not offered, or no such game can be made."""
         changed = self._view(game, options)
         if not all(_plain(each) for each in changed.values()):
             raise UserError("the options of this recording are not such that a game is made of them here.")
-        return self._hall(game, changed)
+        return self._context(game, changed)
 
     def view(self, game: str, spec: str) -> dict[str, Any]:
         """The options with which a trained player sees and does otherwise than by default. Raises UserError: it plays
@@ -117,14 +117,14 @@ class AgentLibrary:
     def _view(self, game: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if game not in self.games:
             raise UserError(f"this server does not offer the game {game!r}.")
-        free, known = self._hall(game, {}).env.free_options, registry.options_of(game)
+        free, known = self._context(game, {}).env.free_options, registry.options_of(game)
         wanted = {name: each for name, each in options.items() if name in known and name not in free}
         return {name: each for name, each in wanted.items() if not _same(each, known[name].default)}
 
-    def _hall(self, game: str, options: Mapping[str, Any]) -> Hall:
+    def _context(self, game: str, options: Mapping[str, Any]) -> GameContext:
         key = json.dumps([game, dict(sorted(options.items()))])
         with self._lock:
-            return _kept(self._halls, key, lambda: make_hall(game, options))
+            return _kept(self._halls, key, lambda: make_context(game, options))
 
     def describe(self) -> list[dict[str, Any]]:
         """All games that can be played here, for the form that opens tables."""
@@ -135,7 +135,7 @@ class AgentLibrary:
         return found
 
     def _described(self, game: str) -> dict[str, Any]:
-        env = self.hall(game, {}).env
+        env = self.context(game, {}).env
         return {
             "id": game,
             "about": (type(env).__doc__ or game).strip().splitlines()[0],
@@ -149,16 +149,16 @@ class AgentLibrary:
 
     # ---- players ----------------------------------------------------------------------------------------------------
 
-    def offered(self, hall: Hall) -> list[list[str]]:
+    def offered(self, context: GameContext) -> list[list[str]]:
         """[specification, words] of everybody who can sit at a table, the strongest kinds first."""
-        found = [[each, each] for each in self.trained(hall)]
-        if _may_be_searched(hall.env):
+        found = [[each, each] for each in self.trained(context)]
+        if _may_be_searched(context.env):
             found += [[f"{SEARCH}{n}", f"search, {n} s a move"] for n in SECONDS]
-        return found + [[BOT + name, name] for name in reversed(list(hall.env.bots))]
+        return found + [[BOT + name, name] for name in reversed(list(context.env.bots))]
 
-    def trained(self, hall: Hall) -> list[str]:
+    def trained(self, context: GameContext) -> list[str]:
         """The policies of the zoo and the runs that can sit there."""
-        return [each for each in self.known() if self.fits(hall, each)]
+        return [each for each in self.known() if self.fits(context, each)]
 
     def known(self) -> list[str]:
         """All policies of the zoo, and all runs."""
@@ -168,7 +168,7 @@ class AgentLibrary:
         """Of the runs in their folder."""
         return sorted(path.parent.name for path in self._runs.expanduser().glob("*/config.yaml"))
 
-    def agent(self, hall: Hall, spec: str) -> Agent:
+    def agent(self, context: GameContext, spec: str) -> Agent:
         """Whoever is meant by "bot:NAME", "zoo:NAME", "run:NAME", "run:NAME@UPDATE" or "search:SECONDS".
 
         Raises:
@@ -176,9 +176,9 @@ class AgentLibrary:
         """
         key = f"{spec} {self.newest(spec)}"
         with self._lock:
-            for old in [each for each in hall.agents if each.rpartition(" ")[0] == spec and each != key]:
-                del hall.agents[old]  # its training has gone on
-            return _kept(hall.agents, key, lambda: self._make(hall, spec))
+            for old in [each for each in context.agents if each.rpartition(" ")[0] == spec and each != key]:
+                del context.agents[old]  # its training has gone on
+            return _kept(context.agents, key, lambda: self._make(context, spec))
 
     def newest(self, spec: str) -> int:
         """The update of a run's newest checkpoint, from the names of files; -1 for others than runs."""
@@ -188,33 +188,33 @@ class AgentLibrary:
         saved = (self._runs.expanduser() / name / "checkpoints").glob("[0-9]*")
         return max((int(path.name) for path in saved if path.name.isdecimal()), default=-1)
 
-    def search(self, hall: Hall) -> TimedSearch | None:
+    def search(self, context: GameContext) -> TimedSearch | None:
         """The search of a game, None where it cannot be searched."""
         with contextlib.suppress(UserError):
-            return self.agent(hall, f"{SEARCH}{SECONDS[0]}").search
+            return self.agent(context, f"{SEARCH}{SECONDS[0]}").search
         return None
 
-    def adviser(self, hall: Hall, specs: Sequence[str]) -> Agent | None:
+    def adviser(self, context: GameContext, specs: Sequence[str]) -> Agent | None:
         """Who gives hints at a table of these players: a trained policy that sits there, one of the zoo, else the
         game's reference bot."""
         trained = [spec for spec in specs if spec.startswith((zoo.PREFIX, RUN))]
         zoo_names = [zoo.PREFIX + name for name in zoo.names()]
-        for spec in [*trained, *(each for each in zoo_names if self.fits(hall, each))]:
-            return self.agent(hall, spec)
-        known = [name for name in (hall.env.reference_bot, *hall.env.bots) if name in hall.env.bots]
-        return self.agent(hall, BOT + known[0]) if known and not hall.env.delegated else None
+        for spec in [*trained, *(each for each in zoo_names if self.fits(context, each))]:
+            return self.agent(context, spec)
+        known = [name for name in (context.env.reference_bot, *context.env.bots) if name in context.env.bots]
+        return self.agent(context, BOT + known[0]) if known and not context.env.delegated else None
 
-    def _make(self, hall: Hall, spec: str) -> Agent:
+    def _make(self, context: GameContext, spec: str) -> Agent:
         if spec.startswith(SEARCH):
             seconds = _seconds(spec.removeprefix(SEARCH))
-            first = next((each.search for each in hall.agents.values() if each.search), None)
-            return Agent(f"search {seconds:g} s", None, first or TimedSearch(hall.env, hall.programs), seconds)
+            first = next((each.search for each in context.agents.values() if each.search), None)
+            return Agent(f"search {seconds:g} s", None, first or TimedSearch(context.env, context.programs), seconds)
         if spec.startswith(BOT):
-            if (name := spec.removeprefix(BOT)) not in hall.env.bots:
-                raise UserError(f"{hall.id} has no bot {name[:60]!r}.")
-            return Agent(name, bot_player(hall.env, name))
+            if (name := spec.removeprefix(BOT)) not in context.env.bots:
+                raise UserError(f"{context.id} has no bot {name[:60]!r}.")
+            return Agent(name, bot_player(context.env, name))
         name, config, env, player = self._trained(spec)
-        if not _fit(hall, config, env):
+        if not _fit(context, config, env):
             raise UserError(f"{name} plays another game than this table's.")
         return Agent(name, player)
 
@@ -229,41 +229,41 @@ class AgentLibrary:
         found = find_entrant(str(self._runs / name), asked)
         return spec.removeprefix(RUN), found.config, found.env, found.players[0]
 
-    def fits(self, hall: Hall, spec: str) -> bool:
+    def fits(self, context: GameContext, spec: str) -> bool:
         """Whether a trained player can sit at this game's tables; without reading its parameters."""
-        key = spec, f"{hall.id} {hall.config.env.options}"
+        key = spec, f"{context.id} {context.config.env.options}"
         with self._lock:
             if key not in self._fits:
                 if len(self._fits) > MOST:
                     self._fits.clear()
-                self._fits[key] = self._game_fits(hall, spec)
+                self._fits[key] = self._game_fits(context, spec)
             return self._fits[key]
 
-    def _game_fits(self, hall: Hall, spec: str) -> bool:
+    def _game_fits(self, context: GameContext, spec: str) -> bool:
         try:
             if spec.startswith(RUN):
                 config = RunDirectory(self._runs / spec.removeprefix(RUN)).config(self._allow)
-                return config.env.id == hall.id and _fit(hall, config, make_games(config).evaluation)
-            if zoo.figures(spec.removeprefix(zoo.PREFIX))["game"] != hall.id:
+                return config.env.id == context.id and _fit(context, config, make_games(config).evaluation)
+            if zoo.figures(spec.removeprefix(zoo.PREFIX))["game"] != context.id:
                 return False
-            return _fit(hall, *self._trained(spec)[1:3])
+            return _fit(context, *self._trained(spec)[1:3])
         except UserError:
             return False
         except Exception:  # of a game's own code: one run that breaks takes no other with it
-            LOG.exception("whether %s fits %s", spec, hall.id)
+            LOG.exception("whether %s fits %s", spec, context.id)
             return False
 
 
-def _fit(hall: Hall, config: Config, env: Env) -> bool:
+def _fit(context: GameContext, config: Config, env: Env) -> bool:
     """Whether who has learnt in a game can play the hall's: it sees and does the same kinds of things."""
     kinds = [
         (each.id, each.version, each.num_players, each.num_actions, str(each.observation_spec))
-        for each in (hall.env, env)
+        for each in (context.env, env)
     ]
-    known = registry.options_of(hall.config.env.id)
+    known = registry.options_of(context.config.env.id)
     # Options that no browser chooses and that may change what is seen or done: two views of one shape can differ.
-    views = known.keys() - offered_options(hall.config.env.id).keys() - set(env.free_options)
-    mine, theirs = hall.config.env.options, config.env.options
+    views = known.keys() - offered_options(context.config.env.id).keys() - set(env.free_options)
+    mine, theirs = context.config.env.options, config.env.options
     return kinds[0] == kinds[1] and all(
         _same(mine.get(name, known[name].default), theirs.get(name, known[name].default)) for name in views
     )
@@ -303,13 +303,13 @@ def _literals(game: str) -> set[str]:
     return {name for name, each in offered_options(game).items() if _choices(each.type)}
 
 
-def make_hall(game: str, options: Mapping[str, Any]) -> Hall:
+def make_context(game: str, options: Mapping[str, Any]) -> GameContext:
     """A game with any options. Raises UserError: tables cannot hold it."""
     config = configs.from_dict({"env": {"id": game, "options": dict(options)}})
     env = make_games(config).evaluation
     if is_remote(env):
         raise UserError(f"{game} is played by an engine that tables cannot hold: watch it by its own stories.")
-    return Hall(config, env, Programs(env))
+    return GameContext(config, env, Programs(env))
 
 
 def _seconds(text: str) -> float:

@@ -14,8 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from jaxrl.serve.player_catalog import AgentLibrary
-from jaxrl.serve.tables.invite_tokens import Guests
+from jaxrl.serve.player_catalog import PlayerCatalog
+from jaxrl.serve.tables.invite_tokens import InviteTokens
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
@@ -61,21 +61,21 @@ class ServerSettings:
     cache_dir: str = ""
 
 
-class House:
+class Server:
     """Settings, tokens of guests, threads; rooms hang what they keep for a server's life on themselves, made in
     `routes`."""
 
     def __init__(self, settings: ServerSettings):
         """Starts nothing."""
-        self.settings, self.guests = settings, Guests(settings.folder)
+        self.settings, self.guests = settings, InviteTokens(settings.folder)
         self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts
         self.closing: list[Callable[[], Any]] = []  # and when it ends
         self._threads = {name: ThreadPoolExecutor(most, f"house-{name}") for name, most in THREADS.items()}
 
     @functools.cached_property
-    def cast(self) -> AgentLibrary:
+    def catalog(self) -> PlayerCatalog:
         """Games and players, for all rooms."""
-        return AgentLibrary(self.settings.games, self.settings.runs, self.settings.allow)
+        return PlayerCatalog(self.settings.games, self.settings.runs, self.settings.allow)
 
     async def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls a function in a thread: everything that computes or reads more than a small file."""

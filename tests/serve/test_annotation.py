@@ -24,11 +24,11 @@ from jaxrl.matches.interactive import Programs
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import bot_player, network_player
 from jaxrl.serve import player_catalog
-from jaxrl.serve.player_catalog import AgentLibrary
+from jaxrl.serve.player_catalog import PlayerCatalog
 from jaxrl.serve.replays import annotation, state_store
-from jaxrl.serve.replays.annotation import Judgement
-from jaxrl.serve.replays.routes import NOBODY, UNKNOWN, ReplayRoom
-from jaxrl.serve.tables.game import Agent, Record, TableGame
+from jaxrl.serve.replays.annotation import Annotation
+from jaxrl.serve.replays.routes import NOBODY, UNKNOWN, ReplayRoutes
+from jaxrl.serve.tables.game import Agent, GameRecord, TableGame
 from jaxrl_envs.shared.display.playback import PlaybackDecisions
 from jaxrl_envs.shared.errors import UserError
 from tests.matches.test_replays import recorded
@@ -66,7 +66,7 @@ def test_the_numbers_are_those_of_the_hint(env, config, tmp_path, monkeypatch):
     monkeypatch.setattr(annotation, "MOST", 8)
     monkeypatch.setattr(annotation, "LEAST", 4)
     agent = Agent("network", network(env, config))
-    game = TableGame(env, Programs(env), Record("", {}, [1, 2], [3, 4], []), [agent] * env.num_players, {})
+    game = TableGame(env, Programs(env), GameRecord("", {}, [1, 2], [3, 4], []), [agent] * env.num_players, {})
     game.open()
     states, hints, actions = [], [], []
     while not game.over:
@@ -75,7 +75,7 @@ def test_the_numbers_are_those_of_the_hint(env, config, tmp_path, monkeypatch):
         decision, after = game.decide()
         actions.append(decision.action)
         game.play(decision, after)
-    found = annotation.judge(env, agent.player, through_a_file(tmp_path, decided(env, states, actions)))
+    found = annotation.annotate(env, agent.player, through_a_file(tmp_path, decided(env, states, actions)))
     assert len(found) == len(states)
     for number, (judgement, hint) in enumerate(zip(found, hints, strict=True)):
         likely = dict(hint.likely)
@@ -93,7 +93,7 @@ def test_all_seats_of_a_simultaneous_game_are_judged(tmp_path):
     states, actions = [env.init(jax.random.key(1))], [[0, 1], [2, 2], [1, 0]]
     for action in actions:
         states.append(env.step(states[-1], np.array(action, np.int32), jax.random.key(2)))
-    found = annotation.judge(env, player, through_a_file(tmp_path, decided(env, states[:-1], actions)))
+    found = annotation.annotate(env, player, through_a_file(tmp_path, decided(env, states[:-1], actions)))
     assert [(each.at, each.seat) for each in found] == [(at, seat) for at in (1, 2, 3) for seat in (0, 1)]
     values = np.array([player.value(player.params, (), state) for state in states[:-1]])
     odds = np.array([player.odds(player.params, (), state) for state in states[:-1]])
@@ -106,12 +106,12 @@ def test_what_does_not_fit_is_not_judged(tmp_path):
     env, state = HighCard(), HighCard().init(jax.random.key(1))
     found = through_a_file(tmp_path, decided(env, [state], [0]))
     with pytest.raises(UserError, match="neither probabilities nor values"):
-        annotation.judge(env, bot_player(env, "random"), found)
+        annotation.annotate(env, bot_player(env, "random"), found)
     player = network(env, NetworkConfig(hidden=(8,)))
     away = found._replace(seats=found.seats + env.num_players)
     for wrong in (found._replace(legal=found.legal[:, :-1]), found._replace(leaves=found.leaves[:-1]), away):
         with pytest.raises(UserError, match="looks otherwise"):
-            annotation.judge(env, player, wrong)
+            annotation.annotate(env, player, wrong)
 
 
 def test_a_policy_that_has_diverged_says_nothing(tmp_path):
@@ -119,12 +119,12 @@ def test_a_policy_that_has_diverged_says_nothing(tmp_path):
     player = network(env, NetworkConfig(hidden=(8,)))
     broken = dataclasses.replace(player, params=jax.tree.map(lambda leaf: leaf * np.nan, player.params))
     with pytest.raises(UserError, match="has diverged"):
-        annotation.judge(env, broken, through_a_file(tmp_path, decided(env, [state], [0])))
+        annotation.annotate(env, broken, through_a_file(tmp_path, decided(env, [state], [0])))
 
 
 def test_the_game_of_a_recording_has_its_options(monkeypatch):
     """Those that change what is seen or done; nothing is made of what may name a file."""
-    library, made, real = AgentLibrary(["car_soccer"], Path("nowhere"), ()), [], player_catalog.make_hall
+    library, made, real = PlayerCatalog(["car_soccer"], Path("nowhere"), ()), [], player_catalog.make_context
     monkeypatch.setattr(player_catalog, "make_hall", lambda game, options: made.append(options) or real(game, {}))
     library.recorded("car_soccer", {"teams": [2, 2], "rewards": {"goal": 9}, "observation": "default", "meshes": "/x"})
     library.recorded("car_soccer", {"teams": [1, 1], "observation": "relative", "extras": ["aim"]})
@@ -136,15 +136,15 @@ def test_the_game_of_a_recording_has_its_options(monkeypatch):
 
 def test_who_sees_otherwise_does_not_fit():
     """The two views of car soccer have one shape; rewards make no difference."""
-    hall = player_catalog.make_hall("car_soccer", {})
+    context = player_catalog.make_context("car_soccer", {})
     for options, fits in (({"rewards": {"goal": 9.0}}, True), ({"observation": "relative"}, False)):
         config = configs.from_dict({"env": {"id": "car_soccer", "options": options}})
-        assert player_catalog._fit(hall, config, hall.env) == fits
+        assert player_catalog._fit(context, config, context.env) == fits
 
 
 def test_the_curve_keeps_what_a_seat_expected_and_signs_stand_where_policies_disagree():
     def row(at, seat, value, odds=0.5, chance=0.5):
-        return Judgement(at, seat, "a", odds, "b", chance, value)
+        return Annotation(at, seat, "a", odds, "b", chance, value)
 
     found = [row(1, 0, 1.0, 0.1, 0.9), row(2, 1, 2.0), row(3, 1, 3.0, 0.1, 0.25), row(4, 0, 4.0, 0.2, 0.8)]
     assert annotation.curve(found, 3) == [[1, 2, None], [1, 2, None], [1, 3, None], [4, 3, None], [4, 3, None]]
@@ -203,14 +203,14 @@ def test_where_nobody_can_judge_the_page_says_so(client, file, why):
 
 
 def test_what_a_run_says_is_of_its_newest_checkpoint(client, monkeypatch):
-    newest, judged = [3], []
-    monkeypatch.setattr(AgentLibrary, "newest", lambda self, spec: newest[0])
-    monkeypatch.setattr(ReplayRoom, "_judge", lambda self, folder, by: judged.append(by) or gzip.compress(b"{}"))
+    newest, annotated = [3], []
+    monkeypatch.setattr(PlayerCatalog, "newest", lambda self, spec: newest[0])
+    monkeypatch.setattr(ReplayRoutes, "_judge", lambda self, folder, by: annotated.append(by) or gzip.compress(b"{}"))
     opened = open_game(client, BATTLE)
     for newest[0] in (3, 3, 4):
         assert ask(client, opened["id"], "judged?by=run:mine") == (200, {})
-    assert len(judged) == 2
-    monkeypatch.setattr(ReplayRoom, "_judge", lambda self, folder, by: 1 / 0)
+    assert len(annotated) == 2
+    monkeypatch.setattr(ReplayRoutes, "_judge", lambda self, folder, by: 1 / 0)
     assert client.request(f"/replays/open/{opened['id']}/judged?by=run:other")[0] == 500
-    monkeypatch.setattr(ReplayRoom, "_judge", lambda self, folder, by: gzip.compress(b"[]"))
+    monkeypatch.setattr(ReplayRoutes, "_judge", lambda self, folder, by: gzip.compress(b"[]"))
     assert ask(client, opened["id"], "judged?by=run:other") == (200, []), "a fault is not kept"

@@ -22,10 +22,10 @@ from jaxrl.matches import interactive
 from jaxrl.players.player import bot_player
 from jaxrl.serve import player_catalog
 from jaxrl.serve.guard import COOKIE
-from jaxrl.serve.player_catalog import AgentLibrary
+from jaxrl.serve.player_catalog import PlayerCatalog
 from jaxrl.serve.runs import run_watcher
 from jaxrl.serve.tables import game
-from jaxrl.serve.tables.game import Agent, Record, TableGame
+from jaxrl.serve.tables.game import Agent, GameRecord, TableGame
 from jaxrl.serve.tables.timed_search import TimedSearch
 from jaxrl_envs.contract import registry
 from tests.support.serving import HIGH_CARD, KUHN, serving
@@ -113,31 +113,31 @@ def test_a_run_that_trains_on_is_played_as_it_is_now(tmp_path, monkeypatch):
     run = tmp_path / "mine"
     (run / "checkpoints" / "3").mkdir(parents=True)
     (run / "config.yaml").touch()
-    library = AgentLibrary([HIGH_CARD], tmp_path, ())
-    hall = library.hall(HIGH_CARD, {})
+    library = PlayerCatalog([HIGH_CARD], tmp_path, ())
+    context = library.context(HIGH_CARD, {})
     read = []
 
     def find(name: str, asked: argparse.Namespace):
         read.append((name, asked.checkpoint))
-        return SimpleNamespace(config=hall.config, env=hall.env, players=[bot_player(hall.env, "lowest")])
+        return SimpleNamespace(config=context.config, env=context.env, players=[bot_player(context.env, "lowest")])
 
     monkeypatch.setattr(player_catalog, "find_entrant", find)
-    first = library.agent(hall, "run:mine")
-    assert library.agent(hall, "run:mine") is first and read == [(str(run), "newest")]
+    first = library.agent(context, "run:mine")
+    assert library.agent(context, "run:mine") is first and read == [(str(run), "newest")]
     (run / "checkpoints" / "12").mkdir()
     (run / "checkpoints" / "13.orbax-checkpoint-tmp").mkdir()
-    second = library.agent(hall, "run:mine")
-    assert second is not first and len(read) == 2 and len(hall.agents) == 1, "the one before is forgotten"
-    assert library.agent(hall, "run:mine@3") is library.agent(hall, "run:mine@3") and read[2:] == [(str(run), "3")]
+    second = library.agent(context, "run:mine")
+    assert second is not first and len(read) == 2 and len(context.agents) == 1, "the one before is forgotten"
+    assert library.agent(context, "run:mine@3") is library.agent(context, "run:mine@3") and read[2:] == [(str(run), "3")]
 
 
 def test_a_run_whose_game_breaks_is_offered_nowhere_and_hides_no_other_player(tmp_path, monkeypatch, caplog):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.yaml").write_text(f"env: {{id: {HIGH_CARD}}}")
-    library = AgentLibrary([HIGH_CARD], tmp_path, ("tests.support.games",))
-    hall = library.hall(HIGH_CARD, {})
+    library = PlayerCatalog([HIGH_CARD], tmp_path, ("tests.support.games",))
+    context = library.context(HIGH_CARD, {})
     monkeypatch.setattr(player_catalog, "make_games", lambda config: 1 / 0)
-    assert ["bot:lowest", "lowest"] in library.offered(hall) and library.trained(hall) == []
+    assert ["bot:lowest", "lowest"] in library.offered(context) and library.trained(context) == []
     assert "run:mine fits" in caplog.text and "ZeroDivisionError" in caplog.text
 
 
@@ -148,7 +148,7 @@ def opened_game() -> TableGame:
     """An agent and two people."""
     env = registry.make(HIGH_CARD)
     agent = Agent("x", bot_player(env, "lowest"))
-    table = TableGame(env, interactive.Programs(env), Record("", {}, [1, 2], [3, 4], []), [agent, None, None], {})
+    table = TableGame(env, interactive.Programs(env), GameRecord("", {}, [1, 2], [3, 4], []), [agent, None, None], {})
     table.open()
     return table
 
@@ -204,7 +204,7 @@ def test_rows_of_many_runs_are_bounded_and_the_newest_stay(tmp_path, monkeypatch
         rows = [{"update": i, "steps": i, "x": 1.0} for i in range(10)]  # three numbers each
         (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setattr(run_watcher, "CELLS", 60)
-    runs = run_watcher.Watching(tmp_path)
+    runs = run_watcher.RunWatcher(tmp_path)
     for name in "abca":
         assert len(runs.curves(tmp_path / name, ["x"], -1)["steps"]) == 10
     assert list(runs._rows) == ["c", "a"]
@@ -222,7 +222,7 @@ def test_a_run_whose_game_breaks_is_listed_with_the_others(tmp_path, monkeypatch
         return brief(run)
 
     monkeypatch.setattr(run_watcher.status, "brief", breaks)
-    runs = run_watcher.Watching(tmp_path)
+    runs = run_watcher.RunWatcher(tmp_path)
     found = {each["name"]: each["why"] for each in runs.listed()}
     assert found["bad"] == "ZeroDivisionError: an option of the game" and found["good"] == ""
     assert runs.state(tmp_path / "bad")["status"]["why"] == found["bad"]

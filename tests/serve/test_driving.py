@@ -18,8 +18,8 @@ from websockets.sync.client import connect
 
 from jaxrl import config as configs
 from jaxrl.serve.driving import session
-from jaxrl.serve.driving.routes import DrivingRoom
-from jaxrl.serve.server import House, ServerSettings
+from jaxrl.serve.driving.routes import DrivingRoutes
+from jaxrl.serve.server import Server, ServerSettings
 from jaxrl_envs.shared.errors import UserError
 from tests.support.driven import driving
 from tests.support.serving import HIGH_CARD, serving
@@ -258,12 +258,12 @@ def test_who_sees_otherwise_drives_in_a_match_of_its_view(tmp_path):
     for name, preset in (("duel", "car_soccer_duel"), ("plain", "car_soccer")):
         (tmp_path / name).mkdir()
         configs.save(configs.load(preset), tmp_path / name / "config.yaml")
-    room = DrivingRoom(House(ServerSettings(games=("car_soccer",), runs=tmp_path, folder=tmp_path / "tables")))
+    room = DrivingRoutes(Server(ServerSettings(games=("car_soccer",), runs=tmp_path, folder=tmp_path / "tables")))
     found = {offer["match"]: [spec for spec, _ in offer["players"] if ":" in spec] for offer in room._offers()}
     bots = ["bot:rule_policy", "bot:chase", "bot:still", "bot:random"]
     assert found == {"1 against 1": ["run:duel", "run:plain", *bots], "2 against 2": bots}
-    view = room._cast.view("car_soccer", "run:duel")
-    assert room._hall("car_soccer", "1 against 1", view).hall.env.teams.of.tolist() == [0, 1]
+    view = room._catalog.view("car_soccer", "run:duel")
+    assert room._context("car_soccer", "1 against 1", view).context.env.teams.of.tolist() == [0, 1]
     with pytest.raises(UserError, match="in different ways"):
         room._seated(
             {"game": "car_soccer", "match": "2 against 2", "seats": ["person", "run:duel", "run:plain", bots[0]]}

@@ -13,26 +13,26 @@ pytest.importorskip("uvicorn", reason="the extra web is not installed")
 pytest.importorskip("websockets", reason="the extra web is not installed")
 
 from jaxrl.serve.connection import Connection
-from jaxrl.serve.player_catalog import PERSON, AgentLibrary
-from jaxrl.serve.server import House, ServerSettings
-from jaxrl.serve.tables.game import Record
+from jaxrl.serve.player_catalog import PERSON, PlayerCatalog
+from jaxrl.serve.server import Server, ServerSettings
+from jaxrl.serve.tables.game import GameRecord
 from jaxrl.serve.tables.ratings import PeopleRatings
-from jaxrl.serve.tables.record import Kept
+from jaxrl.serve.tables.record import TableRecord
 from jaxrl.serve.tables.table import LiveTable
 from jaxrl.zoo import names as zoo_names
 from tests.support.serving import GAMES, HIGH_CARD
 
 
-def kept_table(id: str = "a" * 12, **more) -> Kept:
+def kept_table(id: str = "a" * 12, **more) -> TableRecord:
     """A person against two agents."""
-    specs, record = [PERSON, "bot:lowest", "bot:lowest"], Record(HIGH_CARD, {}, [1, 2], [3, 4], [])
+    specs, record = [PERSON, "bot:lowest", "bot:lowest"], GameRecord(HIGH_CARD, {}, [1, 2], [3, 4], [])
     made = {"names": ["p", "x", "y"], "keys": ["key", "", ""], "people": ["anna", "", ""], "made": time.time()}
-    return Kept(**{"id": id, "record": record, "specs": specs, "pace": 0.0, **made, **more})
+    return TableRecord(**{"id": id, "record": record, "specs": specs, "pace": 0.0, **made, **more})
 
 
 def live_table(tmp_path, save=lambda table: None) -> LiveTable:
-    house = House(ServerSettings(folder=tmp_path, runs=tmp_path / "runs", games=GAMES))
-    return LiveTable(house, AgentLibrary(GAMES, tmp_path / "runs", ()), kept_table(), save, lambda table: None)
+    server = Server(ServerSettings(folder=tmp_path, runs=tmp_path / "runs", games=GAMES))
+    return LiveTable(server, PlayerCatalog(GAMES, tmp_path / "runs", ()), kept_table(), save, lambda table: None)
 
 
 async def seated(table: LiveTable) -> Connection:

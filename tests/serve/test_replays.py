@@ -24,7 +24,7 @@ for package in ("starlette", "uvicorn", "websockets"):
 from jaxrl.matches import replays
 from jaxrl.players.player import bot_player
 from jaxrl.serve.replays import film, library, render_recording
-from jaxrl.serve.replays.library import Shelves
+from jaxrl.serve.replays.library import RecordingLibrary
 from jaxrl_envs.car_soccer.display import playback as cars
 from jaxrl_envs.shared.errors import UserError
 from tests.matches.test_replays import recorded
@@ -209,7 +209,7 @@ def test_files_are_found_below_the_folders_alone(tmp_path):
     (inside / "notes.txt").write_text("x")
     (inside / "link.replay").symlink_to(outside / "a.replay")
     (inside / "links").symlink_to(outside)
-    found = Shelves([inside, tmp_path / "nowhere"])
+    found = RecordingLibrary([inside, tmp_path / "nowhere"])
     assert [each["file"] for each in found.listed()["files"]] == ["0/run/replays/final/a.replay"]
     assert found.find("0/run/replays/final/a.replay").is_file()
     ways = [
@@ -230,7 +230,7 @@ def test_files_are_found_below_the_folders_alone(tmp_path):
 def test_what_people_bring_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(library, "BROUGHT", 3)
     monkeypatch.setattr(library, "LARGEST", 1000)
-    found = Shelves([])
+    found = RecordingLibrary([])
     names = []
     for number in range(5):
         names.append(found.bring(f"../../g{number}.replay", b"x" * number))

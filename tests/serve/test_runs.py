@@ -17,7 +17,7 @@ for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
 
 from jaxrl import config as configs
-from jaxrl.serve.runs.run_watcher import Watching, trainer_of
+from jaxrl.serve.runs.run_watcher import RunWatcher, trainer_of
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 from tests.support.serving import serving
@@ -204,7 +204,7 @@ def test_commands_run_and_their_output_is_told(client):
 
 
 def test_looking_again_costs_next_to_nothing(place, monkeypatch):
-    watching = Watching(place / "runs")
+    watching = RunWatcher(place / "runs")
     run = watching.find("first")
     before = watching.state(run), watching.details(run)
     monkeypatch.setattr("jaxrl.serve.runs.run_watcher.status.glance", None)  # would fail if it were asked

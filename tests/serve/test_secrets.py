@@ -18,8 +18,8 @@ pytest.importorskip("websockets", reason="the extra web is not installed")
 
 from jaxrl.matches.interactive import Programs
 from jaxrl.players.player import bot_player
-from jaxrl.serve.tables.game import Agent, Record, TableGame
-from jaxrl.serve.tables.record import Kept
+from jaxrl.serve.tables.game import Agent, GameRecord, TableGame
+from jaxrl.serve.tables.record import TableRecord
 from jaxrl.serve.tables.views import position
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import prng
@@ -47,7 +47,7 @@ def played(game: str, options: str, seed: int):
     env, programs = programs_of(game, options)
     words = np.random.default_rng(seed).integers(0, 2**32, 4).tolist()
     agents = [agent_of(env)] * env.num_players
-    table = TableGame(env, programs, Record("", {}, words[:2], words[2:], []), agents, {})
+    table = TableGame(env, programs, GameRecord("", {}, words[:2], words[2:], []), agents, {})
     table.open()
     states = [table.state]
     while not table.over:
@@ -119,7 +119,7 @@ def test_whole_messages_are_the_same_whatever_is_hidden(tmp_path):
     env, programs = programs_of(HIGH_CARD, "{}")
     first, second = _twins(env, programs)
     for id, words in (("a" * 12, first), ("b" * 12, second)):
-        kept = Kept(id, Record(HIGH_CARD, {}, words, [5, 6], []), ["person"] + ["bot:lowest"] * 2, ["p", "x", "y"],
+        kept = TableRecord(id, GameRecord(HIGH_CARD, {}, words, [5, 6], []), ["person"] + ["bot:lowest"] * 2, ["p", "x", "y"],
                     ["key", "", ""], ["", "", ""], time.time(), 0.0)  # fmt: skip
         (tmp_path / f"{id}.table").write_text(json.dumps(dataclasses.asdict(kept)))
     with serving(tmp_path) as client:

@@ -15,7 +15,7 @@ from typing import Any
 from websockets.sync.client import connect
 
 from jaxrl.serve.app import make_server
-from jaxrl.serve.server import House, ServerSettings
+from jaxrl.serve.server import Server, ServerSettings
 
 GAMES = (
     "tests.support.games:HighCard",
@@ -105,9 +105,9 @@ def serving(folder: Path, port: int = 0, **settings: Any) -> Iterator[Client]:
     """A server that keeps its tables in `folder`."""
     settings.setdefault("games", GAMES)
     found: list[str] = []
-    house = House(ServerSettings(port=port, folder=folder, runs=folder / "runs", **settings))
-    server = make_server(house, lambda text, **_: found.append(text))
-    thread = threading.Thread(target=server.run, daemon=True)
+    server = Server(ServerSettings(port=port, folder=folder, runs=folder / "runs", **settings))
+    running = make_server(server, lambda text, **_: found.append(text))
+    thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     end = time.monotonic() + 30
     while not found and time.monotonic() < end:
@@ -116,6 +116,6 @@ def serving(folder: Path, port: int = 0, **settings: Any) -> Iterator[Client]:
     try:
         yield Client(int(found[0].partition("?")[0].rstrip("/").rpartition(":")[2]))
     finally:
-        server.should_exit = True
+        running.should_exit = True
         thread.join(30)
         assert not thread.is_alive()

@@ -20,7 +20,7 @@ from jaxrl.matches.interactive import SingleGame
 from jaxrl.players.player import Player
 from jaxrl.runs.logs import LOG
 from jaxrl.serve.connection import Connection
-from jaxrl.serve.player_catalog import Hall
+from jaxrl.serve.player_catalog import GameContext
 from jaxrl_envs.shared.display.driving import Driven
 
 ENDING = 2.0  # seconds that the end of a thread is waited for: a compilation cannot be broken off
@@ -35,7 +35,7 @@ BEHIND = 1.0  # seconds of frames that may be under way to a browser
 TAKEN, GONE = 4409, 4410  # codes of closed sockets: somebody else drives; there is no match any more
 
 
-class Drive:
+class DrivingSession:
     """A match. Everything but `run` is called in the server's loop.
 
     Attributes:
@@ -43,7 +43,7 @@ class Drive:
       names: of the seats.
     """
 
-    def __init__(self, hall: Hall, driven: Driven, players: Sequence[Player | None], names: Sequence[str]):
+    def __init__(self, context: GameContext, driven: Driven, players: Sequence[Player | None], names: Sequence[str]):
         """Starts its thread.
 
         Args:
@@ -51,8 +51,8 @@ class Drive:
           players, names: of the seats; None is the person.
         """
         self.id, self.names, self.seat = secrets.token_urlsafe(12), list(names), list(players).index(None)
-        self._programs, self._driven = hall.programs, driven
-        self._game = SingleGame(hall.env, players, hall.programs)
+        self._programs, self._driven = context.programs, driven
+        self._game = SingleGame(context.env, players, context.programs)
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._closing: set[asyncio.Task[None]] = set()

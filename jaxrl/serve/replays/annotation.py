@@ -16,7 +16,7 @@ import numpy as np
 from jaxrl.matches.interactive import telling
 from jaxrl.players.player import Act, Odds, Player, Value, no_memory
 from jaxrl.runs import xla
-from jaxrl.serve.replays.state_store import Positions
+from jaxrl.serve.replays.state_store import StateStore
 from jaxrl_envs.contract.env import Env, PyTree, State
 from jaxrl_envs.shared.errors import UserError
 
@@ -25,7 +25,7 @@ SIGNS, STRONG = 8, 0.2  # so many decisions are marked at most, with at least so
 OTHERWISE = "this recording was made with options with which a game looks otherwise: no policy here can judge it."
 
 
-class Judgement(NamedTuple):
+class Annotation(NamedTuple):
     """What a policy says about one decision of a recorded game.
 
     Attributes:
@@ -61,7 +61,7 @@ def by_name(env: Env, legal: np.ndarray, odds: np.ndarray) -> np.ndarray:
     return shares
 
 
-def judge(env: Env, player: Player, positions: Positions) -> list[Judgement]:
+def annotate(env: Env, player: Player, positions: StateStore) -> list[Annotation]:
     """What a player says about every decision, in order of time; of all seats in a simultaneous game.
 
     Args:
@@ -82,11 +82,11 @@ def judge(env: Env, player: Player, positions: Positions) -> list[Judgement]:
         name, best = env.action_name(action), int(np.argmax(np.where(legal[number], shares, -1.0)))
         taken = next((int(a) for a in np.flatnonzero(legal[number]) if env.action_name(int(a)) == name), action)
         chosen = (name, round(float(shares[taken]), 4), env.action_name(best), round(float(shares[best]), 4))
-        found.append(Judgement(number // each + 1, seat, *chosen, round(float(values[number]), 4)))
+        found.append(Annotation(number // each + 1, seat, *chosen, round(float(values[number]), 4)))
     return found
 
 
-def curve(found: list[Judgement], seats: int) -> list[list[float | None]]:
+def curve(found: list[Annotation], seats: int) -> list[list[float | None]]:
     """The values of the seats over the frames, [T + 1][P]: each keeps what it was worth when it was last asked, and
     before that what it is at first; None for a seat that is never asked."""
     now: list[float | None] = [None] * seats
@@ -100,7 +100,7 @@ def curve(found: list[Judgement], seats: int) -> list[list[float | None]]:
     return [*rows, rows[-1]]
 
 
-def doubted(found: list[Judgement]) -> list[int]:
+def doubted(found: list[Annotation]) -> list[int]:
     """The places in it of the decisions that the policy would have taken otherwise by far, in order of time."""
     gaps = np.array([judgement.chance - judgement.odds for judgement in found])
     order = np.argsort(-gaps, kind="stable")[:SIGNS]
@@ -110,7 +110,7 @@ def doubted(found: list[Judgement]) -> list[int]:
 # ---- asking ---------------------------------------------------------------------------------------------------------
 
 
-def _asked(env: Env, player: Player, positions: Positions) -> list[tuple[np.ndarray, int]]:
+def _asked(env: Env, player: Player, positions: StateStore) -> list[tuple[np.ndarray, int]]:
     """Probabilities f32[T, A] and values f32[T], each with the number of axes before the actions; both with the axis P
     behind T in a simultaneous game."""
     if player.odds is None or player.value is None:
@@ -135,7 +135,7 @@ def _asked(env: Env, player: Player, positions: Positions) -> list[tuple[np.ndar
     return [(odds, axes), (values, axes)]
 
 
-def _state(env: Env, positions: Positions) -> State:
+def _state(env: Env, positions: StateStore) -> State:
     """The public part of the states, with a leading axis [T]. Raises UserError: they are not of this game."""
     spec, tree = jax.tree.flatten(env.observation_spec)
     seats = positions.seats.shape

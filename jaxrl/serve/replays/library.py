@@ -45,7 +45,7 @@ def kind_of(name: str) -> str:
     return next((kind for suffix, kind in kinds().items() if name.endswith(suffix)), "")
 
 
-class Shelves:
+class RecordingLibrary:
     """Files by names such as "0/best/final/highest_return.replay": the number of a folder, and the way from there."""
 
     def __init__(self, folders: Sequence[Path]):

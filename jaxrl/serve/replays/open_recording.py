@@ -36,7 +36,7 @@ class Opening:
         return found if name.isalnum() and found.is_file() else None
 
 
-class Shelf:
+class OpenRecordings:
     """The newest games that were opened; older ones are forgotten."""
 
     def __init__(self, allow: Sequence[str] = (), cache_dir: str = ""):

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from jaxrl.serve.player_catalog import Hall
+from jaxrl.serve.player_catalog import GameContext
 from jaxrl.serve.replays import annotation, state_store
-from jaxrl.serve.replays.library import LARGEST, Shelves
-from jaxrl.serve.replays.open_recording import Opening, Shelf
-from jaxrl.serve.server import House, page
+from jaxrl.serve.replays.library import LARGEST, RecordingLibrary
+from jaxrl.serve.replays.open_recording import Opening, OpenRecordings
+from jaxrl.serve.server import Server, page
 from jaxrl_envs.shared.errors import UserError
 
 MOST_GAMES = 100_000  # the number of a game in its file is below that
@@ -31,49 +31,49 @@ FILM = {  # a film is shown in a frame of our page; nothing in it runs
 TYPES = {"pictures": "image/svg+xml", "film": "image/svg+xml", "text": "text/plain; charset=utf-8"}
 
 
-class ReplayRoom:
+class ReplayRoutes:
     """What the endpoints share."""
 
-    def __init__(self, house: House):
+    def __init__(self, server: Server):
         """Nothing is open."""
-        self._house = house
-        self.shelves = Shelves(house.settings.replays)
-        self._shelf: Shelf | None = None
+        self._server = server
+        self.library = RecordingLibrary(server.settings.replays)
+        self._recordings: OpenRecordings | None = None
         self._judged: OrderedDict[tuple[str, str, int], asyncio.Task[bytes]] = OrderedDict()
         self._turn = asyncio.Semaphore(1)
 
     @property
-    def shelf(self) -> Shelf:
+    def recordings(self) -> OpenRecordings:
         """The open games; made within the server's loop."""
-        if self._shelf is None:
-            self._shelf = Shelf(self._house.settings.allow, self._house.settings.cache_dir)
-        return self._shelf
+        if self._recordings is None:
+            self._recordings = OpenRecordings(self._server.settings.allow, self._server.settings.cache_dir)
+        return self._recordings
 
     async def close(self) -> None:
         """Ends what is running."""
         for task in self._judged.values():
             task.cancel()
-        if self._shelf is not None:
-            await self._shelf.close()
-        self.shelves.close()
+        if self._recordings is not None:
+            await self._recordings.close()
+        self.library.close()
 
     async def listed(self, request: Request) -> Response:
         """GET: the recordings that there are."""
-        return JSONResponse(await self._house.work(self.shelves.listed))
+        return JSONResponse(await self._server.work(self.library.listed))
 
     async def open(self, request: Request) -> Response:
         """GET ?file=&game=: how far the opening of a game is; the first such request begins it."""
         number = request.query_params.get("game", "0")
         if not number.isdecimal() or int(number) >= MOST_GAMES:
             raise UserError("game must be the number of a game in its file.")
-        path = await self._house.work(self.shelves.find, request.query_params.get("file", ""))
-        found = self.shelf.open(path, int(number))
+        path = await self._server.work(self.library.find, request.query_params.get("file", ""))
+        found = self.recordings.open(path, int(number))
         return JSONResponse({"id": found.key, "state": found.state, "error": found.why, "head": _age(found)})
 
     async def part(self, request: Request) -> Response:
         """GET a part of an open game: head, games, or the number of a frame; 202 as long as it is not there."""
         name = request.path_params["name"]
-        found = self.shelf.get(request.path_params["id"])
+        found = self.recordings.get(request.path_params["id"])
         file = found.file(name)
         if file is None:
             over = found.state in ("open", "failed")
@@ -85,25 +85,25 @@ class ReplayRoom:
 
     async def judges(self, request: Request) -> Response:
         """GET: the policies that can judge an open game, {"judges": [names], "why": a sentence if there are none}."""
-        found = self.shelf.get(request.path_params["id"])
-        judges = await self._house.ponder(self._judges, found.folder) if _known(found) else []
+        found = self.recordings.get(request.path_params["id"])
+        judges = await self._server.ponder(self._judges, found.folder) if _known(found) else []
         return JSONResponse({"judges": judges, "why": "" if judges else NOBODY if _known(found) else UNKNOWN})
 
     def _judges(self, folder: Path) -> list[str]:
         try:
-            return self._house.cast.trained(self._hall(state_store.read(folder)))
+            return self._server.catalog.trained(self._context(state_store.read(folder)))
         except UserError:  # this server does not offer its game
             return []
 
-    def _hall(self, found: state_store.Positions) -> Hall:
-        return self._house.cast.recorded(found.game, found.options)
+    def _context(self, found: state_store.StateStore) -> GameContext:
+        return self._server.catalog.recorded(found.game, found.options)
 
-    async def judged(self, request: Request) -> Response:
+    async def annotated(self, request: Request) -> Response:
         """GET ?by=: what a policy says about every decision of an open game; those that were judged are kept."""
-        found, by = self.shelf.get(request.path_params["id"]), request.query_params.get("by", "")
+        found, by = self.recordings.get(request.path_params["id"]), request.query_params.get("by", "")
         if not _known(found):
             raise UserError(UNKNOWN)
-        key = found.key, by, await self._house.work(self._house.cast.newest, by)
+        key = found.key, by, await self._server.work(self._server.catalog.newest, by)
         task = self._judged.get(key)
         if task is None:
             if sum(not each.done() for each in self._judged.values()) >= JUDGING:
@@ -120,20 +120,20 @@ class ReplayRoom:
 
     async def _in_turn(self, folder: Path, by: str) -> bytes:
         async with self._turn:
-            return await self._house.build(self._judge, folder, by)
+            return await self._server.build(self._annotate, folder, by)
 
-    def _judge(self, folder: Path, by: str) -> bytes:
+    def _annotate(self, folder: Path, by: str) -> bytes:
         asked = state_store.read(folder)
-        hall = self._hall(asked)
-        if by not in self._house.cast.trained(hall):
+        context = self._context(asked)
+        if by not in self._server.catalog.trained(context):
             raise UserError(f"there is no policy {by[:60]!r} here that could judge this game.")
-        agent = self._house.cast.agent(hall, by)
+        agent = self._server.catalog.agent(context, by)
         assert agent.player is not None
-        found = annotation.judge(hall.env, agent.player, asked)
+        found = annotation.annotate(context.env, agent.player, asked)
         told = {
             "by": agent.name,
             "judgements": [each._asdict() for each in found],
-            "values": annotation.curve(found, hall.env.num_players),
+            "values": annotation.curve(found, context.env.num_players),
             "doubted": annotation.doubted(found),
         }
         return gzip.compress(json.dumps(told, separators=(",", ":"), allow_nan=False).encode(), 3)
@@ -151,7 +151,7 @@ class ReplayRoom:
             if len(data) > LARGEST:
                 break
         name = request.query_params.get("name", "")
-        return JSONResponse({"file": await self._house.work(self.shelves.bring, name, bytes(data))})
+        return JSONResponse({"file": await self._server.work(self.library.bring, name, bytes(data))})
 
 
 def _known(found: Opening) -> bool:
@@ -165,10 +165,10 @@ def _age(found: Opening) -> int:
     return file.stat().st_mtime_ns if file is not None else 0
 
 
-def routes(house: House) -> list[BaseRoute]:
+def routes(server: Server) -> list[BaseRoute]:
     """Of this room."""
-    room: Any = ReplayRoom(house)
-    house.closing.append(room.close)
+    room: Any = ReplayRoutes(server)
+    server.closing.append(room.close)
     return [
         Route("/replays", page("replays", look=True)),
         Route("/replays/view", page("replay", look=True)),
@@ -176,6 +176,6 @@ def routes(house: House) -> list[BaseRoute]:
         Route("/replays/open", room.open),
         Route("/replays/bring", room.bring, methods=["POST"]),
         Route("/replays/open/{id}/judges", room.judges),
-        Route("/replays/open/{id}/judged", room.judged),
+        Route("/replays/open/{id}/judged", room.annotated),
         Route("/replays/open/{id}/{name}", room.part),
     ]

@@ -19,7 +19,7 @@ from jaxrl_envs.shared.errors import UserError
 NAME = "decided.npz"  # in the folder of an opened recording
 
 
-class Positions(NamedTuple):
+class StateStore(NamedTuple):
     """See `jaxrl_envs.shared.display.playback.PlaybackDecisions`; T decisions."""
 
     game: str
@@ -47,13 +47,13 @@ def write(folder: Path, decided: PlaybackDecisions) -> None:
     part.replace(folder / NAME)
 
 
-def read(folder: Path) -> Positions:
+def read(folder: Path) -> StateStore:
     """The file in the folder of an opened recording. Raises UserError: it has been forgotten meanwhile."""
     try:
         with np.load(folder / NAME, allow_pickle=False) as file:
             leaves = [file[f"leaf{number}"] for number in range(sum(name.startswith("leaf") for name in file.files))]
             told = json.loads(str(file["told"]))
-            return Positions(told["game"], told["options"], file["seats"], leaves, file["legal"], file["actions"])
+            return StateStore(told["game"], told["options"], file["seats"], leaves, file["legal"], file["actions"])
     except FileNotFoundError:
         raise UserError("this game is not open any more: open it again.") from None
 

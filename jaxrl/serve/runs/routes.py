@@ -17,8 +17,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from jaxrl.serve.jobs import Jobs
-from jaxrl.serve.runs.run_watcher import Watching, signature, trainer_of
-from jaxrl.serve.server import House, body_of, page
+from jaxrl.serve.runs.run_watcher import RunWatcher, signature, trainer_of
+from jaxrl.serve.server import Server, body_of, page
 from jaxrl_envs.shared.errors import UserError
 
 BEAT, SILENCE = 1.0, 15.0  # seconds between two looks at the files, and after which a stream says that it is there
@@ -34,13 +34,13 @@ def as_json(content: Any) -> Response:
     return Response(orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS), media_type="application/json")
 
 
-class RunRoom:
+class RunRoutes:
     """What the endpoints share."""
 
-    def __init__(self, house: House):
+    def __init__(self, server: Server):
         """Nothing is read yet."""
-        self._house = house
-        self.watching = Watching(house.settings.runs)
+        self._server = server
+        self.watching = RunWatcher(server.settings.runs)
         self._jobs: Jobs | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="runs")
 
@@ -139,7 +139,7 @@ class RunRoom:
         words = ["evaluate", str(run.absolute()), "--checkpoint", checkpoint]
         words += ["--opponents", opponents] if opponents else []
         words += ["--deals", deals] if deals else []
-        words += [word for each in self._house.settings.allow for word in ("--allow", each)]
+        words += [word for each in self._server.settings.allow for word in ("--allow", each)]
         return as_json(self.jobs.begin(words, run.name).told())
 
     async def verdict(self, request: Request) -> Response:
@@ -166,11 +166,11 @@ def _are_names(opponents: str) -> bool:
     return plain and not any(os.path.lexists(name) for name in opponents.split(","))
 
 
-def routes(house: House) -> list[BaseRoute]:
+def routes(server: Server) -> list[BaseRoute]:
     """Of this room."""
-    room = RunRoom(house)
-    house.opening.append(room.open)
-    house.closing.append(room.close)
+    room = RunRoutes(server)
+    server.opening.append(room.open)
+    server.closing.append(room.close)
     return [
         Route("/runs", page("runs", look=True)),
         Route("/runs/compare", page("compare", look=True)),

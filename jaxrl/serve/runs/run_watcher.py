@@ -32,7 +32,7 @@ LOGS = ("log.txt", "log.jsonl")
 EVALUATIONS = 40  # the newest that are shown
 
 
-class Watching:
+class RunWatcher:
     """The runs in a folder. Its methods may be called from several threads."""
 
     def __init__(self, folder: Path):

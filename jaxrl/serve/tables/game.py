@@ -1,4 +1,4 @@
-"""One game at a table, without the network: everything here runs in threads and can be made again from a `Record`."""
+"""One game at a table, without the network: everything here runs in threads and can be made again from a `GameRecord`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxrl.matches import replays
 from jaxrl.matches.interactive import Programs, Saved, SingleGame
 from jaxrl.players.player import MAX_STEPS, Player, no_memory
 from jaxrl.serve.replays.annotation import by_name
-from jaxrl.serve.tables.timed_search import Thought, TimedSearch
+from jaxrl.serve.tables.timed_search import SearchResult, TimedSearch
 from jaxrl_envs.contract.env import Env, Key, State, is_over
 from jaxrl_envs.shared.errors import UserError
 
@@ -28,7 +28,7 @@ _PLAYERS = np.uint32(0xFFFF0000)  # folded into the words of the deal for the pl
 
 
 @dataclasses.dataclass
-class Record:
+class GameRecord:
     """A game as a file keeps it: everything else follows.
 
     Attributes:
@@ -80,7 +80,7 @@ class TableGame:
         self,
         env: Env,
         programs: Programs,
-        record: Record,
+        record: GameRecord,
         agents: Sequence[Agent | None],
         advisers: Mapping[int, Agent],
     ):
@@ -229,7 +229,7 @@ class TableGame:
         return True
 
     def _searched(self, search: TimedSearch, seat: int, name: str, seconds: float) -> ShownDecision:
-        found: Thought = search.think(self.state, self._keys()[0], seconds)
+        found: SearchResult = search.think(self.state, self._keys()[0], seconds)
         note = f"{found.simulations} simulated games in {found.seconds:.1f} s"
         likely, results = self._likely(found.policy), self._best(found.results, -np.inf)
         return ShownDecision(seat, found.action, name, likely, results, float(found.results[found.action]), note)

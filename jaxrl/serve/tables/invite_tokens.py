@@ -22,7 +22,7 @@ PAGE, API = "/table/", "/api/tables/"
 PARTS = ("socket", "replay")  # of a table's interface: what its page asks for
 
 
-class Guests:
+class InviteTokens:
     """The tokens of all tables of a folder."""
 
     def __init__(self, folder: Path):

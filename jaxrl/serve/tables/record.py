@@ -6,17 +6,17 @@ import dataclasses
 import secrets
 
 from jaxrl.serve.player_catalog import PERSON
-from jaxrl.serve.tables.game import Record
+from jaxrl.serve.tables.game import GameRecord
 
 
 @dataclasses.dataclass
-class Kept:
+class TableRecord:
     """What a file holds of a table.
 
     Attributes:
       id: of the table.
       record: of its game.
-      specs: who sits there, [P]: PERSON, or as in `jaxrl.serve.player_catalog.AgentLibrary.agent`.
+      specs: who sits there, [P]: PERSON, or as in `jaxrl.serve.player_catalog.PlayerCatalog.agent`.
       names: what they are called, [P].
       keys: secrets by which people take their seats, [P]; empty for agents.
       people: whom to rate, [P]; empty for nobody.
@@ -28,7 +28,7 @@ class Kept:
     """
 
     id: str
-    record: Record
+    record: GameRecord
     specs: list[str]
     names: list[str]
     keys: list[str]

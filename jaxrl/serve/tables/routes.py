@@ -23,11 +23,11 @@ from starlette.websockets import WebSocket
 from jaxrl.matches import replays
 from jaxrl.runs.logs import LOG
 from jaxrl.serve.connection import Connection, serve_connection
-from jaxrl.serve.player_catalog import PERSON, Hall
-from jaxrl.serve.server import House, body_of, page
-from jaxrl.serve.tables.game import Record
+from jaxrl.serve.player_catalog import PERSON, GameContext
+from jaxrl.serve.server import Server, body_of, page
+from jaxrl.serve.tables.game import GameRecord
 from jaxrl.serve.tables.ratings import PeopleRatings
-from jaxrl.serve.tables.record import Kept, new_keys
+from jaxrl.serve.tables.record import TableRecord, new_keys
 from jaxrl.serve.tables.table import SLOWEST, LiveTable
 from jaxrl_envs.shared import files, golden
 from jaxrl_envs.shared.errors import UserError
@@ -53,11 +53,11 @@ _SHAPE: dict[str, Any] = {
 }
 
 
-def routes(house: House) -> list[BaseRoute]:
+def routes(server: Server) -> list[BaseRoute]:
     """Of this room."""
-    room = TablesRoom(house)
-    house.opening.append(room.open)
-    house.closing.append(room.close)
+    room = TableRoutes(server)
+    server.opening.append(room.open)
+    server.closing.append(room.close)
     return [
         Route("/", page("index", "play")),
         Route("/table/{id}", page("table", wide=True)),
@@ -71,16 +71,16 @@ def routes(house: House) -> list[BaseRoute]:
     ]
 
 
-class TablesRoom:
+class TableRoutes:
     """All tables of a server."""
 
-    def __init__(self, house: House):
+    def __init__(self, server: Server):
         """Opens nothing yet."""
-        self._house, self._folder = house, house.settings.folder
+        self._server, self._folder = server, server.settings.folder
         self._packing = asyncio.Lock()
-        self._cast = house.cast
+        self._catalog = server.catalog
         self._ratings: PeopleRatings | None = None
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, TableRecord] = {}
         self._used: dict[str, float] = {}  # Unix time at which those that are not live were saved last
         self._making = asyncio.Lock()
         self._live: dict[str, LiveTable] = {}
@@ -89,7 +89,7 @@ class TablesRoom:
     async def open(self) -> None:
         """Reads what was kept."""
 
-        def read() -> dict[str, Kept]:
+        def read() -> dict[str, TableRecord]:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._ratings = PeopleRatings(self._folder / "ratings.json")
             found = {path: _read(path) for path in self._folder.glob("*.table")}
@@ -98,7 +98,7 @@ class TablesRoom:
                     self._used |= {kept.id: path.stat().st_mtime} if kept else {}
             return {kept.id: kept for kept in found.values() if kept is not None}
 
-        self._kept = await self._house.work(read)
+        self._kept = await self._server.work(read)
         self._sweeping = asyncio.create_task(self._sweep())
 
     async def close(self) -> None:
@@ -129,26 +129,26 @@ class TablesRoom:
 
     async def games(self, request: Request) -> Response:
         """The games that are offered."""
-        found = await self._house.ponder(self._cast.describe)
+        found = await self._server.ponder(self._catalog.describe)
         return JSONResponse(found, headers={"cache-control": "no-cache"})
 
     async def players(self, request: Request) -> Response:
         """{"game", "options", "person"} -> its seats and who can sit there."""
         asked = await body_of(request)
-        return JSONResponse(await self._house.ponder(self._players, asked))
+        return JSONResponse(await self._server.ponder(self._players, asked))
 
     def _players(self, asked: dict[str, Any]) -> dict[str, Any]:
-        hall = self._hall(asked)
-        offered = self._cast.offered(hall)
+        context = self._context(asked)
+        offered = self._catalog.offered(context)
         rating = None
         if self._ratings is not None and (person := _person(asked)):
-            rating = self._ratings.of(person, hall.id)
+            rating = self._ratings.of(person, context.id)
         return {
-            "seats": hall.env.num_players,
-            "sides": list(hall.env.sides),
-            "people": not hall.env.simultaneous,
+            "seats": context.env.num_players,
+            "sides": list(context.env.sides),
+            "people": not context.env.simultaneous,
             "players": offered,
-            "rules": hall.env.how_to_play,
+            "rules": context.env.how_to_play,
             "rating": rating,
         }
 
@@ -157,7 +157,7 @@ class TablesRoom:
         found = sorted(self._kept.values(), key=lambda kept: -kept.made)
         return JSONResponse([self._public(kept) for kept in found])
 
-    def _public(self, kept: Kept) -> dict[str, Any]:
+    def _public(self, kept: TableRecord) -> dict[str, Any]:
         live = self._live.get(kept.id)
         return {
             "id": kept.id,
@@ -173,44 +173,44 @@ class TablesRoom:
     async def create(self, request: Request) -> Response:
         """{"game", "options", "seats", "person", "beside", "pace"} -> {"id", "keys", "beside", "guest"}, a token."""
         asked = await body_of(request)
-        tables = await self._house.ponder(self._lay, asked)
+        tables = await self._server.ponder(self._lay, asked)
         async with self._making:
             await self._make_room(len(tables))
             for kept in tables:
                 self._kept[kept.id] = kept
-                await self._house.work(self._write, kept)
+                await self._server.work(self._write, kept)
         first = tables[0]
-        guest = await self._house.work(self._house.guests.token, first.id) if self._house.settings.token else ""
+        guest = await self._server.work(self._server.guests.token, first.id) if self._server.settings.token else ""
         return JSONResponse({"id": first.id, "keys": first.keys, "beside": first.beside, "guest": guest})
 
-    def _lay(self, asked: dict[str, Any]) -> list[Kept]:
+    def _lay(self, asked: dict[str, Any]) -> list[TableRecord]:
         """A new table, or two with the same deal and the players moved by one seat."""
-        hall, person = self._hall(asked), _person(asked)
+        context, person = self._context(asked), _person(asked)
         seats, pace = asked.get("seats"), asked.get("pace", 1.0)
         if type(pace) not in (int, float) or not 0.0 <= pace <= SLOWEST:
             raise UserError(f"pace must be 0 to {SLOWEST:g} seconds.")
-        if not isinstance(seats, list) or len(seats) != hall.env.num_players:
-            raise UserError(f"name who sits on each of the {hall.env.num_players} seats.")
-        specs = [self._resolved(hall, str(spec), person) for spec in seats]
-        if hall.env.simultaneous and PERSON in specs:
-            raise UserError(f"{hall.id} asks all seats at once: agents can be watched, people cannot play here.")
+        if not isinstance(seats, list) or len(seats) != context.env.num_players:
+            raise UserError(f"name who sits on each of the {context.env.num_players} seats.")
+        specs = [self._resolved(context, str(spec), person) for spec in seats]
+        if context.env.simultaneous and PERSON in specs:
+            raise UserError(f"{context.id} asks all seats at once: agents can be watched, people cannot play here.")
         words = [secrets.randbits(32) for _ in range(4)]
-        first = _table(hall, specs, person, words, float(pace))
+        first = _table(context, specs, person, words, float(pace))
         if not asked.get("beside"):
             return [first]
         if PERSON in specs:
             raise UserError("a deal is played side by side by agents alone.")
-        second = _table(hall, specs[-1:] + specs[:-1], "", words, float(pace))
+        second = _table(context, specs[-1:] + specs[:-1], "", words, float(pace))
         first.beside = second.id
         return [first, second]
 
-    def _resolved(self, hall: Hall, spec: str, person: str) -> str:
+    def _resolved(self, context: GameContext, spec: str, person: str) -> str:
         if spec == PERSON:
             return spec
         if spec == NEAR:
             assert self._ratings is not None
-            spec = f"bot:{self._ratings.nearest(person, hall.id, hall.env.bots)}"
-        self._cast.agent(hall, spec)
+            spec = f"bot:{self._ratings.nearest(person, context.id, context.env.bots)}"
+        self._catalog.agent(context, spec)
         return spec
 
     async def replay(self, request: Request) -> Response:
@@ -229,16 +229,16 @@ class TablesRoom:
             path.parent.mkdir(exist_ok=True)
             files.write(path, found)
 
-        await self._house.work(write)
+        await self._server.work(write)
         return JSONResponse({"path": str(path)})
 
     async def _replay(self, id: str) -> bytes:
         table = self._table(id)
-        game, hall = (table.game, table.hall) if table else (None, None)
-        if table is None or game is None or hall is None or not game.over:
+        game, context = (table.game, table.context) if table else (None, None)
+        if table is None or game is None or context is None or not game.over:
             raise UserError("only a finished game that somebody looks at can be kept as a replay.")
         async with self._packing:  # one at a time: the threads that build are for tables, too
-            return await self._house.build(lambda: game.replay(hall.config, hall.lanes, table.kept.names).packed())
+            return await self._server.build(lambda: game.replay(context.config, context.lanes, table.kept.names).packed())
 
     async def socket(self, socket: WebSocket) -> None:
         """A seat, or somebody who looks on: see `LiveTable.answer`."""
@@ -252,25 +252,25 @@ class TablesRoom:
 
     # ---- what is kept -----------------------------------------------------------------------------------------------
 
-    def _hall(self, asked: dict[str, Any]) -> Hall:
+    def _context(self, asked: dict[str, Any]) -> GameContext:
         options = asked.get("options") or {}
         if not isinstance(options, dict):
             raise UserError("options must be an object.")
-        return self._cast.hall(str(asked.get("game")), options)
+        return self._catalog.context(str(asked.get("game")), options)
 
     def _table(self, id: str) -> LiveTable | None:
         if id not in self._live and id in self._kept:
             self._live[id] = LiveTable(
-                self._house, self._cast, self._kept[id], lambda t: self._write(t.kept), self._rate
+                self._server, self._catalog, self._kept[id], lambda t: self._write(t.kept), self._rate
             )
         return self._live.get(id)
 
     async def _make_room(self, count: int) -> None:
         """Puts tables away if there are too many. Raises UserError: too few may go, and none has gone."""
-        too_many = len(self._kept) + count - self._house.settings.tables
+        too_many = len(self._kept) + count - self._server.settings.tables
         if len(self._spare()) < too_many:
             raise UserError("there is no room for another table: finish one, or start the server with more.")
-        while len(self._kept) + count > self._house.settings.tables:
+        while len(self._kept) + count > self._server.settings.tables:
             if not (spare := self._spare()):  # somebody has sat down meanwhile
                 raise UserError("there is no room for another table: finish one, or start the server with more.")
             oldest = min(spare, key=lambda kept: (not kept.rated, PERSON in kept.specs, kept.made))
@@ -278,9 +278,9 @@ class TablesRoom:
             self._used.pop(oldest.id, None)
             if (table := self._live.pop(oldest.id, None)) is not None:
                 await table.close()
-            await self._house.work((self._folder / f"{oldest.id}.table").unlink, missing_ok=True)
+            await self._server.work((self._folder / f"{oldest.id}.table").unlink, missing_ok=True)
 
-    def _spare(self) -> list[Kept]:
+    def _spare(self) -> list[TableRecord]:
         """What may be put away: nobody is there, and it is finished, or of agents alone, or long unused."""
         found = []
         for kept in self._kept.values():
@@ -291,7 +291,7 @@ class TablesRoom:
                 found.append(kept)
         return found
 
-    def _write(self, kept: Kept) -> None:
+    def _write(self, kept: TableRecord) -> None:
         if kept.id in self._kept:
             files.write(self._folder / f"{kept.id}.table", json.dumps(dataclasses.asdict(kept)).encode())
 
@@ -306,12 +306,12 @@ class TablesRoom:
                 self._ratings.add(person, kept.record.game, float(returns[seat]), others)
 
 
-def _table(hall: Hall, specs: list[str], person: str, words: list[int], pace: float) -> Kept:
-    record = Record(hall.id, dict(hall.config.env.options), words[:2], words[2:], [])
+def _table(context: GameContext, specs: list[str], person: str, words: list[int], pace: float) -> TableRecord:
+    record = GameRecord(context.id, dict(context.config.env.options), words[:2], words[2:], [])
     names = ["person" if spec == PERSON else spec.removeprefix("bot:") for spec in specs]
     first = specs.index(PERSON) if PERSON in specs else -1
     people = [person if seat == first else "" for seat in range(len(specs))]
-    return Kept(secrets.token_hex(6), record, specs, names, new_keys(specs), people, time.time(), pace)
+    return TableRecord(secrets.token_hex(6), record, specs, names, new_keys(specs), people, time.time(), pace)
 
 
 def _person(asked: dict[str, Any]) -> str:
@@ -320,13 +320,13 @@ def _person(asked: dict[str, Any]) -> str:
     return person if isinstance(person, str) and person.isalnum() and len(person) <= 40 else ""
 
 
-def _read(path: Path) -> Kept | None:
+def _read(path: Path) -> TableRecord | None:
     """A table from its file; one that is damaged is left alone."""
     try:
         found = files.parse(path.read_text(encoding="utf-8"), str(path), json_text=True)
         found = {"undone": False, **found}  # which older files lack
         golden.fit(found, _SHAPE)
-        return Kept(**{**found, "record": Record(**found["record"])})
+        return TableRecord(**{**found, "record": GameRecord(**found["record"])})
     except (OSError, UserError, ValueError, TypeError, KeyError) as error:
         LOG.warning("%s is no table: %s", path, error)
         return None

@@ -11,10 +11,10 @@ from typing import Any
 from jaxrl.matches.interactive import Saved
 from jaxrl.runs.logs import LOG
 from jaxrl.serve.connection import Connection
-from jaxrl.serve.player_catalog import PERSON, AgentLibrary, Hall
-from jaxrl.serve.server import House
+from jaxrl.serve.player_catalog import PERSON, PlayerCatalog, GameContext
+from jaxrl.serve.server import Server
 from jaxrl.serve.tables.game import Agent, ShownDecision, TableGame
-from jaxrl.serve.tables.record import Kept
+from jaxrl.serve.tables.record import TableRecord
 from jaxrl.serve.tables.views import position
 from jaxrl_envs.shared.errors import UserError
 
@@ -29,9 +29,9 @@ class LiveTable:
 
     def __init__(
         self,
-        house: House,
-        cast: AgentLibrary,
-        kept: Kept,
+        server: Server,
+        catalog: PlayerCatalog,
+        kept: TableRecord,
         save: Callable[[LiveTable], None],
         rate: Callable[[LiveTable], None],
     ):
@@ -43,11 +43,11 @@ class LiveTable:
           kept: what is known of it.
           save, rate: called in a thread: something has changed; the game is over.
         """
-        self.kept, self._house, self._cast, self._save, self._rate = kept, house, cast, save, rate
+        self.kept, self._server, self._catalog, self._save, self._rate = kept, server, catalog, save, rate
         self.used = time.monotonic()
         self.connections: set[Connection] = set()
         self.game: TableGame | None = None
-        self.hall: Hall | None = None
+        self.context: GameContext | None = None
         self.paused, self._once = False, False
         self.trouble = ""
         self.decision: ShownDecision | None = None
@@ -133,17 +133,17 @@ class LiveTable:
         self._refresh()
 
     async def _open(self) -> None:
-        def make() -> tuple[Hall, TableGame]:
+        def make() -> tuple[GameContext, TableGame]:
             record = self.kept.record
-            hall = self._cast.hall(record.game, record.options)
-            agents = [None if spec == PERSON else self._cast.agent(hall, spec) for spec in self.kept.specs]
+            context = self._catalog.context(record.game, record.options)
+            agents = [None if spec == PERSON else self._catalog.agent(context, spec) for spec in self.kept.specs]
             people = [seat for seat, spec in enumerate(self.kept.specs) if spec == PERSON]
-            adviser = self._cast.adviser(hall, self.kept.specs) if people else None
-            game = TableGame(hall.env, hall.programs, record, agents, {seat: adviser for seat in people if adviser})
+            adviser = self._catalog.adviser(context, self.kept.specs) if people else None
+            game = TableGame(context.env, context.programs, record, agents, {seat: adviser for seat in people if adviser})
             game.open()
-            return hall, game
+            return context, game
 
-        self.hall, self.game = await self._house.build(make)
+        self.context, self.game = await self._server.build(make)
         await self._show()
 
     async def _turn(self) -> None:
@@ -159,7 +159,7 @@ class LiveTable:
         async with self._lock:
             if self.game.over or self.game.waits:
                 return
-            work = self._house.think if self.game.ponders else self._house.work
+            work = self._server.think if self.game.ponders else self._server.work
             decision, after = await work(self.game.decide, told=self.public)
             await self._to_its_end(self._carry_out(decision, after))
             self.decision = decision if self.public else None
@@ -169,7 +169,7 @@ class LiveTable:
 
     async def _carry_out(self, decision: ShownDecision, after: Saved) -> None:
         assert self.game is not None
-        await self._house.work(self.game.play, decision, after)
+        await self._server.work(self.game.play, decision, after)
         self._changed = self._changed or time.monotonic()
 
     async def _moved(self) -> None:
@@ -184,7 +184,7 @@ class LiveTable:
         assert self.game is not None
         if self.game.over and not self.kept.rated:
             self.kept.rated, self._changed = True, time.monotonic()
-            await self._to_its_end(self._house.work(self._rate, self))
+            await self._to_its_end(self._server.work(self._rate, self))
         if self._changed:
             await self._to_its_end(self._store())
 
@@ -195,7 +195,7 @@ class LiveTable:
             if not changed:
                 return
             try:
-                await self._house.work(self._save, self)
+                await self._server.work(self._save, self)
             except Exception as error:  # a full disk: the game goes on
                 self._changed = changed
                 LOG.error("table %s cannot be saved: %s", self.kept.id, error)
@@ -217,7 +217,7 @@ class LiveTable:
         self._missing = False
         self._serial += 1
         serial = self._serial
-        made = {seat: (serial, view) for seat, view in (await self._house.work(make)).items()}
+        made = {seat: (serial, view) for seat, view in (await self._server.work(make)).items()}
         newer = {seat: entry for seat, entry in self._views.items() if entry[0] > serial}
         self._views = made | newer  # a later one may have been ready sooner; what nobody looked at is out of date
         self._refresh()
@@ -272,7 +272,7 @@ class LiveTable:
                 raise UserError("the game has gone on: look again.")
             if type(action) is not int or not game.is_legal(action):
                 raise UserError("this cannot be played now.")
-            await self._house.work(game.take, action)
+            await self._server.work(game.take, action)
         await self._moved()
         self._wake.set()
 
@@ -280,14 +280,14 @@ class LiveTable:
         async with self._lock:
             game = self._asked(connection)
             if message.get("by") == "search":
-                assert self.hall is not None
-                search = await self._house.ponder(self._cast.search, self.hall)
+                assert self.context is not None
+                search = await self._server.ponder(self._catalog.search, self.context)
                 if search is None:
                     raise UserError("this game cannot be searched.")
                 agent = Agent("a search", None, search, SEARCHED)
-                found: ShownDecision | None = await self._house.think(game.hint, agent)
+                found: ShownDecision | None = await self._server.think(game.hint, agent)
             else:
-                found = await self._house.work(game.advised)
+                found = await self._server.work(game.advised)
             if found is None:
                 raise UserError("nobody here can give a hint.")
             connection.note(kind="hint", at=game.time, **_told(found, game))
@@ -298,7 +298,7 @@ class LiveTable:
             raise UserError("moves are taken back only where one person plays against agents.")
         async with self._lock:
             assert self.game is not None
-            if self.kept.rated or not await self._house.work(self.game.undo, seat):
+            if self.kept.rated or not await self._server.work(self.game.undo, seat):
                 raise UserError("there is nothing to take back.")
             self.kept.undone = True
             for each in self.connections:

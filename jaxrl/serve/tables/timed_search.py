@@ -23,7 +23,7 @@ SIMULATIONS = 48  # of one of the small searches
 SHORTEST, LONGEST = 0.1, 20.0  # seconds
 
 
-class Thought(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search found in its time."""
 
     action: int
@@ -45,7 +45,7 @@ class TimedSearch:
         self._search = make_search(env, settings, own=own, guide=no_guide)
         self._programs, self._compiled = programs, False
 
-    def think(self, state: State, key: Key, seconds: float) -> Thought:
+    def think(self, state: State, key: Key, seconds: float) -> SearchResult:
         """What the seat asked should do; only what it sees is used.
 
         Args:
@@ -70,7 +70,7 @@ class TimedSearch:
         legal = np.asarray(state.legal_action_mask)
         action = int(np.argmax(np.where(legal, policy, -1.0)))
         spent = time.perf_counter() - begin
-        return Thought(action, policy, np.mean(results, axis=0), SIMULATIONS * len(policies), spent)
+        return SearchResult(action, policy, np.mean(results, axis=0), SIMULATIONS * len(policies), spent)
 
     def _plan(self, state: State, key: Key, number: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The improved policy and the results of one small search, f32[A] each."""
