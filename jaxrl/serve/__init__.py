@@ -1,6 +1,6 @@
 """`jaxrl serve`: play, watch, look at replays and runs in a browser.
 
-`server.py` is what all rooms share; `guard.py` lets requests in; `app.py` gathers the rooms' routes. A room is a module
-with `routes(server)`: `tables.py`, `runs.py`, `replays.py`. What browsers get lies in `static/`, plain files without a
-build step; nothing is loaded from elsewhere.
+`server.py` holds what all pages share, `guard.py` admits requests, and `app.py` collects the routes. Each subpackage is
+one kind of page (tables, driving, replays, runs) with a function `routes(server)`. Browsers load plain files from
+`static/`, without a build step; nothing is loaded from elsewhere.
 """

@@ -1,4 +1,4 @@
-"""The web application: the routes of all rooms behind the guard."""
+"""The Starlette application: the routes of all pages behind the guard."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ FRAME = 1 << 14  # bytes of a message from a browser
 
 
 def make_server(server: Server, tell: Callable[..., None]) -> uvicorn.Server:
-    """A server that `run`s until it is told to end by a signal, or by its `should_exit`.
+    """Makes the uvicorn server; its `run` ends by a signal or by `should_exit`.
 
     Args:
-      house: with its settings.
-      tell: is called with what to open in a browser once it listens.
+      server: the settings and what all pages share.
+      tell: called with the address to open in a browser once it listens.
     """
     config = uvicorn.Config(
         make_app(server),
@@ -52,7 +52,7 @@ def make_server(server: Server, tell: Callable[..., None]) -> uvicorn.Server:
 
 
 class _Server(uvicorn.Server):
-    """Says when it listens."""
+    """A uvicorn server with a callback for the moment when it listens."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]):
         super().__init__(config)
@@ -72,7 +72,7 @@ def _announce(server: Server, tell: Callable[..., None], port: int) -> None:
 
 
 def make_app(server: Server) -> Starlette:
-    """The application of a server; `UserError` of any room is answered with its sentence as {"error": ...}."""
+    """Makes the application; a `UserError` of any route is answered as {"error": sentence} with status 400."""
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""A web page to play, watch and look: `jaxrl serve`."""
+"""`jaxrl serve`: tables to play at, recorded games and runs in a browser."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def settings_of(args: argparse.Namespace) -> ServerSettings:
-    """What the arguments say. Raises UserError: the host is no address."""
+    """The server's settings from the command line. Raises UserError: the host is not an address."""
     from jaxrl.serve.server import ServerSettings
 
     try:

@@ -1,6 +1,6 @@
-"""One browser at one table: what it sends is read no faster than allowed, what it is sent waits for nobody else.
+"""A browser's websocket: reading is rate-limited, and sending never blocks the table or other browsers.
 
-The newest view alone waits for a slow reader: it misses what is between, and the table never waits for it.
+Only the newest view is kept for a slow reader, which misses the views in between.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Connection:
     """A websocket with an outbox.
 
     Attributes:
-      seat: where the person sits; None looks on.
-      told: lines of the story that it has, see `compose`.
-      board: the drawing that it has.
+      seat: the person's seat; None for a spectator.
+      told: number of lines of the story that were sent, see `compose`.
+      board: the drawing that was sent last.
     """
 
     def __init__(
@@ -46,16 +46,16 @@ class Connection:
         self.board: str | None = None
 
     def refresh(self) -> None:
-        """There is a new view."""
+        """Marks the view as changed, so that it is sent."""
         self._news.set()
 
     def note(self, **message: Any) -> None:
-        """Something for this browser alone."""
+        """Queues a message for this browser alone."""
         self._notes.append(message)
         self._news.set()
 
     async def send(self) -> None:
-        """Sends what there is until the socket is closed, or is read too slowly."""
+        """Sends queued messages and views until the socket is closed or read too slowly."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -73,12 +73,13 @@ class Connection:
         await asyncio.wait_for(sending, SLOW)
 
     async def read(self) -> dict[str, Any] | None:
-        """The next message, a JSON object; None if it is something else. Raises WebSocketDisconnect: it is closed."""
+        """The next message, a JSON object, or None if it is not one. Raises WebSocketDisconnect: the socket is
+        closed."""
         now = time.monotonic()
         self._tokens = min(BURST, self._tokens + self._rate * (now - self._checked))
         self._checked = now
         if self._tokens < 1.0:
-            await asyncio.sleep((1.0 - self._tokens) / self._rate)  # the sender feels it, nobody else
+            await asyncio.sleep((1.0 - self._tokens) / self._rate)  # slows down this sender only
         self._tokens -= 1.0
         message = await self._socket.receive()
         if message["type"] != "websocket.receive":
@@ -90,7 +91,7 @@ class Connection:
         return found if isinstance(found, dict) else None
 
     async def close(self, code: int, reason: str) -> None:
-        """Ends it."""
+        """Closes the socket with a code and a reason."""
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError, OSError):
             await asyncio.wait_for(self._socket.close(code, reason), SLOW)
 
@@ -102,14 +103,14 @@ async def serve_connection(
     answer: Callable[[Connection, dict[str, Any]], Any],
     leave: Callable[[Connection], None],
 ) -> None:
-    """Talks to a browser until one of the two has enough.
+    """Serves a browser's websocket until either end closes it.
 
     Args:
       socket: accepted here.
       connection: of the socket.
-      greet: is given the first message, which says who it is; raises ValueError with a sentence.
+      greet: called with the first message, which identifies the browser; raises ValueError with a sentence.
       answer: (connection, message), a coroutine function for all others.
-      leave: is told at the end if `greet` was content.
+      leave: called at the end if `greet` has accepted.
     """
     await socket.accept()
     try:

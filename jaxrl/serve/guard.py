@@ -1,4 +1,4 @@
-"""Who may talk to the server: not other web sites, not strangers, and nobody without end.
+"""Access control: rejects other web sites and strangers, and bounds the number of connections.
 
 On a loopback address the names by which a browser may call the server are fixed, so that no other site gets there by a
 name of its own (DNS rebinding). Elsewhere a token is asked for: in the URL once, then it is a cookie that other sites'
@@ -37,14 +37,14 @@ SAFE = ("GET", "HEAD")
 
 
 class Guard:
-    """Middleware of ASGI: every request and socket passes it."""
+    """ASGI middleware that every request and websocket passes."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, guests: InviteTokens):
-        """See `jaxrl.serve.server.ServerSettings`."""
+        """Wraps `app`; for the settings see `jaxrl.serve.server.ServerSettings`."""
         self._app, self._settings, self._guests, self._open = app, settings, guests, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lets a request through or answers it."""
+        """Passes a request on, or answers it with a refusal."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
         refusal = self._refusal(scope)
@@ -87,7 +87,7 @@ class Guard:
         return PlainTextResponse("open the address with the token that the server printed", 401)
 
     def _is_guest(self, scope: Scope, cookies: dict[str, str], table: str) -> bool:
-        """Whether a guest may have this: it is of the table of one of the cookies, or what every page needs."""
+        """Whether a guest may have this: it belongs to the table of one of the cookies, or to every page."""
         if scope["type"] == "http" and scope["method"] not in SAFE:
             return False
         if scope["path"].startswith(STATIC):
@@ -100,13 +100,13 @@ class Guard:
 
 
 def _name_of(host: str) -> str:
-    """Of "name:port", "name", "[::1]:port"."""
+    """The host name in "name:port", "name" or "[::1]:port"."""
     head, _, port = host.rpartition(":")
     return head if head and port.isdigit() else host
 
 
 def _is_foreign(scope: Scope, headers: Headers, host: str) -> bool:
-    """Whether another site is behind a request: a link from there to one of our pages is none."""
+    """Whether another site made this request; a link from there to one of our pages does not count."""
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2].lower() != host:
         return True

@@ -1,4 +1,4 @@
-"""Commands of `jaxrl` that a page has asked for: each a process of its own, whose output is kept."""
+"""Commands of `jaxrl` started from a page, each in a process of its own; their output is kept."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LINES, LINE = 400, 2_000  # of the output that are kept; characters of one
 
 
 class CommandJob:
-    """One command."""
+    """A command, its state and its output."""
 
     def __init__(self, number: int, words: Sequence[str], about: str):
-        """It waits; `about`: the run that it is about."""
+        """A waiting command; `about` is the run that it concerns."""
         self.number, self.words, self.about = number, list(words), about
         self.state = "waiting"  # running, done, failed, stopped
         self.begun = time.time()
@@ -34,23 +34,23 @@ class CommandJob:
         self.process: asyncio.subprocess.Process | None = None
 
     def told(self) -> dict[str, Any]:
-        """For JSON."""
+        """The state of the command as a mapping for JSON."""
         named = {"number": self.number, "command": f"jaxrl {' '.join(self.words)}", "about": self.about}
         return named | {"state": self.state, "begun": self.begun, "output": "\n".join(self.output)}
 
 
 class Jobs:
-    """Commands in their turn."""
+    """A queue of commands."""
 
     def __init__(self) -> None:
-        """None yet; made within the server's loop."""
+        """An empty queue; made within the server's event loop."""
         self._jobs: OrderedDict[int, CommandJob] = OrderedDict()
         self._numbers = itertools.count(1)
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, words: Sequence[str], about: str) -> CommandJob:
-        """Begins `jaxrl WORDS` when it is its turn. Raises UserError: too many wait."""
+        """Queues `jaxrl WORDS`. Raises UserError: too many commands are waiting."""
         if sum(job.state == "waiting" for job in self._jobs.values()) >= WAITING:
             raise UserError("many commands wait already: try again when one of them is done.")
         job = CommandJob(next(self._numbers), words, about)
@@ -64,11 +64,11 @@ class Jobs:
         return job
 
     def about(self, name: str) -> list[dict[str, Any]]:
-        """The commands about a run, the newest first."""
+        """The commands that concern a run, newest first."""
         return [job.told() for job in reversed(self._jobs.values()) if job.about == name]
 
     def stop(self, number: int) -> None:
-        """Ends a command as Ctrl-C does. Raises UserError: there is none of that number."""
+        """Interrupts a command as Ctrl-C does. Raises UserError: no command has that number."""
         if number not in self._jobs:
             raise UserError("there is no such command any more.")
         job = self._jobs[number]
@@ -78,7 +78,7 @@ class Jobs:
             job.process.send_signal(signal.SIGINT)
 
     async def close(self) -> None:
-        """Ends all of them."""
+        """Stops all commands."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

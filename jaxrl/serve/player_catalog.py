@@ -1,4 +1,4 @@
-"""Which games there are, and who can sit at their tables: bots, searches, policies of the zoo, runs.
+"""The games that a server offers and the players for their seats: bots, searches, zoo policies, runs.
 
 Only what is listed here can be named by a browser: no path, no module. Games and players are made once and shared by
 all tables, with their compiled programs.
@@ -38,14 +38,14 @@ from jaxrl_envs.shared.errors import UserError
 PERSON, BOT, RUN, SEARCH = "person", "bot:", "run:", "search:"
 KEPT = 16  # games, and players of each, that are kept
 MOST = 1000  # answers to who fits where that are kept
-LARGEST, LISTED = 10_000, 64  # a number of a game's option, and so many at most
+LARGEST, LISTED = 10_000, 64  # bound of a numeric game option; bound of a list's length
 SECONDS = (1, 3)  # of the searches that are offered
 T = TypeVar("T")
 
 
 @dataclasses.dataclass
 class GameContext:
-    """One game with some options, and everybody who has played it so far."""
+    """A game with its options, compiled programs and the players made for it so far."""
 
     config: Config
     env: Env
@@ -54,17 +54,17 @@ class GameContext:
 
     @functools.cached_property
     def lanes(self) -> ReplayLanes:
-        """For replays."""
+        """The programs that replay recorded games, made once."""
         return ReplayLanes(self.env)
 
     @property
     def id(self) -> str:
-        """Of the game."""
+        """The game's name."""
         return self.config.env.id
 
 
 class PlayerCatalog:
-    """All games and players of a server; its methods are called in threads."""
+    """The games and players of a server; the methods are called in threads."""
 
     def __init__(self, games: Sequence[str], runs: Path, allow: Sequence[str]):
         """Makes nothing yet.
@@ -82,7 +82,7 @@ class PlayerCatalog:
     # ---- games ------------------------------------------------------------------------------------------------------
 
     def context(self, game: str, options: Mapping[str, Any]) -> GameContext:
-        """A game. Raises UserError: it is not offered, or has no such options."""
+        """The game with these options. Raises UserError: it is not offered, or has no such options."""
         if game not in self.games:
             raise UserError(f"this server does not offer the game {game!r}.")
         known = offered_options(game)
@@ -104,7 +104,7 @@ class PlayerCatalog:
         return self._context(game, changed)
 
     def view(self, game: str, spec: str) -> dict[str, Any]:
-        """The options with which a trained player sees and does otherwise than by default. Raises UserError: it plays
+        """The options that change what a trained player observes or does. Raises UserError: it plays
         another game."""
         if spec.startswith(RUN) and spec.removeprefix(RUN).partition("@")[0] in self.run_names():
             config = RunDirectory(self._runs / spec.removeprefix(RUN).partition("@")[0]).config(self._allow)
@@ -127,7 +127,7 @@ class PlayerCatalog:
             return _kept(self._halls, key, lambda: make_context(game, options))
 
     def describe(self) -> list[dict[str, Any]]:
-        """All games that can be played here, for the form that opens tables."""
+        """All games that are offered, for the form that opens tables."""
         found = []
         for game in self.games:
             with contextlib.suppress(UserError):  # what it needs is not installed
@@ -150,29 +150,29 @@ class PlayerCatalog:
     # ---- players ----------------------------------------------------------------------------------------------------
 
     def offered(self, context: GameContext) -> list[list[str]]:
-        """[specification, words] of everybody who can sit at a table, the strongest kinds first."""
+        """[specification, words] of all players who can sit at a table, the strongest kinds first."""
         found = [[each, each] for each in self.trained(context)]
         if _may_be_searched(context.env):
             found += [[f"{SEARCH}{n}", f"search, {n} s a move"] for n in SECONDS]
         return found + [[BOT + name, name] for name in reversed(list(context.env.bots))]
 
     def trained(self, context: GameContext) -> list[str]:
-        """The policies of the zoo and the runs that can sit there."""
+        """The zoo policies and runs that can play this game."""
         return [each for each in self.known() if self.fits(context, each)]
 
     def known(self) -> list[str]:
-        """All policies of the zoo, and all runs."""
+        """All zoo policies and all runs."""
         return [zoo.PREFIX + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
 
     def run_names(self) -> list[str]:
-        """Of the runs in their folder."""
+        """The names of the runs in the server's folder."""
         return sorted(path.parent.name for path in self._runs.expanduser().glob("*/config.yaml"))
 
     def agent(self, context: GameContext, spec: str) -> Agent:
-        """Whoever is meant by "bot:NAME", "zoo:NAME", "run:NAME", "run:NAME@UPDATE" or "search:SECONDS".
+        """The player called "bot:NAME", "zoo:NAME", "run:NAME", "run:NAME@UPDATE" or "search:SECONDS".
 
         Raises:
-          UserError: there is none, or it plays another game.
+          UserError: there is no such player, or it plays another game.
         """
         key = f"{spec} {self.newest(spec)}"
         with self._lock:
@@ -181,7 +181,7 @@ class PlayerCatalog:
             return _kept(context.agents, key, lambda: self._make(context, spec))
 
     def newest(self, spec: str) -> int:
-        """The update of a run's newest checkpoint, from the names of files; -1 for others than runs."""
+        """The update of a run's newest checkpoint, from file names; -1 for players that are not runs."""
         name = spec.removeprefix(RUN).partition("@")[0]
         if not spec.startswith(RUN) or name not in self.run_names():
             return -1
@@ -189,13 +189,14 @@ class PlayerCatalog:
         return max((int(path.name) for path in saved if path.name.isdecimal()), default=-1)
 
     def search(self, context: GameContext) -> TimedSearch | None:
-        """The search of a game, None where it cannot be searched."""
+        """The game's search, or None if it cannot be searched."""
         with contextlib.suppress(UserError):
             return self.agent(context, f"{SEARCH}{SECONDS[0]}").search
         return None
 
     def adviser(self, context: GameContext, specs: Sequence[str]) -> Agent | None:
-        """Who gives hints at a table of these players: a trained policy that sits there, one of the zoo, else the
+        """The agent that gives hints at a table of these players: a trained policy that sits there, one of the zoo,
+        else the
         game's reference bot."""
         trained = [spec for spec in specs if spec.startswith((zoo.PREFIX, RUN))]
         zoo_names = [zoo.PREFIX + name for name in zoo.names()]
@@ -255,7 +256,7 @@ class PlayerCatalog:
 
 
 def _fit(context: GameContext, config: Config, env: Env) -> bool:
-    """Whether who has learnt in a game can play the hall's: it sees and does the same kinds of things."""
+    """Whether a policy trained in `env` can play here: observations and actions have the same form and meaning."""
     kinds = [
         (each.id, each.version, each.num_players, each.num_actions, str(each.observation_spec))
         for each in (context.env, env)
@@ -274,7 +275,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _plain(value: Any) -> bool:
-    """Numbers, and words that name no file."""
+    """Whether a value is a number, or a word that names no file."""
     if isinstance(value, (list, tuple)):
         return len(value) <= LISTED and all(map(_plain, value))
     if isinstance(value, str):
@@ -283,7 +284,7 @@ def _plain(value: Any) -> bool:
 
 
 def _may_be_searched(env: Env) -> bool:
-    """Whether a search is likely to be possible; tracing it would say for sure, and take seconds."""
+    """Whether a search is likely to be possible; tracing would tell for sure but takes seconds."""
     knows = env.perfect_information or type(env).permute_hidden is not Env.permute_hidden
     return knows and not env.simultaneous and env.num_sides == env.num_players
 
@@ -304,7 +305,7 @@ def _literals(game: str) -> set[str]:
 
 
 def make_context(game: str, options: Mapping[str, Any]) -> GameContext:
-    """A game with any options. Raises UserError: tables cannot hold it."""
+    """Makes a game with any options. Raises UserError: it cannot be played at a table."""
     config = configs.from_dict({"env": {"id": game, "options": dict(options)}})
     env = make_games(config).evaluation
     if is_remote(env):
@@ -320,7 +321,7 @@ def _seconds(text: str) -> float:
 
 
 def _kept(store: dict[str, T], key: str, make: Callable[[], T]) -> T:
-    """What is stored, made at first; the longest unused goes if there are too many."""
+    """The stored value, made at its first use; a least-recently-used cache."""
     store[key] = store.pop(key) if key in store else make()
     while len(store) > KEPT:
         del store[next(iter(store))]

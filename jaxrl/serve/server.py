@@ -1,4 +1,4 @@
-"""What all rooms of a server share: its settings, and threads for work that takes long."""
+"""What all pages of a server share: settings, players, and threads for long work."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class ServerSettings:
-    """How a server was started.
+    """The settings of a server.
 
     Attributes:
       host, port: where it listens.
-      token: what its owner's browser must show; empty: nothing, which is for loopback addresses alone.
-      names: hosts by which browsers may call it, in lower case; empty: any, since the token protects.
+      token: the owner's access token; empty: none, allowed on loopback addresses only.
+      names: host names by which browsers may call it, in lower case; empty: any, protected by the token.
       folder: where tables are kept.
-      runs: where runs are looked for.
-      replays: folders below which recorded games are looked for.
-      games: ids of those that are offered.
-      tables: how many there may be.
-      connections: how many sockets and streams may be open at once.
+      runs: the folder of runs.
+      replays: folders below which recordings are found.
+      games: ids of the games on offer.
+      tables: most tables at a time.
+      connections: most websockets and streams open at once.
       allow: modules that files of runs may name, see `jaxrl.config.trust`.
       cache_dir: of compiled programs.
     """
@@ -62,51 +62,50 @@ class ServerSettings:
 
 
 class Server:
-    """Settings, tokens of guests, threads; rooms hang what they keep for a server's life on themselves, made in
-    `routes`."""
+    """What all pages share for the life of a server: settings, invitation tokens, players, threads."""
 
     def __init__(self, settings: ServerSettings):
-        """Starts nothing."""
+        """Starts no thread yet."""
         self.settings, self.guests = settings, InviteTokens(settings.folder)
         self.opening: list[Callable[[], Any]] = []  # coroutine functions, awaited when the server starts
         self.closing: list[Callable[[], Any]] = []  # and when it ends
-        self._threads = {name: ThreadPoolExecutor(most, f"house-{name}") for name, most in THREADS.items()}
+        self._threads = {name: ThreadPoolExecutor(most, f"serve-{name}") for name, most in THREADS.items()}
 
     @functools.cached_property
     def catalog(self) -> PlayerCatalog:
-        """Games and players, for all rooms."""
+        """The games and players."""
         return PlayerCatalog(self.settings.games, self.settings.runs, self.settings.allow)
 
     async def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls a function in a thread: everything that computes or reads more than a small file."""
+        """Calls a function in a thread: for everything that computes or reads more than a small file."""
         return await self._call("work", lambda: function(*args, **kwargs))
 
     async def ponder(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same for what takes a second or more, and a page waits for: lists of games and players."""
+        """Calls a function in a thread of the pool for slow page requests, such as lists of games and players."""
         return await self._call("ponder", lambda: function(*args, **kwargs))
 
     async def build(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same for what compiles, perhaps for a minute: tables that are laid, games that become replays."""
+        """Calls a function in a thread of the pool for work that compiles, perhaps for a minute."""
         return await self._call("build", lambda: function(*args, **kwargs))
 
     async def think(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same for searches, which may take all their time again and again: no page and no table waits for them."""
+        """Calls a function in a thread of the pool for searches, which never delay pages and other tables."""
         return await self._call("think", lambda: function(*args, **kwargs))
 
     async def _call(self, pool: str, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads[pool], function)
 
     def close(self) -> None:
-        """Ends the threads when their work is done."""
+        """Lets the threads end after their current work."""
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 
 
 def page(module: str, title: str = "", *, look: bool = False, wide: bool = False) -> Callable[[Request], Any]:
-    """An endpoint that answers with a page: `static/shell.html`, filled.
+    """Makes an endpoint that answers with a page: `static/shell.html`, filled in.
 
     Args:
-      module: of `static/`, which draws the page.
+      module: name of the script in `static/` that draws the page.
       title: of the window; empty: the module's name.
       look: with the sheet of replays and runs.
       wide: without the margins of a text.
@@ -124,7 +123,7 @@ def page(module: str, title: str = "", *, look: bool = False, wide: bool = False
 
 
 async def body_of(request: Request) -> dict[str, Any]:
-    """The JSON object that a request brings. Raises UserError: it is too long or none."""
+    """The JSON object in a request's body. Raises UserError: it is too long or not an object."""
     text = b""
     async for chunk in request.stream():
         text += chunk

@@ -89,7 +89,7 @@ def test_somebody_drives_by_keyboard_and_gamepad_and_stands_while_paused(tmp_pat
         other = browser.new_page()
         other.goto(page.url)
         page.wait_for_selector("#begin:enabled")
-        assert page.inner_text("#said") == "somebody else drives now" and page.is_hidden("#match-view")
+        assert page.inner_text("#said") == "another driver has taken over" and page.is_hidden("#match-view")
         other.close()
         seen = stage(page, "seen")
         page.evaluate("window.pad = null")

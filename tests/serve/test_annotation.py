@@ -1,4 +1,4 @@
-"""Policies judge recorded games: their numbers are those of a table's hint, and nobody else is asked."""
+"""Policies annotate recorded games: their numbers are those of a table's hint."""
 
 # ruff: noqa: E402
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jaxrl.serve import player_catalog
 from jaxrl.serve.player_catalog import PlayerCatalog
 from jaxrl.serve.replays import annotation, state_store
 from jaxrl.serve.replays.annotation import Annotation
-from jaxrl.serve.replays.routes import NOBODY, UNKNOWN, ReplayRoutes
+from jaxrl.serve.replays.routes import NO_POLICY, UNKNOWN, ReplayRoutes
 from jaxrl.serve.tables.game import Agent, GameRecord, TableGame
 from jaxrl_envs.shared.display.playback import PlaybackDecisions
 from jaxrl_envs.shared.errors import UserError
@@ -125,7 +125,7 @@ def test_a_policy_that_has_diverged_says_nothing(tmp_path):
 def test_the_game_of_a_recording_has_its_options(monkeypatch):
     """Those that change what is seen or done; nothing is made of what may name a file."""
     library, made, real = PlayerCatalog(["car_soccer"], Path("nowhere"), ()), [], player_catalog.make_context
-    monkeypatch.setattr(player_catalog, "make_hall", lambda game, options: made.append(options) or real(game, {}))
+    monkeypatch.setattr(player_catalog, "make_context", lambda game, options: made.append(options) or real(game, {}))
     library.recorded("car_soccer", {"teams": [2, 2], "rewards": {"goal": 9}, "observation": "default", "meshes": "/x"})
     library.recorded("car_soccer", {"teams": [1, 1], "observation": "relative", "extras": ["aim"]})
     assert made == [{}, {"teams": [2, 2]}, {"observation": "relative", "extras": ["aim"]}]
@@ -194,7 +194,7 @@ def test_nobody_is_asked_who_is_not_offered(client, by):
     assert client.request(f"/replays/open/nothing/judged?by={quote(by)}")[0] == 400
 
 
-@pytest.mark.parametrize(("file", "why"), [("1/battle_film.svg", UNKNOWN), ("2/high_card.replay", NOBODY)])
+@pytest.mark.parametrize(("file", "why"), [("1/battle_film.svg", UNKNOWN), ("2/high_card.replay", NO_POLICY)])
 def test_where_nobody_can_judge_the_page_says_so(client, file, why):
     opened = open_game(client, file)
     assert opened["state"] == "open"
@@ -205,12 +205,14 @@ def test_where_nobody_can_judge_the_page_says_so(client, file, why):
 def test_what_a_run_says_is_of_its_newest_checkpoint(client, monkeypatch):
     newest, annotated = [3], []
     monkeypatch.setattr(PlayerCatalog, "newest", lambda self, spec: newest[0])
-    monkeypatch.setattr(ReplayRoutes, "_judge", lambda self, folder, by: annotated.append(by) or gzip.compress(b"{}"))
+    monkeypatch.setattr(
+        ReplayRoutes, "_annotate", lambda self, folder, by: annotated.append(by) or gzip.compress(b"{}")
+    )
     opened = open_game(client, BATTLE)
     for newest[0] in (3, 3, 4):
         assert ask(client, opened["id"], "judged?by=run:mine") == (200, {})
     assert len(annotated) == 2
-    monkeypatch.setattr(ReplayRoutes, "_judge", lambda self, folder, by: 1 / 0)
+    monkeypatch.setattr(ReplayRoutes, "_annotate", lambda self, folder, by: 1 / 0)
     assert client.request(f"/replays/open/{opened['id']}/judged?by=run:other")[0] == 500
-    monkeypatch.setattr(ReplayRoutes, "_judge", lambda self, folder, by: gzip.compress(b"[]"))
+    monkeypatch.setattr(ReplayRoutes, "_annotate", lambda self, folder, by: gzip.compress(b"[]"))
     assert ask(client, opened["id"], "judged?by=run:other") == (200, []), "a fault is not kept"

@@ -128,7 +128,9 @@ def test_a_run_that_trains_on_is_played_as_it_is_now(tmp_path, monkeypatch):
     (run / "checkpoints" / "13.orbax-checkpoint-tmp").mkdir()
     second = library.agent(context, "run:mine")
     assert second is not first and len(read) == 2 and len(context.agents) == 1, "the one before is forgotten"
-    assert library.agent(context, "run:mine@3") is library.agent(context, "run:mine@3") and read[2:] == [(str(run), "3")]
+    assert library.agent(context, "run:mine@3") is library.agent(context, "run:mine@3") and read[2:] == [
+        (str(run), "3")
+    ]
 
 
 def test_a_run_whose_game_breaks_is_offered_nowhere_and_hides_no_other_player(tmp_path, monkeypatch, caplog):

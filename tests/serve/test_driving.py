@@ -108,7 +108,7 @@ def quick(monkeypatch):
     end = time.monotonic() + 60
     while threads() and time.monotonic() < end:
         time.sleep(0.02)
-    assert not threads()  # every match ends when nobody is there
+    assert not threads()  # every match ends when no driver is there
 
 
 def test_a_person_drives_in_real_time_beside_an_agent(client, quick):
@@ -181,7 +181,7 @@ def test_a_slow_reader_misses_frames_and_the_newcomer_drives(client, quick, monk
         assert max(np.diff(numbers)) > 20
         with Wheel(client, id) as other:
             assert len(other.drive(30.0, enough=20)) == 20  # more than may be under way to who says nothing
-            assert wheel.farewell() == (session.TAKEN, "somebody else drives now")
+            assert wheel.farewell() == (session.TAKEN, "another driver has taken over")
     with pytest.raises(ConnectionClosed), Wheel(client, "unknown"):
         pass
 
@@ -207,7 +207,7 @@ def test_the_end_of_a_match_is_told_and_compiling_is_no_silence(client, quick, m
     monkeypatch.setattr(driving.DrivenSledges, "frame", lambda *given: time.sleep(1.0) or frame(*given))
     with Wheel(client, begin(client, match="a crawl")) as wheel:
         wheel.until(lambda said: not isinstance(said, dict))
-        assert wheel.farewell() == (session.GONE, "the match has ended: nobody steered any more")
+        assert wheel.farewell() == (session.GONE, "the match has ended: the driver was gone for too long")
     monkeypatch.setattr(driving.DrivenSledges, "headline", lambda self, state: headline(self, None))
     with Wheel(client, begin(client)) as wheel:
         assert wheel.farewell() == (session.GONE, "this match has broken down: the server's log says why")

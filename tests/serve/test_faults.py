@@ -66,7 +66,7 @@ def test_a_move_is_made_though_the_browser_leaves_in_the_middle(tmp_path):
         await asyncio.sleep(0.1)
         answering.cancel()
         await asyncio.gather(answering, return_exceptions=True)
-        assert table.game.time == now and table._lock.locked(), "nobody else moves meanwhile"
+        assert table.game.time == now and table._lock.locked(), "no other seat moves meanwhile"
         table.leave(anna)
         await table.close()
         assert table.game.time > now and saved[-1] == table.game.time

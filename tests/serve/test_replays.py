@@ -1,4 +1,4 @@
-"""Recorded games in a browser: every format is opened, what is damaged or a stranger's harms nobody, nothing is run."""
+"""Recorded games in a browser: every format opens; damaged and hostile files do no harm, and nothing in them is run."""
 
 # ruff: noqa: E402
 from __future__ import annotations

@@ -119,7 +119,8 @@ def test_whole_messages_are_the_same_whatever_is_hidden(tmp_path):
     env, programs = programs_of(HIGH_CARD, "{}")
     first, second = _twins(env, programs)
     for id, words in (("a" * 12, first), ("b" * 12, second)):
-        kept = TableRecord(id, GameRecord(HIGH_CARD, {}, words, [5, 6], []), ["person"] + ["bot:lowest"] * 2, ["p", "x", "y"],
+        game = GameRecord(HIGH_CARD, {}, words, [5, 6], [])
+        kept = TableRecord(id, game, ["person"] + ["bot:lowest"] * 2, ["p", "x", "y"],
                     ["key", "", ""], ["", "", ""], time.time(), 0.0)  # fmt: skip
         (tmp_path / f"{id}.table").write_text(json.dumps(dataclasses.asdict(kept)))
     with serving(tmp_path) as client:

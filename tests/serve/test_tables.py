@@ -162,7 +162,7 @@ def test_an_agent_of_about_the_own_strength(tmp_path):
     after = PeopleRatings(tmp_path / "ratings.json").of("anna", game)
     assert after > agent_ratings(game)["hard"] > before and ratings.nearest("anna", game) == "hard"
     ratings.add("anna", game, 0.0, [("random", 1.0)])
-    assert ratings.of("anna", game) < after - 30, "whom nobody expected to win"
+    assert ratings.of("anna", game) < after - 30, "against an unexpected winner"
 
 
 # ---- who is let in --------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ WRONG = [
     ({"game": HIGH_CARD, "seats": ["bot:nobody", "person", "person"]}, "nobody"),
     ({"game": TIC_TAC_TOE, "seats": ["bot:searcher-100000", "person"]}, "no bot"),
     ({"game": HIGH_CARD, "seats": ["search:1e9", "person", "person"]}, "seconds"),
-    ({"game": HIGH_CARD, "seats": ["near", "person", "person"]}, "nobody is rated"),
+    ({"game": HIGH_CARD, "seats": ["near", "person", "person"]}, "no agent of"),
     ({"game": HIGH_CARD, "seats": ["person"] * 3, "options": {"x": 1}}, "no option"),
     ({"game": HIGH_CARD, "seats": ["person"] * 3, "options": [1]}, "options"),
     ({"game": HIGH_CARD, "seats": ["person"] * 3, "pace": 1e9}, "pace"),

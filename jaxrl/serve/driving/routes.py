@@ -30,33 +30,33 @@ RATE = 80.0  # messages a second that are read: controls of every frame that is 
 
 @dataclasses.dataclass
 class DrivenGame:
-    """One kind of match, and its players."""
+    """A kind of match: the game and how a person drives in it."""
 
     context: GameContext
     driven: Driven
 
 
 class DrivingRoutes:
-    """All matches that people drive in."""
+    """The endpoints of driving by hand, and the matches in progress."""
 
     def __init__(self, server: Server):
-        """Makes nothing yet."""
+        """Creates no game or player yet."""
         self._server, self._catalog = server, server.catalog
         self._halls: dict[tuple[str, str, str], DrivenGame] = {}
         self._drives: dict[str, DrivingSession] = {}
         self._making = asyncio.Lock()
 
     async def close(self) -> None:
-        """Ends all."""
+        """Ends all matches."""
         await asyncio.gather(*(self._server.work(drive.end) for drive in self._drives.values()))
 
     async def offers(self, request: Request) -> Response:
-        """GET: matches of games, and who can drive in them."""
+        """GET: the matches that games offer, and the players for their seats."""
         return JSONResponse(await self._server.ponder(self._offers))
 
     def _offers(self) -> list[dict[str, Any]]:
         found = []
-        modules = [(game, registry.find_module(game, "driving")) for game in self._catalog.games]
+        modules = [(game, registry.find_module(game, "display.driving")) for game in self._catalog.games]
         for game, match in [(game, match) for game, module in modules if module for match in module.MATCHES]:
             with contextlib.suppress(UserError):  # what it needs is not installed
                 context = self._context(game, match).context
@@ -73,10 +73,10 @@ class DrivingRoutes:
             return False
 
     def _context(self, game: str, match: str, view: dict[str, Any] | None = None) -> DrivenGame:
-        """A match as some policy sees it, by default as the game is seen by default."""
+        """The game of a match, with the options under which a policy was trained; by default the game's own."""
         key = game, match, json.dumps(view or {}, sort_keys=True, default=str)
         if key not in self._halls:
-            module = registry.find_module(game, "driving") if game in self._catalog.games else None
+            module = registry.find_module(game, "display.driving") if game in self._catalog.games else None
             if module is None or match not in module.MATCHES:
                 raise UserError(f"this server has no match {match[:60]!r} of {game[:60]!r} to drive in.")
             context = make_context(game, (view or {}) | module.MATCHES[match])
@@ -84,7 +84,7 @@ class DrivingRoutes:
         return self._halls[key]
 
     async def begin(self, request: Request) -> Response:
-        """POST {"game", "match", "seats": who sits where, one of them "person"} -> {"id"}."""
+        """POST {"game", "match", "seats": players by seat, one of them "person"} -> {"id"}: begins a match."""
         asked = await body_of(request)
         async with self._making:
             self._drives = {id: drive for id, drive in self._drives.items() if drive.alive}
@@ -98,7 +98,9 @@ class DrivingRoutes:
         found, seats = self._context(str(asked.get("game")), str(asked.get("match"))), asked.get("seats")
         if not isinstance(seats, list) or len(seats) != found.context.env.num_players or seats.count(PERSON) != 1:
             raise UserError(f"name who sits on the {found.context.env.num_players} seats, one of them a person.")
-        views = [self._catalog.view(found.context.id, str(spec)) for spec in seats if str(spec).startswith((RUN, zoo.PREFIX))]
+        views = [
+            self._catalog.view(found.context.id, str(spec)) for spec in seats if str(spec).startswith((RUN, zoo.PREFIX))
+        ]
         if any(view != views[0] for view in views):
             raise UserError(
                 "these policies see the game in different ways: choose one of them for all seats, and bots."
@@ -112,7 +114,7 @@ class DrivingRoutes:
         return found.context, found.driven, [agent.player if agent else None for agent in agents], names
 
     async def socket(self, socket: WebSocket) -> None:
-        """The browser that steers: see `DrivingSession.answer`."""
+        """The websocket of the browser that steers, see `DrivingSession.answer`."""
         drive = self._drives.get(socket.path_params["id"])
         if drive is None:
             await socket.accept()
@@ -122,7 +124,7 @@ class DrivingRoutes:
 
 
 def routes(server: Server) -> list[BaseRoute]:
-    """Of this room."""
+    """The routes of these pages."""
     room = DrivingRoutes(server)
     server.closing.append(room.close)
     return [

@@ -1,6 +1,7 @@
-"""One match that a person drives in: a thread that keeps real time, and the browser that steers.
+"""A match with a human driver: a thread that keeps real time, and the websocket of the browser that steers.
 
-The thread waits for nobody: it publishes its newest frame, and whoever reads slowly misses those between. Where the
+The thread never waits for a reader: it publishes its newest frame, and a slow reader misses the frames in between.
+Where the
 machine cannot keep up the match runs slower; it never hurries to catch up.
 """
 
@@ -25,21 +26,21 @@ from jaxrl_envs.shared.display.driving import Driven
 
 ENDING = 2.0  # seconds that the end of a thread is waited for: a compilation cannot be broken off
 LEFT = 8.0  # seconds without anybody after which a match ends
-IDLE = 600.0  # the same with somebody who says nothing
+IDLE = 600.0  # the same with a silent driver
 QUIET = 2.0  # seconds without a word from the browser after which it stands still
 KICKOFF = 3.0  # seconds before play begins
 TOLD = 0.25  # seconds between two headlines
 IDLING = 0.03  # seconds between two looks at whether play goes on
 LATE = 0.1  # seconds that the thread may be late before it gives up being punctual
 BEHIND = 1.0  # seconds of frames that may be under way to a browser
-TAKEN, GONE = 4409, 4410  # codes of closed sockets: somebody else drives; there is no match any more
+TAKEN, GONE = 4409, 4410  # codes of closed sockets: another driver took over; the match is over
 
 
 class DrivingSession:
-    """A match. Everything but `run` is called in the server's loop.
+    """A match with a human driver. Everything but `run` is called in the server's event loop.
 
     Attributes:
-      id: by which alone a browser finds it.
+      id: a secret by which the browser finds it.
       names: of the seats.
     """
 
@@ -47,8 +48,8 @@ class DrivingSession:
         """Starts its thread.
 
         Args:
-          hall, driven: of the game.
-          players, names: of the seats; None is the person.
+          context, driven: the game, and how it is driven.
+          players, names: by seat; None is the person.
         """
         self.id, self.names, self.seat = secrets.token_urlsafe(12), list(names), list(players).index(None)
         self._programs, self._driven = context.programs, driven
@@ -68,21 +69,21 @@ class DrivingSession:
 
     @property
     def alive(self) -> bool:
-        """Whether its thread runs."""
+        """Whether the thread is running."""
         return self._thread.is_alive()
 
     def end(self) -> None:
-        """Ends the thread, and waits for it a while; called in a thread."""
+        """Stops the thread and waits for it for a while; called in a thread."""
         self._ended.set()
         self._thread.join(ENDING)
 
     # ---- the browser ------------------------------------------------------------------------------------------------
 
     def greet(self, connection: Connection, hello: dict[str, Any]) -> None:
-        """Whoever comes last drives. Raises ValueError: the match is over and gone."""
+        """Makes the newest connection the driver. Raises ValueError: the match is over."""
         if self._ended.is_set():
             raise ValueError("this match has ended")
-        self._part(TAKEN, "somebody else drives now")
+        self._part(TAKEN, "another driver has taken over")
         self._connection, self._heard = connection, time.monotonic()
         self._sent = self._seen = max(0, self._serial - 1)  # to this one only the newest frame is to be sent
         self._wanted = np.zeros_like(self._wanted)
@@ -91,12 +92,12 @@ class DrivingSession:
         connection.note(kind="status", **self._status)
 
     def leave(self, connection: Connection) -> None:
-        """The match stands still until somebody comes, and ends if nobody does."""
+        """Pauses the match until a driver connects; it ends if none does."""
         if connection is self._connection:
             self._connection, self._heard = None, time.monotonic()
 
     def _part(self, code: int, reason: str) -> None:
-        """Sends away the browser that drives, if there is one, which shows the sentence."""
+        """Disconnects the browser that drives, if any, with a sentence to show."""
         if self._connection is not None:
             closing = self._loop.create_task(self._connection.close(code, reason))
             self._closing.add(closing)  # the loop alone would not keep it
@@ -105,7 +106,7 @@ class DrivingSession:
     async def answer(self, connection: Connection, message: dict[str, Any]) -> None:
         """One of {"controls": [C numbers], "seen": number of the newest frame}, {"pause": bool}, {"again": true}."""
         if connection is not self._connection:
-            return  # somebody else drives now
+            return  # another driver has taken over
         match message:
             case {"controls": list(wanted), "seen": int(seen)} if len(message) == 2 and self._fit(wanted, seen):
                 self._wanted, self._seen = np.array(wanted, np.float32), max(self._seen, seen)
@@ -116,7 +117,7 @@ class DrivingSession:
                 self._again, self._paused = True, False
                 self._tell(paused=False)
             case _:
-                return connection.note(kind="error", text="this message is none that steers")
+                return connection.note(kind="error", text="this message does not steer")
         self._heard = time.monotonic()
 
     def _fit(self, wanted: list[Any], seen: int) -> bool:
@@ -126,7 +127,7 @@ class DrivingSession:
         return right and type(seen) is int and 0 <= seen <= self._serial
 
     def compose(self, connection: Connection) -> bytes | None:
-        """The newest frame, f32: its number and the row of `Driven.frame`; None for who has it, or reads slowly."""
+        """The newest frame, f32: its number and the row of `Driven.frame`; None if it was sent already."""
         behind = self._sent - self._seen > BEHIND * self._driven.rate
         if connection is not self._connection or self._sent == self._serial or behind:
             return None
@@ -134,7 +135,7 @@ class DrivingSession:
         return self._frame
 
     def _tell(self, **news: Any) -> None:
-        """Something that the page shows beside the frames, if it has changed."""
+        """Queues what the page shows beside the frames, if it has changed."""
         before, self._status = self._status, self._status | news
         if self._status != before and self._connection is not None:
             self._connection.note(kind="status", **self._status)
@@ -147,16 +148,16 @@ class DrivingSession:
     # ---- the thread -------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Plays match after match until it is told to end, or nobody is there."""
-        words = "the match has ended: nobody steered any more"
+        """Plays match after match until it is told to end or the driver stays away."""
+        words = "the match has ended: the driver was gone for too long"
         try:
             while not self._ended.is_set() and not self._deserted:
                 self._again = False
                 self._play()
         except Exception:  # of the game or of a player: the browser is told, the server goes on
-            LOG.exception("a match that somebody drives in")
+            LOG.exception("a match with a human driver")
             words = "this match has broken down: the server's log says why"
-        self._ended.set()  # from here on nobody is greeted
+        self._ended.set()  # from here on no driver is accepted
         self._call(self._part, GONE, words)
 
     def _call(self, function: Any, *args: Any, **news: Any) -> None:
@@ -173,7 +174,7 @@ class DrivingSession:
         self._controls[:] = 0
         self._decide(state, key)
         state, row = self._step(state)  # all is compiled before the clock starts
-        self._heard = due = time.monotonic()  # while it is compiled nobody can be expected to steer
+        self._heard = due = time.monotonic()  # compilation does not count as silence
         frames, begun = 1, -1.0
         while not (self._ended.is_set() or self._again or self._deserted):
             now = time.monotonic()
@@ -198,7 +199,7 @@ class DrivingSession:
                     self._call(self._tell, text=self._driven.headline(state), over=bool(row[2]))
 
     def _decide(self, state: Any, key: Any) -> None:
-        """The agents' controls until they decide again."""
+        """Sets the agents' controls until their next decision."""
         self._game.state = self._programs(self._driven.asked)(state)
         self._controls[:] = self._driven.controls(self._game.answer(key))
 

@@ -1,4 +1,4 @@
-"""What a policy says about every decision of a game that others have played: values, probabilities, its own choice.
+"""Annotates a recorded game with a policy's view of every decision: value, probabilities, own choice.
 
 All decisions are asked in one call of one program, padded so that games of nearly any length share it; games of more
 than `MOST` decisions take several.
@@ -21,12 +21,12 @@ from jaxrl_envs.contract.env import Env, PyTree, State
 from jaxrl_envs.shared.errors import UserError
 
 LEAST, MOST = 64, 1024  # decisions of a call
-SIGNS, STRONG = 8, 0.2  # so many decisions are marked at most, with at least so much less probability than the best
+SIGNS, STRONG = 8, 0.2  # most decisions marked; least gap in probability to the best action
 OTHERWISE = "this recording was made with options with which a game looks otherwise: no policy here can judge it."
 
 
 class Annotation(NamedTuple):
-    """What a policy says about one decision of a recorded game.
+    """A policy's view of one decision of a recorded game.
 
     Attributes:
       at: the first frame that shows it.
@@ -66,7 +66,7 @@ def annotate(env: Env, player: Player, positions: StateStore) -> list[Annotation
 
     Args:
       env: the game.
-      player: who tells probabilities and values.
+      player: the policy that annotates.
       positions: of a recorded game.
 
     Raises:
@@ -87,7 +87,7 @@ def annotate(env: Env, player: Player, positions: StateStore) -> list[Annotation
 
 
 def curve(found: list[Annotation], seats: int) -> list[list[float | None]]:
-    """The values of the seats over the frames, [T + 1][P]: each keeps what it was worth when it was last asked, and
+    """The values of the seats over the frames, [T + 1][P]: a seat keeps its value of when it was last asked, and
     before that what it is at first; None for a seat that is never asked."""
     now: list[float | None] = [None] * seats
     for judgement in reversed(found):
@@ -101,7 +101,7 @@ def curve(found: list[Annotation], seats: int) -> list[list[float | None]]:
 
 
 def doubted(found: list[Annotation]) -> list[int]:
-    """The places in it of the decisions that the policy would have taken otherwise by far, in order of time."""
+    """Indices of the decisions that the policy disagrees with most, in order of time."""
     gaps = np.array([judgement.chance - judgement.odds for judgement in found])
     order = np.argsort(-gaps, kind="stable")[:SIGNS]
     return sorted(int(number) for number in order if gaps[number] >= STRONG)
@@ -136,7 +136,7 @@ def _asked(env: Env, player: Player, positions: StateStore) -> list[tuple[np.nda
 
 
 def _state(env: Env, positions: StateStore) -> State:
-    """The public part of the states, with a leading axis [T]. Raises UserError: they are not of this game."""
+    """The public leaves of the states, with a leading axis [T]. Raises UserError: they do not fit this game."""
     spec, tree = jax.tree.flatten(env.observation_spec)
     seats = positions.seats.shape
     forms = [(leaf.shape, leaf.dtype) for leaf in positions.leaves]
@@ -162,7 +162,7 @@ def _program(act: Act, odds: Odds, value: Value, remembers: bool, simultaneous: 
 
     def run(params: PyTree, memory: PyTree, states: State, real: jax.Array) -> tuple[PyTree, jax.Array, jax.Array]:
         def remember(memory: PyTree, now: tuple[State, jax.Array]) -> tuple[PyTree, PyTree]:
-            """Each seat remembers its own decisions."""
+            """Carries each seat's memory over its own decisions."""
             state, counts = now
             seat = slice(None) if simultaneous else state.current_player
             mine = jax.tree.map(lambda leaf: leaf[seat], memory)

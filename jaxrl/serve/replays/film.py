@@ -1,4 +1,4 @@
-"""Animated SVG documents (`jaxrl film`) to look at: nothing in them but shapes, texts and their movements is kept."""
+"""Animated SVG documents (`jaxrl film`) as recordings, sanitised: only shapes, texts and animations are kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTSIDE = re.compile(r"url\(\s*['\"]?(?!#)|javascript:|@import|expression\(", re
 
 
 def opened(path: Path) -> Playback:
-    """A film. Raises UserError: it is none."""
+    """An animated SVG document as a playback. Raises UserError: the file is not such a document."""
     text = files.unpacked(path, LIMIT)
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise UserError(f"{path.name} declares entities: no film of ours does.")
@@ -44,7 +44,7 @@ def opened(path: Path) -> Playback:
 
 
 def clean(root: ElementTree.Element) -> None:
-    """Takes off all elements and attributes that could do more than draw and move."""
+    """Removes all elements and attributes that could do more than draw and animate."""
     parents = [root]
     while parents:
         parent = parents.pop()

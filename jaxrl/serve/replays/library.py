@@ -1,4 +1,4 @@
-"""Where recorded games lie: the folders that a server was given, and what people have brought to it."""
+"""The recordings that a server knows: files in its folders, and uploads."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ UPLOADS = "brought"
 
 @functools.cache
 def kinds() -> dict[str, str]:
-    """What files are, by how their names end; games may have suffixes of their own."""
+    """Kinds of recordings by file suffix; games may add their own."""
     own = [registry.game_module(game, "display.playback") for game in registry.games_with("display.playback")]
     return {suffix: kind for module in own for suffix, kind in getattr(module, "SUFFIXES", {}).items()} | COMMON
 
 
 def kind_of(name: str) -> str:
-    """What a file seems to be by its name; "" for none of ours."""
+    """The kind of a recording by its file name, or "" if it is not one."""
     if OTHERS.fullmatch(name):
         return ""
     return next((kind for suffix, kind in kinds().items() if name.endswith(suffix)), "")
 
 
 class RecordingLibrary:
-    """Files by names such as "0/best/final/highest_return.replay": the number of a folder, and the way from there."""
+    """Recordings by names such as "0/best/final/highest_return.replay": a folder's number and the path below it."""
 
     def __init__(self, folders: Sequence[Path]):
-        """Of these folders, of which some may not be there yet."""
+        """A library of these folders, some of which may not exist yet."""
         self.folders = [folder.expanduser().absolute() for folder in folders]
         self._brought = tempfile.TemporaryDirectory(prefix="jaxrl-brought-")
         self._listed: tuple[float, dict[str, Any]] = (-FRESH, {})
@@ -70,10 +70,10 @@ class RecordingLibrary:
         return answer
 
     def find(self, name: str) -> Path:
-        """The file of that name.
+        """The path of the recording with that name.
 
         Raises:
-          UserError: there is none, or it lies elsewhere, by a link for instance.
+          UserError: there is no such file, or it lies elsewhere, by a link for instance.
         """
         number, _, way = name.partition("/")
         known = {str(i): folder for i, folder in enumerate(self.folders)} | {UPLOADS: Path(self._brought.name)}
@@ -86,10 +86,10 @@ class RecordingLibrary:
         return path
 
     def bring(self, name: str, data: bytes) -> str:
-        """Keeps what somebody has brought, while the server runs; the oldest make room. Returns what it is called.
+        """Keeps an uploaded recording while the server runs; the oldest make room. Returns its name.
 
         Raises:
-          UserError: by its name it is no recording, or it is too long.
+          UserError: the name is not that of a recording, or the file is too large.
         """
         plain = re.sub(r"[^\w.() -]", "_", Path(name).name)[-80:]
         if not kind_of(plain):
@@ -110,7 +110,7 @@ class RecordingLibrary:
         return f"{UPLOADS}/{kept}"
 
     def close(self) -> None:
-        """Forgets what was brought."""
+        """Removes the uploads."""
         self._brought.cleanup()
 
 

@@ -1,5 +1,5 @@
-"""Recorded games that are open: each was unrolled by a process of its own (`jaxrl.serve.replays.render_recording`)
-into a folder here."""
+"""Open recordings: each is rendered by a process of its own (`jaxrl.serve.replays.render_recording`) into a
+temporary folder."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ GONE = "the process that opened {name} has ended without a word: it needed more 
 
 
 class Opening:
-    """A recorded game that is opened, or is open."""
+    """A recorded game that is open or being opened."""
 
     def __init__(self, key: str, path: Path, game: int, folder: Path):
-        """Nothing has happened yet."""
+        """A recording whose rendering has not started."""
         self.key, self.path, self.game, self.folder = key, path, game, folder
         self.state = "waiting"  # working, open, failed
         self.why = ""
 
     def file(self, name: str) -> Path | None:
-        """What the process has written under this name, packed by gzip; None as long as it has not."""
+        """The gzip file of that name that the process has written, or None if it has not yet."""
         found = self.folder / name
         return found if name.isalnum() and found.is_file() else None
 
 
 class OpenRecordings:
-    """The newest games that were opened; older ones are forgotten."""
+    """A bounded cache of open recordings; the oldest are dropped."""
 
     def __init__(self, allow: Sequence[str] = (), cache_dir: str = ""):
-        """An empty one.
+        """An empty cache.
 
         Args:
           allow: what recordings may name, see `jaxrl.config.trust`.
@@ -53,7 +53,7 @@ class OpenRecordings:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     def open(self, path: Path, game: int) -> Opening:
-        """A game of a file, which is being opened from now on.
+        """Starts opening a game of a file, or returns it if it is open.
 
         Raises:
           UserError: the file is gone, or too many wait.
@@ -79,13 +79,13 @@ class OpenRecordings:
         return found
 
     def get(self, key: str) -> Opening:
-        """One that is open. Raises UserError: it is not, or not any more."""
+        """An open recording by its key. Raises UserError: it is not open, or not any more."""
         if key not in self._open:
             raise UserError("this game is not open any more: open it again.")
         return self._open[key]
 
     async def close(self) -> None:
-        """Ends the processes and forgets all games."""
+        """Stops the processes and removes their files."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -106,7 +106,7 @@ class OpenRecordings:
             found.why = GONE.format(name=found.path.name)
 
     async def _run(self, found: Opening) -> int:
-        """The process; its exit code."""
+        """Runs the process; returns its exit code."""
         command = [sys.executable, "-P", "-W", "ignore", "-m", "jaxrl.serve.replays.render_recording", *self._options]
         process = await asyncio.create_subprocess_exec(
             *command,

@@ -1,4 +1,4 @@
-"""Opens one recorded game, in a process of its own: `python -m jaxrl.serve.replays.render_recording FILE GAME FOLDER`.
+"""Renders a recorded game in a process of its own: `python -m jaxrl.serve.replays.render_recording FILE GAME FOLDER`.
 
 Files may come from strangers. They are read by the readers that everything here uses, nothing that they name is run,
 and this process may use so much time, memory and disk and no more. What it finds lies in FOLDER, packed by gzip:
@@ -37,7 +37,7 @@ HALF = "every few moments as the file holds them; the whole of it is being playe
 
 
 def main(argv: list[str]) -> int:
-    """Opens a game; 1 if it cannot be."""
+    """Renders a game; returns 1 if it cannot be opened."""
     parser = argparse.ArgumentParser("jaxrl.serve.replays.render_recording")
     parser.add_argument("file", type=Path)
     parser.add_argument("game", type=int)
@@ -77,7 +77,7 @@ def _unroll(args: argparse.Namespace) -> None:
     playback = None
     for playback, done in opened(args.file, args.game, args.allow, args.cache):
         if playback.decided is not None:
-            with contextlib.suppress(OSError, ValueError, TypeError):  # then nobody judges it
+            with contextlib.suppress(OSError, ValueError, TypeError):  # then it cannot be annotated
                 state_store.write(args.folder, playback.decided)
         _write(args.folder / "head", playback.record() | {"done": done})
     if playback is None:
@@ -91,7 +91,7 @@ def _unroll(args: argparse.Namespace) -> None:
 
 
 def opened(path: Path, number: int, allow: list[str], cache: str = "") -> Iterator[tuple[Playback, bool]]:
-    """A game, perhaps some of it first; whether that was all of it.
+    """Yields the playback of a game, first perhaps in part, each with whether it is complete.
 
     Args:
       path: of the file.
@@ -114,7 +114,7 @@ def opened(path: Path, number: int, allow: list[str], cache: str = "") -> Iterat
 
 
 def _reader(path: Path) -> Any:
-    """The module of the game whose recording a file is."""
+    """The playback module of the game that a file records."""
     first = _first(path)
     for game in registry.games_with("display.playback"):
         module = registry.game_module(game, "display.playback")
@@ -124,7 +124,7 @@ def _reader(path: Path) -> Any:
 
 
 def _first(path: Path) -> Mapping[str, Any]:
-    """The JSON object of a file's first line; {} where that is none."""
+    """The JSON object of a file's first line, or {} if the line does not hold one."""
     try:
         found = json.loads(files.unpacked(path, LIMIT).lstrip().partition("\n")[0])
     except (ValueError, RecursionError, UserError):
@@ -133,12 +133,12 @@ def _first(path: Path) -> Mapping[str, Any]:
 
 
 def _replayed(path: Path, allow: list[str], cache: str) -> Iterator[tuple[Playback, bool]]:
-    """A file of `jaxrl.matches.replays`; where something of it can be shown before it is played, that first."""
+    """Yields the playback of a file of `jaxrl.matches.replays`; what needs no replaying comes first."""
     from jaxrl.matches import replays
 
     found = replays.read(str(path), allow=allow)
     _prepare(cache)
-    module = registry.find_module(found.replay.game, "playback")
+    module = registry.find_module(found.replay.game, "display.playback")
     offers = vars(module) if module is not None else {}
     half = None
     if "space" in offers and found.replay.thinned:
@@ -167,7 +167,7 @@ def _replayed(path: Path, allow: list[str], cache: str) -> Iterator[tuple[Playba
 
 
 def _drawable(env: Any, states: list[Any], found: Playback) -> Playback:
-    """The same; as text where the game has no drawings, and with its story alone where it has no text either."""
+    """The playback as drawings, as text where the game has none, or else with its story alone."""
     ways = [found.picture, lambda frame: env.render(states[frame]), lambda frame: STORY]
     for number, way in enumerate(ways if found.view == "pictures" else ()):
         with contextlib.suppress(NotImplementedError):
@@ -187,7 +187,7 @@ def _write(path: Path, tree: Any) -> None:
 
 
 def _pack(path: Path, text: str) -> None:
-    """Whole or not at all; nobody needs it after a crash, so nothing waits for the disk."""
+    """Writes a file atomically, without fsync: it is not needed after a crash."""
     part = path.with_name(f".{path.name}")
     part.write_bytes(gzip.compress(text.encode(), 3, mtime=0))
     part.replace(path)

@@ -1,4 +1,4 @@
-"""Replays in a browser: recorded games, moment by moment."""
+"""The pages of recorded games, and their endpoints."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from jaxrl_envs.shared.errors import UserError
 
 MOST_GAMES = 100_000  # the number of a game in its file is below that
 JUDGED, JUDGING = 64, 8  # judged games that are kept, and those that wait or are judged, one at a time
-UNKNOWN = "Nobody can judge it: what the seats saw when they decided is not known here of recordings of this kind."
-NOBODY = "Nobody can judge it: no policy of the zoo and no run plays this game as it was recorded."
+UNKNOWN = "It cannot be annotated: recordings of this kind do not say what the seats saw when they decided."
+NO_POLICY = "It cannot be annotated: no policy of the zoo and no run plays this game as it was recorded."
 FILM = {  # a film is shown in a frame of our page; nothing in it runs
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-same-origin; "
     "frame-ancestors 'self'"
@@ -32,10 +32,10 @@ TYPES = {"pictures": "image/svg+xml", "film": "image/svg+xml", "text": "text/pla
 
 
 class ReplayRoutes:
-    """What the endpoints share."""
+    """The endpoints and what they share."""
 
     def __init__(self, server: Server):
-        """Nothing is open."""
+        """Opens no recording yet."""
         self._server = server
         self.library = RecordingLibrary(server.settings.replays)
         self._recordings: OpenRecordings | None = None
@@ -44,13 +44,13 @@ class ReplayRoutes:
 
     @property
     def recordings(self) -> OpenRecordings:
-        """The open games; made within the server's loop."""
+        """The open recordings; made within the server's event loop."""
         if self._recordings is None:
             self._recordings = OpenRecordings(self._server.settings.allow, self._server.settings.cache_dir)
         return self._recordings
 
     async def close(self) -> None:
-        """Ends what is running."""
+        """Stops what is running."""
         for task in self._judged.values():
             task.cancel()
         if self._recordings is not None:
@@ -58,7 +58,7 @@ class ReplayRoutes:
         self.library.close()
 
     async def listed(self, request: Request) -> Response:
-        """GET: the recordings that there are."""
+        """GET: all recordings."""
         return JSONResponse(await self._server.work(self.library.listed))
 
     async def open(self, request: Request) -> Response:
@@ -84,10 +84,11 @@ class ReplayRoutes:
         return FileResponse(file, media_type=kind, headers=headers)
 
     async def judges(self, request: Request) -> Response:
-        """GET: the policies that can judge an open game, {"judges": [names], "why": a sentence if there are none}."""
+        """GET: the policies that can annotate an open game, {"judges": [names], "why": a sentence if the list is
+        empty}."""
         found = self.recordings.get(request.path_params["id"])
         judges = await self._server.ponder(self._judges, found.folder) if _known(found) else []
-        return JSONResponse({"judges": judges, "why": "" if judges else NOBODY if _known(found) else UNKNOWN})
+        return JSONResponse({"judges": judges, "why": "" if judges else NO_POLICY if _known(found) else UNKNOWN})
 
     def _judges(self, folder: Path) -> list[str]:
         try:
@@ -99,7 +100,7 @@ class ReplayRoutes:
         return self._server.catalog.recorded(found.game, found.options)
 
     async def annotated(self, request: Request) -> Response:
-        """GET ?by=: what a policy says about every decision of an open game; those that were judged are kept."""
+        """GET ?by=: an open game annotated by a policy; annotations are cached."""
         found, by = self.recordings.get(request.path_params["id"]), request.query_params.get("by", "")
         if not _known(found):
             raise UserError(UNKNOWN)
@@ -155,18 +156,18 @@ class ReplayRoutes:
 
 
 def _known(found: Opening) -> bool:
-    """Whether it holds what was decided."""
+    """Whether the recording holds the players' decisions."""
     return (found.folder / state_store.NAME).is_file()
 
 
 def _age(found: Opening) -> int:
-    """When the head was written last, in nanoseconds; 0 if it was not."""
+    """Modification time of the head in nanoseconds, or 0 if it does not exist yet."""
     file = found.file("head")
     return file.stat().st_mtime_ns if file is not None else 0
 
 
 def routes(server: Server) -> list[BaseRoute]:
-    """Of this room."""
+    """The routes of these pages."""
     room: Any = ReplayRoutes(server)
     server.closing.append(room.close)
     return [

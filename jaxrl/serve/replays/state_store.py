@@ -1,4 +1,4 @@
-"""What the players of an opened recording were asked and did, as one file of plain arrays. No jax of its own.
+"""The decisions of an open recording as one file of plain arrays. Imports no jax.
 
 The process that opens a recording (`jaxrl.serve.replays.render_recording`) writes it and the server reads it: so the
 server never reads
@@ -31,7 +31,7 @@ class StateStore(NamedTuple):
 
 
 def write(folder: Path, decided: PlaybackDecisions) -> None:
-    """Writes the file, whole or not at all."""
+    """Writes the file atomically."""
     leaves = [np.stack(each) for each in zip(*map(_leaves, decided.observations), strict=True)]
     told = json.dumps({"game": decided.game, "options": dict(decided.options)})
     part = folder / f".{NAME}"
@@ -48,7 +48,7 @@ def write(folder: Path, decided: PlaybackDecisions) -> None:
 
 
 def read(folder: Path) -> StateStore:
-    """The file in the folder of an opened recording. Raises UserError: it has been forgotten meanwhile."""
+    """Reads the file in the folder of an open recording. Raises UserError: it was removed meanwhile."""
     try:
         with np.load(folder / NAME, allow_pickle=False) as file:
             leaves = [file[f"leaf{number}"] for number in range(sum(name.startswith("leaf") for name in file.files))]

@@ -1,4 +1,4 @@
-"""Runs in a browser: what there is of them, how they go, and a few things to do with them."""
+"""The pages of training runs: list, curves, checkpoints, and commands such as evaluate and compare."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ T = TypeVar("T")
 
 
 def as_json(content: Any) -> Response:
-    """JSON; what is no number is null."""
+    """A JSON response; NaN and infinities become null."""
     return Response(orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS), media_type="application/json")
 
 
 class RunRoutes:
-    """What the endpoints share."""
+    """The endpoints and what they share."""
 
     def __init__(self, server: Server):
-        """Nothing is read yet."""
+        """Reads nothing yet."""
         self._server = server
         self.watching = RunWatcher(server.settings.runs)
         self._jobs: Jobs | None = None
@@ -49,17 +49,17 @@ class RunRoutes:
 
     @property
     def jobs(self) -> Jobs:
-        """The commands; made within the server's loop."""
+        """The queue of commands; made within the server's event loop."""
         if self._jobs is None:
             self._jobs = Jobs()
         return self._jobs
 
     async def open(self) -> None:
-        """Reads the runs while the first page is still being opened."""
+        """Starts reading the runs before the first request."""
         self._first = asyncio.ensure_future(self._read(self.watching.listed))
 
     async def close(self) -> None:
-        """Ends what is running."""
+        """Stops what is running."""
         if self._jobs is not None:
             await self._jobs.close()
         self._readers.shutdown(wait=False, cancel_futures=True)
@@ -72,13 +72,13 @@ class RunRoutes:
         return as_json(await self._read(self.watching.listed))
 
     async def one(self, request: Request) -> Response:
-        """GET: a run, all but its curves."""
+        """GET: a run without its curves."""
         run = self._run(request)
         found = await self._read(lambda: self.watching.state(run) | self.watching.details(run))
         return as_json(found | {"name": run.name, "jobs": self.jobs.about(run.name)})
 
     async def curves(self, request: Request) -> Response:
-        """GET ?tags=a,b&after=: some of its curves, see `Rows.curves`."""
+        """GET ?tags=a,b&after=: curves of a run, see `Rows.curves`."""
         run, tags = self._run(request), request.query_params.get("tags", "").split(",")[:MOST_TAGS]
         try:
             after = float(request.query_params.get("after", "-1"))
@@ -87,11 +87,11 @@ class RunRoutes:
         return as_json(await self._read(self.watching.curves, run, tags, after))
 
     async def all_events(self, request: Request) -> Response:
-        """GET: a stream of all runs, whenever something has changed."""
+        """GET: a stream of the list of runs, an event for every change."""
         return self._stream(request, self.watching.listed, lambda found: found)
 
     async def events(self, request: Request) -> Response:
-        """GET: a stream of what changes in a run while it trains."""
+        """GET: a stream of a run's state while it trains."""
         run = self._run(request)
 
         def look() -> dict[str, Any]:
@@ -100,7 +100,7 @@ class RunRoutes:
         return self._stream(request, look, lambda found: self.watching.state(run) | {"jobs": found["jobs"]})
 
     def _stream(self, request: Request, look: Callable[[], Any], tell: Callable[[Any], Any]) -> Response:
-        """Server-sent events: `tell` of what `look` sees, whenever that is something else."""
+        """Server-sent events: `tell` of `look()` whenever its value has changed."""
 
         async def lines() -> AsyncIterator[bytes]:
             last: Any = None
@@ -119,14 +119,14 @@ class RunRoutes:
         return StreamingResponse(lines(), media_type="text/event-stream", headers={"cache-control": "no-store"})
 
     async def stop(self, request: Request) -> Response:
-        """POST: ends a training as Ctrl-C does; it saves before it goes."""
+        """POST: interrupts a training as Ctrl-C does; it saves a checkpoint first."""
         run = self._run(request)
         pid = await self._read(trainer_of, run)
         os.kill(pid, signal.SIGINT)
         return as_json({"said": f"process {pid} was asked to stop: it saves a checkpoint after the update in hand."})
 
     async def evaluate(self, request: Request) -> Response:
-        """POST {"checkpoint", "opponents", "deals"}: begins `jaxrl evaluate`."""
+        """POST {"checkpoint", "opponents", "deals"}: starts `jaxrl evaluate`."""
         run, wanted = self._run(request), await body_of(request)
         checkpoint, opponents = str(wanted.get("checkpoint") or "newest"), str(wanted.get("opponents") or "")
         deals = str(wanted.get("deals") or "")
@@ -143,14 +143,14 @@ class RunRoutes:
         return as_json(self.jobs.begin(words, run.name).told())
 
     async def verdict(self, request: Request) -> Response:
-        """POST {"before", "after"}: begins `jaxrl compare`, whose text the page shows."""
+        """POST {"before", "after"}: starts `jaxrl compare`; the page shows its output."""
         wanted = await body_of(request)
         before, after = (self.watching.find(str(wanted.get(name, ""))) for name in ("before", "after"))
         words = ["compare", str(before.absolute()), str(after.absolute())]
         return as_json(self.jobs.begin(words, f"{before.name} {after.name}").told())
 
     async def job(self, request: Request) -> Response:
-        """GET ?about=: commands about a run, or about two. POST {"stop": number}: ends one."""
+        """GET ?about=: commands that concern one run or two. POST {"stop": number}: stops one."""
         if request.method == "POST":
             number = (await body_of(request)).get("stop")
             if type(number) is not int:
@@ -161,13 +161,13 @@ class RunRoutes:
 
 
 def _are_names(opponents: str) -> bool:
-    """Whether these are names and nothing else: what is also the name of a file could be read as one."""
+    """Whether these are plain names of players: a name of a file could be read as one."""
     plain = NAMES.fullmatch(opponents) is not None and not opponents.startswith("-")
     return plain and not any(os.path.lexists(name) for name in opponents.split(","))
 
 
 def routes(server: Server) -> list[BaseRoute]:
-    """Of this room."""
+    """The routes of these pages."""
     room = RunRoutes(server)
     server.opening.append(room.open)
     server.closing.append(room.close)

@@ -1,6 +1,6 @@
-"""Runs as they are now, from their files: read once, and again only what has changed.
+"""The state of runs from their files: read once, then only what has changed.
 
-Nothing is written, and nothing that the files name is run.
+Nothing is written, and nothing that files name is run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RunWatcher:
     """The runs in a folder. Its methods may be called from several threads."""
 
     def __init__(self, folder: Path):
-        """Nothing is read yet."""
+        """Reads nothing yet."""
         self.folder = folder
         self._lock = threading.Lock()
         self._briefs: dict[str, tuple[Any, dict[str, Any]]] = {}
@@ -46,14 +46,14 @@ class RunWatcher:
         self._details: dict[str, tuple[Any, dict[str, Any]]] = {}
 
     def find(self, name: str) -> Path:
-        """The folder of a run. Raises UserError: there is none of that name."""
+        """The folder of a run. Raises UserError: no run has that name."""
         plain = bool(name) and name not in (".", "..") and not set(name) & {"/", "\\", "\0"}
         if not plain or not (self.folder / name / "config.yaml").is_file():
             raise UserError("there is no such run.")
         return self.folder / name
 
     def listed(self) -> list[dict[str, Any]]:
-        """`Status` of every run in brief, as mappings; the one that was written to last comes first."""
+        """A brief `Status` of every run as mappings, the last written first."""
         with self._lock:
             if time.monotonic() - self._looked > FRESH:
                 self._look()
@@ -87,7 +87,7 @@ class RunWatcher:
         return rows
 
     def state(self, run: Path) -> dict[str, Any]:
-        """What changes while it trains: "epoch", "read", "latest", "tags", "seeds" of `Rows`, and "status"."""
+        """What changes while a run trains: "epoch", "read", "latest", "tags", "seeds" of `Rows`, and "status"."""
         sign = signature(run)
         with self._lock:
             if self._states.get(run.name, (None,))[0] == sign:
@@ -99,7 +99,7 @@ class RunWatcher:
             return found
 
     def curves(self, run: Path, tags: list[str], after: float) -> dict[str, Any]:
-        """See `Rows.curves`; with "epoch"."""
+        """Curves of a run, see `Rows.curves`, with "epoch"."""
         with self._lock:
             rows = self._followed(run)
             return {"epoch": rows.epoch, **rows.curves(tags, after)}
@@ -125,7 +125,7 @@ class RunWatcher:
 
 
 def signature(run: Path) -> tuple[Any, ...]:
-    """Another one when something of a run has changed: sizes and times of its files, and whether it is locked."""
+    """A value that differs whenever a run has changed: sizes and times of its files, and whether it is locked."""
     return (files.is_locked(run / ".lock"), *(_stat(run / name) for name in (*SEEN, *MORE, *LOGS)))
 
 
@@ -138,12 +138,12 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
 
 
 def written(run: Path) -> float:
-    """When something of it was written last, in seconds since 1970."""
+    """Time of the last write to a run, in seconds since 1970."""
     return max((entry[0] / 1e9 for entry in signature(run)[1:] if entry), default=0.0)
 
 
 def checkpoints(run: Path) -> list[dict[str, Any]]:
-    """Its checkpoints, oldest first: "update", "best", "bytes", "time"; none is read."""
+    """The checkpoints of a run, oldest first: "update", "best", "bytes", "time"; their contents are not read."""
     found = []
     for store in ("checkpoints", "best"):
         for path in (run / store).glob("[0-9]*"):
@@ -165,7 +165,7 @@ def replays(run: Path) -> list[dict[str, Any]]:
 
 
 def told(look: Callable[[Path], status.Status], run: Path) -> dict[str, Any]:
-    """The status of a run as a mapping; one that breaks whoever looks takes no other with it."""
+    """The status of a run as a mapping; a run that cannot be read does not hide the others."""
     try:
         found = look(run)
     except Exception as error:  # of a game's own code, for instance: its configuration is checked by it
@@ -178,11 +178,11 @@ def trainer_of(run: Path) -> int:
     """The process that trains a run on this machine.
 
     Raises:
-      UserError: nobody trains it, or somebody elsewhere does.
+      UserError: no process trains it, or one on another machine does.
     """
     who = presence.read_presence(run)
     if who is None or who.ended or not files.is_locked(run / ".lock"):
-        raise UserError(f"nobody trains {run.name} now.")
+        raise UserError(f"{run.name} is not being trained now.")
     if who.host != os.uname().nodename:
         raise UserError(f"{run.name} is trained on {who.host}: stop it there.")
     if not _holds(who.pid, run / ".lock"):
@@ -193,7 +193,7 @@ def trainer_of(run: Path) -> int:
 
 
 def _holds(pid: int, lock: Path) -> bool:
-    """Whether a process has a file open: a number may by now be of another process, which must not be hit."""
+    """Whether a process has a file open; its number may have passed to another process, which must not be signalled."""
     try:
         wanted = os.stat(lock)
         for entry in os.scandir(f"/proc/{pid}/fd"):
@@ -221,7 +221,7 @@ def _config(run: Path) -> Any:
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    """The records of a JSON list; none if it is none."""
+    """Records from a JSON list, or `[]` if the file does not hold one."""
     try:
         found = json.loads(_text(path) or "[]", parse_constant=lambda name: None)
     except (ValueError, RecursionError):

@@ -12,7 +12,7 @@ const draw = (tag, attributes) => {
   return element;
 };
 
-/** Round numbers between two others, about so many. */
+/** About `count` round numbers between two others. */
 export function ticks(low, high, about) {
   const raw = (high - low) / about || 1;
   const power = 10 ** Math.floor(Math.log10(raw));

@@ -20,7 +20,7 @@ export class Judge {
     this.note.textContent = found.why;
     this.note.hidden = !found.why;
     this.element.firstChild.hidden = !found.judges.length;
-    this.select.replaceChildren(...["nobody", ...found.judges].map((name, number) =>
+    this.select.replaceChildren(...["no policy", ...found.judges].map((name, number) =>
       make("option", { value: number ? name : "" }, name)));
     this.select.disabled = false;
     if (found.judges.includes(wanted)) {

@@ -198,7 +198,7 @@ function build() {
     make("div", { id: "matches" }),
     make("div", { class: "two" },
       make("section", { class: "panel" }, make("h2", {}, "Checkpoints"),
-        make("p", { id: "no-checkpoints", class: "dim", hidden: true }, "There are none yet."),
+        make("p", { id: "no-checkpoints", class: "dim", hidden: true }, "No checkpoint yet."),
         make("div", { class: "scroll" }, make("table", {}, make("tbody", { id: "checkpoints" }))),
         make("div", { class: "row" }, field("opponents", "against", { placeholder: "as configured", size: 14 }), field("deals", "deals", { inputmode: "numeric", size: 5, placeholder: "all" }),
           make("button", { click: () => evaluate("newest") }, "Evaluate the newest")),

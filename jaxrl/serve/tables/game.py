@@ -1,4 +1,4 @@
-"""One game at a table, without the network: everything here runs in threads and can be made again from a `GameRecord`."""
+"""A game at a table, without the network: it runs in threads and can be rebuilt from a `GameRecord`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from jaxrl_envs.shared.errors import UserError
 TOLD = 80  # steps that a story is made of again, where the game was read from a file
 PAST = 128  # moments that are kept, TOLD or more; up to twice as many
 STORY = 1000  # steps that a story tells; of those before there are empty lines
-LIKELIEST, LEAST = 6, 0.005  # so many actions of a decision are named at most, none that is less probable
+LIKELIEST, LEAST = 6, 0.005  # most actions named for a decision; least probability of one
 _PLAYERS = np.uint32(0xFFFF0000)  # folded into the words of the deal for the players' randomness
 
 
 @dataclasses.dataclass
 class GameRecord:
-    """A game as a file keeps it: everything else follows.
+    """The part of a game that is stored; the rest follows from it.
 
     Attributes:
       game, options: which.
@@ -46,7 +46,7 @@ class GameRecord:
 
 @dataclasses.dataclass(frozen=True)
 class Agent:
-    """Who plays a seat without being a person: a player, or a search with its seconds."""
+    """An automatic player of a seat: a player, or a search with its time in seconds."""
 
     name: str
     player: Player | None = None
@@ -55,7 +55,7 @@ class Agent:
 
 
 class ShownDecision(NamedTuple):
-    """What an agent decided, and what it says about it."""
+    """An agent's decision, with its probabilities and values for display."""
 
     seat: int
     action: Any  # int, or i32[P] in a simultaneous game
@@ -67,7 +67,7 @@ class ShownDecision(NamedTuple):
 
 
 class PastPosition(NamedTuple):
-    """A position of the past, and what the seats had earned by then, f32[P]."""
+    """An earlier position and the returns of the seats up to it, f32[P]."""
 
     saved: Saved
     earned: np.ndarray
@@ -100,10 +100,10 @@ class TableGame:
         self._past: list[PastPosition] = []  # the newest, up to now
         self._askers: list[int] = []  # the seats that acted so far; -1: all
         self._told: dict[int | None, list[str]] = {}
-        self._still = threading.RLock()  # the past does not change while somebody is told of it
+        self._still = threading.RLock()  # the past does not change while it is read
 
     def open(self) -> None:
-        """Deals, and plays what was recorded; the record is never shorter meanwhile, nor if that fails.
+        """Deals and replays the record, which stays whole throughout, also if that fails.
 
         Raises:
           UserError: the record is not of this game.
@@ -122,12 +122,12 @@ class TableGame:
 
     @property
     def state(self) -> State:
-        """As it stands."""
+        """The current state."""
         return self._game.state
 
     @property
     def time(self) -> int:
-        """How many actions there were."""
+        """The number of actions so far."""
         return len(self.record.actions)
 
     @property
@@ -137,22 +137,22 @@ class TableGame:
 
     @property
     def asked(self) -> list[int]:
-        """Whose actions are missing; nobody's at the end."""
+        """The seats whose actions are missing; empty at the end."""
         return [] if self.over else [int(seat) for seat in np.atleast_1d(np.asarray(self.state.current_player))]
 
     @property
     def ponders(self) -> bool:
-        """Whether a search is asked, which takes its time."""
+        """Whether a search is to move, which takes its time."""
         agents = [self.agents[seat] for seat in self.asked]
         return any(agent is not None and agent.search is not None for agent in agents)
 
     @property
     def waits(self) -> bool:
-        """Whether a person is asked."""
+        """Whether a person is to move."""
         return any(self.agents[seat] is None for seat in self.asked)
 
     def is_legal(self, action: Any) -> bool:
-        """Whether this can be played now."""
+        """Whether an action is legal now."""
         chosen = np.asarray(action)
         mask = np.asarray(self.state.legal_action_mask)
         if chosen.dtype.kind not in "iu" or chosen.shape != mask.shape[:-1]:
@@ -162,18 +162,18 @@ class TableGame:
         return bool(np.take_along_axis(mask, chosen[..., None], axis=-1).all())
 
     def returns(self) -> np.ndarray:
-        """f32[P], what the seats have earned."""
+        """f32[P], the returns of the seats so far."""
         return self._past[-1].earned
 
     # ---- what happens -----------------------------------------------------------------------------------------------
 
     def take(self, action: Any) -> None:
-        """A legal action of whoever is asked."""
+        """Takes a legal action of the seats that are asked."""
         self._remember()
         self._step(action)
 
     def decide(self, *, told: bool = False) -> tuple[ShownDecision, Saved]:
-        """What the agent asked does, and what it then remembers; the game stands as before.
+        """The decision of the agent to move and its memory afterwards; the game is left unchanged.
 
         Args:
           told: with probabilities and values, where the agent knows them.
@@ -194,12 +194,12 @@ class TableGame:
         return (about or empty)._replace(action=int(action)), after
 
     def play(self, decision: ShownDecision, after: Saved) -> None:
-        """Carries out what was decided in this position."""
+        """Carries out a decision made in this position."""
         self._game.restore(after)
         self._step(decision.action)
 
     def hint(self, agent: Agent) -> ShownDecision:
-        """What an agent would do for the seat asked; nobody remembers it."""
+        """What an agent would do for the seat asked; its memory is left unchanged."""
         seat = self.asked[0]
         if agent.search is not None:
             return self._searched(agent.search, seat, agent.name, agent.seconds)
@@ -208,12 +208,12 @@ class TableGame:
         return ShownDecision(seat, advice.action, agent.name, likely, [], advice.value, "")
 
     def advised(self) -> ShownDecision | None:
-        """The hint of the adviser of the person asked; None: it has none."""
+        """The hint for the person to move, or None without an adviser."""
         adviser = self._advisers.get(self.asked[0])
         return None if adviser is None else self.hint(adviser)
 
     def undo(self, seat: int) -> bool:
-        """Back to the last decision of a person; False: there is none."""
+        """Goes back to the last decision of a person. Returns False if there was none."""
         if seat not in self._askers:
             return False
         last = self.time - 1 - self._askers[::-1].index(seat)
@@ -235,7 +235,7 @@ class TableGame:
         return ShownDecision(seat, found.action, name, likely, results, float(found.results[found.action]), note)
 
     def _best(self, numbers: np.ndarray, least: float) -> list[tuple[str, float]]:
-        """Results of the likeliest or best actions by name, the greater of those that share one."""
+        """The best actions by name with their numbers; of actions that share a name, the greater."""
         legal = np.asarray(self.state.legal_action_mask)
         order = np.argsort(np.where(legal, -numbers, np.inf), kind="stable")[: int(legal.sum())]
         found: dict[str, float] = {}
@@ -244,16 +244,16 @@ class TableGame:
         return list(found.items())[:LIKELIEST]
 
     def _likely(self, odds: np.ndarray) -> list[tuple[str, float]]:
-        """Probabilities by name."""
+        """The likeliest actions by name with their probabilities."""
         return self._best(by_name(self.env, np.asarray(self.state.legal_action_mask), odds), LEAST)
 
     def _keys(self) -> tuple[Key, Key]:
-        """Of the players and of chance, now."""
+        """The keys of the players and of chance for the current step."""
         words = np.array([self.record.deal, self.record.step], np.uint32)
         return self._programs(_keys_at)(words, np.uint32(self.time))
 
     def _remember(self) -> None:
-        """An adviser that remembers is asked too."""
+        """Updates the memories of advisers, which decide along with the players."""
         if self.env.simultaneous:
             return
         adviser = self._advisers.get(int(self.state.current_player))
@@ -274,13 +274,13 @@ class TableGame:
 
     @property
     def _first(self) -> int:
-        """The time of the first moment that is kept."""
+        """The time of the first position that is kept."""
         return len(self._askers) + 1 - len(self._past)
 
     # ---- for people -------------------------------------------------------------------------------------------------
 
     def moment(self, seat: int | None) -> tuple[State, list[str]]:
-        """The newest state, and what has led to it step by step, as a seat was told; None is told everything."""
+        """The newest state and the story of the game as a seat was told it; None is told everything."""
         with self._still:
             return self._past[-1].saved.state, list(self._story(seat))
 
@@ -298,7 +298,7 @@ class TableGame:
         return lines
 
     def replay(self, config: Config, lanes: replays.ReplayLanes, names: list[str]) -> replays.Replay:
-        """The finished game as a replay file. Raises UserError: it does not come out as it was played."""
+        """The finished game as a replay. Raises UserError: replaying it gives another result."""
         words = jnp.asarray([self.record.deal, self.record.step], jnp.uint32)
         deal, step = (replays.keys_of(jnp.tile(each, (replays.LANES, 1))) for each in words)
         actions = [np.array(self.record.actions, np.int32)] * replays.LANES
@@ -311,6 +311,6 @@ class TableGame:
 
 
 def _keys_at(words: jax.Array, time: jax.Array) -> tuple[Key, Key]:
-    """Of the players and of chance: u32[2, 2] are the words of deal and step."""
+    """The keys of the players and of chance at a time; `words` u32[2, 2] are those of deal and step."""
     players = jax.random.fold_in(replays.keys_of(words[0]), _PLAYERS)
     return jax.random.fold_in(players, time), jax.random.fold_in(replays.keys_of(words[1]), time)

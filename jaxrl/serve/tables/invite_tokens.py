@@ -1,7 +1,7 @@
-"""What lets somebody in who was invited to one table: a token that opens this table and nothing else.
+"""Invitation tokens: each opens one table and nothing else.
 
 It is HMAC-SHA256 (RFC 2104) of the table's name with a key that lies beside the tables, for its owner's eyes alone: so
-invitations outlive the server. Whoever removes the key takes all of them back.
+invitations outlive the server. Removing the key revokes all of them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ PARTS = ("socket", "replay")  # of a table's interface: what its page asks for
 
 
 class InviteTokens:
-    """The tokens of all tables of a folder."""
+    """The invitation tokens of all tables in a folder."""
 
     def __init__(self, folder: Path):
         """Reads nothing yet."""
         self._folder, self._key, self._lock = folder, b"", threading.Lock()
 
     def ready(self) -> None:
-        """Reads the key; makes it if there is none, readable by nobody else. Raises UserError: that cannot be done."""
+        """Reads the key, or creates it with mode 600. Raises UserError: that cannot be done."""
         path = self._folder / FILE
         with self._lock:
             try:
@@ -41,18 +41,18 @@ class InviteTokens:
             except OSError as error:
                 raise UserError(f"{path}, the key of invitations: {error.strerror or error}.") from None
         if len(key) != BYTES:
-            raise UserError(f"{path} is no key of invitations: remove it, and invite people anew.")
+            raise UserError(f"{path} is no key of invitations: remove it, and invite people again.")
         self._key = key
 
     def token(self, table: str) -> str:
-        """Of a table. Errors as of `ready`."""
+        """The token of a table. Raises UserError as `ready` does."""
         if not self._key:
             self.ready()
         digest = hmac.digest(self._key, f"table {table}".encode("utf-8", "replace"), hashlib.sha256)
         return base64.urlsafe_b64encode(digest[:24]).decode()
 
     def fits(self, token: str, table: str) -> bool:
-        """Whether it is the token of this table."""
+        """Whether `token` is the token of this table, compared in constant time."""
         return bool(token and table) and hmac.compare_digest(
             token.encode("utf-8", "replace"), self.token(table).encode()
         )

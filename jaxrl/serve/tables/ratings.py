@@ -1,4 +1,4 @@
-"""How strong people are, by the games that they finished: for opponents of their strength.
+"""Elo ratings of people from their finished games, to find opponents of about their strength.
 
 Agents stand on the scale of their game (`jaxrl rate`); a person begins in the middle of them and moves by Elo's rule,
 against each agent at the table that is on the scale.
@@ -35,29 +35,29 @@ class PeopleRatings:
             found = files.parse(file.read_text(encoding="utf-8"), str(file), json_text=True)
             self._known = {str(key): float(value) for key, value in found.items()}
         except (OSError, UserError, ValueError, AttributeError, TypeError):
-            pass  # nobody has played yet, or it is damaged: everybody begins anew
+            pass  # no game has been finished yet, or the file is damaged: ratings start again
 
     def of(self, person: str, game: str) -> float:
-        """The rating of a person."""
+        """The rating of a person in a game."""
         agents = list(agent_ratings(game).values())
         return self._known.get(f"{person} {game}", float(np.median(agents)) if agents else 0.0)
 
     def nearest(self, person: str, game: str, among: Container[str] | None = None) -> str:
-        """The agent, one of these, next to a person's rating; one of those that are about as near, by chance.
+        """An agent near a person's rating, drawn at random among those that are about as near as the nearest.
 
         Raises:
-          UserError: nobody is rated in this game.
+          UserError: no agent of this game is rated.
         """
         agents = {name: each for name, each in agent_ratings(game).items() if among is None or name in among}
         if not agents:
-            raise UserError(f"nobody is rated in {game}: choose an opponent, or rate some (`jaxrl rate`).")
+            raise UserError(f"no agent of {game} is rated: choose an opponent, or rate some (`jaxrl rate`).")
         own = self.of(person, game)
         order = sorted(agents, key=lambda name: abs(agents[name] - own))
         near = [name for name in order if abs(agents[name] - own) <= abs(agents[order[0]] - own) + STEP / 2]
         return random.choice(near)
 
     def add(self, person: str, game: str, own: float, others: Sequence[tuple[str, float]]) -> None:
-        """A finished game: what the person and the other seats, by the names of their agents, have earned."""
+        """Counts a finished game from the returns of the person and of the other seats, by their agents' names."""
         agents = agent_ratings(game)
         rated = [each for each in others if each[0] in agents]
         if not rated:
@@ -75,7 +75,7 @@ class PeopleRatings:
 
 
 def agent_ratings(game: str) -> dict[str, float]:
-    """Of the bots on the scale of a game, by name; none if there is no scale."""
+    """The ratings of the agents on a game's scale, by name; empty without a scale."""
     for path in (rating_scale.file_of(game), rating_scale.shipped(game)):
         if path.is_file():
             return {each.name: each.rating for each in rating_scale.read(path).anchors}

@@ -1,4 +1,4 @@
-"""What a file holds of a table."""
+"""The stored form of a table."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from jaxrl.serve.tables.game import GameRecord
 
 @dataclasses.dataclass
 class TableRecord:
-    """What a file holds of a table.
+    """The stored form of a table.
 
     Attributes:
       id: of the table.
       record: of its game.
-      specs: who sits there, [P]: PERSON, or as in `jaxrl.serve.player_catalog.PlayerCatalog.agent`.
-      names: what they are called, [P].
+      specs: the players, [P]: PERSON, or as in `jaxrl.serve.player_catalog.PlayerCatalog.agent`.
+      names: their names, [P].
       keys: secrets by which people take their seats, [P]; empty for agents.
-      people: whom to rate, [P]; empty for nobody.
+      people: the people to rate, by name, [P]; empty for seats without one.
       made: when, in seconds of Unix time.
       pace: seconds between two moves of agents.
       rated: whether the finished game has been counted.
-      undone: whether a move was taken back: such a game rates nobody.
+      undone: whether a move was taken back: such a game is not rated.
       beside: the table with the same deal, if there is one.
     """
 
@@ -41,5 +41,5 @@ class TableRecord:
 
 
 def new_keys(specs: list[str]) -> list[str]:
-    """Secrets for the seats of people."""
+    """Random secrets for the seats of people, "" for the others."""
     return [secrets.token_urlsafe(9) if spec == PERSON else "" for spec in specs]

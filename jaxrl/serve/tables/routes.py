@@ -1,4 +1,4 @@
-"""Tables in a browser: people and agents play, or agents alone are watched.
+"""The pages of tables, where people and agents play or agents alone are watched.
 
 A table is a file of `ServerSettings.folder`: its game is the words of its keys and its actions, so that a server that
 is started again goes on where it was.
@@ -54,7 +54,7 @@ _SHAPE: dict[str, Any] = {
 
 
 def routes(server: Server) -> list[BaseRoute]:
-    """Of this room."""
+    """The routes of these pages."""
     room = TableRoutes(server)
     server.opening.append(room.open)
     server.closing.append(room.close)
@@ -72,10 +72,10 @@ def routes(server: Server) -> list[BaseRoute]:
 
 
 class TableRoutes:
-    """All tables of a server."""
+    """The endpoints and tables of a server."""
 
     def __init__(self, server: Server):
-        """Opens nothing yet."""
+        """Reads no file yet."""
         self._server, self._folder = server, server.settings.folder
         self._packing = asyncio.Lock()
         self._catalog = server.catalog
@@ -87,7 +87,7 @@ class TableRoutes:
         self._sweeping: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Reads what was kept."""
+        """Reads the stored tables."""
 
         def read() -> dict[str, TableRecord]:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ class TableRoutes:
         self._sweeping = asyncio.create_task(self._sweep())
 
     async def close(self) -> None:
-        """Saves all."""
+        """Saves all tables."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         for id, said in zip(
@@ -128,12 +128,12 @@ class TableRoutes:
     # ---- what pages ask ---------------------------------------------------------------------------------------------
 
     async def games(self, request: Request) -> Response:
-        """The games that are offered."""
+        """GET: the games on offer."""
         found = await self._server.ponder(self._catalog.describe)
         return JSONResponse(found, headers={"cache-control": "no-cache"})
 
     async def players(self, request: Request) -> Response:
-        """{"game", "options", "person"} -> its seats and who can sit there."""
+        """POST {"game", "options", "person"}: the game's seats and the players for them."""
         asked = await body_of(request)
         return JSONResponse(await self._server.ponder(self._players, asked))
 
@@ -153,7 +153,7 @@ class TableRoutes:
         }
 
     async def listing(self, request: Request) -> Response:
-        """All tables, the newest first; nothing of their games that is not public."""
+        """GET: all tables, newest first, with public facts only."""
         found = sorted(self._kept.values(), key=lambda kept: -kept.made)
         return JSONResponse([self._public(kept) for kept in found])
 
@@ -184,7 +184,7 @@ class TableRoutes:
         return JSONResponse({"id": first.id, "keys": first.keys, "beside": first.beside, "guest": guest})
 
     def _lay(self, asked: dict[str, Any]) -> list[TableRecord]:
-        """A new table, or two with the same deal and the players moved by one seat."""
+        """Makes a table, or two with the same deal and the players moved by one seat."""
         context, person = self._context(asked), _person(asked)
         seats, pace = asked.get("seats"), asked.get("pace", 1.0)
         if type(pace) not in (int, float) or not 0.0 <= pace <= SLOWEST:
@@ -214,13 +214,13 @@ class TableRoutes:
         return spec
 
     async def replay(self, request: Request) -> Response:
-        """The finished game as a file."""
+        """GET: the finished game as a replay file."""
         found = await self._replay(request.path_params["id"])
         name = f"attachment; filename=table_{request.path_params['id']}{replays.SUFFIX}"
         return Response(found, media_type="application/gzip", headers={"content-disposition": name})
 
     async def keep(self, request: Request) -> Response:
-        """Keeps the finished game among the replays."""
+        """POST: stores the finished game among the replays."""
         id = request.path_params["id"]
         found = await self._replay(id)
         path = self._folder / REPLAYS / f"{id}{replays.SUFFIX}"
@@ -236,12 +236,14 @@ class TableRoutes:
         table = self._table(id)
         game, context = (table.game, table.context) if table else (None, None)
         if table is None or game is None or context is None or not game.over:
-            raise UserError("only a finished game that somebody looks at can be kept as a replay.")
+            raise UserError("only a finished game that is open in a browser can be kept as a replay.")
         async with self._packing:  # one at a time: the threads that build are for tables, too
-            return await self._server.build(lambda: game.replay(context.config, context.lanes, table.kept.names).packed())
+            return await self._server.build(
+                lambda: game.replay(context.config, context.lanes, table.kept.names).packed()
+            )
 
     async def socket(self, socket: WebSocket) -> None:
-        """A seat, or somebody who looks on: see `LiveTable.answer`."""
+        """The socket of a seat or a spectator: see `LiveTable.answer`."""
         table = self._table(socket.path_params["id"])
         if table is None:
             await socket.accept()
@@ -266,12 +268,12 @@ class TableRoutes:
         return self._live.get(id)
 
     async def _make_room(self, count: int) -> None:
-        """Puts tables away if there are too many. Raises UserError: too few may go, and none has gone."""
+        """Closes tables if there are too many. Raises UserError: too few may be closed; then all stay."""
         too_many = len(self._kept) + count - self._server.settings.tables
         if len(self._spare()) < too_many:
             raise UserError("there is no room for another table: finish one, or start the server with more.")
         while len(self._kept) + count > self._server.settings.tables:
-            if not (spare := self._spare()):  # somebody has sat down meanwhile
+            if not (spare := self._spare()):  # a person has sat down meanwhile
                 raise UserError("there is no room for another table: finish one, or start the server with more.")
             oldest = min(spare, key=lambda kept: (not kept.rated, PERSON in kept.specs, kept.made))
             del self._kept[oldest.id]
@@ -281,7 +283,8 @@ class TableRoutes:
             await self._server.work((self._folder / f"{oldest.id}.table").unlink, missing_ok=True)
 
     def _spare(self) -> list[TableRecord]:
-        """What may be put away: nobody is there, and it is finished, or of agents alone, or long unused."""
+        """Tables that may be closed: no person is there, and the game is finished, played by agents alone, or long
+        unused."""
         found = []
         for kept in self._kept.values():
             table = self._live.get(kept.id)
@@ -296,7 +299,7 @@ class TableRoutes:
             files.write(self._folder / f"{kept.id}.table", json.dumps(dataclasses.asdict(kept)).encode())
 
     def _rate(self, table: LiveTable) -> None:
-        """Counts a finished game for the people who played it."""
+        """Rates the people who played a finished game."""
         assert table.game is not None and self._ratings is not None
         returns, kept = table.game.returns(), table.kept
         agents = [(i, spec.removeprefix("bot:")) for i, spec in enumerate(kept.specs) if spec != PERSON]
@@ -315,13 +318,13 @@ def _table(context: GameContext, specs: list[str], person: str, words: list[int]
 
 
 def _person(asked: dict[str, Any]) -> str:
-    """The number by which a browser knows its person; none if it says none."""
+    """The random number by which a browser identifies its person, or ""."""
     person = asked.get("person", "")
     return person if isinstance(person, str) and person.isalnum() and len(person) <= 40 else ""
 
 
 def _read(path: Path) -> TableRecord | None:
-    """A table from its file; one that is damaged is left alone."""
+    """Reads a table's file; None if it is damaged, which leaves the file as it is."""
     try:
         found = files.parse(path.read_text(encoding="utf-8"), str(path), json_text=True)
         found = {"undone": False, **found}  # which older files lack

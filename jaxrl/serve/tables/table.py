@@ -1,4 +1,4 @@
-"""A table while the server runs: its game, who is there, and the task that lets the agents play."""
+"""A live table: its game, its connections, and the task in which the agents play."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from jaxrl.matches.interactive import Saved
 from jaxrl.runs.logs import LOG
 from jaxrl.serve.connection import Connection
-from jaxrl.serve.player_catalog import PERSON, PlayerCatalog, GameContext
+from jaxrl.serve.player_catalog import PERSON, GameContext, PlayerCatalog
 from jaxrl.serve.server import Server
 from jaxrl.serve.tables.game import Agent, ShownDecision, TableGame
 from jaxrl.serve.tables.record import TableRecord
@@ -25,7 +25,7 @@ SAVED = 2.0  # seconds between two savings while agents play
 
 
 class LiveTable:
-    """A table that somebody looks at or plays at."""
+    """A table with players or spectators connected."""
 
     def __init__(
         self,
@@ -38,9 +38,9 @@ class LiveTable:
         """Opens nothing yet.
 
         Args:
-          house: whose threads compute.
-          cast: who can sit here.
-          kept: what is known of it.
+          server: its threads compute.
+          catalog: the players for the seats.
+          kept: the stored form of the table.
           save, rate: called in a thread: something has changed; the game is over.
         """
         self.kept, self._server, self._catalog, self._save, self._rate = kept, server, catalog, save, rate
@@ -58,17 +58,17 @@ class LiveTable:
         self._changed = 0.0  # when something changed that is not saved
         self._lock, self._saving, self._wake = asyncio.Lock(), asyncio.Lock(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._whole: set[asyncio.Task[None]] = set()  # what goes on to its end though nobody waits for it
+        self._whole: set[asyncio.Task[None]] = set()  # background tasks that must finish
 
     @property
     def public(self) -> bool:
-        """Whether everybody may see everything: nobody plays here but agents."""
+        """Whether spectators may see everything: only agents play here."""
         return PERSON not in self.kept.specs
 
     # ---- people come and go -----------------------------------------------------------------------------------------
 
     def greet(self, connection: Connection, hello: dict[str, Any]) -> None:
-        """Somebody sits down, or looks on. Raises ValueError: the key fits no seat."""
+        """Seats a person or a spectator. Raises ValueError: the key fits no seat."""
         key = hello.get("key")
         if key:
             found = [i for i, own in enumerate(self.kept.keys) if own and _equal(own, str(key))]
@@ -93,13 +93,13 @@ class LiveTable:
             self.kept.people[seat] = person
 
     def leave(self, connection: Connection) -> None:
-        """Somebody has gone."""
+        """Removes a connection."""
         self.connections.discard(connection)
         self.used = time.monotonic()
         self._refresh()
 
     async def close(self) -> None:
-        """Ends the task and saves."""
+        """Stops the task and saves."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -111,7 +111,7 @@ class LiveTable:
             await self._store()
 
     async def _to_its_end(self, work: Coroutine[Any, Any, None]) -> None:
-        """Waits for something that is not cancelled with who waits: threads go on anyway."""
+        """Waits for work that must not be cancelled with its caller, because its thread goes on anyway."""
         task = asyncio.create_task(work)
         self._whole.add(task)
         task.add_done_callback(self._whole.discard)
@@ -139,7 +139,9 @@ class LiveTable:
             agents = [None if spec == PERSON else self._catalog.agent(context, spec) for spec in self.kept.specs]
             people = [seat for seat, spec in enumerate(self.kept.specs) if spec == PERSON]
             adviser = self._catalog.adviser(context, self.kept.specs) if people else None
-            game = TableGame(context.env, context.programs, record, agents, {seat: adviser for seat in people if adviser})
+            game = TableGame(
+                context.env, context.programs, record, agents, {seat: adviser for seat in people if adviser}
+            )
             game.open()
             return context, game
 
@@ -147,7 +149,7 @@ class LiveTable:
         await self._show()
 
     async def _turn(self) -> None:
-        """One move of an agent, or waiting for what lets one be made."""
+        """Makes one move of an agent, or waits for a person's."""
         assert self.game is not None
         self._wake.clear()
         idle = self.paused and not self._once or not self.connections
@@ -180,7 +182,7 @@ class LiveTable:
             await self._settle()
 
     async def _settle(self) -> None:
-        """Saves what is not saved yet; a finished game is rated once."""
+        """Saves unsaved changes; rates a finished game once."""
         assert self.game is not None
         if self.game.over and not self.kept.rated:
             self.kept.rated, self._changed = True, time.monotonic()
@@ -189,7 +191,7 @@ class LiveTable:
             await self._to_its_end(self._store())
 
     async def _store(self) -> None:
-        """Saves, one after another; what could not be saved is tried again with the next change, and at the end."""
+        """Saves, one write at a time; a failed write is tried again with the next change and at the end."""
         async with self._saving:
             changed, self._changed = self._changed, 0.0
             if not changed:
@@ -201,7 +203,7 @@ class LiveTable:
                 LOG.error("table %s cannot be saved: %s", self.kept.id, error)
 
     async def _show(self) -> None:
-        """Makes the views of all who are there anew, and tells them."""
+        """Makes new views for all connections and notifies them."""
         game = self.game
         assert game is not None
         seats = {connection.seat for connection in self.connections}
@@ -219,11 +221,11 @@ class LiveTable:
         serial = self._serial
         made = {seat: (serial, view) for seat, view in (await self._server.work(make)).items()}
         newer = {seat: entry for seat, entry in self._views.items() if entry[0] > serial}
-        self._views = made | newer  # a later one may have been ready sooner; what nobody looked at is out of date
+        self._views = made | newer  # a later view may have been ready sooner; unread ones are out of date
         self._refresh()
 
     def _lay_out(self) -> None:
-        """Makes the views of newcomers, all of them at once."""
+        """Makes the views of new connections in one go."""
         if not self._missing:
             self._missing = True
             self._making = asyncio.get_running_loop().create_task(self._show())
@@ -238,8 +240,8 @@ class LiveTable:
     # ---- what browsers ask ------------------------------------------------------------------------------------------
 
     async def answer(self, connection: Connection, message: dict[str, Any]) -> None:
-        """One message of a browser; what is wrong with it is told to that browser alone. A move that has begun is made
-        though the browser leaves."""
+        """Handles one message; an error is reported to that browser alone. A move that has begun is finished even if
+        the browser leaves."""
         self.used = time.monotonic()
         await self._to_its_end(self._answer(connection, message))
 
@@ -289,7 +291,7 @@ class LiveTable:
             else:
                 found = await self._server.work(game.advised)
             if found is None:
-                raise UserError("nobody here can give a hint.")
+                raise UserError("no agent here can give a hint.")
             connection.note(kind="hint", at=game.time, **_told(found, game))
 
     async def _undo(self, connection: Connection, message: dict[str, Any]) -> None:
@@ -336,7 +338,7 @@ class LiveTable:
     # ---- what they are shown ----------------------------------------------------------------------------------------
 
     def compose(self, connection: Connection) -> dict[str, Any] | None:
-        """The newest view for a connection; of the position only what `jaxrl.serve.tables.views` made for its seat."""
+        """The newest view for a connection: of the position only what `jaxrl.serve.tables.views` gives its seat."""
         seat = connection.seat
         message = {"kind": "view", "you": seat, "trouble": self.trouble, "paused": self.paused, **self._about()}
         if self.game is None:
@@ -359,7 +361,7 @@ class LiveTable:
         return message | view
 
     def _about(self) -> dict[str, Any]:
-        """What everybody may know of the table."""
+        """What every connection may know of the table."""
         here = {connection.seat for connection in self.connections}
         people = self.kept.specs.count(PERSON)
         sides = list(self.game.env.sides) if self.game else []
@@ -380,7 +382,7 @@ class LiveTable:
 
 
 def _told(decision: ShownDecision, game: TableGame) -> dict[str, Any]:
-    """A decision for people."""
+    """A decision as a message for the page."""
     names = decision._asdict()
     if not game.env.simultaneous:
         names["name"] = game.env.action_name(int(decision.action))

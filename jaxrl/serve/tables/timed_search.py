@@ -1,4 +1,4 @@
-"""A search that stops when its time is over.
+"""Search with a time limit.
 
 It repeats small searches of the same decision, each with worlds of its own, and adds up what they find (root
 parallelisation, Chaslot et al. 2008, "Parallel Monte-Carlo Tree Search"): so its time is kept on any machine, and one
@@ -24,7 +24,7 @@ SHORTEST, LONGEST = 0.1, 20.0  # seconds
 
 
 class SearchResult(NamedTuple):
-    """What a search found in its time."""
+    """The result of a timed search."""
 
     action: int
     policy: np.ndarray  # f32[A], the mean of the small searches
@@ -34,7 +34,7 @@ class SearchResult(NamedTuple):
 
 
 class TimedSearch:
-    """Searches of one game, where its best bot plays on for everybody and hidden cards are drawn anew."""
+    """Searches in one game: its best bot plays all seats in playouts, hidden cards are resampled."""
 
     def __init__(self, env: Env, programs: Programs):
         """Compiles nothing yet. Raises UserError: the game cannot be searched."""
@@ -46,12 +46,12 @@ class TimedSearch:
         self._programs, self._compiled = programs, False
 
     def think(self, state: State, key: Key, seconds: float) -> SearchResult:
-        """What the seat asked should do; only what it sees is used.
+        """Searches for the seat to move, from what it may see.
 
         Args:
           state: of a running game.
           key: of the worlds.
-          seconds: to be used, up to half a small search more or less; the first time compiles besides.
+          seconds: time to use, exceeded by at most half a small search; the first call also compiles.
         """
         plan = self._programs(self._plan, plain=True)
         if not self._compiled:
@@ -73,7 +73,7 @@ class TimedSearch:
         return SearchResult(action, policy, np.mean(results, axis=0), SIMULATIONS * len(policies), spent)
 
     def _plan(self, state: State, key: Key, number: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The improved policy and the results of one small search, f32[A] each."""
+        """The improved policy and the action values of one small search, f32[A] each."""
         params = SearchParams(own=None)
         memory_key, search_key = jax.random.split(jax.random.fold_in(key, number))
         memory = self._search.belief.init(params, state, state.current_player, memory_key)

@@ -1,4 +1,4 @@
-"""What a seat is shown of a game: the one place from which anything of a position gets to a browser.
+"""Views of a position for a seat: the only place from which a position reaches a browser.
 
 Everything comes from what the game says for that seat (`render_svg(state, seat)`, `event(…, seat)`, its own legal
 actions); with `seat` None everything is shown, which is for games without people and for those that are over.
@@ -16,7 +16,7 @@ from jaxrl_envs.contract.env import Env, State, is_over
 
 
 def position(env: Env, state: State, seat: int | None) -> dict[str, Any]:
-    """The position as `seat` may see it: a drawing or a text, what it may do and where to click for it.
+    """The position as `seat` may see it: drawing or text, legal actions and where to click.
 
     Args:
       env: the game.
