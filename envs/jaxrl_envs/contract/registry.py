@@ -136,15 +136,21 @@ def game_module(id: str, name: str) -> types.ModuleType:
 
 
 def find_module(id: str, name: str) -> types.ModuleType | None:
-    """The module `name` beside a game's rules, or None; raises UserError if there is no such game."""
+    """The module `name` beside a game's rules or in its `display/`, or None; UserError: there is no such game."""
     package = _GAMES[id].package if id in _GAMES else _resolve(id)[0].__module__.rpartition(".")[0]
-    target = f"{package}.{name}" if package else name
-    return importlib.import_module(target) if _exists(target) else None
+    found = _place(package, name)
+    return importlib.import_module(found) if found else None
 
 
 def games_with(name: str) -> list[str]:
-    """The registered games that have the module `name` beside their rules; none is imported."""
-    return [id for id in registered() if _GAMES[id].package and _exists(f"{_GAMES[id].package}.{name}")]
+    """The registered games that have the module `name` beside their rules or in `display/`; it is not imported."""
+    return [id for id in registered() if _GAMES[id].package and _place(_GAMES[id].package, name)]
+
+
+def _place(package: str, name: str) -> str:
+    """The full name of a module of a game's package, or "" if there is none."""
+    places = [".".join(filter(None, [package, *folder, name])) for folder in ([], ["display"])]
+    return next(filter(_exists, places), "")
 
 
 def _exists(module: str) -> bool:

@@ -56,7 +56,7 @@ class DrivingRoutes:
 
     def _offers(self) -> list[dict[str, Any]]:
         found = []
-        modules = [(game, registry.find_module(game, "display.driving")) for game in self._catalog.games]
+        modules = [(game, registry.find_module(game, "driving")) for game in self._catalog.games]
         for game, match in [(game, match) for game, module in modules if module for match in module.MATCHES]:
             with contextlib.suppress(UserError):  # what it needs is not installed
                 context = self._context(game, match).context
@@ -76,7 +76,7 @@ class DrivingRoutes:
         """The game of a match, with the options under which a policy was trained; by default the game's own."""
         key = game, match, json.dumps(view or {}, sort_keys=True, default=str)
         if key not in self._halls:
-            module = registry.find_module(game, "display.driving") if game in self._catalog.games else None
+            module = registry.find_module(game, "driving") if game in self._catalog.games else None
             if module is None or match not in module.MATCHES:
                 raise UserError(f"this server has no match {match[:60]!r} of {game[:60]!r} to drive in.")
             context = make_context(game, (view or {}) | module.MATCHES[match])

@@ -34,7 +34,7 @@ UPLOADS = "brought"
 @functools.cache
 def kinds() -> dict[str, str]:
     """Kinds of recordings by file suffix; games may add their own."""
-    own = [registry.game_module(game, "display.playback") for game in registry.games_with("display.playback")]
+    own = [registry.game_module(game, "playback") for game in registry.games_with("playback")]
     return {suffix: kind for module in own for suffix, kind in getattr(module, "SUFFIXES", {}).items()} | COMMON
 
 

@@ -116,8 +116,8 @@ def opened(path: Path, number: int, allow: list[str], cache: str = "") -> Iterat
 def _reader(path: Path) -> Any:
     """The playback module of the game that a file records."""
     first = _first(path)
-    for game in registry.games_with("display.playback"):
-        module = registry.game_module(game, "display.playback")
+    for game in registry.games_with("playback"):
+        module = registry.game_module(game, "playback")
         if hasattr(module, "fits") and module.fits(path.name, first):
             return module
     raise UserError(f"{path.name} is no recording that can be shown here.")
@@ -138,7 +138,7 @@ def _replayed(path: Path, allow: list[str], cache: str) -> Iterator[tuple[Playba
 
     found = replays.read(str(path), allow=allow)
     _prepare(cache)
-    module = registry.find_module(found.replay.game, "display.playback")
+    module = registry.find_module(found.replay.game, "playback")
     offers = vars(module) if module is not None else {}
     half = None
     if "space" in offers and found.replay.thinned:
