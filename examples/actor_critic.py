@@ -25,7 +25,7 @@ from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
@@ -80,7 +80,7 @@ class ActorCritic(Algorithm):
 
     def learn(
         self, learner: A2CLearner, rollout: Rollout, key: jax.Array, number: jax.Array
-    ) -> tuple[A2CLearner, Figures]:
+    ) -> tuple[A2CLearner, Metrics]:
         """One gradient step on all decisions of the rollout."""
         now: Any = learner.hyper.at(self.section, number)
         gradient, found = jax.grad(self._loss, has_aux=True)(learner.params, rollout, now)
@@ -95,7 +95,7 @@ class ActorCritic(Algorithm):
         }
 
     def _loss(self, params: Any, rollout: Rollout, now: Any) -> tuple[jax.Array, Any]:
-        """The sum of the loss over the learner's decisions, and sums for the figures."""
+        """The sum of the loss over the learner's decisions, and sums for the metrics."""
         steps = rollout.steps
         trajectory = trajectory_of(rollout, values_of(self.network, rollout))
         per_seat, known = gae.gae(trajectory, now.gamma, now.gae_lambda)

@@ -1,4 +1,4 @@
-"""Figures of a training in Aim (https://aimstack.io): pip install aim; then `aim up` shows them.
+"""Metrics of a training in Aim (https://aimstack.io): pip install aim; then `aim up` shows them.
 
 jaxrl train --config skull_king_cpu callbacks=[examples.aim_callback:AimCallback]
 """
@@ -23,9 +23,9 @@ class AimCallback(Callback):
         self.run["config"] = dict(run.config)
         note.write_text(self.run.hash)
 
-    def on_figures(self, step: int, figures: Mapping[str, float]) -> None:
+    def on_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
         """A line, tag by tag."""
-        for tag, number in figures.items():
+        for tag, number in metrics.items():
             self.run.track(number, name=tag, step=step)
 
     def on_end(self, finished: bool) -> None:

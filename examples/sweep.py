@@ -30,10 +30,10 @@ class Pruning(Callback):
         """Notes in the study which run this is."""
         self.trial.set_user_attr("run", str(run.directory))
 
-    def on_figures(self, step: int, figures: Mapping[str, float]) -> None:
+    def on_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
         """Tells Optuna of an evaluation, and asks whether to go on."""
-        if PROGRESS in figures:
-            self.trial.report(figures[PROGRESS], step)
+        if PROGRESS in metrics:
+            self.trial.report(metrics[PROGRESS], step)
             self.pruned = self.trial.should_prune()
             if self.pruned:
                 raise RuntimeError("this trial does worse than the others")

@@ -1,4 +1,4 @@
-"""Figures of a training in Weights & Biases: pip install wandb; wandb login.
+"""Metrics of a training in Weights & Biases: pip install wandb; wandb login.
 
 jaxrl train --config skull_king_cpu callbacks=[examples.wandb_callback:WandbCallback]
 """
@@ -31,9 +31,9 @@ class WandbCallback(Callback):
         )
         note.write_text(self.run.id)
 
-    def on_figures(self, step: int, figures: Mapping[str, float]) -> None:
+    def on_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
         """A line. What a resumed run plays again W&B has already, and it is the same: it takes no earlier steps."""
-        self.run.log(dict(figures), step=step)
+        self.run.log(dict(metrics), step=step)
 
     def on_end(self, finished: bool) -> None:
         """Sends what is left."""

@@ -23,7 +23,7 @@ from jaxrl.algorithms.schedule import Hyper
 from jaxrl.config.schema import Config
 from jaxrl.networks.base import Memory, Network
 from jaxrl.players.player import Player, network_player
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import options
 from jaxrl_envs.shared.errors import UserError
@@ -136,7 +136,7 @@ class HostLearning(abc.ABC):
         """Takes over the host's part of a learner; `key` is the training's, typed."""
 
     @abc.abstractmethod
-    def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Figures]:
+    def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Metrics]:
         """As `Algorithm.learn`, of a light learner; the rollout's arrays are NumPy's, and good for this call only."""
 
     @abc.abstractmethod
@@ -157,7 +157,7 @@ class Algorithm(abc.ABC):
       discount: of the network's values, for each decision of a seat.
       networks: how many make up `network`; what trains others than by an algorithm knows one.
       by_value: the network's "logits" are the values of actions: a player takes the best and never draws.
-      headline: what the progress line shows of the figures, label -> tag.
+      headline: what the progress line shows of the metrics, label -> tag.
       privileged: rollouts of a compiled game also hold what the seats asked cannot see (`Env.privileged`).
       believe: (what a checkpoint holds of the belief, observation) -> f32[N, H], the odds of who holds what
         (`jaxrl_envs.shared.card_beliefs`), if it learns that; else None.
@@ -229,7 +229,7 @@ class Algorithm(abc.ABC):
         """
 
     @abc.abstractmethod
-    def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Figures]:
+    def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Metrics]:
         """One update; pure, inside the mesh.
 
         Args:
@@ -239,7 +239,7 @@ class Algorithm(abc.ABC):
           number: i32[], of this update.
 
         Returns:
-          The learner afterwards and the figures, both equal on all devices.
+          The learner afterwards and the metrics, both equal on all devices.
         """
 
     # ---- what comes of it ---------------------------------------------------------------------------------------

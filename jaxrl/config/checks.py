@@ -7,7 +7,7 @@ from typing import Any
 from jaxrl.config.dqn_checks import check_dqn, check_dqn_game
 from jaxrl.config.hierarchical_checks import check_goals, check_hindsight
 from jaxrl.config.numbers import divides
-from jaxrl.config.ppo_checks import check_ppo, check_side_networks, shuffle_groups
+from jaxrl.config.ppo_checks import check_auxiliary_networks, check_ppo, shuffle_groups
 from jaxrl.config.schema import Config, NetworkConfig
 from jaxrl.config.seats_checks import check_bots, check_league, check_seats
 from jaxrl_envs.shared.errors import UserError
@@ -127,7 +127,7 @@ def check_game(config: Config, env: Any, table: Any) -> None:
     elif config.fleet.workers:
         raise UserError(f"fleet.workers plays games on the host, which {config.env.id} is not: set it to 0.")
     if config.train.algorithm in ("ppo", "hierarchical"):
-        check_side_networks(config, env)
+        check_auxiliary_networks(config, env)
     if config.train.algorithm == "hierarchical":
         check_goals(config, env)
         check_hindsight(config, env)

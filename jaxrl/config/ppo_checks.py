@@ -25,7 +25,7 @@ def group_size(config: Config, sequence: int) -> int:
     return train.num_envs // shuffle_groups(train.num_envs, config.run.devices or 1) * train.num_steps // sequence
 
 
-def check_side_networks(config: Config, env: Any) -> None:
+def check_auxiliary_networks(config: Config, env: Any) -> None:
     """Raises UserError if a critic is to see, or a belief to guess, what the game does not tell."""
     import jax  # here, because reading a configuration does without
 

@@ -155,7 +155,7 @@ def _engine(program: Sebulba, state: Any, part: int, seconds: float) -> tuple[fl
 
 def _answering(program: Sebulba, state: Any, block: int, seconds: float) -> float:
     """Seconds of the policy's answers for a block, from arrays of the host to arrays of the host."""
-    programs, env = program.programs, program.actor.env
+    programs, env = program.programs, program.setup.env
     acting = state.acting[0] if state.acting else None
     policy = acting.policy if acting else program.algorithm.policy(state.learner, jnp.int32(0))
     pool = state.pool.replace(snapshots=None) if state.pool is not None else None

@@ -26,7 +26,7 @@ from jaxrl.diagnose.timing import Contestant, safe_ratio
 from jaxrl.networks import distributions
 from jaxrl.runs.metrics import values
 from jaxrl.training.anakin.loop import Anakin
-from jaxrl.training.anakin.rollout import play
+from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
 from jaxrl.training.timers import PREFIX
 from jaxrl_envs.contract.env import Env
@@ -67,7 +67,7 @@ class Training:
 
     def block(self) -> None:
         """The updates of one call."""
-        self._state, found, _ = jax.block_until_ready(self.program.run(self._state))
+        self._state, found, _ = jax.block_until_ready(self.program.advance(self._state))
         self._told.append({tag: float(value) for tag, value in values(found).items() if tag.startswith(TIME)})
 
     def contestant(self, name: str) -> Contestant:
@@ -163,10 +163,10 @@ def playing(program: Any) -> Contestant | None:
 
 def played(program: Anakin, state: Any, seed: jax.Array) -> tuple[Any, Rollout]:
     """The lanes after a rollout of one device's share, and the rollout; inside the program's mesh."""
-    train, actor = program.config.train, program.actor
-    policy = actor.algorithm.policy(state.learner, state.update)
+    train, setup = program.config.train, program.setup
+    policy = setup.algorithm.policy(state.learner, state.update)
     ids, key = local_numbers(train.num_envs), prng.fast_key(seed)
-    lanes, rollout, _ = play(actor, policy, state.pool, state.lanes, key, ids, train.num_steps)
+    lanes, rollout, _ = collect(setup, policy, state.pool, state.lanes, key, ids, train.num_steps)
     return lanes, rollout
 
 

@@ -49,7 +49,7 @@ from jaxrl.league.elo import elo_update, points
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
 from jaxrl.league.weighting import Opponents, weights
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, Key
 from jaxrl_envs.contract.sides import compare, of_sides
 
@@ -349,7 +349,7 @@ class League(Seats):
         due = self.due(pool, number)
         return jax.lax.cond(due, add_snapshot, lambda pool, *_: pool, pool, params, number)
 
-    def figures(self, pool: PoolState, results: Results) -> Figures:
+    def metrics(self, pool: PoolState, results: Results) -> Metrics:
         """By opponent; one that is not there, or was never met, has no win rate (NaN)."""
         share, rate, there = self.shares(pool), win_rates(pool), self.present(pool)
         found = {

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.config.schema import SeatMix
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, Key, State
 
 LEARNER = 0
@@ -98,7 +98,7 @@ class Seats:
         del params, number
         return pool
 
-    def figures(self, pool: Any, results: Any) -> Figures:
+    def metrics(self, pool: Any, results: Any) -> Metrics:
         """What there is to say of the opponents, in TensorBoard's names."""
         del pool, results
         return {}

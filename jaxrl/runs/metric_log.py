@@ -24,7 +24,7 @@ from tensorboardX.summary import scalar
 from jaxrl.runs import processes
 from jaxrl.runs.compiling import compile_seconds
 from jaxrl.runs.console import ProgressLine
-from jaxrl.runs.metrics import Figure, join
+from jaxrl.runs.metrics import Metric, join
 from jaxrl_envs.shared import files
 
 
@@ -51,37 +51,37 @@ def flatten_seeds(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def flatten_each(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """`flatten_seeds` of figures that were taken seed by seed."""
+    """`flatten_seeds` of metrics that were taken seed by seed."""
     [first, *others] = each
     return flatten_seeds({tag: np.array([one[tag] for one in each]) for tag in first} if others else first)
 
 
 class Window:
-    """The figures of the calls since the last line in the logs; a line speaks of all of them."""
+    """The metrics of the calls since the last line in the logs; a line speaks of all of them."""
 
-    def __init__(self, figures: Mapping[str, Any] | None = None, seconds: float = 0.0, updates: int = 0):
+    def __init__(self, metrics: Mapping[str, Any] | None = None, seconds: float = 0.0, updates: int = 0):
         """An empty window, or one from the `record` of a checkpoint."""
-        self.figures = {
-            tag: Figure(np.asarray(amount), np.asarray(weight), kind)
-            for tag, (amount, weight, kind) in (figures or {}).items()
+        self.metrics = {
+            tag: Metric(np.asarray(amount), np.asarray(weight), kind)
+            for tag, (amount, weight, kind) in (metrics or {}).items()
         }
         self.seconds, self.updates = seconds, updates
 
-    def add(self, figures: Mapping[str, Figure], seconds: float, updates: int) -> None:
-        """The figures of one call, [] or [S] each on the host, how long it took and how many updates it made."""
+    def add(self, metrics: Mapping[str, Metric], seconds: float, updates: int) -> None:
+        """The metrics of one call, [] or [S] each on the host, how long it took and how many updates it made."""
         # In double precision: a window may be long.
-        exact = {tag: jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), each) for tag, each in figures.items()}
-        self.figures = join(self.figures, exact)
+        exact = {tag: jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), each) for tag, each in metrics.items()}
+        self.metrics = join(self.metrics, exact)
         self.seconds += seconds
         self.updates += updates
 
     def record(self) -> dict[str, Any]:
         """For a checkpoint between two lines: `Window(**record)` goes on where this one stood."""
-        figures = {
+        metrics = {
             tag: (np.asarray(each.amount).tolist(), np.asarray(each.weight).tolist(), each.kind)
-            for tag, each in self.figures.items()
+            for tag, each in self.metrics.items()
         }
-        return {"figures": figures, "seconds": self.seconds, "updates": self.updates}
+        return {"metrics": metrics, "seconds": self.seconds, "updates": self.updates}
 
 
 class MetricsLogger:
@@ -170,7 +170,7 @@ class Progress:
 
         Args:
           total_steps, done_steps: environment steps over all seeds.
-          headline: figures that tell whether it learns, label -> tag.
+          headline: metrics that tell whether it learns, label -> tag.
           line: that shows it; one on standard error if None.
         """
         self._total, self._first, self._headline = total_steps, done_steps, dict(headline or {})
@@ -185,7 +185,7 @@ class Progress:
         self._compiled = compile_seconds()
 
     def tell(self, metrics: Mapping[str, float]) -> None:
-        """Figures that are seldom measured, such as those of evaluations: they are shown until the next ones."""
+        """Metrics that are seldom measured, such as those of evaluations: they are shown until the next ones."""
         self._told = dict(metrics)
 
     def show(self, steps: int, metrics: Mapping[str, float]) -> None:
@@ -202,7 +202,7 @@ class Progress:
             f"{human(steps)}/{human(self._total)} steps",
             f"{human(metrics.get('time/fps', speed))} steps/s",
             f"{human(metrics.get('time/games_per_s', math.nan))} games/s",
-            *(f"{label} {_figure(shown.get(tag))}" for label, tag in self._headline.items()),
+            *(f"{label} {_shown_number(shown.get(tag))}" for label, tag in self._headline.items()),
             f"ETA {duration(left / speed) if speed > 0 else '-'}",
         ]
         return " | ".join(parts)
@@ -225,5 +225,5 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def _figure(value: float | None) -> str:
+def _shown_number(value: float | None) -> str:
     return "-" if value is None or not math.isfinite(value) else f"{value:.3g}"

@@ -1,9 +1,9 @@
-"""Figures: logged numbers that carry how they add up, over updates, calls and devices.
+"""Metrics: logged numbers that carry how they add up, over updates, calls and devices.
 
-    figures = {"train/loss": mean(total, count), "rollout/games": total(games), "train/learning_rate": last(rate)}
+    metrics = {"train/loss": mean(total, count), "rollout/games": total(games), "train/learning_rate": last(rate)}
 
 A mean keeps its total and its weight apart, so that a line in the logs is the mean over everything it speaks of,
-however unevenly that was spread over updates and calls. A figure without weight has no value: NaN.
+however unevenly that was spread over updates and calls. A metric without weight has no value: NaN.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MEAN, TOTAL, LAST = "mean", "total", "last"
 
 
 @struct.dataclass
-class Figure:
+class Metric:
     """One number, or one for each seed: f32[] or f32[S], of the device or of the host."""
 
     amount: Any
@@ -35,38 +35,38 @@ class Figure:
             return np.where(weight > 0.0, amount / np.where(weight > 0.0, weight, 1.0), np.nan)
         return amount
 
-    def then(self, later: Figure) -> Figure:
-        """This figure and one of the same name that was taken later."""
+    def then(self, later: Metric) -> Metric:
+        """This metric and one of the same name that was taken later."""
         if self.kind == LAST:
             return later
-        return Figure(self.amount + later.amount, self.weight + later.weight, self.kind)
+        return Metric(self.amount + later.amount, self.weight + later.weight, self.kind)
 
 
-Figures = dict[str, Figure]
+Metrics = dict[str, Metric]
 
 
-def mean(amount: Any, weight: Any = 1.0) -> Figure:
+def mean(amount: Any, weight: Any = 1.0) -> Metric:
     """A sum of values f32[] and how many they are (or their weights), f32[]."""
-    return Figure(jnp.asarray(amount, jnp.float32), jnp.asarray(weight, jnp.float32), MEAN)
+    return Metric(jnp.asarray(amount, jnp.float32), jnp.asarray(weight, jnp.float32), MEAN)
 
 
-def total(amount: Any) -> Figure:
+def total(amount: Any) -> Metric:
     """A count: f32[] or an integer."""
-    return Figure(jnp.asarray(amount, jnp.float32), jnp.float32(1.0), TOTAL)
+    return Metric(jnp.asarray(amount, jnp.float32), jnp.float32(1.0), TOTAL)
 
 
-def last(value: Any) -> Figure:
+def last(value: Any) -> Metric:
     """A state of affairs, of which only the newest counts: f32[]."""
-    return Figure(jnp.asarray(value, jnp.float32), jnp.float32(1.0), LAST)
+    return Metric(jnp.asarray(value, jnp.float32), jnp.float32(1.0), LAST)
 
 
-def measured(value: Any, weight: float = 1.0) -> Figure:
+def measured(value: Any, weight: float = 1.0) -> Metric:
     """The mean `value` of something that the host measured, with its weight."""
-    return Figure(np.float64(value) * weight, np.float64(weight), MEAN)
+    return Metric(np.float64(value) * weight, np.float64(weight), MEAN)
 
 
-def join(earlier: Mapping[str, Figure], later: Mapping[str, Figure]) -> Figures:
-    """The figures of two stretches, one after the other; one that is missing in either does not count there."""
+def join(earlier: Mapping[str, Metric], later: Mapping[str, Metric]) -> Metrics:
+    """The metrics of two stretches, one after the other; one that is missing in either does not count there."""
     names = [*earlier, *(name for name in later if name not in earlier)]
     return {
         name: earlier[name].then(later[name])
@@ -76,11 +76,11 @@ def join(earlier: Mapping[str, Figure], later: Mapping[str, Figure]) -> Figures:
     }
 
 
-def nothing(like: Mapping[str, Any]) -> Figures:
-    """Figures of nothing yet, to begin a sum with; `like` holds figures of the same shapes, or `eval_shape` of them."""
-    return {name: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), figure) for name, figure in like.items()}
+def nothing(like: Mapping[str, Any]) -> Metrics:
+    """Metrics of nothing yet, to begin a sum with; `like` holds metrics of the same shapes, or `eval_shape` of them."""
+    return {name: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), metric) for name, metric in like.items()}
 
 
-def values(figures: Mapping[str, Figure]) -> dict[str, np.ndarray]:
+def values(metrics: Mapping[str, Metric]) -> dict[str, np.ndarray]:
     """Tag -> f64[] or f64[S], on the host."""
-    return {name: figure.value for name, figure in figures.items()}
+    return {name: metric.value for name, metric in metrics.items()}

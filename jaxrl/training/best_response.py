@@ -196,7 +196,7 @@ class Exploiter:
             done = 0
             while done < total:  # a call is cut short by a fault, which the next one raises
                 line.show(functools.partial(_progress, done, total, seeds))
-                state, _, updates = program.run(state)
+                state, _, updates = program.advance(state)
                 done += updates
         except Failed as failure:
             raise failure.__cause__ or failure from None

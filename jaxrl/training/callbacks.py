@@ -39,7 +39,7 @@ class Callback:
     def on_start(self, run: RunFacts) -> None:
         """The training begins, or goes on."""
 
-    def on_figures(self, step: int, figures: Mapping[str, float]) -> None:
+    def on_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
         """A line of the logs, as in metrics.jsonl: tags with numbers, after `step` environment steps."""
 
     def on_checkpoint(self, update: int, directory: Path) -> None:
@@ -87,9 +87,9 @@ class Callbacks:
         if failure is not None:  # nothing is lost yet
             raise failure
 
-    def figures(self, step: int, row: Mapping[str, float]) -> None:
+    def metrics(self, step: int, row: Mapping[str, float]) -> None:
         """A line of the logs."""
-        self._tell("on_figures", step, MappingProxyType(dict(row)))
+        self._tell("on_metrics", step, MappingProxyType(dict(row)))
 
     def checkpoints(self, store: CheckpointStore) -> None:
         """Tells of those that have been completed since the last time; while none is being written."""

@@ -207,7 +207,7 @@ def report(config: Config, whole: np.ndarray, found: Sequence[Worth]) -> str:
 
 
 def write(folder: Path, path: str, config: Config, whole: np.ndarray, found: Sequence[Worth], text: str) -> None:
-    """Writes the figures and the table."""
+    """Writes the metrics and the table."""
     parts = [each._asdict() | {"scores": each.scores.tolist(), "worth": each.worth._asdict()} for each in found]
     record = {"over": path, "score": config.evaluate.best_by, "whole": whole.tolist(), "parts": parts}
     write_json(folder / "ablation.json", record)

@@ -104,21 +104,21 @@ class Course:
 
     def evaluated(self, here: Evaluated, players: Sequence[Player]) -> dict[str, float]:
         """Takes in an evaluation of the players in the stage, and plays one in `watched` if there is one; returns
-        figures for the logs."""
+        metrics for the logs."""
         return self.take(here, self.parts(self.number - 1).evaluation(players) if self.watched else None)
 
     def take(self, here: Evaluated, before: Evaluated | None = None) -> dict[str, float]:
-        """Takes in evaluations in the stage, and in `watched`; returns figures for the logs."""
-        standing, figures = self.standing, {}
+        """Takes in evaluations in the stage, and in `watched`; returns metrics for the logs."""
+        standing, metrics = self.standing, {}
         if self.stage.until and self.stage.until.earned:
             standing.here = _added(standing.here, here, self.stage.until)
-            figures["curriculum/win_rate"] = _rate(standing.here, self.stage.until)
+            metrics["curriculum/win_rate"] = _rate(standing.here, self.stage.until)
         if before and self.watched and self.watched.until:
             standing.before = _added(standing.before, before, self.watched.until)
-            figures["curriculum/win_rate_before"] = _rate(standing.before, self.watched.until)
-        return {tag: value for tag, value in figures.items() if not math.isnan(value)}
+            metrics["curriculum/win_rate_before"] = _rate(standing.before, self.watched.until)
+        return {tag: value for tag, value in metrics.items() if not math.isnan(value)}
 
-    def figures(self, update: int) -> dict[str, float]:
+    def metrics(self, update: int) -> dict[str, float]:
         """For a line of the logs after `update` updates."""
         if not self.stage.name:
             return {}

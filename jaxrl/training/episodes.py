@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jaxrl.league.pool import Results
 from jaxrl.league.seats import LEARNER, Seats
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 
 
-class FinishedGames(NamedTuple):
+class EpisodeStats(NamedTuple):
     """Sums over the games that ended in some steps of some lanes; stacked they would fill the memory (purejaxrl 38)."""
 
     games: jax.Array  # i32[]
@@ -22,10 +22,10 @@ class FinishedGames(NamedTuple):
     length: jax.Array  # f32[], decisions
     seats: jax.Array  # f32[], seats of the learner
     returns: jax.Array  # f32[], of those seats
-    stats: dict[str, jax.Array]  # f32[], figures of the game, of those seats
+    stats: dict[str, jax.Array]  # f32[], metrics of the game, of those seats
     results: Results | None  # by opponent, with a league
 
-    def figures(self) -> Figures:
+    def metrics(self) -> Metrics:
         """In TensorBoard's names; a mean over no games has no value."""
         found = {
             "rollout/ep_rew_mean": metrics.mean(self.returns, self.seats),
@@ -36,11 +36,11 @@ class FinishedGames(NamedTuple):
         return found | {f"rollout/stat_{name}": metrics.mean(stat, self.seats) for name, stat in self.stats.items()}
 
 
-def no_games(seats: Seats, stat_names: Iterable[str]) -> FinishedGames:
+def no_games(seats: Seats, stat_names: Iterable[str]) -> EpisodeStats:
     """Sums over nothing."""
     zero = jnp.float32(0.0)
     stats = dict.fromkeys(stat_names, zero)
-    return FinishedGames(jnp.int32(0), jnp.int32(0), zero, zero, zero, stats, seats.no_results())
+    return EpisodeStats(jnp.int32(0), jnp.int32(0), zero, zero, zero, stats, seats.no_results())
 
 
 def finished(
@@ -51,7 +51,7 @@ def finished(
     over: jax.Array,
     illegal: jax.Array,
     stats: dict[str, jax.Array],
-) -> FinishedGames:
+) -> EpisodeStats:
     """What one step of one lane adds; vmap it over lanes.
 
     Args:
@@ -64,7 +64,7 @@ def finished(
       stats: f32[P] each; anything while the game goes on.
     """
     learner = (over & (controllers == LEARNER)).astype(jnp.float32)  # f32[P]
-    return FinishedGames(
+    return EpisodeStats(
         games=over.astype(jnp.int32),
         illegal=(over & illegal).astype(jnp.int32),
         length=jnp.where(over, length, 0).astype(jnp.float32),
@@ -75,6 +75,6 @@ def finished(
     )
 
 
-def over_lanes(each: FinishedGames) -> FinishedGames:
+def over_lanes(each: EpisodeStats) -> EpisodeStats:
     """The sum over a leading axis of lanes."""
     return jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0, dtype=leaf.dtype), each)

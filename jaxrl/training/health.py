@@ -1,4 +1,4 @@
-"""What a compiled call of a training has found, on the host: its figures, its counters, and whether it went well."""
+"""What a compiled call of a training has found, on the host: its metrics, its counters, and whether it went well."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ import jax
 import numpy as np
 
 from jaxrl.config import Config
-from jaxrl.runs import metric_log
-from jaxrl.runs import metrics as figures
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs import metric_log, metrics
+from jaxrl.runs.metrics import Metrics
 from jaxrl.training.program import NOT_FINITE
 from jaxrl.training.state import Counter, is_sound
 
 WATCHED = ("train/loss", "train/grad_norm", "train/critic_loss", "train/belief_loss")
 
 
-def row_of(found: Figures, steps: int, seconds: float) -> dict[str, float]:
+def row_of(found: Metrics, steps: int, seconds: float) -> dict[str, float]:
     """The metrics of so many environment steps, of all seeds together, in so many seconds."""
-    values = figures.values(found)
+    values = metrics.values(found)
     return metric_log.flatten_seeds(values) | {
         "time/fps": metric_log.rate(steps, seconds),
         "time/games_per_s": metric_log.rate(float(np.sum(values["rollout/games"])), seconds),
     }
 
 
-def not_finite(found: Figures) -> float:
+def not_finite(found: Metrics) -> float:
     """How many numbers that are none the game gave."""
     return float(np.sum(found[NOT_FINITE].amount)) if NOT_FINITE in found else 0.0
 
 
-def diverged(found: Figures, params: Any) -> str:
+def diverged(found: Metrics, params: Any) -> str:
     """What shows that the training has diverged; nothing if it has not."""
     bad = [tag for tag in WATCHED if tag in found and not np.isfinite(found[tag].amount).all()]
     if bad:

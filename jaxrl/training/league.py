@@ -39,7 +39,7 @@ def join(program: Program, state: TrainState, found: Sequence[Exploit], update: 
 
 def tables(program: Program, state: TrainState, name: str, update: int) -> list[str]:
     """The members of the league of every seed, for people; none without a league."""
-    seats, seeds = program.actor.seats, program.config.run.seeds
+    seats, seeds = program.setup.seats, program.config.run.seeds
     if not isinstance(seats, League) or state.pool is None:
         return []
     pools = each_seed(jax.device_get(state.pool.replace(snapshots=None)), seeds)

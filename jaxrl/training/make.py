@@ -17,7 +17,7 @@ from jaxrl.config.schema import Config
 from jaxrl.league.pool import make_seats
 from jaxrl.runs import processes
 from jaxrl.training.anakin.loop import Anakin
-from jaxrl.training.anakin.rollout import Actor
+from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.program import Program
 from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.contract.env import Env
@@ -40,15 +40,15 @@ def make_program(config: Config, env: Env, frozen: Config | None = None, devices
     check_numbers(config)
     other = make_algorithm(frozen, env) if frozen is not None else None
     algorithm = make_algorithm(config, env)
-    actor = Actor(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env), other)
+    setup = RolloutSetup(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env), other)
     together = processes.count()
     if together > 1:
-        _check_together(config, env, actor.algorithm.many_devices)
-    count = device_count(config, len(processes.devices()), together) if actor.algorithm.many_devices else 1
+        _check_together(config, env, setup.algorithm.many_devices)
+    count = device_count(config, len(processes.devices()), together) if setup.algorithm.many_devices else 1
     if together > 1:  # what is shuffled depends on more than the configuration says
         check_numbers(dataclasses.replace(config, run=dataclasses.replace(config.run, devices=count)))
     mesh = Mesh(np.array(devices or processes.devices(count)), (AXIS,))
-    return Sebulba(config, actor, mesh) if env.host else Anakin(config, actor, mesh)
+    return Sebulba(config, setup, mesh) if env.host else Anakin(config, setup, mesh)
 
 
 def _check_together(config: Config, env: Env, many_devices: bool) -> None:

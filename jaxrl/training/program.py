@@ -16,21 +16,21 @@ import numpy as np
 from jaxrl.algorithms.base import Algorithm
 from jaxrl.config.schema import Config
 from jaxrl.runs import processes
-from jaxrl.runs.metrics import Figures
-from jaxrl.training.anakin.rollout import Actor
+from jaxrl.runs.metrics import Metrics
+from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.state import TrainState
 from jaxrl.training.timers import Timers
 from jaxrl_envs.shared.errors import UserError
 
-NOT_FINITE = "rollout/not_finite"  # figure of a compiled game: its observations and rewards that are no numbers
+NOT_FINITE = "rollout/not_finite"  # metric of a compiled game: its observations and rewards that are no numbers
 
 
 class Interrupted(Exception):
-    """`Program.run` was asked to stop before it could finish a single update; its state is as good as before."""
+    """`Program.advance` was asked to stop before it could finish a single update; its state is as good as before."""
 
 
 class Failed(Exception):
-    """Playing failed and has been stopped; the state that `run` was called with is intact and worth saving.
+    """Playing failed and has been stopped; the state that `advance` was called with is intact and worth saving.
 
     `__cause__` is what happened: a `UserError` is the user's to mend, such as a broken engine; anything else is ours.
     """
@@ -48,26 +48,26 @@ class Program:
     """A training program for one configuration and one game; see the module."""
 
     config: Config
-    actor: Actor
+    setup: RolloutSetup
     timers: Timers = Timers(False)  # counters of the run (`sebulba.profile`); the trainer adds what its log takes
 
     @property
     def algorithm(self) -> Algorithm:
         """What learns."""
-        return self.actor.algorithm
+        return self.setup.algorithm
 
     def init(self, seed: int) -> TrainState:
         """The state before the first update."""
         raise NotImplementedError
 
-    def run(self, state: TrainState) -> tuple[TrainState, Figures, int]:
+    def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
         """Runs on to the next multiple of `train.updates_per_call` updates.
 
         Args:
           state: donated; do not use it afterwards.
 
         Returns:
-          The state afterwards, figures ([] or [S] each) and the number of updates. That is short of the multiple if
+          The state afterwards, metrics ([] or [S] each) and the number of updates. That is short of the multiple if
           `request_stop` was called meanwhile, or if playing failed; then the next call raises what happened.
 
         Raises:
@@ -81,8 +81,8 @@ class Program:
         return 0
 
     def working_bytes(self, state: TrainState) -> int:
-        """Memory of a device, or of all virtual ones of a CPU, that `run` takes besides its state; compiles it. 0: not
-        known."""
+        """Bytes that `advance` takes on a device besides its state (of a CPU: on all virtual devices); compiles it.
+        0 if unknown."""
         return 0
 
     @property
@@ -99,21 +99,21 @@ class Program:
         return state
 
     def begin(self, state: TrainState) -> TrainState:
-        """A state that was put together by hand, made fit for `run`: other parameters or another pool than those of
+        """A state that was put together by hand, made fit for `advance`: other parameters or another pool than those of
         `init`."""
         return state
 
     def counters(self) -> Mapping[str, Any]:
-        """Figures about whatever plays the games, for `jaxrl.runs.prometheus`, whose thread asks: those of
+        """Metrics about whatever plays the games, for `jaxrl.runs.prometheus`, whose thread asks: those of
         `HostGame.counters`; and `workers`, of each worker of a fleet a mapping with name, threads, busy_seconds (so
         far, over its threads), calls (not answered yet) and losses (blocks of games that were lost with it)."""
         return {}
 
     def request_stop(self) -> None:
-        """Asks a `run` under way to return after the update in hand; safe in a signal handler. May do nothing."""
+        """Asks an `advance` under way to return after the update in hand; safe in a signal handler. May do nothing."""
 
     def close(self) -> None:
-        """Ends all threads; a later `run` would start them again."""
+        """Ends all threads; a later `advance` would start them again."""
 
     # ---- states put together by hand ----------------------------------------------------------------------------
 

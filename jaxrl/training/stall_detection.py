@@ -22,7 +22,7 @@ class Standstill:
     def __call__(self, update: int, row: Mapping[str, float]) -> str:
         """What there is to say after `update` updates, whose last ones `row` is of; empty: nothing, or it was said.
 
-        Algorithms without the figures of a policy are not watched.
+        Algorithms without the metrics of a policy are not watched.
         """
         divergence = row.get("train/approx_kl")
         if self._done or divergence is None:

@@ -100,7 +100,7 @@ class HostState:
     best_update: int | None = None
     best_by: str = "return"  # what the score is of
     curriculum: dict[str, Any] = dataclasses.field(default_factory=dict)  # `Course.record`
-    window: dict[str, Any] = dataclasses.field(default_factory=dict)  # figures not yet in a line of the logs
+    window: dict[str, Any] = dataclasses.field(default_factory=dict)  # metrics not yet in a line of the logs
     controllers: list[str] = dataclasses.field(default_factory=list)  # who may hold a seat of the games in progress
 
 

@@ -14,7 +14,7 @@ Every thread adds to numbers of its own, so that nothing is locked while games a
     replay_sample  drawing the transitions to learn from
     forward        the network and the loss of an update, told apart from backward as `shares` says
     backward       the rest of the update: gradients and optimizer; callers count whole updates here
-    log            writing figures to their files; in the report after it
+    log            writing metrics to their files; in the report after it
 
 Counters of several threads are summed: together they may exceed the wall clock. A counter inside another one counts in
 both. A disabled `Timers` hands out one shared object that does nothing.

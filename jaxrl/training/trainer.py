@@ -18,8 +18,7 @@ from jaxrl.config import Config
 from jaxrl.league.pool import entry_names, with_results
 from jaxrl.matches.tables import Row
 from jaxrl.players.player import Player
-from jaxrl.runs import checkpoint, metric_log, processes
-from jaxrl.runs import metrics as figures
+from jaxrl.runs import checkpoint, metric_log, metrics, processes
 from jaxrl.runs.compiling import Stopwatch
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import (
@@ -217,7 +216,7 @@ class Trainer:
         """One compiled call and what is due after it."""
         train, before = self.config.train, self.update
         watch = Stopwatch()
-        self.state, found, updates = self.program.run(self.state)
+        self.state, found, updates = self.program.advance(self.state)
         found = jax.device_get(found)  # waits for the call
         self.host.seconds += watch.elapsed()
         seconds = watch.seconds()  # only the first call has compiled
@@ -228,7 +227,7 @@ class Trainer:
         LOG.debug("update %d: %.3f s in the call", self.update, seconds)
         self.window.add(found, seconds, updates)
         if due(before, self.update, train.updates_per_call):
-            self._log(self._row(self.window.figures, self.window.seconds, self.window.updates))
+            self._log(self._row(self.window.metrics, self.window.seconds, self.window.updates))
             self.window = metric_log.Window()
         self.progress.show(self.steps * self.config.run.seeds, row)
         if self._standstill is not None and (still := self._standstill(self.update, row)):
@@ -252,9 +251,9 @@ class Trainer:
             return
         with self.program.timers.log:
             self.logger.write(self.update, self.steps, row)
-            self.callbacks.figures(self.steps, row)
+            self.callbacks.metrics(self.steps, row)
 
-    def _row(self, found: figures.Figures, seconds: float, updates: int) -> dict[str, float]:
+    def _row(self, found: metrics.Metrics, seconds: float, updates: int) -> dict[str, float]:
         """The metrics of so many updates."""
         steps = self.config.batch_size * updates * self.config.run.seeds
         return row_of(found, steps, seconds) | {
@@ -262,10 +261,10 @@ class Trainer:
             "time/iterations": self.update,
             "time/total_timesteps": self.steps,
             "time/time_elapsed": self.host.seconds,
-            **self.course.figures(self.update),
+            **self.course.metrics(self.update),
         }
 
-    def _check_finite(self, found: figures.Figures) -> None:
+    def _check_finite(self, found: metrics.Metrics) -> None:
         """Stops before a state that nobody can learn from is acted on, or saved over good ones."""
         if wrong := not_finite(found):
             raise UserError(

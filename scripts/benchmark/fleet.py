@@ -119,7 +119,7 @@ class Noop(HostEnv):
         super().__init__(NoopGame())
 
 
-class Played(NamedTuple):
+class RecurrentInputs(NamedTuple):
     """What one way to play came to."""
 
     rate: float  # decisions a second
@@ -134,7 +134,7 @@ class Played(NamedTuple):
         return self.learner + self.engines + self.ray
 
 
-def play(engine: str, workers: int, games: int, seconds: float) -> Played:
+def play(engine: str, workers: int, games: int, seconds: float) -> RecurrentInputs:
     """Plays for so many seconds, after a tenth of that to warm up."""
     id, options = ENGINES[engine]
     config = configs.load(None, [f"env.id={id}", *options, f"fleet.workers={workers}"], ["scripts"])
@@ -153,7 +153,7 @@ def play(engine: str, workers: int, games: int, seconds: float) -> Played:
     decisions = turns * games // GROUPS
     spent = {kind: after[kind] - before[kind] for kind in after}
     micro = {kind: 1e6 * value / decisions for kind, value in spent.items()}
-    return Played(decisions / took, **micro, call_ms=1e3 * sum(spent.values()) / turns / max(1, workers))
+    return RecurrentInputs(decisions / took, **micro, call_ms=1e3 * sum(spent.values()) / turns / max(1, workers))
 
 
 @contextlib.contextmanager

@@ -68,7 +68,7 @@ def test_where_a_run_begins_the_anchor_does_not_pull(env: Env) -> None:
     params = dict(state.learner.params)
     params["heads"] = jax.tree.map(lambda leaf: 2000.0 * leaf, params["heads"])  # what it remembers matters
     learner = state.learner.replace(params=params, copies={ANCHOR: jax.tree.map(jnp.copy, params)})
-    _, found, _ = program.run(program.begin(state.replace(learner=learner)))
+    _, found, _ = program.advance(program.begin(state.replace(learner=learner)))
     program.close()
     found = metrics.values(jax.device_get(found))
     assert found["rollout/games"] > 0 and abs(found["train/anchor_kl"]) < 1e-6

@@ -98,14 +98,14 @@ HIGHEST = (SeatMix(learners=1, bots=("highest",)),)  # whose first card is its h
 
 @pytest.fixture(scope="module")
 def learnt():
-    """A training of eight calls against players whose cards tell what they hold: (program, state, figures of calls)."""
+    """A training of eight calls against players whose cards tell what they hold: (program, state, metrics of calls)."""
     rate = Schedule("constant", 3e-3)
     config = small_config(belief=BELIEF, seats=HIGHEST, num_envs=256, num_steps=8, learning_rate=rate, calls=8)
     anakin = program(HighCard(), config)
     state, found = anakin.init(0), []
     for _ in range(8):
-        state, figures = run(anakin, state)
-        found.append({name: float(value) for name, value in figures.items() if "belief" in name})
+        state, metrics = run(anakin, state)
+        found.append({name: float(value) for name, value in metrics.items() if "belief" in name})
     return anakin, state, found
 
 

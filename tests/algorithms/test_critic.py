@@ -13,14 +13,14 @@ from flax import struct
 
 from jaxrl.algorithms.gae import gae
 from jaxrl.algorithms.ppo.algorithm import PPO
-from jaxrl.algorithms.ppo.auxiliary import SideState
+from jaxrl.algorithms.ppo.auxiliary import AuxiliaryState
 from jaxrl.algorithms.ppo.critic import returns_of
 from jaxrl.algorithms.trajectory import Values, of_decisions, trajectory_of
 from jaxrl.config.checks import check_numbers
 from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.schema import Schedule
 from jaxrl.runs import checkpoint
-from jaxrl.training.anakin.rollout import play
+from jaxrl.training.anakin.rollout import collect
 from jaxrl_envs.contract.env import Env, Key, State, public_fields
 from jaxrl_envs.shared.errors import UserError
 from tests.support.dqn_training import dqn_config
@@ -94,9 +94,9 @@ def wager_rollouts(updates: int) -> tuple[Any, Values, jax.Array]:
     critic, ids = algorithm._critic, jnp.arange(256, dtype=jnp.uint32)
     coefs, policy = state.learner.hyper.at(config.ppo, jnp.int32(0)), algorithm.policy(state.learner, jnp.int32(0))
 
-    def once(lanes: Any, judge: SideState, number: jax.Array) -> Any:
+    def once(lanes: Any, judge: AuxiliaryState, number: jax.Array) -> Any:
         key = jax.random.fold_in(jax.random.key(1), number)
-        lanes, rollout, _ = play(anakin.actor, policy, None, lanes, key, ids, 8)
+        lanes, rollout, _ = collect(anakin.setup, policy, None, lanes, key, ids, 8)
         values = critic.values(judge, rollout)
         per_seat, known = gae(trajectory_of(rollout, values), ONE, ONE)
         found = of_decisions(per_seat, rollout.steps.seat)
@@ -150,14 +150,14 @@ def test_a_critic_changes_nothing_of_the_actor_at_the_start() -> None:
 
 def test_the_actor_never_reads_what_is_hidden() -> None:
     anakin = program(HighCard(), small_config(critic=CRITIC))
-    state, env, algorithm = anakin.init(0), anakin.actor.env, anakin.algorithm
+    state, env, algorithm = anakin.init(0), anakin.setup.env, anakin.algorithm
     policy = algorithm.policy(state.learner, jnp.int32(0))
 
     @jax.jit
     @jax.vmap
     def decide(game: State, key: Key) -> Any:
-        asked = jax.tree.map(lambda leaf: leaf[0], anakin.actor.asked(game))
-        return algorithm.act(policy, asked, (), key), anakin.actor.privileged(game)
+        asked = jax.tree.map(lambda leaf: leaf[0], anakin.setup.asked(game))
+        return algorithm.act(policy, asked, (), key), anakin.setup.privileged(game)
 
     games, keys = state.lanes.env_state, jax.random.split(jax.random.key(0), 16)
     other = jax.vmap(env.permute_hidden)(games, games.current_player, keys)
@@ -173,12 +173,14 @@ def test_the_view_of_a_cut_game_is_that_of_its_last_state() -> None:
     anakin = program(Clocked(), config)
     state = anakin.init(0)
     policy = anakin.algorithm.policy(state.learner, jnp.int32(0))
-    run = jax.jit(lambda lanes, key: play(anakin.actor, policy, None, lanes, key, jnp.arange(8, dtype=jnp.uint32), 12))
+    run = jax.jit(
+        lambda lanes, key: collect(anakin.setup, policy, None, lanes, key, jnp.arange(8, dtype=jnp.uint32), 12)
+    )
     lanes, rollout, _ = run(state.lanes, jax.random.key(0))
     steps = rollout.steps
     cut = np.asarray(steps.truncated)
     time, final = np.asarray(steps.privileged[..., 0, 0]), np.asarray(steps.final_privileged[..., 0, 0])
-    assert cut.any() and np.all(final[cut] == anakin.actor.env.limit) and np.all(final == time + 1)
+    assert cut.any() and np.all(final[cut] == anakin.setup.env.limit) and np.all(final == time + 1)
     np.testing.assert_array_equal(rollout.last_privileged[:, 0, 0], lanes.env_state.time)
 
 

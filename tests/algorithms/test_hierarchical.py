@@ -25,7 +25,7 @@ from jaxrl.config.exploit_schema import ExploitConfig
 from jaxrl.config.hierarchical_schema import HierarchicalConfig, HindsightConfig, RoleConfig
 from jaxrl.config.schema import Config, EnvConfig, LeagueConfig, NetworkConfig, PPOConfig, Schedule
 from jaxrl.runs import checkpoint
-from jaxrl.training.anakin.rollout import play
+from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.best_response import response_config, with_memory
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
@@ -73,7 +73,7 @@ def games(rounds: int, noise: float, num_envs: int, num_steps: int) -> Games:
 
     @jax.jit
     def play_on(key: Any, lanes: Any) -> Any:
-        return play(anakin.actor, policy, None, lanes, key, ids, num_steps)[:2]
+        return collect(anakin.setup, policy, None, lanes, key, ids, num_steps)[:2]
 
     return Games(anakin.algorithm, learner.params, play_on, state.lanes)
 
@@ -374,7 +374,7 @@ def test_a_player_is_of_both_and_asks_the_one_it_should() -> None:
     anakin = program(Aim(), config_of(num_envs=16, num_steps=12, updates=1))
     params = anakin.init(0).learner.params
     shifted = params | {MANAGER: jax.tree.map(jnp.zeros_like, params[MANAGER])}
-    env, algorithm = anakin.actor.env, anakin.algorithm
+    env, algorithm = anakin.setup.env, anakin.algorithm
     assert isinstance(algorithm, Hierarchical)
     state = env.init(jax.random.key(0))
     player = algorithm.player("p", params, greedy=False)

@@ -12,7 +12,7 @@ from jaxrl.config.checks import check_numbers
 from jaxrl.config.schema import PPOConfig, Schedule
 from jaxrl.networks import distributions
 from jaxrl.training.anakin.loop import Anakin
-from jaxrl.training.anakin.rollout import play
+from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
@@ -43,7 +43,7 @@ def _sharp():
         init=lambda key: {"table": 3.0 * jax.random.normal(key, (12, 12))},
         apply=apply,
     )
-    return Anakin(anakin.config, anakin.actor, anakin.mesh)
+    return Anakin(anakin.config, anakin.setup, anakin.mesh)
 
 
 def first_state(anakin, temperature: float):
@@ -61,7 +61,7 @@ def test_the_ratio_uses_the_behaviour_log_probability(sharp, temperature: float)
     @jax.jit
     def rollout_of(learner):
         policy = anakin.algorithm.policy(learner, state.update)
-        _, rollout, _ = play(anakin.actor, policy, None, state.lanes, prng.fast_key(1), ids, 9)
+        _, rollout, _ = collect(anakin.setup, policy, None, state.lanes, prng.fast_key(1), ids, 9)
         steps = rollout.steps
         mask = distributions.unpack_mask(steps.mask, 12)
         return steps, evaluate(learner.params, (), steps.observation, mask)[1]

@@ -64,7 +64,7 @@ def test_callbacks_are_objects_of_the_program(run, tmp_path):
         def __init__(self, last):
             self.last, self.steps, self.finished = last, [], None
 
-        def on_figures(self, step, figures):
+        def on_metrics(self, step, metrics):
             self.steps.append(step)
             if step >= self.last:
                 raise ZeroDivisionError("nothing to divide by")
@@ -73,7 +73,7 @@ def test_callbacks_are_objects_of_the_program(run, tmp_path):
             self.finished = finished
 
     first, second = Watch(9999), Watch(512)
-    with pytest.raises(jaxrl.UserError, match="'Watch 2' failed in on_figures: ZeroDivisionError"):
+    with pytest.raises(jaxrl.UserError, match="'Watch 2' failed in on_metrics: ZeroDivisionError"):
         jaxrl.train(TREE, [f"run.directory={tmp_path}"], name="watched", callbacks=[first, second])
     assert first.steps == second.steps == [512] and (first.finished, second.finished) == (False, None)
     assert jaxrl.load(tmp_path / "watched", allow=["examples"]).run.update == 4, "it is saved, and not of another name"

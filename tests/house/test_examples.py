@@ -98,7 +98,7 @@ def test_the_same_algorithm_learns_nim_on_the_host():
     program = make_program(config, HostNim())
     state = program.init(0)
     for _ in range(config.num_calls):
-        state, _, _ = program.run(state)
+        state, _, _ = program.advance(state)
     program.close()
     heaps = np.arange(1, LARGEST + 1)
     observation = jnp.asarray(np.arange(LARGEST + 1) == heaps[:, None], jnp.float32)

@@ -14,7 +14,7 @@ from jaxrl import config as configs
 from jaxrl.config.schema import LeagueConfig, SeatMix
 from jaxrl.league import pool as pools
 from jaxrl.runs.games import make_games
-from jaxrl.training.anakin.rollout import play
+from jaxrl.training.anakin.rollout import collect
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe
@@ -110,7 +110,7 @@ def _table():
     @jax.jit
     def one_step(lanes, pool, t):
         key = jax.random.fold_in(prng.fast_key(1), t)
-        lanes, rollout, sums = play(anakin.actor, policy, pool, lanes, key, ids, 1)
+        lanes, rollout, sums = collect(anakin.setup, policy, pool, lanes, key, ids, 1)
         return lanes, rollout.steps, sums
 
     return state, one_step
@@ -158,7 +158,7 @@ def test_the_opponent_in_the_seat_acts(env) -> None:
 
     @jax.jit
     def two_steps(lanes, pool, seed):
-        lanes, rollout, sums = play(anakin.actor, policy, pool, lanes, prng.fast_key(seed), ids, 2)
+        lanes, rollout, sums = collect(anakin.setup, policy, pool, lanes, prng.fast_key(seed), ids, 2)
         return lanes, rollout.steps, sums
 
     lanes, _, sums = two_steps(state.lanes, pools.deal_all_anew(pool), 1)
@@ -216,7 +216,7 @@ def test_games_against_an_overwritten_snapshot_are_dealt_anew(table) -> None:
 
 
 def test_results_are_the_best_seats() -> None:
-    seats = program(HighCard(), league_config()).actor.seats
+    seats = program(HighCard(), league_config()).setup.seats
     cases = [  # controllers, returns, entry, score
         ([0, 2, 2], [1.0, 0.5, -1.0], 2, 1.0),
         ([2, 0, 2], [1.0, 1.0, -1.0], 2, 0.5),
@@ -246,10 +246,10 @@ def test_a_strong_opponent_is_met_more_often() -> None:
     """The perfect player of Nim wins almost always: its share rises, nobody's falls below the floor's share."""
     anakin = nim_against_the_perfect()
     state, shares, metrics = anakin.init(0), [], {}
-    shares.append(np.asarray(anakin.actor.seats.shares(state.pool)))
+    shares.append(np.asarray(anakin.setup.seats.shares(state.pool)))
     for _ in range(2):
         state, metrics = run(anakin, state)
-        shares.append(np.asarray(anakin.actor.seats.shares(state.pool)))
+        shares.append(np.asarray(anakin.setup.seats.shares(state.pool)))
     np.testing.assert_allclose(shares[0], [0.2, 0.4, 0.4], rtol=1e-5)
     assert shares[0][2] < shares[1][2] and shares[2][2] > 0.5
     assert metrics["league/win_rate/perfect"] < 0.3 < metrics["league/win_rate/random"]
@@ -288,7 +288,7 @@ def test_weights(weighting: str, expected: list[float]) -> None:
 
 
 def test_names_are_in_the_order_of_controllers() -> None:
-    seats = program(HighCard(), league_config()).actor.seats
+    seats = program(HighCard(), league_config()).setup.seats
     names = ("self", "random", "lowest", "highest", *(f"snapshot_{slot}" for slot in range(4)))
     assert seats.names == pools.entry_names(EVERYBODY, HighCard()) == names
 

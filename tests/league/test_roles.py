@@ -122,7 +122,7 @@ def test_who_falls_far_below_is_pruned_and_its_place_is_free():
     assert after.born.tolist() == [1, -1, 3, 4], "301 points below; 300 are not enough, and bots stay"
     assert seats.drawable(after).tolist() == [True, True, True, False, True, True], "the oldest need not rest"
     assert seats.shares(after)[4] == 0.0 and math.isnan(
-        float(seats.figures(after, nobody)["league/elo/snapshot_1"].amount)
+        float(seats.metrics(after, nobody)["league/elo/snapshot_1"].amount)
     )
     after = pools.add_snapshot(after, {}, 9, np.int8(pools.EXPLOITER), np.float32(70.0))
     assert after.born.tolist() == [1, 9, 3, 4] and after.role.tolist() == [0, 1, 0, 0]

@@ -18,7 +18,7 @@ from jaxrl.config.network_schema import RecurrentConfig
 from jaxrl.config.schema import Config, LeagueConfig, NetworkConfig, Schedule, SebulbaConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import metrics
-from jaxrl.training.anakin.rollout import play
+from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
 from jaxrl_envs.contract.env import Env
 from tests.support.games import HighCard, RockPaperScissors, TicTacToe
@@ -41,12 +41,12 @@ def recurrent_config(
 
 
 def first_update(config: Config, env: Env) -> dict[str, np.ndarray]:
-    """The figures of one update of a policy that is far from uniform: what it remembers matters."""
+    """The metrics of one update of a policy that is far from uniform: what it remembers matters."""
     program = make_program(config, env)
     state = program.init(0)
     params = dict(state.learner.params)
     params["heads"] = jax.tree.map(lambda leaf: 2000.0 * leaf, params["heads"])
-    _, found, _ = program.run(program.begin(state.replace(learner=state.learner.replace(params=params))))
+    _, found, _ = program.advance(program.begin(state.replace(learner=state.learner.replace(params=params))))
     program.close()
     return metrics.values(jax.device_get(found))
 
@@ -107,11 +107,11 @@ def unrolled(config: Config, env: Env) -> tuple[PPO, Any, Any]:
     state, algorithm = program.init(0), program.algorithm
     assert isinstance(algorithm, PPO)
 
-    def collect(state: Any) -> Any:
+    def batch_of(state: Any) -> Any:
         policy = algorithm.policy(state.learner, state.update)
         ids = jnp.arange(config.train.num_envs, dtype=jnp.uint32)
         steps = config.train.num_steps
-        _, rollout, _ = play(program.actor, policy, None, state.lanes, jax.random.key(7), ids, steps)
+        _, rollout, _ = collect(program.setup, policy, None, state.lanes, jax.random.key(7), ids, steps)
         coefs = state.learner.hyper.at(config.ppo, state.update)
         return algorithm._batch(
             rollout, algorithm._estimate(state.learner.params, rollout, coefs), state.learner.copies
@@ -119,7 +119,7 @@ def unrolled(config: Config, env: Env) -> tuple[PPO, Any, Any]:
 
     mesh = Mesh(np.array(jax.local_devices()[:1]), (AXIS,))
     whole = PartitionSpec()
-    batch = jax.jit(jax.shard_map(collect, mesh=mesh, in_specs=(whole,), out_specs=whole, check_vma=False))(state)
+    batch = jax.jit(jax.shard_map(batch_of, mesh=mesh, in_specs=(whole,), out_specs=whole, check_vma=False))(state)
     return algorithm, state.learner, batch
 
 
@@ -230,7 +230,7 @@ def solved(cell: str, env: Env, calls: int, **settings: Any) -> dict[str, float]
     program = make_program(dataclasses.replace(config, network=network), env)
     state = program.init(0)
     for _ in range(calls):
-        state, found, _ = program.run(state)
+        state, found, _ = program.advance(state)
     program.close()
     values = metrics.values(jax.device_get(found))
     return {name.rpartition("_")[2]: float(value) for name, value in values.items() if "right" in name}

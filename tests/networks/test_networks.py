@@ -177,7 +177,7 @@ def test_a_network_of_ones_own_with_a_memory_learns_by_chunks():
     program = make_program(config, HighCard())
     network = program.algorithm.network
     assert network.remembers and program.algorithm.sequence == 4
-    state, _, updates = program.run(program.init(0))
+    state, _, updates = program.advance(program.init(0))
     assert updates == 2
     observation, mask = jax.tree.map(lambda leaf: leaf[0], example(1))
     memory = network.memory(())

@@ -23,7 +23,7 @@ from jaxrl.players.export import load_policy
 from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
 from jaxrl.training.anakin.loop import Anakin
-from jaxrl.training.anakin.rollout import play
+from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
 from jaxrl.training.state import update_keys
@@ -73,12 +73,12 @@ def decisions(program: Program, state: Any) -> np.ndarray:
             policy = program.algorithm.policy(state.learner, state.update)
             key, _ = update_keys(state.key, state.update)
             steps = program.config.train.num_steps
-            return play(program.actor, policy, state.pool, state.lanes, key, ids, steps)[1].steps
+            return collect(program.setup, policy, state.pool, state.lanes, key, ids, steps)[1].steps
 
         steps = rollout_of(state)
     else:
         steps = program.storages[0].rollout(None, may_truncate=False).steps  # type: ignore[attr-defined]
-    features = jax.jit(jax.vmap(jax.vmap(jax.vmap(program.actor.env.features))))(steps.observation)
+    features = jax.jit(jax.vmap(jax.vmap(jax.vmap(program.setup.env.features))))(steps.observation)
     return np.asarray(features)[np.asarray(steps.weight) > 0.0]
 
 

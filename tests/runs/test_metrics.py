@@ -16,8 +16,7 @@ import pytest
 from rich.console import Console
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from jaxrl.runs import compiling, metric_log
-from jaxrl.runs import metrics as figures
+from jaxrl.runs import compiling, metric_log, metrics
 from jaxrl.runs.compiling import CompileClock
 from jaxrl.runs.console import ProgressLine
 from jaxrl.runs.metric_log import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
@@ -35,7 +34,7 @@ def events(folder) -> list[Event]:
     return found
 
 
-def test_rows_and_events_carry_the_same_figures(tmp_path):
+def test_rows_and_events_carry_the_same_metrics(tmp_path):
     logger = MetricsLogger(tmp_path)
     logger.write(2, 64, {"train/loss": 0.5, "rollout/ep_rew_mean": math.nan})
     assert read_rows(tmp_path / "metrics.jsonl") == [
@@ -150,49 +149,49 @@ def seen(written: str) -> list[str]:
     return [line.rstrip() for line in lines if line.strip()]
 
 
-def test_a_figure_that_begins_or_ends_within_a_window():
+def test_a_metric_that_begins_or_ends_within_a_window():
     """Counters stand in a report from their first use on, and settings may change at a resume."""
-    window, one, three = Window(), figures.measured, lambda value: figures.measured(value, 3.0)
+    window, one, three = Window(), metrics.measured, lambda value: metrics.measured(value, 3.0)
     calls = ({"time/a": one(2.0)}, {"time/a": one(4.0), "time/b": one(6.0)}, {"time/b": three(8.0)})
     for number, found in enumerate(calls):
-        window.add({"rollout/games": figures.total(10.0 * number), **found}, 1.0, updates=3 if number == 2 else 1)
-    row = figures.values(window.figures)
+        window.add({"rollout/games": metrics.total(10.0 * number), **found}, 1.0, updates=3 if number == 2 else 1)
+    row = metrics.values(window.metrics)
     assert row["time/b"] == (1 * 6.0 + 3 * 8.0) / 4 and row["rollout/games"] == 30.0
     assert row["time/a"] == 3.0 and window.updates == 5 and window.seconds == 3.0
 
 
-def test_a_line_speaks_of_all_its_calls_as_each_figure_adds_up():
+def test_a_line_speaks_of_all_its_calls_as_each_metric_adds_up():
     """A state of affairs is the newest one; means are over what they speak of, whatever call that was in."""
     window, begun = Window(), None
     for epsilon, updates, losses, games in ((1.0, 2, 0.0, 0), (0.5, 3, 6.0, 4), (0.1, 1, 1.0, 1)):
         found = {
-            "train/epsilon": figures.last(epsilon),
-            "train/loss": figures.mean(losses, updates),
-            "rollout/ep_len_mean": figures.mean(10.0 * games, games),
-            "rollout/games": figures.total(games),
+            "train/epsilon": metrics.last(epsilon),
+            "train/loss": metrics.mean(losses, updates),
+            "rollout/ep_len_mean": metrics.mean(10.0 * games, games),
+            "rollout/games": metrics.total(games),
         }
         window.add(jax.device_get(found), 0.5, updates)
         window = Window(**json.loads(json.dumps(window.record())))  # as from a checkpoint
-        begun = begun or figures.values(window.figures)
-    row = figures.values(window.figures)
+        begun = begun or metrics.values(window.metrics)
+    row = metrics.values(window.metrics)
     assert row["train/epsilon"] == np.float32(0.1) and row["train/loss"] == pytest.approx(7.0 / 6)
     assert row["rollout/games"] == 5 and row["rollout/ep_len_mean"] == 10.0 and math.isnan(begun["rollout/ep_len_mean"])
     assert window.updates == 6 and window.seconds == 1.5
 
 
-def test_figures_of_seeds_add_up_seed_by_seed():
+def test_metrics_of_seeds_add_up_seed_by_seed():
     window = Window()
     for amounts, weights in (([1.0, 2.0], [1.0, 0.0]), ([5.0, 6.0], [1.0, 0.0])):
-        window.add({"a": figures.mean(amounts, weights), "b": figures.last(amounts)}, 1.0, 1)
-    row = figures.values(Window(**window.record()).figures)
+        window.add({"a": metrics.mean(amounts, weights), "b": metrics.last(amounts)}, 1.0, 1)
+    row = metrics.values(Window(**window.record()).metrics)
     assert row["a"][0] == 3.0 and math.isnan(row["a"][1]) and row["b"].tolist() == [5.0, 6.0]
 
 
-def test_figures_of_nothing_begin_a_sum():
-    found = {"a": figures.mean(3.0, 2.0), "b": figures.total(4), "c": figures.last(5.0)}
-    joined = figures.join(figures.nothing(found), found)
-    assert {tag: float(value) for tag, value in figures.values(joined).items()} == {"a": 1.5, "b": 4.0, "c": 5.0}
-    assert math.isnan(figures.nothing(found)["a"].value)
+def test_metrics_of_nothing_begin_a_sum():
+    found = {"a": metrics.mean(3.0, 2.0), "b": metrics.total(4), "c": metrics.last(5.0)}
+    joined = metrics.join(metrics.nothing(found), found)
+    assert {tag: float(value) for tag, value in metrics.values(joined).items()} == {"a": 1.5, "b": 4.0, "c": 5.0}
+    assert math.isnan(metrics.nothing(found)["a"].value)
 
 
 def test_readable_numbers():

@@ -82,9 +82,9 @@ def program(env: Env, config: Config) -> Anakin:
 
 def run(program: Program, state: Any, calls: int = 1) -> tuple[Any, dict[str, np.ndarray]]:
     """The state after some calls, and the metrics of the last one."""
-    found: metrics.Figures = {}
+    found: metrics.Metrics = {}
     for _ in range(calls):
-        state, found, _ = program.run(state)
+        state, found, _ = program.advance(state)
     return state, metrics.values(jax.device_get(found))
 
 

@@ -10,7 +10,7 @@ import pytest
 from jaxrl.algorithms import trajectory
 from jaxrl.config.checks import check_game, check_numbers
 from jaxrl.config.schema import SeatMix
-from jaxrl.training.anakin.rollout import play
+from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
@@ -111,7 +111,7 @@ def played(anakin, state, lanes, key, steps):
     """The lanes and the steps of a rollout that is played with the policy of a state."""
     ids = jnp.arange(lanes.episode_length.shape[0], dtype=jnp.uint32)
     policy = anakin.algorithm.policy(state.learner, state.update)
-    lanes, rollout, _ = play(anakin.actor, policy, state.pool, lanes, key, ids, steps)
+    lanes, rollout, _ = collect(anakin.setup, policy, state.pool, lanes, key, ids, steps)
     return lanes, rollout.steps
 
 
@@ -183,7 +183,7 @@ def test_terminal_observation_lost_in_auto_reset() -> None:
     anakin = program(env, small_config(num_envs=8))
     state = anakin.init(0)
     ids, policy = jnp.arange(8, dtype=jnp.uint32), anakin.algorithm.policy(state.learner, state.update)
-    _, rollout, _ = play(anakin.actor, policy, None, state.lanes, prng.fast_key(0), ids, 6)
+    _, rollout, _ = collect(anakin.setup, policy, None, state.lanes, prng.fast_key(0), ids, 6)
     steps = rollout.steps
     truncated = np.asarray(steps.truncated)
     assert np.all(truncated[2]) and np.all(truncated[5]) and truncated.sum() == 16

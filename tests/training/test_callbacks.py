@@ -34,10 +34,10 @@ class Recorder(Callback):
     def on_start(self, run):
         HEARD.append(("start", run))
 
-    def on_figures(self, step, figures):
+    def on_metrics(self, step, metrics):
         with pytest.raises(TypeError):
-            figures["train/loss"] = 0.0
-        HEARD.append(("figures", step, dict(figures)))
+            metrics["train/loss"] = 0.0
+        HEARD.append(("metrics", step, dict(metrics)))
 
     def on_checkpoint(self, update, directory):
         HEARD.append(("checkpoint", update, (directory / "record.json").exists()))
@@ -49,7 +49,7 @@ class Recorder(Callback):
 class Failing(Callback):
     """Raises after three updates, in the middle of what follows a call: an evaluation is due too."""
 
-    def on_figures(self, step, figures):
+    def on_metrics(self, step, metrics):
         if step == 3 * 128:
             raise ZeroDivisionError("nothing to divide by")
 
@@ -74,7 +74,7 @@ def test_what_they_hear_is_what_happens_and_one_that_fails_costs_nothing(tmp_pat
     both = "callbacks=[tests.training.test_callbacks:Failing,tests.training.test_callbacks:Recorder]"
     assert cli.main([*train, "told", both]) == 2
     sentence = capsys.readouterr().err.splitlines()[-1]
-    assert "callback 'tests.training.test_callbacks:Failing' failed in on_figures: " in sentence
+    assert "callback 'tests.training.test_callbacks:Failing' failed in on_metrics: " in sentence
     assert "test_callbacks.py, line" in sentence and "ZeroDivisionError: nothing to divide by" in sentence
     assert "saved after update 3; continue with: jaxrl resume told" in sentence
     assert heard("checkpoint") == [(2, True), (3, True)] and HEARD[-1] == ("end", False)
@@ -84,10 +84,10 @@ def test_what_they_hear_is_what_happens_and_one_that_fails_costs_nothing(tmp_pat
     assert (first.name, first.step, first.update) == ("told", 0, 0) and first.config["train"]["num_envs"] == 16
     assert (second.step, second.update) == (384, 3)
     assert heard("checkpoint")[2:] == [(4, True), (6, True)] and HEARD[-1] == ("end", True)
-    assert [step for step, _ in heard("figures")] == [128, 256, 384, 384, 512, 640, 768, 768]  # two evaluations
+    assert [step for step, _ in heard("metrics")] == [128, 256, 384, 384, 512, 640, 768, 768]  # two evaluations
     rows = [json.loads(line) for line in Path("told/metrics.jsonl").read_text().splitlines()]
-    for row, (_, figures) in zip(rows, heard("figures"), strict=True):
-        assert {tag: row[tag] for tag in figures if row[tag] is not None}.items() <= figures.items()
+    for row, (_, metrics) in zip(rows, heard("metrics"), strict=True):
+        assert {tag: row[tag] for tag in metrics if row[tag] is not None}.items() <= metrics.items()
     assert digest("told") == digest("alone")
     what_a_command_asks_for(monkeypatch, capsys)
 
@@ -150,8 +150,8 @@ class FakeRun(dict):
         self.settings, self.tracked, self.closed = settings, [], []
         self.id = self.hash = settings.get("id") or settings.get("run_hash") or "fresh"
 
-    def log(self, figures, step):
-        self.tracked += [(tag, number, step) for tag, number in figures.items()]
+    def log(self, metrics, step):
+        self.tracked += [(tag, number, step) for tag, number in metrics.items()]
 
     def track(self, number, name, step):
         self.tracked.append((name, number, step))
@@ -173,7 +173,7 @@ def test_a_logger_of_another_library(library, entry, key, callback, tmp_path, mo
     for expected in (None, "fresh"):  # begun, and gone on with
         logger = callback()
         logger.on_start(facts)
-        logger.on_figures(128, {"train/loss": 0.5, "time/fps": 7.0})
+        logger.on_metrics(128, {"train/loss": 0.5, "time/fps": 7.0})
         logger.on_end(True)
         assert logger.run.settings[key] == expected
         assert logger.run.tracked == [("train/loss", 0.5, 128), ("time/fps", 7.0, 128)] and logger.run.closed == [0]

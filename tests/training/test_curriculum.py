@@ -226,7 +226,7 @@ def test_a_stage_is_over_with_enough_games_won_and_stays_so_within_its_margin():
     assert (
         at.watched
         and at.watched.name == "easy"
-        and at.figures(10)
+        and at.metrics(10)
         == {
             "curriculum/stage": 1,
             "curriculum/steps": 2 * BATCH,

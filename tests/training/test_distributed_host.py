@@ -62,7 +62,7 @@ def run():
     program = make_program(config, make_games(config).training)
     state = program.init(0)
     for update in (2, 4, 6):
-        state, found, done = program.run(state)
+        state, found, done = program.advance(state)
         assert done == 2
         if update == 4 and "again" in sys.argv:
             program.close()

@@ -230,7 +230,7 @@ def test_a_training_is_saved_where_an_evaluation_fails(home, monkeypatch, capsys
     [("ppo", 1e4, "its policy answers"), pytest.param("dqn", 1e30, "is nan", marks=pytest.mark.slow)],
 )
 def test_a_diverged_learner_is_not_saved(home, whole, capsys, algorithm, rate, how):
-    """Neither where its answers come to be illegal, nor where its figures or parameters are no numbers."""
+    """Neither where its answers come to be illegal, nor where its metrics or parameters are no numbers."""
     last, name = whole(algorithm), f"{algorithm}-diverged"
     assert train(home, algorithm, name, f"train.total_steps={2 * GAMES * STEPS}") == 0
     capsys.readouterr()

@@ -44,7 +44,7 @@ SIZE = 16 * 8  # steps of an update
 class Paced(Callback):
     """A small load, and lies on request."""
 
-    def on_figures(self, step: int, figures: Any) -> None:
+    def on_metrics(self, step: int, metrics: Any) -> None:
         time.sleep(float(os.environ[PAUSE]))
         told[:] = Path(os.environ[LIE]).read_text().split("\n") if os.path.exists(os.environ[LIE]) else []
 

@@ -87,7 +87,7 @@ def whole(home):
 
 @pytest.mark.thorough
 def test_resume_after_kill_is_exact(home, whole):
-    """N updates, kill -9, a new process: every leaf and every logged figure as if nothing had happened."""
+    """N updates, kill -9, a new process: every leaf and every logged metric as if nothing had happened."""
     kill("train", "--config", str(home / "tiny.yaml"), "--name", "killed", *SEEDS, at=10)
     assert newest(home, "killed").step in (4, 8)  # the write of 8 may have been under way
     resumed = command("resume", str(home / "runs" / "killed"))

@@ -1,4 +1,4 @@
-"""Deep Q-learning as an `Algorithm`: what it keeps, how it explores, and one update from rollout to figures.
+"""Deep Q-learning as an `Algorithm`: what it keeps, how it explores, and one update from rollout to metrics.
 
 One update is a round: the decisions of a rollout go into the replay memory, and `dqn.updates` optimizer steps follow as
 soon as the memory has enough to learn from. For compiled games the memory is a part of the compiled program
@@ -35,7 +35,7 @@ from jaxrl.config.schema import Config, DQNConfig, Schedule
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
@@ -99,7 +99,7 @@ class DQN(Algorithm):
 
     def learn(
         self, learner: DQNLearner, rollout: Rollout, key: jax.Array, number: jax.Array
-    ) -> tuple[DQNLearner, Figures]:
+    ) -> tuple[DQNLearner, Metrics]:
         """Remembers the rollout and learns from what is remembered."""
         memory = self.replay.push(learner.replay, rollout.steps)
         learner = learner.replace(replay=memory, ready=self.replay.ready(memory))
@@ -110,7 +110,7 @@ class DQN(Algorithm):
         params = with_normaliser(self.network, learner.params, rollout.steps, across_devices)
         learner = learner.replace(params=params)
         drawable = jnp.sum(learner.replay.priority > 0.0)
-        return learner, self.figures_of(sums, coefs, rollout.policy.epsilon, drawable)
+        return learner, self.metrics_of(sums, coefs, rollout.policy.epsilon, drawable)
 
     def _optimise(self, coefs: CompleteDQN, key: jax.Array, learner: DQNLearner) -> tuple[DQNLearner, LearnSums]:
         """K optimizer steps."""
@@ -126,8 +126,8 @@ class DQN(Algorithm):
         steps = jnp.arange(coefs.updates, dtype=jnp.uint32)
         return jax.lax.scan(step, (learner, no_sums()), steps)[0]
 
-    def figures_of(self, sums: LearnSums, coefs: CompleteDQN, epsilon: Any, drawable: Any) -> Figures:
-        """The figures of one update, in TensorBoard's names; means are missing where nothing was learnt yet.
+    def metrics_of(self, sums: LearnSums, coefs: CompleteDQN, epsilon: Any, drawable: Any) -> Metrics:
+        """The metrics of one update, in TensorBoard's names; means are missing where nothing was learnt yet.
 
         Args:
           sums: over its optimizer steps.

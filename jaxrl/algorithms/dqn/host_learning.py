@@ -14,7 +14,7 @@ from jaxrl.algorithms.dqn.loss import Transitions
 from jaxrl.algorithms.dqn.optimise import DQNLearner, LearnSums, no_sums, optimise
 from jaxrl.algorithms.dqn.prefetch import Prefetcher
 from jaxrl.algorithms.schedule import Hyper
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.host.game import HostGame
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class DQNHostLearning(HostLearning):
         self._prefetcher: Prefetcher | None = None
         # Parameters are not donated: the next rollout may be played with them.
         self._step = jax.jit(self._optimise, donate_argnums=1)
-        self._figures = jax.jit(self._figures_of)
+        self._metrics = jax.jit(self._metrics_of)
         self._absorb = lambda params, steps: params
         if algorithm.network.normaliser is not None:
             self._absorb = jax.jit(lambda params, steps: with_normaliser(algorithm.network, params, steps, lambda x: x))
@@ -73,7 +73,7 @@ class DQNHostLearning(HostLearning):
         assert self._replay is not None, "load comes first"
         return self._with(learner, self._replay)
 
-    def learn(self, learner: DQNLearner, rollout: Rollout, key: jax.Array, number: Any) -> tuple[DQNLearner, Figures]:
+    def learn(self, learner: DQNLearner, rollout: Rollout, key: jax.Array, number: Any) -> tuple[DQNLearner, Metrics]:
         """Remembers the rollout and learns from what is remembered."""
         assert self._prefetcher is not None, "load comes first"
         ready = self._prefetcher.push(rollout.steps)
@@ -84,7 +84,7 @@ class DQNHostLearning(HostLearning):
         params = self._absorb(learner.params, rollout.steps)
         learner = learner.replace(params=params, ready=jnp.bool_(ready))
         drawable = np.int32(self._prefetcher.replay.drawable)
-        return learner, self._figures(learner.hyper, sums, number, rollout.policy.epsilon, drawable)
+        return learner, self._metrics(learner.hyper, sums, number, rollout.policy.epsilon, drawable)
 
     def close(self) -> None:
         """Ends the thread."""
@@ -134,6 +134,6 @@ class DQNHostLearning(HostLearning):
         learner, priority, now = optimise(network, coefs, learner, batch, noise_key)
         return learner, priority, jax.tree.map(jnp.add, sums, now)
 
-    def _figures_of(self, hyper: Hyper, sums: LearnSums, number: jax.Array, epsilon: Any, drawable: Any) -> Figures:
-        """The figures of one round."""
-        return self._algorithm.figures_of(sums, hyper.at(self._algorithm.section, number), epsilon, drawable)
+    def _metrics_of(self, hyper: Hyper, sums: LearnSums, number: jax.Array, epsilon: Any, drawable: Any) -> Metrics:
+        """The metrics of one round."""
+        return self._algorithm.metrics_of(sums, hyper.at(self._algorithm.section, number), epsilon, drawable)

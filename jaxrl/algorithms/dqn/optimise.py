@@ -68,7 +68,7 @@ def optimise(
       key: a fast key; read by noisy layers only.
 
     Returns:
-      The learner afterwards, the new priorities f32[N] of the transitions, and the figures of this step.
+      The learner afterwards, the new priorities f32[N] of the transitions, and the metrics of this step.
     """
     count = batch.action.shape[0]
     keys = jax.random.split(key, (3, count)) if network.noisy else None

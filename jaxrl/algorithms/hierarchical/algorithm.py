@@ -1,7 +1,7 @@
 """Hierarchical PPO as an `Algorithm`: a manager that sets goals and a worker that plays for them, trained together.
 
 The game says which decisions set goals (`Goals.manages`); in Skull King these are the bids. Each role has a network, an
-optimizer, hyper-parameters, a chain of rewards and figures of its own (`role`), and both learn from the same rollouts.
+optimizer, hyper-parameters, a chain of rewards and metrics of its own (`role`), and both learn from the same rollouts.
 Feudal in spirit (Dayan & Hinton 1992; Vezhnevets et al. 2017, https://arxiv.org/abs/1703.01161), but the goals are
 actions of the game, and the manager's alone. `hindsight` lets the worker learn from goals that it was not told.
 """
@@ -23,7 +23,7 @@ from jaxrl.config import Config, Schedule
 from jaxrl.config.hierarchical_checks import check_goals
 from jaxrl.networks.base import Memory
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
 
 Both = dict[str, Any]  # something of each of the `ROLES`
@@ -85,19 +85,19 @@ class Hierarchical(Algorithm):
 
     def learn(
         self, learner: HierarchicalLearner, rollout: Rollout, key: jax.Array, number: jax.Array
-    ) -> tuple[HierarchicalLearner, Figures]:
-        """Each role learns from its decisions. Figures of a role are under its name; those of `train` are of both."""
+    ) -> tuple[HierarchicalLearner, Metrics]:
+        """Each role learns from its decisions. Metrics of a role are under its name; those of `train` are of both."""
         section = self.config.hierarchical.hindsight
         parts: dict[str, PPOLearner] = {}
-        together: Figures = {}
-        told: Figures = {}
+        together: Metrics = {}
+        told: Metrics = {}
         for i, (name, role) in enumerate(self._roles.items()):
             view = _view(rollout, role, name)
             mine = RoleLearner(**vars(_part(learner, name)), hindsight=learner.hyper[HINDSIGHT].at(section, number))
             parts[name], found = role.learn(mine, view, jax.random.fold_in(key, i), number)
-            common = {tag: figure for tag, figure in found.items() if tag.startswith("train/")}
+            common = {tag: metric for tag, metric in found.items() if tag.startswith("train/")}
             together = metrics.join(together, common)
-            told |= {f"{name}/{tag.removeprefix('train/')}": figure for tag, figure in found.items()}
+            told |= {f"{name}/{tag.removeprefix('train/')}": metric for tag, metric in found.items()}
         return self._joined(parts).replace(hyper=learner.hyper), together | told
 
     def best_response(self, config: Config) -> Config:

@@ -1,4 +1,4 @@
-"""Advantages and figures by the phases of a game (`Goals.phases`), such as early tricks, or the seventh round."""
+"""Advantages and metrics by the phases of a game (`Goals.phases`), such as early tricks, or the seventh round."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxrl.algorithms.base import across_devices
 from jaxrl.algorithms.ppo.loss import Batch
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
 
 SAME = 1e-10  # the variance of advantages, of their mean square, below which they are all the same but for rounding
@@ -63,10 +63,10 @@ def combined(env: Env, found: dict[str, jax.Array]) -> tuple[jax.Array, int]:
     return number, math.prod(sizes)
 
 
-def by_phase(env: Env, batch: Batch, found: dict[str, jax.Array]) -> Figures:
+def by_phase(env: Env, batch: Batch, found: dict[str, jax.Array]) -> Metrics:
     """Of the decisions of every phase: their share, the entropy of the policy (the mean of -log pi, an estimate), the
     mean return, and the mean square of what the value is wrong by."""
-    told: Figures = {}
+    told: Metrics = {}
     error = jnp.square(batch.target - batch.value)
     everything = across_devices(jnp.sum(batch.weight))
     for key, names in env.phases.items():

@@ -43,7 +43,7 @@ from jaxrl.algorithms.trajectory import Values, of_decisions, to_seats, trajecto
 from jaxrl.config.hierarchical_schema import HindsightConfig
 from jaxrl.config.schema import Config, PPOConfig
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
 
 
@@ -103,8 +103,8 @@ class Role(PPO):
 
     def _improve(
         self, learner: Any, rollout: Rollout, batch: Batch, coefs: PPOConfig, group_keys: jax.Array
-    ) -> tuple[Any, optax.OptState, UpdateSums, Figures]:
-        """The passes over what is its own, and figures of the phases and of hindsight."""
+    ) -> tuple[Any, optax.OptState, UpdateSums, Metrics]:
+        """The passes over what is its own, and metrics of the phases and of hindsight."""
         env = self.env
         sorts = phases.phases_of(env, batch.observation, batch.weight.ndim)
         about = phases.by_phase(env, batch, sorts)
@@ -142,8 +142,8 @@ class Role(PPO):
 
     def _again(
         self, rollout: Rollout, coefs: PPOConfig, section: HindsightConfig, scale: jax.Array
-    ) -> tuple[hindsight.Relabelled, Figures]:
-        """The relabelled decisions as rows of the batch, their gain in the units of its advantages; and figures."""
+    ) -> tuple[hindsight.Relabelled, Metrics]:
+        """The relabelled decisions as rows of the batch, their gain in the units of its advantages; and metrics."""
         manages = managed(self.env, rollout.steps.observation, 3)
         temperature: Any = coefs.temperature
         found = hindsight.relabel(

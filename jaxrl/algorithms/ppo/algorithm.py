@@ -1,4 +1,4 @@
-"""Proximal policy optimisation as an `Algorithm`: what it keeps, how it acts, one update from rollout to figures."""
+"""Proximal policy optimisation as an `Algorithm`: what it keeps, how it acts, one update from rollout to metrics."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from jaxrl.algorithms.base import (
 from jaxrl.algorithms.ppo import target_params
 from jaxrl.algorithms.ppo.belief import BeliefLearner
 from jaxrl.algorithms.ppo.critic import Critic, explained, returns_of
-from jaxrl.algorithms.ppo.loss import Batch, Played
-from jaxrl.algorithms.ppo.update import UpdateSums, of_value, update
+from jaxrl.algorithms.ppo.loss import Batch, RecurrentInputs
+from jaxrl.algorithms.ppo.update import UpdateSums, is_value_head, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.algorithms.trajectory import (
     Values,
@@ -45,7 +45,7 @@ from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, select
 from jaxrl_envs.shared.errors import UserError
 
@@ -57,8 +57,8 @@ class PPOLearner(Learner):
     """Parameters, hyper-parameters (`Hyper`) and the moments of Adam; critic and belief where they are asked."""
 
     opt_state: optax.OptState
-    critic: Any = None  # a `SideState`
-    belief: Any = None  # a `SideState`
+    critic: Any = None  # a `AuxiliaryState`
+    belief: Any = None  # a `AuxiliaryState`
 
 
 @struct.dataclass
@@ -106,7 +106,7 @@ class PPO(Algorithm):
     def _check_value(self) -> None:
         """A warm-up needs something that learns: a critic, or parameters of the value alone."""
         params = jax.eval_shape(self.network.init, jax.random.key(0))
-        if not any(of_value(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)):
+        if not any(is_value_head(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)):
             raise UserError(
                 f"ppo.value_warmup: {self.config.network.kind} has no parameters heads/value, so nothing would learn; "
                 "end it in self.heads(...), or set ppo.value_warmup to 0."
@@ -130,11 +130,11 @@ class PPO(Algorithm):
 
     def learn(
         self, learner: PPOLearner, rollout: Rollout, key: jax.Array, number: jax.Array
-    ) -> tuple[PPOLearner, Figures]:
+    ) -> tuple[PPOLearner, Metrics]:
         """Estimates advantages, then epochs x minibatches of the clipped loss."""
         coefs = learner.hyper.at(self.config.ppo, number)
         if self.config.ppo.value_warmup:
-            coefs, learner = self._warmed(learner, coefs, number)
+            coefs, learner = self._value_warmup(learner, coefs, number)
         values = self._critic.values(learner.critic, rollout) if self._critic else None
         estimate = self._estimate(learner.params, rollout, coefs, values)
         kept = target_params.with_magnet(learner.copies, learner.params, number, self.config.ppo.magnet_refresh)
@@ -147,7 +147,7 @@ class PPO(Algorithm):
         params = select(warming, params, seen) if self.config.ppo.value_warmup else seen
         kept = target_params.with_average(kept, params, number, coefs.ema)
         learner = learner.replace(params=params, opt_state=opt_state, copies=kept)
-        found = figures_of(sums, batch, coefs) | about
+        found = metrics_of(sums, batch, coefs) | about
         if self._critic and values is not None:
             returns = returns_of(rollout, values, estimate.advantage, estimate.known)
             critic, about = self._critic.learn(learner.critic, rollout, returns, coefs, group_keys)
@@ -198,13 +198,13 @@ class PPO(Algorithm):
 
     def _improve(
         self, learner: PPOLearner, rollout: Rollout, batch: Batch, coefs: PPOConfig, group_keys: jax.Array
-    ) -> tuple[Any, optax.OptState, UpdateSums, Figures]:
+    ) -> tuple[Any, optax.OptState, UpdateSums, Metrics]:
         """New parameters and optimizer state, the sums of the passes and what else there is to say of them."""
         del rollout
         learnt = update(self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence)
         return *learnt, {}
 
-    def _warmed(self, learner: PPOLearner, coefs: PPOConfig, number: jax.Array) -> tuple[PPOConfig, PPOLearner]:
+    def _value_warmup(self, learner: PPOLearner, coefs: PPOConfig, number: jax.Array) -> tuple[PPOConfig, PPOLearner]:
         """For an update that may be of the warm-up: `value_warmup` as bool[], whether it is; and Adam without a past
         where the warm-up begins and where it is over: moments of before would move what is to stay."""
         done: Any = number - learner.hyper.first_update
@@ -234,7 +234,7 @@ class PPO(Algorithm):
             anchor=logits_of(ANCHOR),
         )
         if self.network.remembers:
-            return batch._replace(played=Played(rollout.memory, steps.seat, steps.over))
+            return batch._replace(played=RecurrentInputs(rollout.memory, steps.seat, steps.over))
         return jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:]), batch)
 
 
@@ -247,11 +247,11 @@ class Estimates(NamedTuple):
     known: jax.Array  # 1 where what follows is known, else 0
 
 
-# ---- figures ------------------------------------------------------------------------------------------------------
+# ---- metrics ------------------------------------------------------------------------------------------------------
 
 
-def figures_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Figures:
-    """The figures of one update, in TensorBoard's names."""
+def metrics_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Metrics:
+    """The metrics of one update, in TensorBoard's names."""
     steps, parts = sums.steps, sums.parts
     pulled = {
         "train/magnet_kl": metrics.mean(parts.magnet_kl, steps),

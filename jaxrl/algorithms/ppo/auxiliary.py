@@ -27,7 +27,7 @@ from jaxrl_envs.contract.env import Env, PyTree, select
 
 
 @struct.dataclass
-class SideState:
+class AuxiliaryState:
     """The part of a learner that is a side network's."""
 
     params: Any
@@ -35,7 +35,7 @@ class SideState:
     statistics: Statistics | None  # of its features, with `network.normalize`
 
 
-class SideNetwork:
+class AuxiliaryNetwork:
     """A dense network that reads views: packed trees of arrays, which it expands late."""
 
     def __init__(
@@ -64,13 +64,13 @@ class SideNetwork:
         self._size = jax.eval_shape(encode, form).shape[0]
         self._init = _initialiser(self._module, self._size)
 
-    def init(self, key: jax.Array) -> SideState:
+    def init(self, key: jax.Array) -> AuxiliaryState:
         """A new network from a typed key."""
         params = self._init(key)
         statistics = normaliser.fresh(self._size) if self._normalize else None
-        return SideState(params=params, opt_state=optimizer.init(params), statistics=statistics)
+        return AuxiliaryState(params=params, opt_state=optimizer.init(params), statistics=statistics)
 
-    def apply(self, side: SideState, view: PyTree) -> jax.Array:
+    def apply(self, side: AuxiliaryState, view: PyTree) -> jax.Array:
         """f32[..., outputs] of views with any leading axes."""
         form = jax.tree.leaves(self._form)[0]
         encode = self._encode
@@ -84,12 +84,12 @@ class SideNetwork:
 
     def learn(
         self,
-        side: SideState,
+        side: AuxiliaryState,
         lessons: Any,
         loss: Callable[[jax.Array, Any], jax.Array],
         coefs: PPOConfig,
         group_keys: jax.Array,
-    ) -> tuple[SideState, jax.Array]:
+    ) -> tuple[AuxiliaryState, jax.Array]:
         """Epochs x minibatches; inside the mesh.
 
         Args:
@@ -110,7 +110,7 @@ class SideNetwork:
         rows = jax.tree.map(lambda leaf: leaf.reshape(steps * lanes, *leaf.shape[2:]), lessons)
         return jax.lax.scan(functools.partial(self._minibatch, coefs, rows, loss), side, order)
 
-    def absorbed(self, side: SideState, view: PyTree, steps: Transition) -> SideState:
+    def absorbed(self, side: AuxiliaryState, view: PyTree, steps: Transition) -> AuxiliaryState:
         """With the statistics of its features after a rollout: views [T, B, S, ...] of its steps."""
         if side.statistics is None:
             return side
@@ -118,8 +118,8 @@ class SideNetwork:
         return side.replace(statistics=statistics)
 
     def _minibatch(
-        self, coefs: PPOConfig, rows: Any, loss: Callable, side: SideState, index: jax.Array
-    ) -> tuple[SideState, jax.Array]:
+        self, coefs: PPOConfig, rows: Any, loss: Callable, side: AuxiliaryState, index: jax.Array
+    ) -> tuple[AuxiliaryState, jax.Array]:
         """One optimizer step on rows i32[accumulate, n]; and the mean loss before it."""
 
         def portion(params: Any, index: jax.Array) -> jax.Array:

@@ -19,13 +19,13 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.algorithms.base import Rollout, Transition, across_devices
-from jaxrl.algorithms.ppo.auxiliary import SideNetwork, SideState, by_lane, forms
-from jaxrl.config.ppo_checks import check_side_networks
+from jaxrl.algorithms.ppo.auxiliary import AuxiliaryNetwork, AuxiliaryState, by_lane, forms
+from jaxrl.config.ppo_checks import check_auxiliary_networks
 from jaxrl.config.schema import Config, PPOConfig
 from jaxrl.networks import distributions
 from jaxrl.networks.normaliser import Statistics
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, PyTree
 from jaxrl_envs.shared.card_beliefs import Holdings, open_to, uniform
 
@@ -59,13 +59,15 @@ class BeliefLearner:
         Raises:
           UserError: the game does not tell who may hold what.
         """
-        check_side_networks(config, env)
+        check_auxiliary_networks(config, env)
         self._env, form = env, forms(env)[0]
         self._shape = jax.eval_shape(env.holdings, form).possible.shape
         outputs = math.prod(self._shape)
-        self._side = SideNetwork(config.network, config.ppo.belief.hidden, HolderHead, outputs, env.features, form, 1)
+        self._side = AuxiliaryNetwork(
+            config.network, config.ppo.belief.hidden, HolderHead, outputs, env.features, form, 1
+        )
 
-    def init(self, key: jax.Array) -> SideState:
+    def init(self, key: jax.Array) -> AuxiliaryState:
         """A new belief from a typed key."""
         return self._side.init(key)
 
@@ -73,13 +75,13 @@ class BeliefLearner:
         """f32[N, H] for what one seat sees, by what a checkpoint holds of a belief: `params`, and with
         `network.normalize` `statistics`."""
         statistics = Statistics(**stored["statistics"]) if stored.get("statistics") else None
-        side = SideState(params=stored["params"], opt_state=(), statistics=statistics)
+        side = AuxiliaryState(params=stored["params"], opt_state=(), statistics=statistics)
         logits = self._logits(self._side.apply(side, observation), observation)
         return jax.nn.softmax(logits[1]) * open_to(self._holdings(observation))
 
     def learn(
-        self, belief: SideState, rollout: Rollout, coefs: PPOConfig, group_keys: jax.Array
-    ) -> tuple[SideState, Figures]:
+        self, belief: AuxiliaryState, rollout: Rollout, coefs: PPOConfig, group_keys: jax.Array
+    ) -> tuple[AuxiliaryState, Metrics]:
         """Its passes over a rollout, and how well it guessed there before, in nats per hidden thing, beside a uniform
         belief; inside the mesh. Arguments as of `critic.Critic.learn`."""
         steps = rollout.steps
@@ -100,10 +102,10 @@ class BeliefLearner:
 
     def _holdings(self, observation: PyTree) -> Holdings:
         found = self._env.holdings(observation)
-        assert found is not None  # `check_side_networks` has asked
+        assert found is not None  # `check_auxiliary_networks` has asked
         return found
 
-    def _score(self, belief: SideState, steps: Transition) -> jax.Array:
+    def _score(self, belief: AuxiliaryState, steps: Transition) -> jax.Array:
         """f32[3]: sums of the nats of the uniform and of the learnt belief, and of weights; step by step."""
 
         def at(now: Transition) -> jax.Array:

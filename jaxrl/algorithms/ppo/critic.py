@@ -18,12 +18,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.algorithms.base import Rollout, Transition, across_devices
-from jaxrl.algorithms.ppo.auxiliary import SideNetwork, SideState, by_lane, forms
+from jaxrl.algorithms.ppo.auxiliary import AuxiliaryNetwork, AuxiliaryState, by_lane, forms
 from jaxrl.algorithms.trajectory import Values
-from jaxrl.config.ppo_checks import check_side_networks
+from jaxrl.config.ppo_checks import check_auxiliary_networks
 from jaxrl.config.schema import Config, PPOConfig
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
+from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, PyTree
 
 
@@ -57,20 +57,20 @@ class Critic:
         Raises:
           UserError: the game does not tell what its seats cannot see.
         """
-        check_side_networks(config, env)
+        check_auxiliary_networks(config, env)
 
         def encode(view: PyTree) -> jax.Array:
             observation, hidden = view
             return jnp.concatenate([env.features(observation), env.privileged_features(hidden)])
 
         hidden = config.ppo.critic.hidden
-        self._side = SideNetwork(config.network, hidden, ValueHead, 1, encode, forms(env), 0)
+        self._side = AuxiliaryNetwork(config.network, hidden, ValueHead, 1, encode, forms(env), 0)
 
-    def init(self, key: jax.Array) -> SideState:
+    def init(self, key: jax.Array) -> AuxiliaryState:
         """A new critic from a typed key."""
         return self._side.init(key)
 
-    def values(self, critic: SideState, rollout: Rollout) -> Values:
+    def values(self, critic: AuxiliaryState, rollout: Rollout) -> Values:
         """What it expects along a rollout, step by step: expanded features of all of it would not fit into memory."""
         value = functools.partial(self._side.apply, critic)
 
@@ -87,8 +87,8 @@ class Critic:
         return Values(found, at_cuts, value((rollout.last.observation, rollout.last_privileged)))
 
     def learn(
-        self, critic: SideState, rollout: Rollout, returns: Returns, coefs: PPOConfig, group_keys: jax.Array
-    ) -> tuple[SideState, Figures]:
+        self, critic: AuxiliaryState, rollout: Rollout, returns: Returns, coefs: PPOConfig, group_keys: jax.Array
+    ) -> tuple[AuxiliaryState, Metrics]:
         """Epochs x minibatches of the squared error; inside the mesh.
 
         Args:

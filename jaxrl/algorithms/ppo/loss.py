@@ -13,7 +13,7 @@ from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory, Network
 
 
-class Played(NamedTuple):
+class RecurrentInputs(NamedTuple):
     """What a network with a memory needs to go through N chunks of q steps again. P seats, S decisions per step."""
 
     memory: Memory  # [N, P, ...], at the beginning of each chunk
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     advantage: jax.Array  # f32[N]
     target: jax.Array  # f32[N], the return that the value should predict
     weight: jax.Array  # f32[N], 1 = the learner's decision with a known return, 0 = not to be learnt from
-    played: Played | None = None  # of chunks
+    played: RecurrentInputs | None = None  # of chunks
     magnet: jax.Array | None = None  # f32[N, A], masked logits of a magnet that is a policy
     anchor: jax.Array | None = None  # f32[N, A], those of the anchor
 
@@ -121,7 +121,7 @@ def combine(sums: LossSums, coefs: PPOConfig) -> jax.Array:
 
 
 def _again(
-    params: Any, batch: Batch, played: Played, mask: jax.Array, network: Network, keys: jax.Array | None
+    params: Any, batch: Batch, played: RecurrentInputs, mask: jax.Array, network: Network, keys: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
     """Logits f32[N, q, S, A] and values f32[N, q, S] of chunks, step by step from the memory at their beginning:
     gradients flow back through the memory to the first step of the chunk and no further."""

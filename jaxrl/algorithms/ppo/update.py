@@ -118,7 +118,7 @@ def passes(
       As `update`.
     """
     if isinstance(coefs.value_warmup, jax.Array):
-        loss = _of_the_value(loss, coefs.value_warmup)
+        loss = _value_head_only(loss, coefs.value_warmup)
     step = functools.partial(_minibatch, loss, coefs, order)
     # The stop is the loop's condition and the step below is selected: a GPU waits for the host at every branch that
     # depends on data, and this way that is once per minibatch. With several seeds it runs until the last one stops.
@@ -136,17 +136,17 @@ def normalize(advantage: jax.Array, weight: jax.Array) -> jax.Array:
     return centred * jax.lax.rsqrt(variance + 1e-8)
 
 
-def of_value(path: Any) -> bool:
+def is_value_head(path: Any) -> bool:
     """Whether parameters with this path are the last layer of the value, `heads/value`."""
     return "['heads']['value']" in jax.tree_util.keystr(path)
 
 
-def _of_the_value(loss: Callable[..., Any], alone: jax.Array) -> Callable[..., Any]:
+def _value_head_only(loss: Callable[..., Any], alone: jax.Array) -> Callable[..., Any]:
     """The same loss; where `alone` (bool[]) its gradient is 0 but for the last layer of the value, on which no policy
     depends."""
 
     def held(path: Any, leaf: jax.Array) -> jax.Array:
-        return leaf if of_value(path) else jnp.where(alone, jax.lax.stop_gradient(leaf), leaf)
+        return leaf if is_value_head(path) else jnp.where(alone, jax.lax.stop_gradient(leaf), leaf)
 
     return lambda params, *about: loss(jax.tree_util.tree_map_with_path(held, params), *about)
 

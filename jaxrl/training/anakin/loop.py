@@ -18,9 +18,9 @@ from jax.sharding import PartitionSpec as Spec
 from jaxrl.algorithms.base import AXIS, across_devices, local_numbers
 from jaxrl.config.schema import Config
 from jaxrl.runs import metrics
-from jaxrl.runs.metrics import Figures
-from jaxrl.training.anakin.rollout import Actor, first_lanes, not_finite, play
-from jaxrl.training.episodes import FinishedGames
+from jaxrl.runs.metrics import Metrics
+from jaxrl.training.anakin.rollout import RolloutSetup, collect, first_lanes, not_finite
+from jaxrl.training.episodes import EpisodeStats
 from jaxrl.training.program import NOT_FINITE, Program
 from jaxrl.training.state import Counter, TrainState, first_keys, update_keys
 from jaxrl_envs.shared import prng
@@ -31,13 +31,13 @@ SEEDS = "seeds"  # the axis of several learners in one program
 class Anakin(Program):
     """A training program for one configuration and one compiled game; see `training.make.make_program`."""
 
-    def __init__(self, config: Config, actor: Actor, mesh: Mesh):
+    def __init__(self, config: Config, setup: RolloutSetup, mesh: Mesh):
         """Compiles at the first calls.
 
         Attributes:
-          compiled: (TrainState) -> TrainState, Figures: K updates; the argument is donated.
+          compiled: (TrainState) -> TrainState, Metrics: K updates; the argument is donated.
         """
-        self.config, self.actor, self.mesh = config, actor, mesh
+        self.config, self.setup, self.mesh = config, setup, mesh
         self._several = config.run.seeds > 1
         self._init = jax.jit(self._each(self._init_one), out_shardings=self._shardings)
         # Sums over devices are written out (`across_devices`), so the replication check has nothing to add.
@@ -57,13 +57,13 @@ class Anakin(Program):
         seeds = np.uint32(seed) + np.arange(self.config.run.seeds, dtype=np.uint32)
         return self._init(seeds if self._several else seeds[0])
 
-    def run(self, state: TrainState) -> tuple[TrainState, Figures, int]:
+    def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
         """`train.updates_per_call` updates; the state is donated."""
         state, found = self.compiled(state)
         return state, found, self.config.train.updates_per_call
 
     def working_bytes(self, state: TrainState) -> int:
-        """See `Program.working_bytes`; the next `run` finds the program compiled."""
+        """See `Program.working_bytes`; the next `advance` finds the program compiled."""
         found = self.compiled.lower(state).compile().memory_analysis()
         if found is None:
             return 0
@@ -116,11 +116,11 @@ class Anakin(Program):
         """The state of one seed (u32[])."""
         param_key, lane_key, key = first_keys(seed)
         learner = self.algorithm.init(param_key)
-        pool = self.actor.first_pool(learner.params)
+        pool = self.setup.first_pool(learner.params)
         train = self.config.train
         return TrainState(
             learner=learner,
-            lanes=first_lanes(self.actor, prng.from_key(lane_key), pool, train.num_envs, train.stagger),
+            lanes=first_lanes(self.setup, prng.from_key(lane_key), pool, train.num_envs, train.stagger),
             key=key,
             update=jnp.int32(0),
             env_steps=Counter.zero(),
@@ -128,12 +128,12 @@ class Anakin(Program):
             pool=pool,
         )
 
-    def _run_seeds(self, state: TrainState) -> tuple[TrainState, Figures]:
+    def _run_seeds(self, state: TrainState) -> tuple[TrainState, Metrics]:
         """K updates of all seeds on one device's share of the lanes."""
         return self._each(self._run_one)(state)
 
-    def _run_one(self, state: TrainState) -> tuple[TrainState, Figures]:
-        update = jax.jit(self._update, inline=True)  # traced once, for the forms of its figures and for the loop
+    def _run_one(self, state: TrainState) -> tuple[TrainState, Metrics]:
+        update = jax.jit(self._update, inline=True)  # traced once, for the forms of its metrics and for the loop
 
         def step(carry: Any, _: None) -> tuple[Any, None]:
             state, played, found = carry
@@ -141,18 +141,18 @@ class Anakin(Program):
             return (state, jax.tree.map(jnp.add, played, now), metrics.join(found, new)), None
 
         empty = metrics.nothing(jax.eval_shape(update, state)[2])
-        first = (state, self.actor.no_games(), empty)
+        first = (state, self.setup.no_games(), empty)
         (state, played, found), _ = jax.lax.scan(step, first, None, length=self.config.train.updates_per_call)
-        return state, played.figures() | found | self.actor.seats.figures(state.pool, played.results)
+        return state, played.metrics() | found | self.setup.seats.metrics(state.pool, played.results)
 
-    def _update(self, state: TrainState) -> tuple[TrainState, FinishedGames, Figures]:
+    def _update(self, state: TrainState) -> tuple[TrainState, EpisodeStats, Metrics]:
         """One update: play, learn, and tell the pool."""
         play_key, learn_key = update_keys(state.key, state.update)
         policy = self.algorithm.policy(state.learner, state.update)
-        ids, seats = local_numbers(self.config.train.num_envs), self.actor.seats
-        actor = self.actor.at(self.algorithm.progress(state.learner, state.update))
-        lanes, rollout, played = play(
-            actor, policy, state.pool, state.lanes, play_key, ids, self.config.train.num_steps
+        ids, seats = local_numbers(self.config.train.num_envs), self.setup.seats
+        setup = self.setup.at(self.algorithm.progress(state.learner, state.update))
+        lanes, rollout, played = collect(
+            setup, policy, state.pool, state.lanes, play_key, ids, self.config.train.num_steps
         )
         learner, found = self.algorithm.learn(state.learner, rollout, learn_key, state.update)
         played, wrong = across_devices((played, not_finite(rollout.steps)))

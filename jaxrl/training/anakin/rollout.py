@@ -17,14 +17,14 @@ from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER, Seats
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
-from jaxrl.training.episodes import FinishedGames, finished, no_games, over_lanes
+from jaxrl.training.episodes import EpisodeStats, finished, no_games, over_lanes
 from jaxrl.training.state import Lanes, lane_keys
 from jaxrl_envs.contract.env import Env, State, select
 from jaxrl_envs.contract.wrappers import AutoReset, Final, auto_reset, privileged
 
 
 @dataclasses.dataclass(frozen=True)
-class Actor:
+class RolloutSetup:
     """What acts: the game, the algorithm and who holds the seats."""
 
     env: Env
@@ -33,7 +33,7 @@ class Actor:
     seats: Seats
     frozen: Algorithm | None = None  # of the snapshots, if their network is another one; it has no memory
 
-    def at(self, progress: jax.Array) -> Actor:
+    def at(self, progress: jax.Array) -> RolloutSetup:
         """With the game as it is at a share of the training, f32[] (`Env.annealed`)."""
         env = self.env.annealed(progress)
         auto = auto_reset(env, settles=self.algorithm.hindsight)
@@ -57,13 +57,13 @@ class Actor:
             params = jax.eval_shape(self.frozen.network.init, jax.random.key(0))
         return self.seats.init(params)
 
-    def no_games(self) -> FinishedGames:
+    def no_games(self) -> EpisodeStats:
         """Sums over no finished games."""
         key = jax.eval_shape(lambda: jax.random.key(0))
         return no_games(self.seats, jax.eval_shape(lambda key: self.env.episode_stats(self.env.init(key)), key))
 
 
-class Cast(NamedTuple):
+class Opponents(NamedTuple):
     """Who acts with what: the same in all steps of a rollout."""
 
     policy: Any  # the learner's
@@ -79,42 +79,42 @@ class Cast(NamedTuple):
 # ---- lanes --------------------------------------------------------------------------------------------------------
 
 
-def new_lane(actor: Actor, key: jax.Array, odds: Any = None) -> Lanes:
+def new_lane(setup: RolloutSetup, key: jax.Array, odds: Any = None) -> Lanes:
     """One lane with a fresh game; `odds` are this lane's."""
     game_key, seat_key = jax.random.split(key)
     return Lanes(
-        env_state=actor.auto.init(game_key),
-        controllers=actor.seats.deal(seat_key, odds),
-        memory=actor.algorithm.network.memory((actor.env.num_players,)),
-        episode_return=jnp.zeros(actor.env.num_players, jnp.float32),
+        env_state=setup.auto.init(game_key),
+        controllers=setup.seats.deal(seat_key, odds),
+        memory=setup.algorithm.network.memory((setup.env.num_players,)),
+        episode_return=jnp.zeros(setup.env.num_players, jnp.float32),
         episode_length=jnp.int32(0),
     )
 
 
-def first_lanes(actor: Actor, key: jax.Array, pool: Any, count: int, stagger: int) -> Lanes:
+def first_lanes(setup: RolloutSetup, key: jax.Array, pool: Any, count: int, stagger: int) -> Lanes:
     """The lanes before the first update: lane i of B has played ``i * stagger / B`` random decisions.
 
     Games that all begin together stay in step: each rollout then shows one phase of the game only, and the network
     forgets the others.
 
     Args:
-      actor: game, algorithm and seats.
+      setup: game, algorithm and seats.
       key: a fast key.
       pool: of opponents, or None.
       count: B.
       stagger: decisions.
     """
     ids = jnp.arange(count, dtype=jnp.uint32)
-    odds = actor.seats.odds(pool, ids)
-    lanes = jax.vmap(functools.partial(new_lane, actor))(lane_keys(key, jnp.uint32(0), ids), odds)
+    odds = setup.seats.odds(pool, ids)
+    lanes = jax.vmap(functools.partial(new_lane, setup))(lane_keys(key, jnp.uint32(0), ids), odds)
     if not stagger:
         return lanes
     pause, key = ids * stagger // count, jax.random.fold_in(key, 1)  # u32[B]
 
     def play_on(lane: Lanes, key: jax.Array, odds: Any) -> Lanes:
         act_key, env_key, seat_key = jax.random.split(key, 3)
-        state, final = actor.auto.step(lane.env_state, actor.env.random_action(lane.env_state, act_key), env_key)
-        return _after_step(actor, lane, final, lane.memory, seat_key, odds)[0].replace(env_state=state)
+        state, final = setup.auto.step(lane.env_state, setup.env.random_action(lane.env_state, act_key), env_key)
+        return _after_step(setup, lane, final, lane.memory, seat_key, odds)[0].replace(env_state=state)
 
     def step(lanes: Lanes, t: jax.Array) -> tuple[Lanes, None]:
         moved = jax.vmap(play_on)(lanes, lane_keys(key, t, ids), odds)
@@ -124,15 +124,15 @@ def first_lanes(actor: Actor, key: jax.Array, pool: Any, count: int, stagger: in
 
 
 def _after_step(
-    actor: Actor, lane: Lanes, final: Final, memory: Memory, key: jax.Array, odds: Any
-) -> tuple[Lanes, FinishedGames]:
+    setup: RolloutSetup, lane: Lanes, final: Final, memory: Memory, key: jax.Array, odds: Any
+) -> tuple[Lanes, EpisodeStats]:
     """One lane after a step, but for the game's own state: where its game ended everything begins anew."""
     over = final.over
     returns, length = lane.episode_return + final.rewards, lane.episode_length + 1
-    ended = finished(actor.seats, lane.controllers, returns, length, over, final.illegal_action, final.stats)
+    ended = finished(setup.seats, lane.controllers, returns, length, over, final.illegal_action, final.stats)
     controllers = lane.controllers
-    if actor.seats.varied:
-        controllers = jnp.where(over, actor.seats.deal(key, odds), controllers)
+    if setup.seats.varied:
+        controllers = jnp.where(over, setup.seats.deal(key, odds), controllers)
     lane = lane.replace(
         controllers=controllers,
         memory=memory,
@@ -145,19 +145,19 @@ def _after_step(
 # ---- a rollout ----------------------------------------------------------------------------------------------------
 
 
-def play(
-    actor: Actor,
+def collect(
+    setup: RolloutSetup,
     policy: Any,
     pool: PoolState | None,
     lanes: Lanes,
     key: jax.Array,
     lane_ids: jax.Array,
     num_steps: int,
-) -> tuple[Lanes, Rollout, FinishedGames]:
+) -> tuple[Lanes, Rollout, EpisodeStats]:
     """Plays `num_steps` steps in every lane.
 
     Args:
-      actor: game, algorithm and seats.
+      setup: game, algorithm and seats.
       policy: the learner's, see `Algorithm.policy`.
       pool: with a league; games against its stale entries are first dealt anew.
       lanes: the games in progress, [B].
@@ -168,34 +168,34 @@ def play(
     Returns:
       The lanes afterwards, the rollout and the sums over games that ended.
     """
-    cast = Cast(policy, pool, actor.seats.odds(pool, lane_ids))
-    sums = actor.no_games()
+    opponents = Opponents(policy, pool, setup.seats.odds(pool, lane_ids))
+    sums = setup.no_games()
     if pool is not None and sums.results is not None:
         new_keys = lane_keys(key, jnp.uint32(num_steps), lane_ids)  # the steps use the numbers below
-        lanes, redealt = _deal_anew(actor, lanes, pool.stale, new_keys, cast.odds)
+        lanes, redealt = _deal_anew(setup, lanes, pool.stale, new_keys, opponents.odds)
         sums = sums._replace(results=sums.results._replace(redealt=redealt))
 
-    def step(carry: tuple[Lanes, FinishedGames], t: jax.Array):
+    def step(carry: tuple[Lanes, EpisodeStats], t: jax.Array):
         lanes, sums = carry
-        lanes, transition, ended = _step(actor, cast, lanes, lane_keys(key, t, lane_ids))
+        lanes, transition, ended = _step(setup, opponents, lanes, lane_keys(key, t, lane_ids))
         return (lanes, jax.tree.map(jnp.add, sums, ended)), transition
 
-    def chunk(carry: tuple[Lanes, FinishedGames], steps: jax.Array):
+    def chunk(carry: tuple[Lanes, EpisodeStats], steps: jax.Array):
         carried = carry[0].memory
         carry, transitions = jax.lax.scan(step, carry, steps)
         return carry, (transitions, carried)
 
     steps = jnp.arange(num_steps, dtype=jnp.uint32)
-    if actor.algorithm.network.remembers:
+    if setup.algorithm.network.remembers:
         (lanes, sums), (transitions, memory) = jax.lax.scan(
-            chunk, (lanes, sums), steps.reshape(-1, actor.algorithm.sequence)
+            chunk, (lanes, sums), steps.reshape(-1, setup.algorithm.sequence)
         )
         transitions = jax.tree.map(lambda leaf: leaf.reshape(num_steps, *leaf.shape[2:]), transitions)
     else:
         (lanes, sums), transitions = jax.lax.scan(step, (lanes, sums), steps)
         memory = ()
-    last = jax.vmap(actor.asked)(lanes.env_state)
-    last_privileged = jax.vmap(actor.privileged)(lanes.env_state)
+    last = jax.vmap(setup.asked)(lanes.env_state)
+    last_privileged = jax.vmap(setup.privileged)(lanes.env_state)
     return lanes, Rollout(transitions, memory, last, lanes.memory, policy, last_privileged), sums
 
 
@@ -206,31 +206,35 @@ def not_finite(steps: Transition) -> jax.Array:
     return sum((jnp.sum(~jnp.isfinite(leaf), dtype=jnp.float32) for leaf in floats), jnp.float32(0.0))
 
 
-def _deal_anew(actor: Actor, lanes: Lanes, stale: jax.Array, keys: jax.Array, odds: Any) -> tuple[Lanes, jax.Array]:
+def _deal_anew(
+    setup: RolloutSetup, lanes: Lanes, stale: jax.Array, keys: jax.Array, odds: Any
+) -> tuple[Lanes, jax.Array]:
     """The lanes [B] with new games in place of those against a stale opponent (bool[1 + E]), and f32[], how many."""
     stop = stale[jnp.max(lanes.controllers, axis=1).astype(jnp.int32)]
 
     def deal(lanes: Lanes) -> Lanes:
-        return jax.vmap(select)(stop, jax.vmap(functools.partial(new_lane, actor))(keys, odds), lanes)
+        return jax.vmap(select)(stop, jax.vmap(functools.partial(new_lane, setup))(keys, odds), lanes)
 
     lanes = jax.lax.cond(jnp.any(stop), deal, lambda lanes: lanes, lanes)
     return lanes, jnp.sum(stop, dtype=jnp.float32)
 
 
-def _step(actor: Actor, cast: Cast, lanes: Lanes, keys: jax.Array) -> tuple[Lanes, Transition, FinishedGames]:
+def _step(
+    setup: RolloutSetup, opponents: Opponents, lanes: Lanes, keys: jax.Array
+) -> tuple[Lanes, Transition, EpisodeStats]:
     """One step of all lanes."""
     act_key, bot_key, env_key, seat_key = jax.vmap(lambda key: jax.random.split(key, 4), out_axes=1)(keys)
-    asked = jax.vmap(actor.asked)(lanes.env_state)
+    asked = jax.vmap(setup.asked)(lanes.env_state)
     controller = jnp.take_along_axis(lanes.controllers, asked.seat, axis=1)  # i8[B, S]
-    decision = decide(actor, cast.policy, cast.snapshots, asked, controller, lanes.memory, act_key)
-    lanes, transition, ended = jax.vmap(functools.partial(_play, actor))(
-        lanes, asked, controller, decision, bot_key, env_key, seat_key, cast.odds
+    decision = decide(setup, opponents.policy, opponents.snapshots, asked, controller, lanes.memory, act_key)
+    lanes, transition, ended = jax.vmap(functools.partial(_play, setup))(
+        lanes, asked, controller, decision, bot_key, env_key, seat_key, opponents.odds
     )
     return lanes, transition, over_lanes(ended)
 
 
 def decide(
-    actor: Actor,
+    setup: RolloutSetup,
     policy: Any,
     snapshots: Any,
     asked: Asked,
@@ -244,7 +248,7 @@ def decide(
     one in slot l mod K: parameters [K, ...] are vmapped over lanes [B / K, K].
 
     Args:
-      actor: with the algorithm.
+      setup: with the algorithm.
       policy: the learner's.
       snapshots: parameters [K, ...], or None.
       asked: [B, S, ...].
@@ -256,13 +260,13 @@ def decide(
     each = keys[:, None]
     if asked.seat.shape[1] > 1:
         each = jax.vmap(lambda key: jax.random.split(key, asked.seat.shape[1]))(keys)
-    act = jax.vmap(jax.vmap(actor.algorithm.act, in_axes=(None, 0, 0, 0)), in_axes=(None, 0, 0, 0))  # lanes, seats
+    act = jax.vmap(jax.vmap(setup.algorithm.act, in_axes=(None, 0, 0, 0)), in_axes=(None, 0, 0, 0))  # lanes, seats
     own: Decision = act(policy, asked, held, each)
     if snapshots is None:
         return own
     slots = jax.tree.leaves(snapshots)[0].shape[0]
-    if actor.frozen is not None:
-        act, held = jax.vmap(jax.vmap(actor.frozen.act, in_axes=(None, 0, 0, 0)), in_axes=(None, 0, 0, 0)), ()
+    if setup.frozen is not None:
+        act, held = jax.vmap(jax.vmap(setup.frozen.act, in_axes=(None, 0, 0, 0)), in_axes=(None, 0, 0, 0)), ()
     by_slot = jax.tree.map(lambda leaf: leaf.reshape(-1, slots, *leaf.shape[1:]), (asked, held, each))
 
     def frozen(params: Any, *question: Any) -> Decision:
@@ -270,19 +274,19 @@ def decide(
 
     of_slot = jax.vmap(frozen, in_axes=(0, 1, 1, 1), out_axes=1)
     theirs = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), of_slot(snapshots, *by_slot))
-    foreign = controller > len(actor.seats.bots)
+    foreign = controller > len(setup.seats.bots)
 
     def choose(mine: jax.Array, other: jax.Array) -> jax.Array:
         return jnp.where(foreign.reshape(*foreign.shape, *[1] * (mine.ndim - 2)), other, mine)
 
     action = choose(own.action, theirs.action)
-    if actor.frozen is not None:  # what is remembered for its seats, nobody asks for
+    if setup.frozen is not None:  # what is remembered for its seats, nobody asks for
         return own._replace(action=action)
     return own._replace(action=action, memory=jax.tree.map(choose, own.memory, theirs.memory))
 
 
 def _play(
-    actor: Actor,
+    setup: RolloutSetup,
     lane: Lanes,
     asked: Asked,
     controller: jax.Array,
@@ -291,16 +295,16 @@ def _play(
     env_key: jax.Array,
     seat_key: jax.Array,
     odds: Any,
-) -> tuple[Lanes, Transition, FinishedGames]:
+) -> tuple[Lanes, Transition, EpisodeStats]:
     """One step of one lane after the networks have answered."""
     state = lane.env_state
-    action = actor.seats.override(state, controller, decision.action, bot_key)
-    next_state, final = actor.auto.step(state, action if actor.env.simultaneous else action[0], env_key)
+    action = setup.seats.override(state, controller, decision.action, bot_key)
+    next_state, final = setup.auto.step(state, action if setup.env.simultaneous else action[0], env_key)
     final_seat = jnp.reshape(final.current_player, asked.seat.shape)
     final_observation = final_privileged = None
-    if actor.env.may_truncate:
-        final_observation = actor.spread(final.observation)
-        final_privileged = actor.spread(final.privileged) if actor.algorithm.privileged else None
+    if setup.env.may_truncate:
+        final_observation = setup.spread(final.observation)
+        final_privileged = setup.spread(final.privileged) if setup.algorithm.privileged else None
     transition = Transition(
         observation=asked.observation,
         mask=distributions.pack_mask(asked.mask),
@@ -315,10 +319,10 @@ def _play(
         final_observation=final_observation,
         final_seat=final_seat,
         final_weight=(lane.controllers[final_seat] == LEARNER).astype(jnp.float32),
-        privileged=actor.privileged(state),
+        privileged=setup.privileged(state),
         final_privileged=final_privileged,
         came_true=final.came_true,
     )
     memory = remember(lane.memory, asked.seat, decision.memory, final.over)
-    lane, ended = _after_step(actor, lane, final, memory, seat_key, odds)
+    lane, ended = _after_step(setup, lane, final, memory, seat_key, odds)
     return lane.replace(env_state=next_state), transition, ended

@@ -136,7 +136,7 @@ def learn(
       network: that learns.
       train, check: the games.
       teaching: how.
-      tell: hears (epoch, figures) after each of them.
+      tell: hears (epoch, metrics) after each of them.
       wish: whether to stop; asked after each step. What is best so far is what was learnt, and the epoch under way if
         it is the first.
       before: of earlier games; epochs are counted on.
@@ -156,7 +156,7 @@ def learn(
     while epoch < first + teaching.epochs and not stopped:
         epoch += 1
         batches = minibatches(train, min(teaching.minibatch, len(train)), generator)
-        params, opt_state, figures, stopped = _one_epoch(step, params, opt_state, batches, wish)
+        params, opt_state, metrics, stopped = _one_epoch(step, params, opt_state, batches, wish)
         if stopped and best is not None:
             break
         found = predict(params, check)
@@ -164,9 +164,9 @@ def learn(
             if best is None:
                 raise UserError("the learning diverged: lower --learning-rate.")
             break  # the best epoch stays
-        figures["imitate/cross_entropy"] = found.surprise
-        figures["imitate/accuracy"], figures["imitate/value_error"] = found.accuracy, found.value_error
-        tell(epoch, figures)
+        metrics["imitate/cross_entropy"] = found.surprise
+        metrics["imitate/accuracy"], metrics["imitate/value_error"] = found.accuracy, found.value_error
+        tell(epoch, metrics)
         if best is None or found.surprise < best.checked.surprise:
             best = Learnt(jax.device_get(params), found, epoch, epoch, stopped)
         elif epoch - max(best.epoch, first) >= teaching.patience:
@@ -178,7 +178,7 @@ def learn(
 def _one_epoch(
     step: Callable[..., Any], params: PyTree, opt_state: Any, batches: Iterator[Lessons], wish: Callable[[], bool]
 ) -> tuple[PyTree, Any, dict[str, float], bool]:
-    """Parameters and optimizer state after the minibatches up to a wish; figures, and whether there was a wish."""
+    """Parameters and optimizer state after the minibatches up to a wish; metrics, and whether there was a wish."""
     start, sums, count = time.perf_counter(), np.zeros(3), 0
     for lessons in batches:
         params, opt_state, losses = step(params, opt_state, lessons)
@@ -187,12 +187,12 @@ def _one_epoch(
         count += int(np.count_nonzero(lessons.weight))
         if stopped := wish():
             break
-    figures = {
+    metrics = {
         "imitate/train_cross_entropy": sums[1] / sums[0],
         "imitate/train_value_error": sums[2] / sums[0],
         "time/decisions_per_s": count / (time.perf_counter() - start),
     }
-    return params, opt_state, figures, stopped
+    return params, opt_state, metrics, stopped
 
 
 def finished(network: Network, learnt: Learnt, check: Examples) -> Learnt:

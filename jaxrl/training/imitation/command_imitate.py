@@ -73,11 +73,11 @@ class Report(NamedTuple):
         for player in self.players:
             right, surprise = over_games(player.right, self.game), over_games(player.surprise, self.game)
             known = math.isfinite(surprise.mean)
-            cells.append([player.name, _percent(right), _figure(surprise, 3) if known else "-"])
+            cells.append([player.name, _percent(right), _shown_number(surprise, 3) if known else "-"])
         right, nats = self.margins()
         return (
             f"{align(cells)}\n\nmargin over the best constant: {_percent(right)} points of accuracy, "
-            f"{_figure(nats, 3)} nats (95 % intervals over games); the value explains "
+            f"{_shown_number(nats, 3)} nats (95 % intervals over games); the value explains "
             f"{100 * (1 - self.value_error / max(self.value_variance, 1e-12)):.0f} % of the variance of the results"
             f"{self._by_kind()}"
         )
@@ -122,10 +122,10 @@ class Report(NamedTuple):
 
 
 def _percent(share: Estimate) -> str:
-    return _figure(Estimate(100 * share.mean, 100 * share.half), 1)
+    return _shown_number(Estimate(100 * share.mean, 100 * share.half), 1)
 
 
-def _figure(estimate: Estimate, digits: int) -> str:
+def _shown_number(estimate: Estimate, digits: int) -> str:
     """One game has no interval."""
     half = f" ± {estimate.half:.{digits}f}" if math.isfinite(estimate.half) else ""
     return f"{estimate.mean:.{digits}f}{half}"

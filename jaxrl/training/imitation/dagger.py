@@ -94,7 +94,7 @@ class School:
           rounds: in which the learner plays.
           stop: whoever wishes.
           folder: for recordings of these games.
-          tell: hears (epoch, figures) after each of them.
+          tell: hears (epoch, metrics) after each of them.
         """
 
         def lesson(before: Learnt | None) -> Learnt:

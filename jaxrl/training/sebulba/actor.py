@@ -93,7 +93,7 @@ class ActorThread(threading.Thread):
         except Closed:
             pass
         except EngineError as error:
-            self._pipeline.fail(explained(error, self._programs.actor.env.id, self._first_lane))
+            self._pipeline.fail(explained(error, self._programs.setup.env.id, self._first_lane))
         except BaseException as error:  # also what was never meant to end a thread: nobody else would hear of it
             self._pipeline.fail(error)
         finally:
@@ -211,7 +211,7 @@ class ActorThread(threading.Thread):
         if fresh.any():
             self._memory[group] = self._programs.cleared(self._memory[group], fresh)
             self._fresh[self._local[group]] = False
-        chunk, rest = divmod(step, self._programs.actor.algorithm.sequence)
+        chunk, rest = divmod(step, self._programs.setup.algorithm.sequence)
         if not rest:
             for kept, memory in zip(jax.tree.leaves(storage.memory), jax.tree.leaves(self._memory[group]), strict=True):
                 kept[chunk, self._global[group]] = np.asarray(memory)

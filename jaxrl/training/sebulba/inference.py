@@ -12,7 +12,7 @@ import numpy as np
 from jaxrl.algorithms.base import Asked, cleared, remember
 from jaxrl.league.seats import Seats
 from jaxrl.networks.base import Memory
-from jaxrl.training.anakin.rollout import Actor, decide
+from jaxrl.training.anakin.rollout import RolloutSetup, decide
 from jaxrl.training.state import deal_key, lane_keys, update_keys
 
 
@@ -37,11 +37,11 @@ class BlockAnswer(NamedTuple):
 class ActorPrograms:
     """The compiled functions; B is the number of lanes of a block."""
 
-    def __init__(self, actor: Actor):
-        """Compiles at the first calls. `actor` holds the algorithm and the seats; its game is not played."""
-        self.actor = actor
-        self.varied, self.remembers = actor.seats.varied, actor.algorithm.network.remembers
-        self._seats_asked = actor.env.num_players if actor.env.simultaneous else 1
+    def __init__(self, setup: RolloutSetup):
+        """Compiles at the first calls. `setup` holds the algorithm and the seats; its game is not played."""
+        self.setup = setup
+        self.varied, self.remembers = setup.seats.varied, setup.algorithm.network.remembers
+        self._seats_asked = setup.env.num_players if setup.env.simultaneous else 1
         self.seating = jax.jit(self._seating)
         """(key, rollout i32[], pool without snapshots, lane_ids u32[B]) -> Seating"""
         self.answers = jax.jit(self._answers)
@@ -53,7 +53,7 @@ class ActorPrograms:
         """(memory [B, P, ...], bool[B]) -> memory, cleared where a game begins"""
 
     def _seating(self, key: jax.Array, rollout: jax.Array, pool: Any, lane_ids: jax.Array) -> Seating:
-        odds = self.actor.seats.odds(pool, lane_ids)
+        odds = self.setup.seats.odds(pool, lane_ids)
         return Seating(update_keys(key, rollout)[0], deal_key(key), odds, lane_ids)
 
     def _answers(
@@ -67,11 +67,11 @@ class ActorPrograms:
         episode: jax.Array,
         memory: Memory,
     ) -> tuple[jax.Array, Memory]:
-        if not self.actor.env.simultaneous:
+        if not self.setup.env.simultaneous:
             asked = jax.tree.map(lambda leaf: leaf[:, None], asked)  # S = 1
         controller = jnp.take_along_axis(controllers, asked.seat, axis=1)  # i8[B, S]
         keys = lane_keys(seating.play_key, step, seating.lane_ids)
-        decision = decide(self.actor, policy, snapshots, asked, controller, memory, keys)
+        decision = decide(self.setup, policy, snapshots, asked, controller, memory, keys)
         memory = jax.vmap(remember)(memory, asked.seat, decision.memory)
         bits = (jax.lax.bitcast_convert_type(x, jnp.int32) for x in (decision.log_prob, decision.value))
         parts = [decision.action, *bits]  # one array crosses to the host
@@ -80,7 +80,7 @@ class ActorPrograms:
         return jnp.concatenate(parts, axis=1).T, memory
 
     def _deal(self, seating: Seating, episode: jax.Array) -> jax.Array:
-        return deal_seats(self.actor.seats, seating.deal_key, seating.lane_ids, episode, seating.odds)
+        return deal_seats(self.setup.seats, seating.deal_key, seating.lane_ids, episode, seating.odds)
 
     def read(self, packed: jax.Array) -> BlockAnswer:
         """Waits for the answers and takes them apart."""

@@ -20,9 +20,9 @@ from jaxrl.algorithms.base import AXIS, Rollout, Transition, across_devices
 from jaxrl.config.schema import Config
 from jaxrl.networks import distributions
 from jaxrl.runs import processes
-from jaxrl.runs.metrics import Figures
-from jaxrl.training.anakin.rollout import Actor
-from jaxrl.training.episodes import FinishedGames, finished, no_games, over_lanes
+from jaxrl.runs.metrics import Metrics
+from jaxrl.training.anakin.rollout import RolloutSetup
+from jaxrl.training.episodes import EpisodeStats, finished, no_games, over_lanes
 from jaxrl.training.sebulba.storage import PlayedGames
 from jaxrl.training.state import TrainState, update_keys
 
@@ -35,29 +35,29 @@ GAMES: Any = PlayedGames(STEPS, STEPS, STEPS, STEPS, STEPS, STEPS, LANES, LANES)
 class HostLearner:
     """The learner's side of Sebulba."""
 
-    def __init__(self, config: Config, actor: Actor, stat_names: Sequence[str], mesh: Mesh, timers: Any):
+    def __init__(self, config: Config, setup: RolloutSetup, stat_names: Sequence[str], mesh: Mesh, timers: Any):
         """Compiles nothing yet.
 
         Args:
           config: what is trained.
-          actor: game, algorithm and seats.
-          stat_names: K figures of the game.
+          setup: game, algorithm and seats.
+          stat_names: K metrics of the game.
           mesh: over which the lanes are spread.
           timers: counters of the run.
 
         Attributes:
-          compiled: (parameters, the rest of the learner, rollout, key, number) -> learner, figures.
+          compiled: (parameters, the rest of the learner, rollout, key, number) -> learner, metrics.
         """
-        self._config, self._actor, self._mesh, self._names = config, actor, mesh, tuple(stat_names)
+        self._config, self._setup, self._mesh, self._names = config, setup, mesh, tuple(stat_names)
         self._timers = timers
-        self._host = actor.algorithm.host_learning(timers)
+        self._host = setup.algorithm.host_learning(timers)
         self._holds: Any = None  # the lanes of the state whose learner's host part is held here
         self.compiled = jax.jit(self._compiled, donate_argnums=1)
         every, each = NamedSharding(mesh, Spec()), NamedSharding(mesh, LANES)
         self._account = jax.jit(self._accounted, out_shardings=(every, every, each, every, every))
         self._keys = jax.jit(update_keys)
-        self._figures = jax.jit(actor.seats.figures)
-        self._results: Any = None  # of the games since the last `league_figures`
+        self._metrics = jax.jit(setup.seats.metrics)
+        self._results: Any = None  # of the games since the last `league_metrics`
 
     # ---- the learner --------------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ class HostLearner:
 
     def forms(self, learner: Any) -> Any:
         """The shapes of a saved learner, from those of a light one."""
-        return self._actor.algorithm.saved(learner) if self._host is None else self._host.forms(learner)
+        return self._setup.algorithm.saved(learner) if self._host is None else self._host.forms(learner)
 
     def light(self, learner: Any) -> Any:
         """A learner without that part."""
@@ -89,7 +89,7 @@ class HostLearner:
         self._holds = lanes
         return self._host.save(learner)
 
-    def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: Any) -> tuple[Any, Figures]:
+    def learn(self, learner: Any, rollout: Rollout, key: jax.Array, number: Any) -> tuple[Any, Metrics]:
         """One update; all of the learner but its parameters is donated: actors may still read those.
 
         Args:
@@ -122,15 +122,15 @@ class HostLearner:
 
     def _compiled(
         self, params: Any, rest: Any, rollout: Rollout, key: jax.Array, number: jax.Array
-    ) -> tuple[Any, Figures]:
+    ) -> tuple[Any, Metrics]:
         """The algorithm's update over the mesh."""
         every = Spec()
 
-        def learn(learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Figures]:
+        def learn(learner: Any, rollout: Rollout, key: jax.Array, number: jax.Array) -> tuple[Any, Metrics]:
             played: Transition = rollout.steps
             packed = played._replace(mask=distributions.pack_mask(played.mask))
             rollout = rollout._replace(steps=packed)
-            return self._actor.algorithm.learn(learner, rollout, update_keys(key, number)[1], number)
+            return self._setup.algorithm.learn(learner, rollout, update_keys(key, number)[1], number)
 
         return jax.shard_map(
             learn,
@@ -142,8 +142,8 @@ class HostLearner:
 
     # ---- the games ----------------------------------------------------------------------------------------------
 
-    def account(self, state: TrainState, games_played: PlayedGames, played: Any) -> tuple[TrainState, Figures]:
-        """The state with counters, pool and returns after a rollout, and the figures of the games that ended in it.
+    def account(self, state: TrainState, games_played: PlayedGames, played: Any) -> tuple[TrainState, Metrics]:
+        """The state with counters, pool and returns after a rollout, and the metrics of the games that ended in it.
 
         Args:
           state: before; its learner and the lanes but for the returns are left alone.
@@ -164,16 +164,16 @@ class HostLearner:
         state = state.replace(update=update, env_steps=env_steps, games=count, pool=pool)
         return state.replace(lanes=state.lanes.replace(episode_return=returns)), found
 
-    def league_figures(self, pool: Any) -> Figures:
-        """Figures of the opponents since the last call."""
+    def league_metrics(self, pool: Any) -> Metrics:
+        """Metrics of the opponents since the last call."""
         if pool is None:
             return {}
         results, self._results = self._results, None
-        return self._figures(pool.replace(snapshots=None), results)
+        return self._metrics(pool.replace(snapshots=None), results)
 
     def _accounted(self, counters: Any, pool: Any, returns: jax.Array, games_played: PlayedGames, born: Any) -> Any:
         update, env_steps, games = counters
-        seats = self._actor.seats
+        seats = self._setup.seats
         finished_games = jax.shard_map(
             functools.partial(self._finished, snapshots=born is not None),
             mesh=self._mesh,
@@ -184,13 +184,13 @@ class HostLearner:
         returns, played = finished_games(returns, games_played)
         played = played._replace(results=_of_same_snapshots(played.results, pool, born))
         counters = (update + 1, env_steps.add(self._config.batch_size), games.add(played.games))
-        return counters, seats.learn(pool, played.results), returns, played.results, played.figures()
+        return counters, seats.learn(pool, played.results), returns, played.results, played.metrics()
 
     def _finished(
         self, returns: jax.Array, games_played: PlayedGames, *, snapshots: bool
-    ) -> tuple[jax.Array, FinishedGames]:
+    ) -> tuple[jax.Array, EpisodeStats]:
         """Returns f32[B, P] of the running games afterwards, and the sums over those that ended on all devices."""
-        seats = self._actor.seats
+        seats = self._setup.seats
         sums = no_games(seats, self._names)
         if snapshots:
             returns = jnp.where(games_played.restarted[:, None], games_played.first, returns)
@@ -199,8 +199,8 @@ class HostLearner:
             sums = sums._replace(results=sums.results._replace(redealt=redealt))
 
         def step(
-            carry: tuple[jax.Array, FinishedGames], now: PlayedGames
-        ) -> tuple[tuple[jax.Array, FinishedGames], None]:
+            carry: tuple[jax.Array, EpisodeStats], now: PlayedGames
+        ) -> tuple[tuple[jax.Array, EpisodeStats], None]:
             returns, sums = carry
             returns = returns + now.rewards
             stats = {name: now.stats[..., i] for i, name in enumerate(self._names)}

@@ -24,8 +24,8 @@ from jaxrl.algorithms.base import AXIS, Rollout
 from jaxrl.config.schema import Config
 from jaxrl.league.pool import add_snapshot
 from jaxrl.runs import metrics, processes
-from jaxrl.runs.metrics import Figures
-from jaxrl.training.anakin.rollout import Actor
+from jaxrl.runs.metrics import Metrics
+from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.program import Diverged, Failed, Interrupted, Program
 from jaxrl.training.sebulba.inference import ActorPrograms, host_numbers
 from jaxrl.training.sebulba.lanes import first_lanes
@@ -48,29 +48,29 @@ QUEUE = 2  # rollouts that may wait for the learner: more would only be older wh
 class Sebulba(Program):
     """A training program for one configuration and one game on the host; see `training.make.make_program`."""
 
-    def __init__(self, config: Config, actor: Actor, mesh: Mesh):
+    def __init__(self, config: Config, setup: RolloutSetup, mesh: Mesh):
         """Compiles and starts nothing.
 
         Args:
           config: what is trained.
-          actor: game, algorithm and seats.
+          setup: game, algorithm and seats.
           mesh: of the learner; actors use its devices in turn.
 
         Raises:
           UserError: there are more games than there is room for.
         """
-        self.config, self.actor, self.mesh = config, actor, mesh
-        self.game: HostGame = actor.env.game  # type: ignore[attr-defined]  # an jaxrl_envs.host.env.HostEnv
+        self.config, self.setup, self.mesh = config, setup, mesh
+        self.game: HostGame = setup.env.game  # type: ignore[attr-defined]  # an jaxrl_envs.host.env.HostEnv
         check_room(config, self.game, config.train.num_envs, "train.num_envs")
-        share = functools.partial(forward_share, actor.algorithm, actor.env, config.batch_size)
+        share = functools.partial(forward_share, setup.algorithm, setup.env, config.batch_size)
         self.timers = Timers(config.sebulba.profile, share)
-        self.learner = HostLearner(config, actor, self.game.stat_names, mesh, self.timers)
-        self.programs = ActorPrograms(actor)
+        self.learner = HostLearner(config, setup, self.game.stat_names, mesh, self.timers)
+        self.programs = ActorPrograms(setup)
         slots = config.league.snapshots
-        self.numbers = host_numbers(actor.seats, self.game.bots, slots)
-        self.names = ("learner", *actor.seats.bots, *(f"snapshot {slot}" for slot in range(slots)))
+        self.numbers = host_numbers(setup.seats, self.game.bots, slots)
+        self.names = ("learner", *setup.seats.bots, *(f"snapshot {slot}" for slot in range(slots)))
         self._first = jax.jit(self._first_arrays, out_shardings=self.replicated)
-        self._policy = jax.jit(actor.algorithm.policy)
+        self._policy = jax.jit(setup.algorithm.policy)
         self._session: Session | None = None
         self._fault: BaseException | None = None
         together = processes.count()
@@ -105,14 +105,14 @@ class Sebulba(Program):
             acting.append(Acting(self._policy(learner, np.int32(number + later)), pool, state.update))
         return state.replace(pool=pool, acting=tuple(acting))
 
-    def run(self, state: TrainState) -> tuple[TrainState, Figures, int]:
-        """Learns from rollouts up to the next multiple of `train.updates_per_call`; see `Program.run`."""
+    def advance(self, state: TrainState) -> tuple[TrainState, Metrics, int]:
+        """Learns from rollouts up to the next multiple of `train.updates_per_call`; see `Program.advance`."""
         self._raise_fault()
         number, per_call, done = int(state.update), self.config.train.updates_per_call, 0
         session = self._session_of(state)
-        measure, learner = session.figures(), self.learner.take(state.learner, state.lanes, state.key)
+        measure, learner = session.metrics(), self.learner.take(state.learner, state.lanes, state.key)
         light = state.replace(learner=learner)
-        found: Figures = {}
+        found: Metrics = {}
         try:
             while done < per_call - number % per_call:
                 light, now = self._update(session, light, number + done)
@@ -134,7 +134,7 @@ class Sebulba(Program):
         state = light.replace(learner=self.learner.give(light.learner, light.lanes))
         steps = done * self.config.batch_size
         times = {name: metrics.measured(ms, steps) for name, ms in self.timers.report(steps).items()}
-        return state, found | self.learner.league_figures(state.pool) | measure(done) | times, done
+        return state, found | self.learner.league_metrics(state.pool) | measure(done) | times, done
 
     @property
     def host_rollout_bytes(self) -> int:
@@ -192,8 +192,8 @@ class Sebulba(Program):
         return self.game.counters() | ({"workers": session.workers()} if session is not None else {})
 
     def request_stop(self) -> None:
-        """A `run` under way returns after the update in hand; one that waits for a rollout returns at once, or when the
-        other processes have theirs."""
+        """Lets an `advance` under way return after the update in hand; one that waits for a rollout returns at once,
+        or when the other processes have theirs."""
         self._stop = True
 
     def close(self, *, keep_learner: bool = False) -> None:
@@ -206,7 +206,7 @@ class Sebulba(Program):
 
     # ---- one update ---------------------------------------------------------------------------------------------
 
-    def _update(self, session: Session, state: TrainState, number: int) -> tuple[TrainState, Figures]:
+    def _update(self, session: Session, state: TrainState, number: int) -> tuple[TrainState, Metrics]:
         """Publishes what a later rollout is played with, waits for that of this update and learns from it."""
         later = number + self.config.sebulba.lag
         now = Acting(self._policy(state.learner, np.int32(later)), state.pool, state.update)
@@ -239,13 +239,13 @@ class Sebulba(Program):
             raise found
         return found
 
-    def _learn(self, state: TrainState, storage: Storage, behaviour: Acting, number: int) -> tuple[TrainState, Figures]:
+    def _learn(self, state: TrainState, storage: Storage, behaviour: Acting, number: int) -> tuple[TrainState, Metrics]:
         """One update from a rollout that was played with `behaviour`."""
         rollout: Rollout = storage.rollout(behaviour.policy, may_truncate=self.game.may_truncate)
         learner, found = self.learner.learn(state.learner, rollout, state.key, np.int32(number))
         state, played = self.learner.account(state, storage.games_played(), behaviour.pool)
         jax.block_until_ready((learner, state.lanes.episode_return))  # until then the storage may still be read
-        if self.actor.seats.due(state.pool, number + 1):
+        if self.setup.seats.due(state.pool, number + 1):
             # The pool's own `renew`, but snapshots that do not change are shared with the actors, not copied.
             renewed = add_snapshot(state.pool, learner.params, state.update)
             state = state.replace(pool=processes.place(renewed, self.replicated))
@@ -322,7 +322,7 @@ class Sebulba(Program):
             update=jnp.int32(0),
             env_steps=Counter.zero(),
             games=Counter.zero(),
-            pool=self.actor.first_pool(learner.params),
+            pool=self.setup.first_pool(learner.params),
         )
         return state, jax.random.bits(lane_key, dtype=jnp.uint32)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxrl.runs import processes
-from jaxrl.runs.metrics import Figures, measured
+from jaxrl.runs.metrics import Metrics, measured
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.pipeline import Pipeline
 from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
@@ -84,13 +84,13 @@ class Session:
             timers=self._timers,
         )
 
-    def figures(self) -> Callable[[int], Figures]:
-        """Begins to measure; the result gives the figures of so many updates since then."""
+    def metrics(self) -> Callable[[int], Metrics]:
+        """Begins to measure; the result gives the metrics of so many updates since then."""
         start, before = time.monotonic(), self._work()
         pipeline = self.pipeline
         waits = np.array([pipeline.waited_actors, pipeline.waited_learner, pipeline.depths])
 
-        def figures(updates: int) -> Figures:
+        def metrics(updates: int) -> Metrics:
             seconds = max(time.monotonic() - start, 1e-9)
             busy, parts = (now - then for now, then in zip(self._work(), before, strict=True))
             for name, nanoseconds in zip(("env_step", "opponent_turn"), parts, strict=True):
@@ -104,7 +104,7 @@ class Session:
                 "time/queue_depth": measured(waited[2] / updates, updates),
             }
 
-        return figures
+        return metrics
 
     def workers(self) -> list[dict[str, Any]]:
         """What the workers of a fleet have done, see `Program.counters`; actor and number give a name."""

@@ -75,10 +75,10 @@ def test_a_broken_engine_stops_the_run_and_leaves_a_good_state() -> None:
 
     config = dqn_config(updates=20, calls=1, sebulba=SebulbaConfig(threads=1))
     broken = make_program(config, Broken())
-    state, _, updates = broken.run(broken.init(0))
+    state, _, updates = broken.advance(broken.init(0))
     assert 0 < int(state.update) < 20 and updates == int(state.update)
     with pytest.raises(Failed, match="the engine of host_tic_tac_toe failed in game 5: .*house rule 7"):
-        broken.run(state)
+        broken.advance(state)
     broken.close()
     broken.game.fault = None  # type: ignore[attr-defined]
     state, _ = run(broken, state)
@@ -91,7 +91,7 @@ def test_a_state_is_not_changed_by_the_next_call_but_for_the_big_arrays() -> Non
     config = dqn_config(updates=3, save_replay=False, learning_starts=250)
     dqn, state, _ = train(HostTicTacToe(), config, 1)
     lanes, blobs = state.lanes, state.lanes.blobs.copy()
-    dqn.run(state)
+    dqn.advance(state)
     dqn.close()
     np.testing.assert_array_equal(lanes.blobs, blobs)
 

@@ -254,7 +254,7 @@ def test_a_queue_that_is_full_for_long_loses_nothing(caplog):
     states = []
     for pause in (False, True):
         program = sebulba_program(config)
-        state, *_ = program.run(program.init(0))
+        state, *_ = program.advance(program.init(0))
         storages = list(program.storages)
         if pause:
             played = program._session.pipeline._complete
@@ -262,7 +262,7 @@ def test_a_queue_that_is_full_for_long_loses_nothing(caplog):
             time.sleep(0.3)
             assert played == {0: 3}  # two ahead of the learner, no further
         for _ in range(3):
-            state, *_ = program.run(state)
+            state, *_ = program.advance(state)
         assert all(one is two for one, two in zip(storages, program.storages, strict=True))
         program.close()
         states.append(state)
@@ -284,7 +284,7 @@ def test_many_sessions_leave_nothing_behind():
     program = sebulba_program(sebulba_config(updates=1))
     state, resident = program.init(0), []
     for number in range(60):
-        state, *_ = program.run(state)
+        state, *_ = program.advance(state)
         if number % 3 == 0:
             program.close()
             assert not threads_left()
@@ -300,7 +300,7 @@ def test_ten_minutes_of_soak():
     state, resident, threads = program.init(0), [], []
     until = time.monotonic() + 600
     while time.monotonic() < until:
-        state, *_ = program.run(state)
+        state, *_ = program.advance(state)
         resident.append(resident_mb())
         threads.append(len(list(Path("/proc/self/task").iterdir())))
     program.close()

@@ -21,7 +21,7 @@ def test_anakin_trains_it_like_the_compiled_game():
     config = small_config(seats=seats, hidden=(8,), updates=2, calls=1, epochs=1)
     _, compiled, _ = train(TicTacToe(), config, 1)
     on_host = make_program(config, HostTicTacToe())
-    fused = Anakin(config, on_host.actor, on_host.mesh)
+    fused = Anakin(config, on_host.setup, on_host.mesh)
     host, metrics = run(fused, fused.init(0))
     for left, right in zip(*(jax.tree.leaves(state.learner.params) for state in (compiled, host)), strict=True):
         np.testing.assert_allclose(left, right, rtol=0, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Training with actors: results that do not depend on timing, seats, the pool, figures."""
+"""Training with actors: results that do not depend on timing, seats, the pool, metrics."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_staggered_games_are_not_in_step():
 
 def test_seats_are_held_for_a_whole_game_and_bots_play_inside_the_engine():
     """PufferLib 620 for actors: controllers change where a game ended, or was dealt anew, only; everybody is met; a
-    bot's seat is never asked; the engine is told what the learner thinks; figures are those of the learner's seats."""
+    bot's seat is never asked; the engine is told what the learner thinks; metrics are those of the learner's seats."""
     program = league_program(lag=0)
     storage, state = program.storages[0], program.init(0)
     total, met, games = np.array(state.lanes.episode_return, np.float64), set(), 0
@@ -132,7 +132,7 @@ def test_what_is_stored_is_what_the_network_says():
     program = league_program(lag=0)
     state = program.init(0)
     params = jax.device_get(state.learner.params)
-    program.run(state)
+    program.advance(state)
     program.close()
     storage = program.storages[0]
     rows, network = storage.buffers, program.algorithm.network

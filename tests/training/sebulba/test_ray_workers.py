@@ -80,7 +80,7 @@ class Trainings:
         return (self.home / "runs" / name / "log.txt").read_text()
 
     def assert_same(self, name: str, other: str) -> None:
-        """Parameters and figures, bit by bit."""
+        """Parameters and metrics, bit by bit."""
         assert load_run(self.home / "runs" / name).params_hash == load_run(self.home / "runs" / other).params_hash
         assert rows(self.home, name) == rows(self.home, other)
 

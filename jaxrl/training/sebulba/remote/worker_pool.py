@@ -92,7 +92,7 @@ class WorkerPool:
           workers: that each have `groups` blocks of share / groups / len(workers) games.
           share: N.
           groups: blocks of games.
-          threads: engine threads of all workers, for figures.
+          threads: engine threads of all workers, for metrics.
           tries: how often in a row a block may be lost with its worker.
         """
         self.groups, self.threads = groups, [None] * threads
