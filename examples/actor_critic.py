@@ -9,17 +9,16 @@ One step of RMSProp on each rollout. Both loops run it, for compiled games and f
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl.algorithms import gae
 from jaxrl.algorithms.base import Algorithm, Asked, Decision, Learner, Policy, Rollout, across_devices
 from jaxrl.algorithms.schedule import Hyper, make_hyper
-from jaxrl.algorithms.trajectory import of_decisions, trajectory_of, values_of
+from jaxrl.algorithms.trajectory import gae_estimates
 from jaxrl.config import Config, Schedule
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
@@ -40,6 +39,16 @@ class A2CConfig:
     value_coef: float = option(0.5, "weight of the value loss", minimum=0.0)
     gae_lambda: float = option(0.95, "decay of the advantage estimator", minimum=0.0, maximum=1.0)
     gamma: float = option(1.0, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
+
+
+class A2CCoefs(NamedTuple):
+    """The numbers of the settings in one update, f32[] each."""
+
+    learning_rate: jax.Array
+    entropy_coef: jax.Array
+    value_coef: jax.Array
+    gae_lambda: jax.Array
+    gamma: jax.Array
 
 
 @struct.dataclass
@@ -64,7 +73,7 @@ class ActorCritic(Algorithm):
         self.optimizer = optax.scale_by_rms(decay=0.99, eps=1e-5)
 
     def hyper(self) -> Hyper:
-        """Numbers and schedules as traced values: changing one compiles nothing anew."""
+        """Numbers and schedules as traced values: changing one compiles nothing again."""
         return make_hyper(self.section, self.config.num_updates)
 
     def init(self, key: jax.Array) -> A2CLearner:
@@ -82,24 +91,23 @@ class ActorCritic(Algorithm):
         self, learner: A2CLearner, rollout: Rollout, key: jax.Array, number: jax.Array
     ) -> tuple[A2CLearner, Metrics]:
         """One gradient step on all decisions of the rollout."""
-        now: Any = learner.hyper.at(self.section, number)
-        gradient, found = jax.grad(self._loss, has_aux=True)(learner.params, rollout, now)
+        coefs = A2CCoefs(**learner.hyper.at(number))
+        gradient, found = jax.grad(self._loss, has_aux=True)(learner.params, rollout, coefs)
         gradient, (decisions, loss, entropy) = across_devices((gradient, found))
         gradient = jax.tree.map(lambda leaf: leaf / jnp.maximum(decisions, 1.0), gradient)
         direction, opt_state = self.optimizer.update(gradient, learner.opt_state)
-        params = jax.tree.map(lambda leaf, way: leaf - now.learning_rate * way, learner.params, direction)
+        params = jax.tree.map(lambda leaf, way: leaf - coefs.learning_rate * way, learner.params, direction)
         return learner.replace(params=params, opt_state=opt_state), {
             "train/loss": metrics.mean(loss, decisions),
             "train/entropy": metrics.mean(entropy, decisions),
-            "train/learning_rate": metrics.last(now.learning_rate),
+            "train/learning_rate": metrics.last(coefs.learning_rate),
         }
 
-    def _loss(self, params: Any, rollout: Rollout, now: Any) -> tuple[jax.Array, Any]:
+    def _loss(self, params: Any, rollout: Rollout, coefs: A2CCoefs) -> tuple[jax.Array, Any]:
         """The sum of the loss over the learner's decisions, and sums for the metrics."""
         steps = rollout.steps
-        trajectory = trajectory_of(rollout, values_of(self.network, rollout))
-        per_seat, known = gae.gae(trajectory, now.gamma, now.gae_lambda)
-        gain, weight = of_decisions(per_seat, steps.seat), steps.weight * of_decisions(known, steps.seat)
+        estimates = gae_estimates(self.network, rollout, coefs.gamma, coefs.gae_lambda)
+        weight = steps.weight * estimates.valid
 
         def evaluate(observation: Any, mask: jax.Array) -> tuple[Memory, jax.Array, jax.Array]:
             return self.network.evaluate(params, (), observation, distributions.unpack_mask(mask, self.env.num_actions))
@@ -108,7 +116,7 @@ class ActorCritic(Algorithm):
             evaluate = jax.vmap(evaluate)
         _, logits, value = evaluate(steps.observation, steps.mask)
         log_prob, entropy = distributions.log_prob_and_entropy(logits, steps.action)
-        error = jnp.square(value - steps.value - gain)
-        each = -gain * log_prob + now.value_coef * error - now.entropy_coef * entropy
+        error = jnp.square(value - steps.value - estimates.value_error)
+        each = -estimates.advantage * log_prob + coefs.value_coef * error - coefs.entropy_coef * entropy
         loss = jnp.sum(weight * each)
         return loss, (jnp.sum(weight), loss, jnp.sum(weight * entropy))

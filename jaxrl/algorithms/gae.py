@@ -23,10 +23,10 @@ the value of that observation, and the last decisions of all others are unknown.
 Where other parameters played than those that learn, V-trace (Espeholt et al. 2018, https://arxiv.org/abs/1802.01561)
 weighs every decision k of a seat by the ratio w[k] of its probabilities, learning to playing, cut off at rho or 1:
 
-    correction[k] = min(w[k], rho) delta[k] + gamma lambda min(w[k], 1) correction[k + 1]
-    advantage[k]  =                delta[k] + gamma lambda              correction[k + 1]
+    value_error[k] = min(w[k], rho) delta[k] + gamma lambda min(w[k], 1) value_error[k + 1]
+    advantage[k]   =                delta[k] + gamma lambda              value_error[k + 1]
 
-The value should predict value + correction. The advantage leaves the decision itself unweighted, because the ratio in
+The value should predict value + value_error. The advantage leaves the decision itself unweighted, because the ratio in
 the loss of PPO does that. With all w = 1 both are those of GAE.
 """
 
@@ -65,7 +65,7 @@ class _Carry(NamedTuple):
     next_value: jax.Array  # f32[B, P], value of the seat's next decision, or of where its sequence is cut
     next_advantage: jax.Array  # f32[B, P]
     pending: jax.Array  # f32[B, P], rewards since the step in hand
-    known: jax.Array  # bool[B, P], the seat's next decision, cut or end has been seen
+    valid: jax.Array  # bool[B, P], the seat's next decision, cut or end has been seen
 
 
 def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -77,24 +77,24 @@ def gae(trajectory: Trajectory, gamma: jax.Array, gae_lambda: jax.Array) -> tupl
       gae_lambda: f32[].
 
     Returns:
-      advantage f32[T, B, P] and known bool[T, B, P]: True where a seat decided and what follows is known. The
+      advantage f32[T, B, P] and valid bool[T, B, P]: True where a seat decided and what follows is known. The
       advantage is 0 elsewhere. ``advantage + value`` is the return that the value function should predict.
     """
 
     def step(carry: _Carry, now: Steps) -> tuple[_Carry, tuple[jax.Array, jax.Array]]:
         before, corrected = _backward(carry, now, gamma, gae_lambda)
-        return before, (corrected.advantage, corrected.known)
+        return before, (corrected.advantage, corrected.valid)
 
-    _, (advantage, known) = jax.lax.scan(step, _after(trajectory), trajectory.steps, reverse=True)
-    return advantage, known
+    _, (advantage, valid) = jax.lax.scan(step, _after(trajectory), trajectory.steps, reverse=True)
+    return advantage, valid
 
 
 class Corrected(NamedTuple):
     """What V-trace makes of a rollout; 0 or False where a seat did not act."""
 
     advantage: jax.Array  # f32[T, B, P], for the policy
-    correction: jax.Array  # f32[T, B, P]; value + correction is what the value function should predict
-    known: jax.Array  # bool[T, B, P], the seat decided and what follows is known
+    value_error: jax.Array  # f32[T, B, P]; value + value_error is what the value function should predict
+    valid: jax.Array  # bool[T, B, P], the seat decided and what follows is known
 
 
 def vtrace(
@@ -137,7 +137,7 @@ def _after(trajectory: Trajectory) -> _Carry:
         next_value=jnp.where(trajectory.last_acting, trajectory.last_value, 0.0),
         next_advantage=zeros,
         pending=zeros,
-        known=trajectory.last_acting,
+        valid=trajectory.last_acting,
     )
 
 
@@ -150,20 +150,20 @@ def _backward(
     cut = truncated & ~terminated & now.final_acting
     next_value = jnp.where(over, jnp.where(cut, now.final_value, 0.0), carry.next_value)
     next_advantage = jnp.where(over, 0.0, carry.next_advantage)
-    known = jnp.where(over, terminated | cut, carry.known)
+    valid = jnp.where(over, terminated | cut, carry.valid)
     pending = now.rewards + jnp.where(over, 0.0, carry.pending)
 
     delta = pending + gamma * next_value - now.value
-    estimate = jnp.where(known, delta + gamma * gae_lambda * next_advantage, 0.0)
-    correction = estimate
+    estimate = jnp.where(valid, delta + gamma * gae_lambda * next_advantage, 0.0)
+    value_error = estimate
     if weights is not None:
         weighted = weights.decision * delta + gamma * gae_lambda * weights.trace * next_advantage
-        correction = jnp.where(known & now.acting, weighted, 0.0)
+        value_error = jnp.where(valid & now.acting, weighted, 0.0)
     before = _Carry(
         next_value=jnp.where(now.acting, now.value, next_value),
-        next_advantage=jnp.where(now.acting, correction, next_advantage),
+        next_advantage=jnp.where(now.acting, value_error, next_advantage),
         pending=jnp.where(now.acting, 0.0, pending),
-        known=known | now.acting,
+        valid=valid | now.acting,
     )
     shown = jnp.where(now.acting, estimate, 0.0)
-    return before, Corrected(shown, shown if weights is None else correction, now.acting & known)
+    return before, Corrected(shown, shown if weights is None else value_error, now.acting & valid)

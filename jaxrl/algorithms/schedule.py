@@ -1,10 +1,16 @@
-"""Values that change over a run, and all other numbers of a section of the configuration, as traced numbers: changing
-one never compiles anything anew."""
+"""Hyper-parameters as traced arrays: the schedules and numbers of a section of the configuration.
+
+Changing one compiles nothing again, and whole trainings with different values can be vmapped. An algorithm names them
+in a `NamedTuple` of f32[], made for each update by `Coefs(**learner.hyper.at(number))`; static settings stay in the
+section.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +19,6 @@ from flax import struct
 from jaxrl.config import schema
 
 KINDS = ("constant", "linear", "cosine")
-Section = TypeVar("Section")
 
 
 @struct.dataclass
@@ -53,17 +58,18 @@ class Hyper:
         """f32[]: 0 at the first update, 1 at the last."""
         return (update - self.first_update) / jnp.maximum(self.total_updates - 1.0 - self.first_update, 1.0)
 
-    def at(self, section: Section, update: jax.Array) -> Section:
-        """The section with the traced numbers of the update with this number (i32[]) in place of its own; what is no
-        number stays what it is."""
-        now: dict[str, Any] = dict(self.numbers)
-        now |= {key: value_at(schedule, self.progress(update)) for key, schedule in self.schedules.items()}
-        return dataclasses.replace(section, **now)  # type: ignore[type-var]
+    def at(self, update: jax.Array) -> dict[str, jax.Array]:
+        """Numbers and schedules by key, f32[] each, in the update with this number (i32[])."""
+        scheduled = {key: value_at(schedule, self.progress(update)) for key, schedule in self.schedules.items()}
+        return self.numbers | scheduled
 
 
-def make_hyper(section: Any, total_updates: int, first_update: int = 0) -> Hyper:
-    """The numbers (floats) and schedules of a section for the updates `first_update` .. `total_updates` - 1."""
-    fields = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)}
+def make_hyper(
+    section: Any, total_updates: int, first_update: int = 0, more: Mapping[str, Any] = MappingProxyType({})
+) -> Hyper:
+    """The numbers (floats) and schedules of a section for the updates `first_update` .. `total_updates` - 1; `more`, by
+    key, are added or stand in for those of the section."""
+    fields = {field.name: getattr(section, field.name) for field in dataclasses.fields(section)} | {**more}
     return Hyper(
         numbers={key: jnp.float32(value) for key, value in fields.items() if isinstance(value, float)},
         schedules={

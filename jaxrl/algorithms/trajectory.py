@@ -1,4 +1,4 @@
-"""A rollout as the estimators of `advantage` read it, and the values they need beside those that were acted with.
+"""From a rollout to the estimates that an update learns from: the values it needs, one column per seat, and back.
 
 Shape letters as in `base`.
 """
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.algorithms.base import Rollout, Transition, cleared, memory_of, remember
-from jaxrl.algorithms.gae import Steps, Trajectory
+from jaxrl.algorithms.gae import Steps, Trajectory, gae, vtrace
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory, Network, Params
 
@@ -24,14 +24,68 @@ class Values(NamedTuple):
     last: jax.Array  # f32[B, S], of what is asked after the last step
 
 
+class Estimates(NamedTuple):
+    """What an update knows of each decision, [T, B, S]."""
+
+    value: jax.Array  # f32, expected when it was made
+    advantage: jax.Array  # f32
+    value_error: jax.Array  # f32; value + value_error is what the value function should predict
+    valid: jax.Array  # 1 where what follows is known, else 0
+
+
+def gae_estimates(
+    network: Network, rollout: Rollout, gamma: jax.Array, gae_lambda: jax.Array, values: Values | None = None
+) -> Estimates:
+    """Estimates by `gae`, for a rollout of the parameters that learn.
+
+    Args:
+      network: that played.
+      rollout: [T, B, ...].
+      gamma, gae_lambda: f32[].
+      values: those of a critic; None: the network's own.
+    """
+    steps = rollout.steps
+    values = values_of(network, rollout) if values is None else values
+    per_seat, valid = gae(trajectory_of(rollout, values), gamma, gae_lambda)
+    advantage = of_decisions(per_seat, steps.seat)
+    value_error = advantage + (values.value - steps.value)  # the network's own value predicts the same return
+    return Estimates(steps.value, advantage, value_error, of_decisions(valid, steps.seat))
+
+
+def vtrace_estimates(
+    network: Network,
+    params: Params,
+    rollout: Rollout,
+    temperature: jax.Array,
+    rho_clip: float,
+    gamma: jax.Array,
+    gae_lambda: jax.Array,
+) -> Estimates:
+    """Estimates by `vtrace`, for a rollout that older parameters played.
+
+    Args:
+      network, params: that learn.
+      rollout: [T, B, ...].
+      temperature: f32[], that actions are drawn at.
+      rho_clip, gamma, gae_lambda: see `vtrace`.
+    """
+    steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
+    log_prob, values = reevaluate(network, params, rollout, temperature)
+    ratio = jnp.exp(jnp.where(steps.weight > 0.0, log_prob - steps.log_prob, 0.0))  # opponents' have ratio 1
+    trajectory = trajectory_of(rollout, values)
+    ratio = jnp.where(trajectory.steps.acting, to_seats(ratio, steps.seat, seats), 1.0)
+    found = vtrace(trajectory, ratio, rho_clip, gamma, gae_lambda)
+    return Estimates(values.value, *(of_decisions(part, steps.seat) for part in found))
+
+
 def values_of(network: Network, rollout: Rollout) -> Values:
     """The values that the decisions were made with, and those of the same parameters where the rollout is cut.
 
-    A network with a memory looks at the rollout once more if games may be cut off within: memories are not kept there.
+    A network with a memory evaluates the rollout again if games may be truncated within: rollouts hold no memory there.
     """
     params, steps = rollout.policy.params, rollout.steps
     if steps.final_observation is not None and network.remembers:
-        return replay(network, params, rollout, 1.0)[1]
+        return reevaluate(network, params, rollout, 1.0)[1]
     final = jnp.zeros_like(steps.value)
     if steps.final_observation is not None:
         batch = steps.terminated.shape[1:]
@@ -40,10 +94,10 @@ def values_of(network: Network, rollout: Rollout) -> Values:
     return Values(steps.value, final, _last(network, params, rollout, rollout.last_memory))
 
 
-def replay(
+def reevaluate(
     network: Network, params: Params, rollout: Rollout, temperature: jax.Array | float
 ) -> tuple[jax.Array, Values]:
-    """What other parameters make of a rollout, from the memory at its beginning on.
+    """Re-evaluates a rollout under `params`, starting from its stored recurrent state.
 
     Returns:
       f32[T, B, S], the log-probabilities of the actions at this temperature; and the values.
@@ -64,8 +118,7 @@ def replay(
 
 
 def logits_along(network: Network, params: Params, rollout: Rollout) -> jax.Array:
-    """f32[T, B, S, A]: the masked logits of other parameters along a rollout. A network with a memory begins with what
-    was remembered at the beginning of the rollout and goes on from there with its own."""
+    """f32[T, B, S, A]: the masked logits of `params` along a rollout, starting from its stored recurrent state."""
 
     def step(memory: Memory, now: Transition) -> tuple[Memory, jax.Array]:
         mask = distributions.unpack_mask(now.mask, network.num_actions)

@@ -51,9 +51,9 @@ def test_the_divergence_is_that_of_the_policy_from_the_anchor() -> None:
     mask = distributions.unpack_mask(batch.mask, 9)
     logits = jax.vmap(lambda seen, legal: network.evaluate(params, (), seen, legal)[1])(batch.observation, mask)
     other = distributions.mask_logits(jnp.asarray(np.random.default_rng(2).normal(size=(24, 9)), jnp.float32), mask)
-    coefs = now(PPOConfig(anchor=True, anchor_coef=Schedule("constant", 0.7)))
-    held, parts = ppo_loss(params, batch._replace(anchor=other), network, coefs)
-    free, _ = ppo_loss(params, batch, network, now(PPOConfig()))
+    settings = PPOConfig(anchor=True, anchor_coef=Schedule("constant", 0.7))
+    held, parts = ppo_loss(params, batch._replace(anchor=other), network, *now(settings))
+    free, _ = ppo_loss(params, batch, network, *now(PPOConfig()))
     rows = zip(np.asarray(other), np.asarray(logits), np.asarray(mask), np.asarray(batch.weight), strict=True)
     wanted = sum(weight * kl_by_hand(one, two, legal) for one, two, legal, weight in rows)
     assert float(parts.anchor_kl) == pytest.approx(wanted, rel=1e-4) and wanted > 1.0

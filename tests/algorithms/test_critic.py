@@ -12,7 +12,7 @@ import pytest
 from flax import struct
 
 from jaxrl.algorithms.gae import gae
-from jaxrl.algorithms.ppo.algorithm import PPO
+from jaxrl.algorithms.ppo.algorithm import PPO, coefs_of
 from jaxrl.algorithms.ppo.auxiliary import AuxiliaryState
 from jaxrl.algorithms.ppo.critic import returns_of
 from jaxrl.algorithms.trajectory import Values, of_decisions, trajectory_of
@@ -92,15 +92,15 @@ def wager_rollouts(updates: int) -> tuple[Any, Values, jax.Array]:
     state, algorithm = anakin.init(0), anakin.algorithm
     assert isinstance(algorithm, PPO) and algorithm._critic is not None
     critic, ids = algorithm._critic, jnp.arange(256, dtype=jnp.uint32)
-    coefs, policy = state.learner.hyper.at(config.ppo, jnp.int32(0)), algorithm.policy(state.learner, jnp.int32(0))
+    coefs, policy = coefs_of(state.learner, jnp.int32(0)), algorithm.policy(state.learner, jnp.int32(0))
 
     def once(lanes: Any, judge: AuxiliaryState, number: jax.Array) -> Any:
         key = jax.random.fold_in(jax.random.key(1), number)
         lanes, rollout, _ = collect(anakin.setup, policy, None, lanes, key, ids, 8)
         values = critic.values(judge, rollout)
-        per_seat, known = gae(trajectory_of(rollout, values), ONE, ONE)
+        per_seat, valid = gae(trajectory_of(rollout, values), ONE, ONE)
         found = of_decisions(per_seat, rollout.steps.seat)
-        returns = returns_of(rollout, values, found, of_decisions(known, rollout.steps.seat))
+        returns = returns_of(rollout, values, found, of_decisions(valid, rollout.steps.seat))
         judge, _ = critic.learn(judge, rollout, returns, coefs, jax.random.split(key, 8))
         return lanes, judge, (rollout, values, found)
 

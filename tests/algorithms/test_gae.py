@@ -13,10 +13,10 @@ from jaxrl.algorithms.gae import Steps, Trajectory, gae, vtrace
 def oracle(trajectory: Trajectory, gamma: float, gae_lambda: float) -> tuple[np.ndarray, np.ndarray]:
     """The definition: for each decision walk forward through the seat's later decisions and add up their errors."""
     advantage = np.zeros(trajectory.steps.acting.shape)
-    known = np.zeros(trajectory.steps.acting.shape, bool)
+    valid = np.zeros(trajectory.steps.acting.shape, bool)
     for t, b, p in np.argwhere(trajectory.steps.acting):
-        advantage[t, b, p], known[t, b, p] = _walk(trajectory, t, b, p, gamma, gae_lambda)
-    return advantage, known
+        advantage[t, b, p], valid[t, b, p] = _walk(trajectory, t, b, p, gamma, gae_lambda)
+    return advantage, valid
 
 
 def _walk(x: Trajectory, start: int, b: int, p: int, gamma: float, gae_lambda: float) -> tuple[float, bool]:
@@ -76,10 +76,10 @@ def random_trajectory(rng: np.random.Generator, steps: int, games: int, seats: i
 def test_reward_credited_to_the_right_seat_brute_force(seats: int, simultaneous: bool) -> None:
     """open_spiel 1193, ray 14880: random games with ends, cuts and resets against the O(T^2) definition."""
     trajectory = random_trajectory(np.random.default_rng(seats), 24, 40, seats, simultaneous)
-    advantage, known = jax.jit(gae)(jax.tree.map(jnp.asarray, trajectory), 0.97, 0.9)
+    advantage, valid = jax.jit(gae)(jax.tree.map(jnp.asarray, trajectory), 0.97, 0.9)
     expected, expected_known = oracle(trajectory, 0.97, 0.9)
-    np.testing.assert_array_equal(known, expected_known)
-    assert 0.3 < known.sum() / trajectory.steps.acting.sum() <= 1.0
+    np.testing.assert_array_equal(valid, expected_known)
+    assert 0.3 < valid.sum() / trajectory.steps.acting.sum() <= 1.0
     np.testing.assert_allclose(advantage, expected, atol=2e-5)
 
 
@@ -103,28 +103,28 @@ def hand_made(**changes: np.ndarray) -> Trajectory:
 
 def test_rewards_between_turns_belong_to_the_decision_before() -> None:
     rewards = np.array([[1, 0], [2, 4], [0, 0], [0, 0]], np.float32)[:, None]
-    advantage, known = gae(hand_made(rewards=rewards), 1.0, 0.0)
+    advantage, valid = gae(hand_made(rewards=rewards), 1.0, 0.0)
     np.testing.assert_array_equal(advantage[:, 0], [[3, 0], [0, 4], [8, 0], [0, 0]])
     # What follows the decision of seat 1 at t = 3 is unknown.
-    np.testing.assert_array_equal(known[:, 0], [[1, 0], [0, 1], [1, 0], [0, 0]])
+    np.testing.assert_array_equal(valid[:, 0], [[1, 0], [0, 1], [1, 0], [0, 0]])
 
 
 def test_done_off_by_one_in_gae() -> None:
     """cleanrl 337 and 393, JaxMARL 119: a step that ends the game keeps its reward, the next game adds nothing."""
     rewards = np.array([[0, 0], [1, -1], [5, 7], [0, 0]], np.float32)[:, None]
     terminated = np.array([False, True, False, False])[:, None]
-    advantage, known = gae(hand_made(rewards=rewards, terminated=terminated), 1.0, 1.0)
+    advantage, valid = gae(hand_made(rewards=rewards, terminated=terminated), 1.0, 1.0)
     np.testing.assert_array_equal(advantage[:, 0], [[1, 0], [0, -1], [13, 0], [0, 0]])
-    np.testing.assert_array_equal(known[:, 0], [[1, 0], [0, 1], [1, 0], [0, 0]])
+    np.testing.assert_array_equal(valid[:, 0], [[1, 0], [0, 1], [1, 0], [0, 0]])
 
 
 def test_truncation_treated_as_termination() -> None:
     """Stoix 142, brax 641, gymnax 109: a cut continues with the value of the final observation, for the seat asked."""
     truncated = np.array([False, True, False, False])[:, None]
     final_value = np.full((4, 1, 2), 32.0, np.float32)
-    advantage, known = gae(hand_made(truncated=truncated, final_value=final_value), 1.0, 1.0)
+    advantage, valid = gae(hand_made(truncated=truncated, final_value=final_value), 1.0, 1.0)
     np.testing.assert_array_equal(advantage[:, 0], [[32, 0], [0, 0], [8, 0], [0, 0]])
-    np.testing.assert_array_equal(known[:, 0], [[1, 0], [0, 0], [1, 0], [0, 0]])
+    np.testing.assert_array_equal(valid[:, 0], [[1, 0], [0, 0], [1, 0], [0, 0]])
 
 
 # ---- V-trace --------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def vtrace_oracle(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The definition (Espeholt et al. 2018, equation 1): a sum over the seat's later decisions, each error weighted by
     the product of the cut-off ratios before it. The policy's estimate leaves the first decision unweighted."""
-    advantage, correction = np.zeros(x.steps.acting.shape), np.zeros(x.steps.acting.shape)
+    advantage, value_error = np.zeros(x.steps.acting.shape), np.zeros(x.steps.acting.shape)
     for t, b, p in np.argwhere(x.steps.acting):
         now, trace, first = t, 1.0, True
         while True:
@@ -144,14 +144,14 @@ def vtrace_oracle(
                 break
             weight = ratio[now, b, p]
             error = earned + gamma * continuation - x.steps.value[now, b, p]
-            correction[t, b, p] += trace * min(weight, rho_clip) * error
+            value_error[t, b, p] += trace * min(weight, rho_clip) * error
             # The first decision's own weights are left out of the advantage: its error and its trace count fully.
             cut_first = min(ratio[t, b, p], 1.0)
             advantage[t, b, p] += error if first else trace / cut_first * min(weight, rho_clip) * error
             if following is None:
                 break
             trace, now, first = trace * gamma * gae_lambda * min(weight, 1.0), following, False
-    return advantage, correction
+    return advantage, value_error
 
 
 @pytest.mark.parametrize("seats", [1, 3])
@@ -161,10 +161,10 @@ def test_vtrace_brute_force(seats: int) -> None:
     trajectory = random_trajectory(rng, 20, 30, seats, simultaneous=False)
     ratio = np.exp(rng.normal(size=trajectory.steps.value.shape)).astype(np.float32)
     got = jax.jit(vtrace)(jax.tree.map(jnp.asarray, trajectory), ratio, 1.5, 0.97, 0.9)
-    advantage, correction = vtrace_oracle(trajectory, ratio, 1.5, 0.97, 0.9)
-    known = oracle(trajectory, 0.97, 0.9)[1]
-    np.testing.assert_array_equal(got.known, known)
-    np.testing.assert_allclose(got.correction, correction, atol=3e-5)
+    advantage, value_error = vtrace_oracle(trajectory, ratio, 1.5, 0.97, 0.9)
+    valid = oracle(trajectory, 0.97, 0.9)[1]
+    np.testing.assert_array_equal(got.valid, valid)
+    np.testing.assert_allclose(got.value_error, value_error, atol=3e-5)
     np.testing.assert_allclose(got.advantage, advantage, atol=3e-5)
 
 
@@ -172,10 +172,10 @@ def test_vtrace_on_policy_is_gae() -> None:
     trajectory = random_trajectory(np.random.default_rng(7), 20, 30, 2, simultaneous=True)
     arrays = jax.tree.map(jnp.asarray, trajectory)
     got = vtrace(arrays, jnp.ones_like(arrays.steps.value), 1.0, 0.97, 0.9)
-    advantage, known = gae(arrays, 0.97, 0.9)
-    np.testing.assert_array_equal(got.known, known)
+    advantage, valid = gae(arrays, 0.97, 0.9)
+    np.testing.assert_array_equal(got.valid, valid)
     np.testing.assert_allclose(got.advantage, advantage, atol=1e-6)
-    np.testing.assert_allclose(got.correction, advantage, atol=1e-6)
+    np.testing.assert_allclose(got.value_error, advantage, atol=1e-6)
 
 
 def test_vtrace_of_an_impossible_decision_stops_there() -> None:
@@ -186,7 +186,7 @@ def test_vtrace_of_an_impossible_decision_stops_there() -> None:
     ratio = np.ones((6, 4, 1), np.float32)
     ratio[3] = 0.0
     got = vtrace(jax.tree.map(jnp.asarray, trajectory), ratio, 1.0, 0.9, 0.8)
-    np.testing.assert_array_equal(got.correction[3], 0.0)
+    np.testing.assert_array_equal(got.value_error[3], 0.0)
     steps = trajectory.steps
     delta = steps.rewards[2] + 0.9 * steps.value[3] - steps.value[2]
-    np.testing.assert_allclose(got.correction[2], delta, atol=1e-5)
+    np.testing.assert_allclose(got.value_error[2], delta, atol=1e-5)

@@ -16,7 +16,8 @@ from jaxrl.algorithms.hierarchical.algorithm import Hierarchical, _part, _view
 from jaxrl.algorithms.hierarchical.hindsight import relabel, surrogate
 from jaxrl.algorithms.hierarchical.pair import MANAGER, WORKER, managed
 from jaxrl.algorithms.hierarchical.phases import normalised_within
-from jaxrl.algorithms.hierarchical.role import RoleLearner, own_first
+from jaxrl.algorithms.hierarchical.role import HindsightCoefs, RoleLearner, own_first
+from jaxrl.algorithms.ppo.loss import PPOCoefs
 from jaxrl.algorithms.ppo.update import Shuffle
 from jaxrl.algorithms.trajectory import values_of
 from jaxrl.config.checks import check_game
@@ -83,7 +84,7 @@ def estimate(name: str) -> Any:
     """A compiled function: (view of a rollout, its rewards) -> what a role estimates; and the values after the last
     step, f32[B, 1]."""
     role = games(2, 0.0, 16, 22).algorithm._roles[name]
-    coefs = role.hyper().at(role.config.ppo, jnp.int32(0))
+    coefs = PPOCoefs(**role.hyper().at(jnp.int32(0)))
 
     @jax.jit
     def found(view: Any, rewards: Any) -> Any:
@@ -145,7 +146,7 @@ def test_both_chains_of_rewards_are_those_of_one_decision_after_the_other(num_st
     for name, gamma, decay in ((MANAGER, 0.9, 0.7), (WORKER, 0.8, 0.6)):
         view = _view(rollout, played.algorithm._roles[name], name)
         found, last = estimate(name)(view, view.steps.rewards)
-        weight = np.asarray(view.steps.weight * found.known)[..., 0]
+        weight = np.asarray(view.steps.weight * found.valid)[..., 0]
         assert np.abs(last).min() > 0.0
         seen = 0
         for lane, seat in itertools.product(range(16), range(2)):
@@ -157,7 +158,7 @@ def test_both_chains_of_rewards_are_those_of_one_decision_after_the_other(num_st
             )
             seen += len(mine)
         assert seen >= {MANAGER: 80, WORKER: 170}[name]
-        assert np.isfinite(found.correction + found.value).all()
+        assert np.isfinite(found.value_error + found.value).all()
 
 
 def test_what_the_manager_is_told_does_not_depend_on_what_the_worker_is_told_on_the_way() -> None:
@@ -169,9 +170,9 @@ def test_what_the_manager_is_told_does_not_depend_on_what_the_worker_is_told_on_
     for t, lane in np.argwhere(view.steps.came_true.goal[..., 0] >= 0):
         late[t, lane] = rewards[t - 5 : t + 1, lane].sum(axis=0)
     both = [estimate(MANAGER)(view, each)[0] for each in (view.steps.rewards, jnp.asarray(late))]
-    known = np.asarray(both[0].known * view.steps.weight, bool)
-    assert known.sum() > 80 and not np.allclose(late, rewards)
-    np.testing.assert_allclose(both[0].advantage[known], both[1].advantage[known], atol=1e-5)
+    valid = np.asarray(both[0].valid * view.steps.weight, bool)
+    assert valid.sum() > 80 and not np.allclose(late, rewards)
+    np.testing.assert_allclose(both[0].advantage[valid], both[1].advantage[valid], atol=1e-5)
 
 
 # ---- hindsight ------------------------------------------------------------------------------------------------------
@@ -210,7 +211,7 @@ def test_hindsight_is_unbiased_and_would_not_be_without_its_weights() -> None:
         view = _view(rollout, role, WORKER)
         found = relabel(network, env, params, view, managed(env, view.steps.observation, 3), 1.0, jnp.float32(1e6))
         rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), found)
-        plain = rows._replace(gain=jnp.where(rows.known, rows.gain / jnp.maximum(rows.weight, 1e-30), 0.0))
+        plain = rows._replace(gain=jnp.where(rows.valid, rows.gain / jnp.maximum(rows.weight, 1e-30), 0.0))
         sequences = 2 * rollout.steps.over.sum()  # all of them are whole
 
         def along(rows: Any) -> jax.Array:
@@ -241,8 +242,8 @@ def test_sequences_that_are_not_whole_teach_nothing() -> None:
 
     for rollout, whole in ((one, np.r_[2:6, 8:12, 14:18]), (two, np.r_[4:8, 10:14, 16:20])):
         again = jax.tree.map(np.asarray, found(rollout))
-        np.testing.assert_array_equal(np.flatnonzero(again.known[:, 0, 0]), whole)
-        assert again.weight.max() <= 1.01 + 1e-5 and np.all(again.weight[~again.known] == 0.0)
+        np.testing.assert_array_equal(np.flatnonzero(again.valid[:, 0, 0]), whole)
+        assert again.weight.max() <= 1.01 + 1e-5 and np.all(again.weight[~again.valid] == 0.0)
 
 
 def test_a_round_that_ends_with_the_rollout_is_learnt_from_in_hindsight(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,15 +252,15 @@ def test_a_round_that_ends_with_the_rollout_is_learnt_from_in_hindsight(monkeypa
     rollout = jax.tree.map(jnp.asarray, jax.device_get(played.play(jax.random.key(1), played.lanes)[1]))
     role = played.algorithm._roles[WORKER]
 
-    def seen(keys: Any, shape: Any, coefs: Any, weight: Any, sequence: int) -> Any:
+    def seen(keys: Any, shape: Any, settings: Any, weight: Any, sequence: int) -> Any:
         jax.debug.callback(lambda weight: asked.append(np.array(weight)), weight)
-        return own_first(keys, shape, coefs, weight, sequence)
+        return own_first(keys, shape, settings, weight, sequence)
 
     monkeypatch.setattr("jaxrl.algorithms.hierarchical.role.own_first", seen)
 
     def learn() -> Any:
         learner = played.algorithm.init(jax.random.key(0))
-        told = learner.hyper["hindsight"].at(SMALL.hindsight, jnp.int32(0))
+        told = HindsightCoefs(**learner.hyper["hindsight"].at(jnp.int32(0)))
         mine = RoleLearner(**vars(_part(learner, WORKER)), hindsight=told)
         return role.learn(mine, _view(rollout, role, WORKER), jax.random.key(2), jnp.int32(0))[1]["train/approx_kl"]
 
@@ -277,12 +278,12 @@ def test_a_round_that_ends_with_the_rollout_is_learnt_from_in_hindsight(monkeypa
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_an_epoch_holds_every_own_decision_once_in_equally_full_minibatches(accumulate: int) -> None:
     shape = Shuffle(epochs=3, portions=8 * accumulate, groups=2, chunks=16, lanes=16)
-    coefs = PPOConfig(epochs=3, minibatches=8, accumulate=accumulate)
+    settings = PPOConfig(epochs=3, minibatches=8, accumulate=accumulate)
     weight = (jax.random.uniform(jax.random.key(0), (16, 16)) < 0.2).astype(jnp.float32)
     keys = jax.random.split(jax.random.key(1), 2)
 
     def order() -> Any:
-        found = own_first(keys, shape, coefs, weight, 1)
+        found = own_first(keys, shape, settings, weight, 1)
         return found.length, jax.vmap(found.at)(jnp.arange(24))
 
     count, (epochs, index) = in_mesh(order)()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +83,9 @@ def test_a_uniform_magnet_is_an_entropy_bonus() -> None:
     pulled = PPOConfig(entropy_coef=Schedule(), magnet="uniform", magnet_coef=weight, temperature=temperature)
     parts, gradients = [], []
     for settings in (bonus, pulled):
-        loss = functools.partial(ppo_loss, batch=batch, network=network, coefs=now(settings))
-        gradient, sums = jax.jit(jax.grad(loss, has_aux=True))(params)
+        gradient, sums = jax.jit(jax.grad(ppo_loss, has_aux=True), static_argnums=(2, 3))(
+            params, batch, network, *now(settings)
+        )
         parts.append(sums)
         gradients.append(gradient)
     legal = np.array([bin(int(word)).count("1") for word in np.asarray(batch.mask)[:, 0]])

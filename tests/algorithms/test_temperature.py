@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.algorithms.ppo.loss import PPOCoefs
 from jaxrl.algorithms.schedule import make_hyper, make_schedule
 from jaxrl.config.checks import check_numbers
 from jaxrl.config.schema import PPOConfig, Schedule
@@ -96,7 +97,7 @@ def test_schedules_begin_with_the_first_update() -> None:
     """A run that continues another one from update 600 runs its schedules from there to the end."""
     ppo = PPOConfig(entropy_coef=Schedule("linear", 0.04, 0.01), temperature=Schedule("cosine", 1.0, 0.5))
     hyper = make_hyper(ppo, 1001, first_update=600)
-    at = [hyper.at(ppo, jnp.int32(update)) for update in (0, 600, 800, 1000, 1200)]
+    at = [PPOCoefs(**hyper.at(jnp.int32(update))) for update in (0, 600, 800, 1000, 1200)]
     np.testing.assert_allclose([float(now.entropy_coef) for now in at], [0.04, 0.04, 0.025, 0.01, 0.01], rtol=1e-5)
     np.testing.assert_allclose([float(now.temperature) for now in at], [1.0, 1.0, 0.75, 0.5, 0.5], rtol=1e-5)
 

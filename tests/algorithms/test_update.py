@@ -11,7 +11,7 @@ import pytest
 
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.ppo import update
-from jaxrl.algorithms.ppo.loss import Batch, ppo_loss
+from jaxrl.algorithms.ppo.loss import Batch, PPOCoefs, ppo_loss
 from jaxrl.algorithms.schedule import KINDS, make_hyper, make_schedule, value_at
 from jaxrl.config.network_schema import TransformerConfig
 from jaxrl.config.schema import NetworkConfig, PPOConfig, Schedule
@@ -139,15 +139,15 @@ def test_replayed_log_ratio_is_zero_before_the_first_update() -> None:
     assert abs(metrics["train/approx_kl"]) < 1e-6 and metrics["train/clip_fraction"] == 0.0
 
 
-def now(settings: PPOConfig) -> PPOConfig:
-    """The settings with the numbers of the first update."""
-    return make_hyper(settings, 10).at(settings, jnp.int32(0))
+def now(settings: PPOConfig) -> tuple[PPOConfig, PPOCoefs]:
+    """The settings and the numbers of the first update."""
+    return settings, PPOCoefs(**make_hyper(settings, 10).at(jnp.int32(0)))
 
 
 def gradient_function(network):
     """(parameters, batch) -> gradient of the loss and its sums."""
-    coefs = now(PPOConfig(clip=0.2, value_clip=0.2, value_coef=0.5, entropy_coef=Schedule("constant", 0.01)))
-    return jax.jit(jax.grad(lambda params, batch: ppo_loss(params, batch, network, coefs), has_aux=True))
+    at = now(PPOConfig(clip=0.2, value_clip=0.2, value_coef=0.5, entropy_coef=Schedule("constant", 0.01)))
+    return jax.jit(jax.grad(lambda params, batch: ppo_loss(params, batch, network, *at), has_aux=True))
 
 
 def test_only_weighted_decisions_move_the_parameters() -> None:
@@ -179,7 +179,7 @@ def test_dropout_keys_belong_to_decisions() -> None:
     group_keys = jax.random.split(prng.fast_key(0), 2)
     both = update.Shuffle(epochs=3, portions=4, groups=2, chunks=8, lanes=6)
     rows = jnp.arange(8 * 6)  # 8 steps of 6 lanes: lanes 0-2 are the first group, 3-5 the second
-    batch = types.SimpleNamespace(played=None)
+    batch = types.SimpleNamespace(recurrent=None)
     keys_of = jax.jit(
         lambda keys, shape, epoch, rows: update.dropout_keys(keys, shape, 1, batch, epoch, rows), static_argnums=1
     )
@@ -192,7 +192,7 @@ def test_dropout_keys_belong_to_decisions() -> None:
 
 def test_an_update_with_dropout() -> None:
     """Decisions made without dropout, learnt from with it; the same keys give the same parameters."""
-    env, coefs = Cards(), now(PPOConfig(epochs=1, minibatches=2, accumulate=2))
+    env, at = Cards(), now(PPOConfig(epochs=1, minibatches=2, accumulate=2))
     network = make_network(NetworkConfig(kind="transformer", transformer=TINY_TRANSFORMER), env)
 
     @in_mesh
@@ -214,7 +214,7 @@ def test_an_update_with_dropout() -> None:
         )
         batch = jax.tree.map(lambda leaf: leaf.reshape(4, 4, *leaf.shape[1:]), rows)
         keys = jax.random.split(prng.fast_key(seed), 2)
-        return update.update(network, coefs, params, optimizer.init(params), batch, keys)
+        return update.update(network, *at, params, optimizer.init(params), batch, keys)
 
     (first, _, sums), (other, _, _) = learn(0), learn(1)
     assert sums.steps == 2 and sums.parts.approx_kl > 0.0 and np.isfinite(sums.loss)

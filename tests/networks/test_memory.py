@@ -12,7 +12,7 @@ import pytest
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxrl.algorithms.base import AXIS, cleared, remember
-from jaxrl.algorithms.ppo.algorithm import PPO
+from jaxrl.algorithms.ppo.algorithm import PPO, coefs_of
 from jaxrl.algorithms.ppo.loss import ppo_loss
 from jaxrl.config.network_schema import RecurrentConfig
 from jaxrl.config.schema import Config, LeagueConfig, NetworkConfig, Schedule, SebulbaConfig
@@ -112,7 +112,7 @@ def unrolled(config: Config, env: Env) -> tuple[PPO, Any, Any]:
         ids = jnp.arange(config.train.num_envs, dtype=jnp.uint32)
         steps = config.train.num_steps
         _, rollout, _ = collect(program.setup, policy, None, state.lanes, jax.random.key(7), ids, steps)
-        coefs = state.learner.hyper.at(config.ppo, state.update)
+        coefs = coefs_of(state.learner, state.update)
         return algorithm._batch(
             rollout, algorithm._estimate(state.learner.params, rollout, coefs), state.learner.copies
         )
@@ -131,11 +131,12 @@ def test_gradients_of_chunks_are_those_of_the_whole_sequence() -> None:
     for sequence in (12, 3):
         config = recurrent_config(sequence=sequence, num_steps=12)
         algorithm, learner, batch = unrolled(config, Recall(delays=(1, 3)))
-        coefs: Any = dataclasses.replace(config.ppo, temperature=1.0, entropy_coef=0.01)  # type: ignore[arg-type]
+        coefs = coefs_of(learner, jnp.int32(0))._replace(temperature=jnp.float32(1.0), entropy_coef=jnp.float32(0.01))
+        at = (config.ppo, coefs)
         chunks, network = chunked(batch, sequence), algorithm.network
 
-        def loss(params: Any, chunks: Any = chunks, network: Any = network, coefs: Any = coefs) -> Any:
-            return ppo_loss(params, chunks, network, coefs)[0]
+        def loss(params: Any, chunks: Any = chunks, network: Any = network, at: Any = at) -> Any:
+            return ppo_loss(params, chunks, network, *at)[0]
 
         losses[sequence], gradients[sequence] = jax.jit(jax.value_and_grad(loss))(learner.params)
         if sequence == 12:
@@ -159,9 +160,9 @@ def chunked(batch: Any, sequence: int) -> Any:
         rows = jnp.swapaxes(leaf.reshape(-1, sequence, lanes, *leaf.shape[2:]), 1, 2)
         return rows.reshape(-1, sequence, *leaf.shape[2:])
 
-    memory = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), batch.played.memory)
-    chunks = jax.tree.map(cut, batch._replace(played=batch.played._replace(memory=())))
-    return chunks._replace(played=chunks.played._replace(memory=memory))
+    memory = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), batch.recurrent.memory)
+    chunks = jax.tree.map(cut, batch._replace(recurrent=batch.recurrent._replace(memory=())))
+    return chunks._replace(recurrent=chunks.recurrent._replace(memory=memory))
 
 
 def _plain_loss(algorithm: PPO, batch: Any) -> Any:
@@ -170,13 +171,13 @@ def _plain_loss(algorithm: PPO, batch: Any) -> Any:
 
     def of_lane(params: Any, lane: jax.Array) -> jax.Array:
         total = jnp.float32(0.0)
-        first = jax.tree.map(lambda leaf: leaf[0, lane], batch.played.memory)
+        first = jax.tree.map(lambda leaf: leaf[0, lane], batch.recurrent.memory)
         memory = [jax.tree.map(lambda leaf, seat=seat: leaf[seat], first) for seat in range(2)]
         for t in range(steps):
-            seat = batch.played.seat[t, lane, 0]
+            seat = batch.recurrent.seat[t, lane, 0]
             held = jax.tree.map(lambda a, b, seat=seat: jnp.where(seat == 0, a, b), *memory)
             held, logits, value = network.evaluate(params, held, batch.observation[t, lane, 0], jnp.ones(CUES, bool))
-            over = batch.played.over[t, lane]
+            over = batch.recurrent.over[t, lane]
             memory = [
                 jax.tree.map(
                     lambda new, old, mine=seat == number, over=over: jnp.where(over, 0, jnp.where(mine, new, old)),
@@ -185,7 +186,7 @@ def _plain_loss(algorithm: PPO, batch: Any) -> Any:
                 )
                 for number in range(2)
             ]
-            row = jax.tree.map(lambda leaf, t=t: leaf[t, lane, 0], batch._replace(played=None, mask=None))
+            row = jax.tree.map(lambda leaf, t=t: leaf[t, lane, 0], batch._replace(recurrent=None, mask=None))
             total += _one(row, logits, value)
         return total
 

@@ -9,18 +9,21 @@ from collections.abc import Iterator
 from jaxrl.config import schema
 
 SECTIONS = {  # what a parameter or variable with this annotation holds
-    "CompleteDQN": "dqn",
     "Config": "",
+    "DQNCoefs": "dqn",
     "DQNConfig": "dqn",
     "ExploitConfig": "exploit",
+    "HindsightCoefs": "hierarchical.hindsight",
     "HindsightConfig": "hierarchical.hindsight",
     "LeagueConfig": "league",
     "NetworkConfig": "network",
+    "PPOCoefs": "ppo",
     "PPOConfig": "ppo",
     "SeatMix": "seats.0",
     "SebulbaConfig": "sebulba",
     "Sequence[SeatMix]": "seats",
 }
+CALLS = {"coefs_of": "ppo", "PPOCoefs": "ppo", "DQNCoefs": "dqn"}  # what gives the traced numbers of a section
 ROLES = ("hierarchical.manager", "hierarchical.worker")  # whose schedules stand in for those of ppo
 Names = dict[str, str]  # variable -> the section or key that it holds; "" is the whole configuration
 
@@ -81,8 +84,6 @@ def _of_scope(scope: ast.AST, outer: Names) -> Iterator[str]:
             yield from (f"{section}.{text}" for text in texts if section)
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "make_hyper":
             yield from _schedules(_path(node.args[0], names))
-        elif isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith(("hyper.numbers", "hyper.schedules")):
-            yield from (f"{section}.{ast.literal_eval(node.slice)}" for section in ("ppo", "dqn"))
     for node in inner:
         yield from _of_scope(node, names)
 
@@ -146,8 +147,8 @@ def _path(node: ast.AST, names: Names) -> str | None:
     """The part of the configuration that an expression is; None if it is no part of one."""
     if isinstance(node, ast.Name):
         return names.get(node.id, "" if node.id == "config" else None)
-    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("hyper.at"):  # with traced numbers
-        return _path(node.args[0], names)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in CALLS:
+        return CALLS[ast.unparse(node.func)]
     if not isinstance(node, ast.Attribute):
         return None
     if ast.unparse(node) in names:

@@ -94,7 +94,7 @@ def test_parameters_optimizer_key_and_counters_are_taken_over(home):
     assert int(new.state.games) == int(source.arrays["games.lo"]) > 0
     assert arrays["lanes.controllers"].shape == (16, 2)
     hyper = new.state.learner.hyper
-    assert float(hyper.first_update) == 4 and int(hyper.at(new.config.ppo, 4).entropy_coef * 1e6) in (39999, 40000)
+    assert float(hyper.first_update) == 4 and int(hyper.at(4)["entropy_coef"] * 1e6) in (39999, 40000)
 
 
 def test_the_pool_begins_with_the_earlier_checkpoints(home):

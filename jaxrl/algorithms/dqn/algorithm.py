@@ -7,7 +7,6 @@ soon as the memory has enough to learn from. For compiled games the memory is a 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -29,9 +28,9 @@ from jaxrl.algorithms.base import (
 from jaxrl.algorithms.dqn import q_heads
 from jaxrl.algorithms.dqn.device_replay import DeviceReplay
 from jaxrl.algorithms.dqn.host_learning import DQNHostLearning
-from jaxrl.algorithms.dqn.optimise import CompleteDQN, DQNLearner, LearnSums, no_sums, optimise
-from jaxrl.algorithms.schedule import Hyper, make_hyper, value_at
-from jaxrl.config.schema import Config, DQNConfig, Schedule
+from jaxrl.algorithms.dqn.optimise import DQNCoefs, DQNLearner, LearnSums, no_sums, optimise
+from jaxrl.algorithms.schedule import Hyper, make_hyper
+from jaxrl.config.schema import Config, Schedule
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import metrics
@@ -58,7 +57,6 @@ class DQN(Algorithm):
     def __init__(self, config: Config, env: Env):
         """Compiles nothing."""
         super().__init__(config, env)
-        self.section: CompleteDQN = _complete(config.dqn)
         self.discount = config.dqn.gamma
         self.network = make_network(config.network, env, q_heads.heads_of(config.dqn))
         if self.network.remembers:
@@ -80,14 +78,17 @@ class DQN(Algorithm):
         )
 
     def hyper(self) -> Hyper:
-        """The numbers of the section `dqn`."""
-        return make_hyper(self.section, self.config.num_updates)
+        """The numbers of the section `dqn`, and `beta`, with which the importance weights are unbiased at the end."""
+        dqn, chosen = self.config.dqn, {"beta": Schedule("linear", 0.4, 1.0)}
+        if not dqn.alpha:  # all priorities are 1
+            chosen["beta"] = Schedule("constant", 0.0, 0.0)
+        if dqn.exploration == "noisy":
+            chosen["epsilon"] = Schedule("constant", 0.0, 0.0)
+        return make_hyper(dqn, self.config.num_updates, more=chosen)
 
     def policy(self, learner: DQNLearner, number: jax.Array) -> ExploringPolicy:
         """The parameters as they are, exploring as this update does; at random until there is enough to learn from."""
-        hyper = learner.hyper
-        epsilon = value_at(hyper.schedules["epsilon"], hyper.progress(number))
-        epsilon = jnp.where(learner.ready, epsilon, 1.0)
+        epsilon = jnp.where(learner.ready, DQNCoefs(**learner.hyper.at(number)).epsilon, 1.0)
         return ExploringPolicy(params=learner.params, epsilon=epsilon)
 
     def act(self, policy: ExploringPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
@@ -103,7 +104,7 @@ class DQN(Algorithm):
         """Remembers the rollout and learns from what is remembered."""
         memory = self.replay.push(learner.replay, rollout.steps)
         learner = learner.replace(replay=memory, ready=self.replay.ready(memory))
-        coefs = learner.hyper.at(self.section, number)
+        coefs = DQNCoefs(**learner.hyper.at(number))
         # With several seeds both sides are computed and selected: learning is then never skipped, only not kept.
         step = functools.partial(self._optimise, coefs, key)
         learner, sums = jax.lax.cond(learner.ready, step, lambda learner: (learner, no_sums()), learner)
@@ -112,26 +113,26 @@ class DQN(Algorithm):
         drawable = jnp.sum(learner.replay.priority > 0.0)
         return learner, self.metrics_of(sums, coefs, rollout.policy.epsilon, drawable)
 
-    def _optimise(self, coefs: CompleteDQN, key: jax.Array, learner: DQNLearner) -> tuple[DQNLearner, LearnSums]:
+    def _optimise(self, coefs: DQNCoefs, key: jax.Array, learner: DQNLearner) -> tuple[DQNLearner, LearnSums]:
         """K optimizer steps."""
 
         def step(carry: Any, k: jax.Array) -> tuple[Any, None]:
             learner, sums = carry
             draw_key, noise_key = jax.random.split(jax.random.fold_in(key, k))
             record, batch = self.replay.sample(learner.replay, draw_key, coefs.gamma)
-            learner, priority, now = optimise(self.network, coefs, learner, batch, noise_key)
+            learner, priority, now = optimise(self.network, self.config.dqn, coefs, learner, batch, noise_key)
             learner = learner.replace(replay=self.replay.reprioritise(learner.replay, record, priority))
             return (learner, jax.tree.map(jnp.add, sums, now)), None
 
-        steps = jnp.arange(coefs.updates, dtype=jnp.uint32)
+        steps = jnp.arange(self.config.dqn.updates, dtype=jnp.uint32)
         return jax.lax.scan(step, (learner, no_sums()), steps)[0]
 
-    def metrics_of(self, sums: LearnSums, coefs: CompleteDQN, epsilon: Any, drawable: Any) -> Metrics:
+    def metrics_of(self, sums: LearnSums, coefs: DQNCoefs, epsilon: Any, drawable: Any) -> Metrics:
         """The metrics of one update, in TensorBoard's names; means are missing where nothing was learnt yet.
 
         Args:
           sums: over its optimizer steps.
-          coefs: the section with its numbers as they were.
+          coefs: the numbers of the update.
           epsilon: f32[], share of random actions in the rollout.
           drawable: i32[], transitions that can be drawn.
         """
@@ -145,7 +146,7 @@ class DQN(Algorithm):
             "train/learning_rate": metrics.last(coefs.learning_rate),
             "train/beta": metrics.last(coefs.beta),
             "train/epsilon": metrics.last(epsilon),
-            "train/update_ratio": metrics.mean(steps * coefs.batch, self.config.batch_size),
+            "train/update_ratio": metrics.mean(steps * self.config.dqn.batch, self.config.batch_size),
             "train/replay": metrics.last(drawable),
         }
 
@@ -169,16 +170,6 @@ class DQN(Algorithm):
             return learner
         empty = None if self.env.host else self.replay.empty()  # on the host it is made where it is loaded
         return learner.replace(replay=empty, ready=jnp.zeros_like(learner.ready))
-
-
-def _complete(dqn: DQNConfig) -> CompleteDQN:
-    """The section with what the code decides, and the numbers that other choices in it set."""
-    found = CompleteDQN(**{field.name: getattr(dqn, field.name) for field in dataclasses.fields(dqn)})
-    if not found.alpha:  # all priorities are 1
-        found = dataclasses.replace(found, beta=Schedule("constant", 0.0, 0.0))
-    if found.exploration == "noisy":
-        found = dataclasses.replace(found, epsilon=Schedule("constant", 0.0, 0.0))
-    return found
 
 
 def exploring(logits: jax.Array, mask: jax.Array, epsilon: jax.Array, uniform: jax.Array) -> jax.Array:

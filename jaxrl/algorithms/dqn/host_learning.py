@@ -11,7 +11,7 @@ import numpy as np
 from jaxrl.algorithms.base import HostLearning, Rollout, with_normaliser
 from jaxrl.algorithms.dqn.host_replay import HostReplay, memory_shapes
 from jaxrl.algorithms.dqn.loss import Transitions
-from jaxrl.algorithms.dqn.optimise import DQNLearner, LearnSums, no_sums, optimise
+from jaxrl.algorithms.dqn.optimise import DQNCoefs, DQNLearner, LearnSums, no_sums, optimise
 from jaxrl.algorithms.dqn.prefetch import Prefetcher
 from jaxrl.algorithms.schedule import Hyper
 from jaxrl.runs.metrics import Metrics
@@ -50,7 +50,7 @@ class DQNHostLearning(HostLearning):
     def forms(self, learner: DQNLearner) -> DQNLearner:
         """With the shapes of the memory."""
         algorithm = self._algorithm
-        shapes = memory_shapes(self._game, algorithm.section, algorithm.config.train.num_envs)
+        shapes = memory_shapes(self._game, algorithm.config.dqn, algorithm.config.train.num_envs)
         return algorithm.saved(learner.replace(replay=shapes))
 
     def light(self, learner: DQNLearner) -> DQNLearner:
@@ -94,7 +94,7 @@ class DQNHostLearning(HostLearning):
 
     def _empty(self) -> HostReplay:
         """A new memory."""
-        return HostReplay(self._game, self._algorithm.section, self._algorithm.config.train.num_envs)
+        return HostReplay(self._game, self._algorithm.config.dqn, self._algorithm.config.train.num_envs)
 
     def _with(self, learner: DQNLearner, replay: HostReplay) -> DQNLearner:
         """The learner with a memory, as checkpoints hold it."""
@@ -111,7 +111,7 @@ class DQNHostLearning(HostLearning):
             learner, priority, sums = self._step((learner.params, light), kept, sums, batch, number, key, np.uint32(k))
             return priority
 
-        self._prefetcher.learn(int(learner.steps), self._algorithm.section.updates, step)
+        self._prefetcher.learn(int(learner.steps), self._algorithm.config.dqn.updates, step)
         return learner, sums
 
     # ---- compiled -----------------------------------------------------------------------------------------------
@@ -129,11 +129,11 @@ class DQNHostLearning(HostLearning):
         """One step; of the learner only `kept`, target and optimizer state, are donated."""
         params, rest = first
         learner = rest.replace(params=params, target=kept[0], opt_state=kept[1])
-        coefs = rest.hyper.at(self._algorithm.section, number)
-        network, noise_key = self._algorithm.network, jax.random.fold_in(key, k)
-        learner, priority, now = optimise(network, coefs, learner, batch, noise_key)
+        algorithm, coefs = self._algorithm, DQNCoefs(**rest.hyper.at(number))
+        noise_key = jax.random.fold_in(key, k)
+        learner, priority, now = optimise(algorithm.network, algorithm.config.dqn, coefs, learner, batch, noise_key)
         return learner, priority, jax.tree.map(jnp.add, sums, now)
 
     def _metrics_of(self, hyper: Hyper, sums: LearnSums, number: jax.Array, epsilon: Any, drawable: Any) -> Metrics:
         """The metrics of one round."""
-        return self._algorithm.metrics_of(sums, hyper.at(self._algorithm.section, number), epsilon, drawable)
+        return self._algorithm.metrics_of(sums, DQNCoefs(**hyper.at(number)), epsilon, drawable)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -13,19 +12,24 @@ from flax import struct
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import Learner
 from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights, new_priority
-from jaxrl.config.schema import DQNConfig, Schedule
+from jaxrl.config.schema import DQNConfig
 from jaxrl.networks.base import Network
 from jaxrl_envs.contract.env import select
 
+# The numbers of Rainbow (https://arxiv.org/abs/1710.02298) that need no tuning.
+PRIORITY_EPS = 1e-3  # added to every absolute error, so that no priority is 0
+MAX_GRAD_NORM = 10.0
+ADAM_EPS = 1.5e-4
 
-@dataclasses.dataclass(frozen=True)
-class CompleteDQN(DQNConfig):
-    """The section and the numbers of Rainbow (https://arxiv.org/abs/1710.02298) that nobody gains by changing."""
 
-    beta: Schedule = Schedule("linear", 0.4, 1.0)  # exponent of the importance weights: unbiased at the end
-    priority_eps: float = 1e-3  # added to every absolute error: nobody's priority is 0
-    max_grad_norm: float = 10.0
-    adam_eps: float = 1.5e-4
+class DQNCoefs(NamedTuple):
+    """The numbers and schedules of the section `dqn` as they are in one update, f32[] each."""
+
+    alpha: jax.Array
+    epsilon: jax.Array
+    learning_rate: jax.Array
+    gamma: jax.Array
+    beta: jax.Array  # exponent of the importance weights
 
 
 @struct.dataclass
@@ -36,7 +40,7 @@ class DQNLearner(Learner):
     opt_state: optax.OptState
     steps: jax.Array  # i32[], optimizer steps
     ready: jax.Array  # bool[], there is enough to learn from
-    replay: Any  # `device_replay.ReplayMemory` or `host_replay.HostMemory`; None where somebody else holds it
+    replay: Any  # `device_replay.ReplayMemory` or `host_replay.HostMemory`; None while a `HostLearning` holds it
 
 
 class LearnSums(NamedTuple):
@@ -56,14 +60,20 @@ def no_sums() -> LearnSums:
 
 
 def optimise(
-    network: Network, coefs: CompleteDQN, learner: DQNLearner, batch: Transitions, key: jax.Array
+    network: Network,
+    settings: DQNConfig,
+    coefs: DQNCoefs,
+    learner: DQNLearner,
+    batch: Transitions,
+    key: jax.Array,
 ) -> tuple[DQNLearner, jax.Array, LearnSums]:
     """One step on one batch.
 
     Args:
       network: a Q network.
-      coefs: the section with numbers and schedules as they are in this update.
-      learner: what learns.
+      settings: the section `dqn`.
+      coefs: its numbers in this update.
+      learner: before the step.
       batch: N transitions.
       key: a fast key; read by noisy layers only.
 
@@ -72,17 +82,14 @@ def optimise(
     """
     count = batch.action.shape[0]
     keys = jax.random.split(key, (3, count)) if network.noisy else None
-    beta: Any = coefs.beta
-    weight = importance_weights(batch.priority, beta)
+    weight = importance_weights(batch.priority, coefs.beta)
     (loss, parts), gradient = jax.value_and_grad(dqn_loss, has_aux=True)(
         learner.params, learner.target, batch, weight, network, keys
     )
-    gradient, norms = optimizer.clip_by_global_norm(gradient, coefs.max_grad_norm)
-    params, opt_state = optimizer.apply(
-        learner.params, learner.opt_state, gradient, coefs.learning_rate, coefs.adam_eps
-    )
+    gradient, norms = optimizer.clip_by_global_norm(gradient, MAX_GRAD_NORM)
+    params, opt_state = optimizer.apply(learner.params, learner.opt_state, gradient, coefs.learning_rate, ADAM_EPS)
     steps = learner.steps + 1
-    target = select(steps % coefs.target_every == 0, params, learner.target)
+    target = select(steps % settings.target_every == 0, params, learner.target)
     sums = LearnSums(
         loss=loss,
         td_error=jnp.mean(jnp.abs(parts.error)),
@@ -91,7 +98,7 @@ def optimise(
         grad_norm_clipped=norms.clipped,
         steps=jnp.float32(1.0),
     )
-    priority = new_priority(parts.error, jnp.asarray(coefs.alpha), jnp.asarray(coefs.priority_eps))
-    # A diverged step is found by its loss, in the trainer; no memory can hold a priority that is no number.
+    priority = new_priority(parts.error, coefs.alpha, jnp.float32(PRIORITY_EPS))
+    # The trainer finds a diverged step by its loss; a replay buffer cannot hold a non-finite priority.
     priority = jnp.where(jnp.isfinite(priority), priority, 1.0)
     return learner.replace(params=params, target=target, opt_state=opt_state, steps=steps), priority, sums

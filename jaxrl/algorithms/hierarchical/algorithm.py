@@ -16,8 +16,8 @@ from flax import struct
 
 from jaxrl.algorithms.base import Algorithm, Asked, Decision, Learner, Rollout
 from jaxrl.algorithms.hierarchical.pair import ROLES, WORKER, pair
-from jaxrl.algorithms.hierarchical.role import Role, RoleLearner
-from jaxrl.algorithms.ppo.algorithm import PPO, PPOLearner, TemperedPolicy
+from jaxrl.algorithms.hierarchical.role import HindsightCoefs, Role, RoleLearner
+from jaxrl.algorithms.ppo.algorithm import PPO, PPOLearner, TemperedPolicy, sample_action
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.config import Config, Schedule
 from jaxrl.config.hierarchical_checks import check_goals
@@ -81,19 +81,19 @@ class Hierarchical(Algorithm):
 
     def act(self, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
         """Draws an action from the tempered distribution of the role that is asked."""
-        return PPO.act(self, policy, asked, memory, key)  # type: ignore[arg-type]  # reads the network alone
+        return sample_action(self.network, policy, asked, memory, key)
 
     def learn(
         self, learner: HierarchicalLearner, rollout: Rollout, key: jax.Array, number: jax.Array
     ) -> tuple[HierarchicalLearner, Metrics]:
         """Each role learns from its decisions. Metrics of a role are under its name; those of `train` are of both."""
-        section = self.config.hierarchical.hindsight
+        hindsight = HindsightCoefs(**learner.hyper[HINDSIGHT].at(number))
         parts: dict[str, PPOLearner] = {}
         together: Metrics = {}
         told: Metrics = {}
         for i, (name, role) in enumerate(self._roles.items()):
             view = _view(rollout, role, name)
-            mine = RoleLearner(**vars(_part(learner, name)), hindsight=learner.hyper[HINDSIGHT].at(section, number))
+            mine = RoleLearner(**vars(_part(learner, name)), hindsight=hindsight)
             parts[name], found = role.learn(mine, view, jax.random.fold_in(key, i), number)
             common = {tag: metric for tag, metric in found.items() if tag.startswith("train/")}
             together = metrics.join(together, common)

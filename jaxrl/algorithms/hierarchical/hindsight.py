@@ -44,9 +44,9 @@ class Relabelled(NamedTuple):
     mask: jax.Array  # u32[W]
     action: jax.Array  # i32[]
     log_prob: jax.Array  # f32[], of the action, under the parameters that played
-    gain: jax.Array  # f32[], W H; 0 where nothing is known
-    weight: jax.Array  # f32[], W, cut off; 0 where nothing is known
-    known: jax.Array  # bool[], the decision is the learner's worker's, of a whole sequence whose goal came true
+    gain: jax.Array  # f32[], W H; 0 where not valid
+    weight: jax.Array  # f32[], W, cut off; 0 where not valid
+    valid: jax.Array  # bool[], the decision is the learner's worker's, of a whole sequence whose goal came true
 
 
 def relabel(
@@ -74,7 +74,7 @@ def relabel(
     goal, reward = _settled(steps.came_true, began, steps.over)
     own_goal = of_decisions(goal + 1, steps.seat) - 1  # i32[T, B, S]
 
-    def again(now: tuple[Transition, jax.Array]) -> tuple[Any, jax.Array, jax.Array]:
+    def evaluate_step(now: tuple[Transition, jax.Array]) -> tuple[Any, jax.Array, jax.Array]:
         step, goal = now
         mask = distributions.unpack_mask(step.mask, network.num_actions)
         observation, mask = jax.vmap(jax.vmap(env.relabelled))(step.observation, mask, jnp.maximum(goal, 0))
@@ -83,15 +83,15 @@ def relabel(
         log_prob = distributions.log_prob(distributions.temper(logits, temperature), step.action)
         return observation, distributions.pack_mask(mask), log_prob
 
-    observation, mask, log_prob = jax.lax.map(again, (steps, own_goal))
+    observation, mask, log_prob = jax.lax.map(evaluate_step, (steps, own_goal))
     counts = (steps.weight > 0.0) & (own_goal >= 0)
     ratio = to_seats(jnp.where(counts, log_prob - steps.log_prob, 0.0), steps.seat, seats)
     total, whole = _of_sequences(ratio, began, steps.came_true.goal >= 0, steps.over)
-    known = counts & (of_decisions(whole, steps.seat) > 0)
+    valid = counts & (of_decisions(whole, steps.seat) > 0)
     weight = jnp.exp(jnp.minimum(of_decisions(total, steps.seat), jnp.log(cap)))
-    weight = jnp.where(known, weight, 0.0)
+    weight = jnp.where(valid, weight, 0.0)
     gain = weight * of_decisions(reward, steps.seat)
-    return Relabelled(observation, mask, steps.action, log_prob, gain, weight, known)
+    return Relabelled(observation, mask, steps.action, log_prob, gain, weight, valid)
 
 
 def surrogate(
@@ -102,7 +102,7 @@ def surrogate(
     mask = distributions.unpack_mask(batch.mask, network.num_actions)
     _, logits, _ = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))(params, (), batch.observation, mask)
     log_prob = distributions.log_prob(distributions.temper(logits, temperature), batch.action)
-    ratio = jnp.exp(jnp.where(batch.known, log_prob - batch.log_prob, 0.0))
+    ratio = jnp.exp(jnp.where(batch.valid, log_prob - batch.log_prob, 0.0))
     return jnp.sum(batch.gain * jnp.minimum(ratio, 1.0 + clip))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +26,8 @@ from jaxrl.algorithms import gae
 from jaxrl.algorithms.base import AXIS, Rollout, across_devices
 from jaxrl.algorithms.hierarchical import hindsight, phases
 from jaxrl.algorithms.hierarchical.pair import MANAGER, WORKER, managed
-from jaxrl.algorithms.ppo.algorithm import PPO, Estimates, PPOLearner
-from jaxrl.algorithms.ppo.loss import Batch, LossSums, ppo_loss
+from jaxrl.algorithms.ppo.algorithm import PPO, PPOLearner
+from jaxrl.algorithms.ppo.loss import Batch, LossSums, PPOCoefs, ppo_loss
 from jaxrl.algorithms.ppo.update import (
     Order,
     Shuffle,
@@ -39,8 +39,7 @@ from jaxrl.algorithms.ppo.update import (
     shuffle_of,
     shuffled_groups,
 )
-from jaxrl.algorithms.trajectory import Values, of_decisions, to_seats, trajectory_of, values_of
-from jaxrl.config.hierarchical_schema import HindsightConfig
+from jaxrl.algorithms.trajectory import Estimates, Values, of_decisions, to_seats, trajectory_of, values_of
 from jaxrl.config.schema import Config, PPOConfig
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
@@ -55,11 +54,18 @@ def role_config(config: Config, name: str) -> Config:
     return dataclasses.replace(config, ppo=dataclasses.replace(config.ppo, **settings))
 
 
+class HindsightCoefs(NamedTuple):
+    """The numbers of the section `hierarchical.hindsight` in one update, f32[] each."""
+
+    weight: jax.Array
+    cap: jax.Array
+
+
 @struct.dataclass
 class RoleLearner(PPOLearner):
-    """A learner of `Role` during an update, with the numbers of hindsight in it."""
+    """The learner of a `Role` during an update."""
 
-    hindsight: Any = None  # a `HindsightConfig`
+    hindsight: HindsightCoefs | None = None
 
 
 class Role(PPO):
@@ -75,7 +81,7 @@ class Role(PPO):
         """bool[T, B, S]: the decisions of this role."""
         return managed(self.env, rollout.steps.observation, 3) == self._manager
 
-    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOConfig, values: Values | None = None) -> Estimates:
+    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOCoefs, values: Values | None = None) -> Estimates:
         """Advantages and targets along the chain of this role; what it says of other decisions is not read."""
         steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
         values = values_of(self.network, rollout) if values is None else values
@@ -87,25 +93,31 @@ class Role(PPO):
         own = Values(*(jnp.where(flag, value, 0.0) for flag, value in zip((mine, final, last), values, strict=True)))
         trajectory = trajectory_of(rollout, own)
         flags = to_seats(mine.astype(jnp.float32), steps.seat, seats)  # f32[T, B, P]
-        gamma, gae_lambda = jnp.asarray(coefs.gamma), jnp.asarray(coefs.gae_lambda)
-        if self._manager:  # its seat's other decisions are none of this chain
+        gamma, gae_lambda = coefs.gamma, coefs.gae_lambda
+        if self._manager:  # its seat's other decisions do not belong to this chain
             chain = trajectory.steps._replace(
                 acting=flags > 0.0,
                 final_acting=to_seats(final.astype(jnp.float32), steps.final_seat, seats) > 0.0,
             )
             ends = to_seats(last.astype(jnp.float32), rollout.last.seat, seats) > 0.0
-            per_seat, known = gae.gae(trajectory._replace(steps=chain, last_acting=ends), gamma, gae_lambda)
+            per_seat, valid = gae.gae(trajectory._replace(steps=chain, last_acting=ends), gamma, gae_lambda)
         else:  # a decision of value 0 whose trace is cut: there the chain ends, and another begins
-            per_seat, _, known = gae.vtrace(trajectory, flags, 1.0, gamma, gae_lambda)
+            per_seat, _, valid = gae.vtrace(trajectory, flags, 1.0, gamma, gae_lambda)
         found = of_decisions(per_seat, steps.seat)
-        correction = found + (values.value - steps.value)
-        return Estimates(steps.value, found, correction, of_decisions(known, steps.seat) * mine)
+        value_error = found + (values.value - steps.value)
+        return Estimates(steps.value, found, value_error, of_decisions(valid, steps.seat) * mine)
 
     def _improve(
-        self, learner: Any, rollout: Rollout, batch: Batch, coefs: PPOConfig, group_keys: jax.Array
+        self,
+        learner: Any,
+        rollout: Rollout,
+        batch: Batch,
+        coefs: PPOCoefs,
+        group_keys: jax.Array,
+        value_only: jax.Array | None,
     ) -> tuple[Any, optax.OptState, UpdateSums, Metrics]:
-        """The passes over what is its own, and metrics of the phases and of hindsight."""
-        env = self.env
+        """The passes over the role's own decisions, and metrics of the phases and of hindsight."""
+        env, settings = self.env, self.config.ppo
         sorts = phases.phases_of(env, batch.observation, batch.weight.ndim)
         about = phases.by_phase(env, batch, sorts)
         group, groups = jnp.zeros(batch.weight.shape, jnp.int32), 1
@@ -113,49 +125,46 @@ class Role(PPO):
             group, groups = phases.combined(env, sorts)
         scaled = phases.normalised_within(batch.advantage, batch.weight, group, groups)
         batch = batch._replace(advantage=scaled.advantage)
-        again, teaches = None, batch.weight
-        section: HindsightConfig = learner.hindsight
+        relabelled, teaches = None, batch.weight
+        section: HindsightCoefs = learner.hindsight
         if self._relabels:
-            again, told = self._again(rollout, coefs, section, scaled.scale)
+            relabelled, told = self._relabelled(rollout, coefs, section, scaled.scale)
             about |= told
             # Where a sequence ends with the rollout its last decision has weight 0, though its goal has come true.
-            teaches = teaches + again.known.reshape(teaches.shape)
-        shape = shuffle_of(coefs, batch, group_keys, self.sequence)
-        order = own_first(group_keys, shape, coefs, teaches, self.sequence)
+            teaches = teaches + relabelled.valid.reshape(teaches.shape)
+        shape = shuffle_of(settings, batch, group_keys, self.sequence)
+        order = own_first(group_keys, shape, settings, teaches, self.sequence)
         rows, network = rows_of(batch), self.network
         keys_of = functools.partial(dropout_keys, group_keys, shape, self.sequence, batch)
 
         def loss(params: Any, epoch: jax.Array, index: jax.Array) -> tuple[jax.Array, LossSums]:
             keys = keys_of(epoch, index) if network.dropout else None
-            found, parts = ppo_loss(params, gathered(rows, shape, self.sequence, index), network, coefs, keys)
-            if again is None:
+            found, parts = ppo_loss(params, gathered(rows, shape, self.sequence, index), network, settings, coefs, keys)
+            if relabelled is None:
                 return found, parts
-            chosen = jax.tree.map(lambda leaf: leaf[index], again)
-            temperature: Any = coefs.temperature
-            more = hindsight.surrogate(params, chosen, network, temperature, coefs.clip)
-            strength: Any = section.weight
-            return found - strength * more, parts
+            chosen = jax.tree.map(lambda leaf: leaf[index], relabelled)
+            more = hindsight.surrogate(params, chosen, network, coefs.temperature, coefs.clip)
+            return found - section.weight * more, parts
 
-        params, opt_state, sums = passes(loss, coefs, learner.params, learner.opt_state, order)
-        about["train/epochs_done"] = metrics.mean(sums.steps, jnp.maximum(order.length // coefs.epochs, 1))
+        params, opt_state, sums = passes(loss, settings, coefs, learner.params, learner.opt_state, order, value_only)
+        about["train/epochs_done"] = metrics.mean(sums.steps, jnp.maximum(order.length // settings.epochs, 1))
         return params, opt_state, sums, about
 
-    def _again(
-        self, rollout: Rollout, coefs: PPOConfig, section: HindsightConfig, scale: jax.Array
+    def _relabelled(
+        self, rollout: Rollout, coefs: PPOCoefs, section: HindsightCoefs, scale: jax.Array
     ) -> tuple[hindsight.Relabelled, Metrics]:
         """The relabelled decisions as rows of the batch, their gain in the units of its advantages; and metrics."""
         manages = managed(self.env, rollout.steps.observation, 3)
-        temperature: Any = coefs.temperature
         found = hindsight.relabel(
-            self.network, self.env, rollout.policy.params, rollout, manages, temperature, section.cap
+            self.network, self.env, rollout.policy.params, rollout, manages, coefs.temperature, section.cap
         )
-        known, weight = across_devices((jnp.sum(found.known), jnp.sum(found.weight)))
+        valid, weight = across_devices((jnp.sum(found.valid), jnp.sum(found.weight)))
         capped = across_devices(jnp.sum(found.weight >= 0.999 * section.cap))
         everything = across_devices(jnp.sum(rollout.steps.weight))
         told = {
-            "hindsight/share": metrics.mean(known, everything),
-            "hindsight/weight": metrics.mean(weight, known),
-            "hindsight/capped": metrics.mean(capped, known),
+            "hindsight/share": metrics.mean(valid, everything),
+            "hindsight/weight": metrics.mean(weight, valid),
+            "hindsight/capped": metrics.mean(capped, valid),
         }
         found = jax.tree.map(
             lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1] * leaf.shape[2], *leaf.shape[3:]), found
@@ -163,20 +172,20 @@ class Role(PPO):
         return found._replace(gain=found.gain * scale.ravel()), told
 
 
-def own_first(group_keys: jax.Array, shape: Shuffle, coefs: PPOConfig, weight: jax.Array, sequence: int) -> Order:
-    """Minibatches of the chunks that hold something of weight, in a new order in every epoch: as many as these fill,
-    all equally full.
+def own_first(group_keys: jax.Array, shape: Shuffle, settings: PPOConfig, weight: jax.Array, sequence: int) -> Order:
+    """Minibatches of the chunks that hold a decision to learn from, in a new order in every epoch: as many as these
+    chunks fill, all equally full.
 
     Args:
       group_keys: typed keys [groups].
       shape, sequence: see `update`.
-      coefs: of the update.
-      weight: f32[T, L] or f32[T, L, S], above 0 where there is something to learn.
+      settings: the section `ppo`.
+      weight: f32[T, L] or f32[T, L, S], above 0 where a decision is to be learnt from.
     """
     heavy = weight.reshape(shape.chunks, sequence, shape.lanes, -1) > 0.0
     idle = ~jnp.any(heavy, axis=(1, 3))  # bool[chunks, lanes]
     order = shuffled_groups(group_keys, shape, idle)  # i32[epochs, groups, size]
-    part = order.shape[-1] // coefs.minibatches  # of a group in a minibatch
+    part = order.shape[-1] // settings.minibatches  # of a group in a minibatch
     full = jnp.sum(~idle.reshape(shape.chunks, shape.groups, -1), axis=(0, 2))
     minibatches = jax.lax.pmax(-(-jnp.max(full) // part), AXIS)
 
@@ -184,7 +193,7 @@ def own_first(group_keys: jax.Array, shape: Shuffle, coefs: PPOConfig, weight: j
         each = jnp.maximum(minibatches, 1)
         epoch, first = number // each, number % each
         chosen = order[epoch][:, first + each * jnp.arange(part)]  # i32[groups, part]
-        chosen = chosen.reshape(shape.groups, coefs.accumulate, -1)
-        return epoch, jnp.swapaxes(chosen, 0, 1).reshape(coefs.accumulate, -1)
+        chosen = chosen.reshape(shape.groups, settings.accumulate, -1)
+        return epoch, jnp.swapaxes(chosen, 0, 1).reshape(settings.accumulate, -1)
 
-    return Order(coefs.epochs * minibatches, at)
+    return Order(settings.epochs * minibatches, at)

@@ -1,16 +1,15 @@
-"""Proximal policy optimisation as an `Algorithm`: what it keeps, how it acts, one update from rollout to metrics."""
+"""Proximal policy optimisation as an `Algorithm`: its learner, how it acts, and one update from rollout to metrics."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl.algorithms import gae, optimizer
+from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import (
     ANCHOR,
     AXIS,
@@ -27,22 +26,14 @@ from jaxrl.algorithms.base import (
 from jaxrl.algorithms.ppo import target_params
 from jaxrl.algorithms.ppo.belief import BeliefLearner
 from jaxrl.algorithms.ppo.critic import Critic, explained, returns_of
-from jaxrl.algorithms.ppo.loss import Batch, RecurrentInputs
+from jaxrl.algorithms.ppo.loss import Batch, PPOCoefs, RecurrentInputs
 from jaxrl.algorithms.ppo.update import UpdateSums, is_value_head, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
-from jaxrl.algorithms.trajectory import (
-    Values,
-    logits_along,
-    of_decisions,
-    replay,
-    to_seats,
-    trajectory_of,
-    values_of,
-)
+from jaxrl.algorithms.trajectory import Estimates, Values, gae_estimates, logits_along, vtrace_estimates
 from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
 from jaxrl.config.ppo_checks import check_ppo
 from jaxrl.networks import distributions
-from jaxrl.networks.base import Memory
+from jaxrl.networks.base import Memory, Network
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
@@ -54,11 +45,11 @@ RHO_CLIP = 1.0  # V-trace: the largest importance weight, as in its paper; more 
 
 @struct.dataclass
 class PPOLearner(Learner):
-    """Parameters, hyper-parameters (`Hyper`) and the moments of Adam; critic and belief where they are asked."""
+    """Parameters, hyper-parameters (`Hyper`) and optimizer state; critic and belief if they are configured."""
 
     opt_state: optax.OptState
-    critic: Any = None  # a `AuxiliaryState`
-    belief: Any = None  # a `AuxiliaryState`
+    critic: Any = None  # an `AuxiliaryState`
+    belief: Any = None  # an `AuxiliaryState`
 
 
 @struct.dataclass
@@ -79,7 +70,7 @@ class PPO(Algorithm):
         self.network = make_network(config.network, env)
         self.discount = config.ppo.gamma
         self.sequence = config.ppo.sequence if self.network.remembers else 1
-        if self.sequence > 1:  # of a network of one's own nobody could tell before
+        if self.sequence > 1:  # whether a user's own network has a memory is known only now
             check_ppo(config, self.sequence)
         if config.ppo.value_warmup and not config.ppo.critic.privileged:
             self._check_value()
@@ -104,7 +95,7 @@ class PPO(Algorithm):
         )
 
     def _check_value(self) -> None:
-        """A warm-up needs something that learns: a critic, or parameters of the value alone."""
+        """Rejects a warm-up in which nothing would learn: it needs a critic, or parameters of the value alone."""
         params = jax.eval_shape(self.network.init, jax.random.key(0))
         if not any(is_value_head(path) for path, _ in jax.tree_util.tree_leaves_with_path(params)):
             raise UserError(
@@ -118,38 +109,33 @@ class PPO(Algorithm):
 
     def policy(self, learner: PPOLearner, number: jax.Array) -> TemperedPolicy:
         """The parameters as they are, at the temperature of this update."""
-        coefs: Any = learner.hyper.at(self.config.ppo, number)
-        return TemperedPolicy(params=learner.params, temperature=coefs.temperature)
+        return TemperedPolicy(params=learner.params, temperature=coefs_of(learner, number).temperature)
 
     def act(self, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
         """Draws an action from the tempered distribution."""
-        memory, logits, value = self.network.evaluate(policy.params, memory, asked.observation, asked.mask)
-        logits = distributions.temper(logits, policy.temperature)
-        action = distributions.sample(logits, jax.random.uniform(key))
-        return Decision(action, distributions.log_prob(logits, action), value, memory)
+        return sample_action(self.network, policy, asked, memory, key)
 
     def learn(
         self, learner: PPOLearner, rollout: Rollout, key: jax.Array, number: jax.Array
     ) -> tuple[PPOLearner, Metrics]:
         """Estimates advantages, then epochs x minibatches of the clipped loss."""
-        coefs = learner.hyper.at(self.config.ppo, number)
+        coefs, warming = coefs_of(learner, number), None
         if self.config.ppo.value_warmup:
-            coefs, learner = self._value_warmup(learner, coefs, number)
+            warming, learner = self._value_warmup(learner, number)
         values = self._critic.values(learner.critic, rollout) if self._critic else None
         estimate = self._estimate(learner.params, rollout, coefs, values)
         kept = target_params.with_magnet(learner.copies, learner.params, number, self.config.ppo.magnet_refresh)
         batch = self._batch(rollout, estimate, kept)
         groups = shuffle_groups(self.config.train.num_envs, jax.lax.axis_size(AXIS))
         group_keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, local_numbers(groups))
-        params, opt_state, sums, about = self._improve(learner, rollout, batch, coefs, group_keys)
+        params, opt_state, sums, about = self._improve(learner, rollout, batch, coefs, group_keys, warming)
         seen = with_normaliser(self.network, params, rollout.steps, across_devices)
-        warming: Any = coefs.value_warmup
-        params = select(warming, params, seen) if self.config.ppo.value_warmup else seen
+        params = seen if warming is None else select(warming, params, seen)
         kept = target_params.with_average(kept, params, number, coefs.ema)
         learner = learner.replace(params=params, opt_state=opt_state, copies=kept)
-        found = metrics_of(sums, batch, coefs) | about
+        found = metrics_of(sums, batch, self.config.ppo, coefs) | about
         if self._critic and values is not None:
-            returns = returns_of(rollout, values, estimate.advantage, estimate.known)
+            returns = returns_of(rollout, values, estimate.advantage, estimate.valid)
             critic, about = self._critic.learn(learner.critic, rollout, returns, coefs, group_keys)
             learner, found = learner.replace(critic=critic), found | about
         if self._belief:
@@ -158,8 +144,8 @@ class PPO(Algorithm):
         return learner, found
 
     def best_response(self, config: Config) -> Config:
-        """PPO as in `config`, at temperature 1, with a learning rate and an entropy bonus that fall to 0, and nothing
-        that holds it: no magnet, anchor, average or warm-up."""
+        """PPO as in `config`, at temperature 1, with learning rate and entropy bonus annealed to 0, and without magnet,
+        anchor, average and warm-up."""
         ppo = config.ppo
         entropy = max(ppo.entropy_coef.start, ppo.entropy_coef.end)
         ppo = dataclasses.replace(
@@ -171,51 +157,56 @@ class PPO(Algorithm):
             anchor=False,
             value_warmup=0,
             ema=0.0,
-            belief=dataclasses.replace(ppo.belief, learned=False),  # nobody would search with it
+            belief=dataclasses.replace(ppo.belief, learned=False),  # only a search reads it
         )
         return dataclasses.replace(config, ppo=ppo)
 
     # ---- from a rollout to what is learnt from ------------------------------------------------------------------
 
-    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOConfig, values: Values | None = None) -> Estimates:
+    def _estimate(self, params: Any, rollout: Rollout, coefs: PPOCoefs, values: Values | None = None) -> Estimates:
         """Advantages and targets of all decisions, by the values of a critic or by those of the network."""
-        steps, seats = rollout.steps, rollout.steps.rewards.shape[-1]
-        gamma, gae_lambda = jnp.asarray(coefs.gamma), jnp.asarray(coefs.gae_lambda)
-        if not self._corrects:
-            values = values_of(self.network, rollout) if values is None else values
-            per_seat, known = gae.gae(trajectory_of(rollout, values), gamma, gae_lambda)
-            found = of_decisions(per_seat, steps.seat)
-            correction = found + (values.value - steps.value)  # the network's own value predicts the same return
-            return Estimates(steps.value, found, correction, of_decisions(known, steps.seat))
-        temperature: Any = coefs.temperature
-        log_prob, values = replay(self.network, params, rollout, temperature)
-        ratio = jnp.exp(jnp.where(steps.weight > 0.0, log_prob - steps.log_prob, 0.0))  # opponents' have ratio 1
-        trajectory = trajectory_of(rollout, values)
-        weights = jnp.where(trajectory.steps.acting, to_seats(ratio, steps.seat, seats), 1.0)
-        per_seat, beyond, known = gae.vtrace(trajectory, weights, RHO_CLIP, gamma, gae_lambda)
-        found, correction = of_decisions(per_seat, steps.seat), of_decisions(beyond, steps.seat)
-        return Estimates(values.value, found, correction, of_decisions(known, steps.seat))
+        if self._corrects:
+            return vtrace_estimates(
+                self.network, params, rollout, coefs.temperature, RHO_CLIP, coefs.gamma, coefs.gae_lambda
+            )
+        return gae_estimates(self.network, rollout, coefs.gamma, coefs.gae_lambda, values)
 
     def _improve(
-        self, learner: PPOLearner, rollout: Rollout, batch: Batch, coefs: PPOConfig, group_keys: jax.Array
+        self,
+        learner: PPOLearner,
+        rollout: Rollout,
+        batch: Batch,
+        coefs: PPOCoefs,
+        group_keys: jax.Array,
+        value_only: jax.Array | None,
     ) -> tuple[Any, optax.OptState, UpdateSums, Metrics]:
-        """New parameters and optimizer state, the sums of the passes and what else there is to say of them."""
+        """New parameters and optimizer state, the sums of the passes, and more metrics."""
         del rollout
-        learnt = update(self.network, coefs, learner.params, learner.opt_state, batch, group_keys, self.sequence)
+        learnt = update(
+            self.network,
+            self.config.ppo,
+            coefs,
+            learner.params,
+            learner.opt_state,
+            batch,
+            group_keys,
+            self.sequence,
+            value_only,
+        )
         return *learnt, {}
 
-    def _value_warmup(self, learner: PPOLearner, coefs: PPOConfig, number: jax.Array) -> tuple[PPOConfig, PPOLearner]:
-        """For an update that may be of the warm-up: `value_warmup` as bool[], whether it is; and Adam without a past
-        where the warm-up begins and where it is over: moments of before would move what is to stay."""
+    def _value_warmup(self, learner: PPOLearner, number: jax.Array) -> tuple[jax.Array, PPOLearner]:
+        """bool[], whether the update belongs to the warm-up; and the learner, whose optimizer state is reset where the
+        warm-up begins and ends: older moments would move parameters that are to stay."""
         done: Any = number - learner.hyper.first_update
         length = self.config.ppo.value_warmup
         fresh = (done == 0) | (done == length)
         opt_state = select(fresh, optimizer.init(learner.params), learner.opt_state)
-        warming: Any = done < length
-        return dataclasses.replace(coefs, value_warmup=warming), learner.replace(opt_state=opt_state)
+        return done < length, learner.replace(opt_state=opt_state)
 
-    def _batch(self, rollout: Rollout, estimate: Estimates, kept: target_params.Copies) -> Batch:
-        """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]. `kept`: beside the policy."""
+    def _batch(self, rollout: Rollout, estimate: Estimates, kept: target_params.TargetParams) -> Batch:
+        """The decisions [T, L, ...], L lanes x seats asked; with a memory [T, B, S, ...]. `kept`: the
+        target parameters."""
         steps = rollout.steps
 
         def logits_of(name: str) -> jax.Array | None:
@@ -228,29 +219,33 @@ class PPO(Algorithm):
             log_prob=steps.log_prob,
             value=estimate.value,
             advantage=estimate.advantage,
-            target=estimate.correction + estimate.value,
-            weight=steps.weight * estimate.known,
+            target=estimate.value_error + estimate.value,
+            weight=steps.weight * estimate.valid,
             magnet=logits_of(target_params.MAGNET),
             anchor=logits_of(ANCHOR),
         )
         if self.network.remembers:
-            return batch._replace(played=RecurrentInputs(rollout.memory, steps.seat, steps.over))
+            return batch._replace(recurrent=RecurrentInputs(rollout.memory, steps.seat, steps.over))
         return jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0], -1, *leaf.shape[3:]), batch)
 
 
-class Estimates(NamedTuple):
-    """What is known of all decisions afterwards, [T, B, S] each."""
+def coefs_of(learner: PPOLearner, number: jax.Array) -> PPOCoefs:
+    """The numbers of the section `ppo` in the update with this number (i32[])."""
+    return PPOCoefs(**learner.hyper.at(number))
 
-    value: jax.Array  # f32, expected when they were made
-    advantage: jax.Array  # f32
-    correction: jax.Array  # f32; value + correction is what the value function should predict
-    known: jax.Array  # 1 where what follows is known, else 0
+
+def sample_action(network: Network, policy: TemperedPolicy, asked: Asked, memory: Memory, key: jax.Array) -> Decision:
+    """One seat's action, drawn from the tempered distribution of a policy network; see `Algorithm.act`."""
+    memory, logits, value = network.evaluate(policy.params, memory, asked.observation, asked.mask)
+    logits = distributions.temper(logits, policy.temperature)
+    action = distributions.sample(logits, jax.random.uniform(key))
+    return Decision(action, distributions.log_prob(logits, action), value, memory)
 
 
 # ---- metrics ------------------------------------------------------------------------------------------------------
 
 
-def metrics_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Metrics:
+def metrics_of(sums: UpdateSums, batch: Batch, settings: PPOConfig, coefs: PPOCoefs) -> Metrics:
     """The metrics of one update, in TensorBoard's names."""
     steps, parts = sums.steps, sums.parts
     pulled = {
@@ -274,7 +269,7 @@ def metrics_of(sums: UpdateSums, batch: Batch, coefs: PPOConfig) -> Metrics:
         "train/temperature": metrics.last(coefs.temperature),
         "train/grad_norm": metrics.mean(sums.grad_norm, steps),
         "train/grad_norm_clipped": metrics.mean(sums.grad_norm_clipped, steps),
-        "train/epochs_done": metrics.mean(steps, coefs.minibatches),
-        **(pulled if coefs.magnet != "none" else {}),
-        **(held if coefs.anchor else {}),
+        "train/epochs_done": metrics.mean(steps, settings.minibatches),
+        **(pulled if settings.magnet != "none" else {}),
+        **(held if settings.anchor else {}),
     }

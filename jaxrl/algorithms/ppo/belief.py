@@ -1,11 +1,10 @@
-"""A belief that learns (`ppo.belief`): who holds which hidden thing, guessed from what a seat sees.
+"""A learnt belief (`ppo.belief`): the odds of who holds each hidden thing, given what a seat sees.
 
-A side network (`side`) on the observation adds to the logarithm of what the rules alone say (`holdings.uniform`), and
-learns by the log-loss of where the things really are (`Env.holders`). Untrained it is the uniform belief. One pass
-gives the odds of every thing by itself; that they exclude each other is left to who draws worlds (`holdings.draw`).
-
-Where cards are, learnt for a search: Solinas et al. 2019, https://arxiv.org/abs/1903.09604 (Skat, from people's games);
-from games of the policy itself: Hu et al. 2021, https://arxiv.org/abs/2106.09086 (Hanabi).
+Belief learning for search: Solinas et al. 2019, https://arxiv.org/abs/1903.09604 (Skat, from people's games), and Hu et
+al. 2021, https://arxiv.org/abs/2106.09086 (Hanabi, from games of the policy itself). An auxiliary network (`auxiliary`)
+reads the observation, adds to the logarithm of the odds by the rules alone (`card_beliefs.uniform`), and learns by the
+log-loss of the true holders (`Env.holders`); untrained it is the uniform belief. One pass gives the odds of each thing
+independently; `card_beliefs.draw` makes them exclude each other.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ import jax.numpy as jnp
 
 from jaxrl.algorithms.base import Rollout, Transition, across_devices
 from jaxrl.algorithms.ppo.auxiliary import AuxiliaryNetwork, AuxiliaryState, by_lane, forms
+from jaxrl.algorithms.ppo.loss import PPOCoefs
 from jaxrl.config.ppo_checks import check_auxiliary_networks
-from jaxrl.config.schema import Config, PPOConfig
+from jaxrl.config.schema import Config
 from jaxrl.networks import distributions
 from jaxrl.networks.normaliser import Statistics
 from jaxrl.runs import metrics
@@ -63,24 +63,22 @@ class BeliefLearner:
         self._env, form = env, forms(env)[0]
         self._shape = jax.eval_shape(env.holdings, form).possible.shape
         outputs = math.prod(self._shape)
-        self._side = AuxiliaryNetwork(
-            config.network, config.ppo.belief.hidden, HolderHead, outputs, env.features, form, 1
-        )
+        self._network = AuxiliaryNetwork(config, config.ppo.belief.hidden, HolderHead, outputs, env.features, form, 1)
 
     def init(self, key: jax.Array) -> AuxiliaryState:
         """A new belief from a typed key."""
-        return self._side.init(key)
+        return self._network.init(key)
 
     def odds(self, stored: Mapping[str, Any], observation: PyTree) -> jax.Array:
         """f32[N, H] for what one seat sees, by what a checkpoint holds of a belief: `params`, and with
         `network.normalize` `statistics`."""
         statistics = Statistics(**stored["statistics"]) if stored.get("statistics") else None
-        side = AuxiliaryState(params=stored["params"], opt_state=(), statistics=statistics)
-        logits = self._logits(self._side.apply(side, observation), observation)
+        state = AuxiliaryState(params=stored["params"], opt_state=(), statistics=statistics)
+        logits = self._logits(self._network.apply(state, observation), observation)
         return jax.nn.softmax(logits[1]) * open_to(self._holdings(observation))
 
     def learn(
-        self, belief: AuxiliaryState, rollout: Rollout, coefs: PPOConfig, group_keys: jax.Array
+        self, belief: AuxiliaryState, rollout: Rollout, coefs: PPOCoefs, group_keys: jax.Array
     ) -> tuple[AuxiliaryState, Metrics]:
         """Its passes over a rollout, and how well it guessed there before, in nats per hidden thing, beside a uniform
         belief; inside the mesh. Arguments as of `critic.Critic.learn`."""
@@ -91,12 +89,12 @@ class BeliefLearner:
         def loss(outputs: jax.Array, batch: Unseen) -> jax.Array:
             return jax.vmap(self._nats)(outputs, batch.view, batch.hidden)[:, 1]
 
-        belief, _ = self._side.learn(belief, lessons, loss, coefs, group_keys)
+        belief, _ = self._network.learn(belief, lessons, loss, coefs, group_keys)
         found = {
             "train/belief_loss": metrics.mean(before[1], before[2]),
             "train/belief_loss_uniform": metrics.mean(before[0], before[2]),
         }
-        return self._side.absorbed(belief, steps.observation, steps), found
+        return self._network.absorbed(belief, steps.observation, steps), found
 
     # ---- parts --------------------------------------------------------------------------------------------------
 
@@ -109,7 +107,7 @@ class BeliefLearner:
         """f32[3]: sums of the nats of the uniform and of the learnt belief, and of weights; step by step."""
 
         def at(now: Transition) -> jax.Array:
-            outputs = self._side.apply(belief, now.observation)
+            outputs = self._network.apply(belief, now.observation)
             nats = jax.vmap(jax.vmap(self._nats))(outputs, now.observation, now.privileged)
             return jnp.append(jnp.sum(now.weight[..., None] * nats, axis=(0, 1)), jnp.sum(now.weight))
 

@@ -1,11 +1,11 @@
-"""A critic that sees all of the position, for the advantages only (`ppo.critic`): the actor stays what it is.
+"""A privileged critic (`ppo.critic`): it sees the whole position and is used for the advantages only.
 
 Asymmetric actor-critic (Pinto et al. 2018, https://arxiv.org/abs/1710.06542; in a card game Yang et al. 2022,
-https://arxiv.org/abs/2203.16406). What a seat earns depends on cards that it cannot see. A value that knows them takes
-that noise out of the advantages, and adds no bias: given what the seat sees, its action tells nothing of the rest.
+https://arxiv.org/abs/2203.16406). The return of a seat depends on cards that it cannot see. A value that knows them
+takes that noise out of the advantages and adds no bias: given what the seat sees, its action does not depend on them.
 
-The critic is a side network (`side`) on observation and hidden part. The value of the policy network goes on learning
-the same returns, for search and play.
+The critic is an auxiliary network (`auxiliary`) on observation and hidden part. The value head of the policy network
+learns the same returns, for search and play.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import jax.numpy as jnp
 
 from jaxrl.algorithms.base import Rollout, Transition, across_devices
 from jaxrl.algorithms.ppo.auxiliary import AuxiliaryNetwork, AuxiliaryState, by_lane, forms
+from jaxrl.algorithms.ppo.loss import PPOCoefs
 from jaxrl.algorithms.trajectory import Values
 from jaxrl.config.ppo_checks import check_auxiliary_networks
-from jaxrl.config.schema import Config, PPOConfig
+from jaxrl.config.schema import Config
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, PyTree
@@ -33,7 +34,7 @@ class Returns(NamedTuple):
     view: PyTree  # observation and hidden part, packed
     value: jax.Array  # f32, expected before the update
     target: jax.Array  # f32, the return that it should predict
-    weight: jax.Array  # f32, 1 = the learner's decision with a known return, 0 = not to be learnt from
+    weight: jax.Array  # f32, 1 = the learner's decision with a valid return, 0 = not to be learnt from
 
 
 class ValueHead(nn.Module):
@@ -64,15 +65,15 @@ class Critic:
             return jnp.concatenate([env.features(observation), env.privileged_features(hidden)])
 
         hidden = config.ppo.critic.hidden
-        self._side = AuxiliaryNetwork(config.network, hidden, ValueHead, 1, encode, forms(env), 0)
+        self._network = AuxiliaryNetwork(config, hidden, ValueHead, 1, encode, forms(env), 0)
 
     def init(self, key: jax.Array) -> AuxiliaryState:
         """A new critic from a typed key."""
-        return self._side.init(key)
+        return self._network.init(key)
 
     def values(self, critic: AuxiliaryState, rollout: Rollout) -> Values:
         """What it expects along a rollout, step by step: expanded features of all of it would not fit into memory."""
-        value = functools.partial(self._side.apply, critic)
+        value = functools.partial(self._network.apply, critic)
 
         def final(now: Transition) -> jax.Array:
             return jnp.where(now.truncated[:, None], value((now.final_observation, now.final_privileged)), 0.0)
@@ -87,7 +88,7 @@ class Critic:
         return Values(found, at_cuts, value((rollout.last.observation, rollout.last_privileged)))
 
     def learn(
-        self, critic: AuxiliaryState, rollout: Rollout, returns: Returns, coefs: PPOConfig, group_keys: jax.Array
+        self, critic: AuxiliaryState, rollout: Rollout, returns: Returns, coefs: PPOCoefs, group_keys: jax.Array
     ) -> tuple[AuxiliaryState, Metrics]:
         """Epochs x minibatches of the squared error; inside the mesh.
 
@@ -95,7 +96,7 @@ class Critic:
           critic: that gave `returns.value`.
           rollout: for the features' statistics.
           returns: of it.
-          coefs: the numbers and schedules of this update, f32[] each.
+          coefs: the numbers of this update.
           group_keys: typed keys [groups], by global group number.
         """
 
@@ -104,26 +105,26 @@ class Critic:
             near = batch.value + jnp.clip(value - batch.value, -reach, reach)
             return 0.5 * jnp.maximum(jnp.square(value - batch.target), jnp.square(near - batch.target))
 
-        critic, losses = self._side.learn(critic, returns, loss, coefs, group_keys)
+        critic, losses = self._network.learn(critic, returns, loss, coefs, group_keys)
         found = {
             "train/critic_loss": metrics.mean(jnp.sum(losses), losses.shape[0]),
             "train/critic_explained_variance": metrics.mean(explained(returns.value, returns.target, returns.weight)),
         }
         steps = rollout.steps
-        return self._side.absorbed(critic, (steps.observation, steps.privileged), steps), found
+        return self._network.absorbed(critic, (steps.observation, steps.privileged), steps), found
 
 
-def returns_of(rollout: Rollout, values: Values, advantage: jax.Array, known: jax.Array) -> Returns:
+def returns_of(rollout: Rollout, values: Values, advantage: jax.Array, valid: jax.Array) -> Returns:
     """What the critic learns from a rollout.
 
     Args:
       rollout: [T, B, S, ...].
       values: that the critic expected.
       advantage: f32[T, B, S].
-      known: [T, B, S], 1 where what follows is known, else 0.
+      valid: [T, B, S], 1 where the return is valid, else 0.
     """
     steps = rollout.steps
-    weight = steps.weight * known
+    weight = steps.weight * valid
     return by_lane(Returns((steps.observation, steps.privileged), values.value, values.value + advantage, weight))
 
 

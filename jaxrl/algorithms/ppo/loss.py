@@ -13,8 +13,26 @@ from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory, Network
 
 
+class PPOCoefs(NamedTuple):
+    """The numbers and schedules of the section `ppo` as they are in one update, f32[] each."""
+
+    learning_rate: jax.Array
+    entropy_coef: jax.Array
+    magnet_coef: jax.Array
+    anchor_coef: jax.Array
+    ema: jax.Array
+    temperature: jax.Array
+    clip: jax.Array
+    value_clip: jax.Array  # 0 switches the clip off
+    value_coef: jax.Array
+    gamma: jax.Array
+    gae_lambda: jax.Array
+    max_grad_norm: jax.Array
+    target_kl: jax.Array  # 0: no stop
+
+
 class RecurrentInputs(NamedTuple):
-    """What a network with a memory needs to go through N chunks of q steps again. P seats, S decisions per step."""
+    """What re-evaluates N chunks of q steps by a network with a memory. P seats, S decisions per step."""
 
     memory: Memory  # [N, P, ...], at the beginning of each chunk
     seat: jax.Array  # i32[N, q, S], asked
@@ -28,11 +46,11 @@ class Batch(NamedTuple):
     mask: jax.Array  # u32[N, W]
     action: jax.Array  # i32[N]
     log_prob: jax.Array  # f32[N], when it was chosen, of the distribution it was drawn from
-    value: jax.Array  # f32[N], then
+    value: jax.Array  # f32[N], expected when it was chosen
     advantage: jax.Array  # f32[N]
     target: jax.Array  # f32[N], the return that the value should predict
-    weight: jax.Array  # f32[N], 1 = the learner's decision with a known return, 0 = not to be learnt from
-    played: RecurrentInputs | None = None  # of chunks
+    weight: jax.Array  # f32[N], 1 = the learner's decision with a valid return, 0 = not to be learnt from
+    recurrent: RecurrentInputs | None = None  # of chunks
     magnet: jax.Array | None = None  # f32[N, A], masked logits of a magnet that is a policy
     anchor: jax.Array | None = None  # f32[N, A], those of the anchor
 
@@ -51,7 +69,12 @@ class LossSums(NamedTuple):
 
 
 def ppo_loss(
-    params: Any, batch: Batch, network: Network, coefs: PPOConfig, dropout_keys: jax.Array | None = None
+    params: Any,
+    batch: Batch,
+    network: Network,
+    settings: PPOConfig,
+    coefs: PPOCoefs,
+    dropout_keys: jax.Array | None = None,
 ) -> tuple[jax.Array, LossSums]:
     """The *sum* of the loss over a batch; callers divide by the total weight of all portions of a minibatch.
 
@@ -59,7 +82,8 @@ def ppo_loss(
       params: of `network`.
       batch: see `Batch`.
       network: applied to the expanded observations.
-      coefs: numbers and schedules as they are now, f32[] each; a value clip of 0 switches that clip off.
+      settings: the section `ppo`; its static settings are read.
+      coefs: its numbers in this update.
       dropout_keys: typed keys [N] (or [N, q, S]); None = nothing is dropped. With dropout the ratio of unchanged
         parameters is not 1, because decisions are made without.
 
@@ -67,23 +91,15 @@ def ppo_loss(
       f32[] and the parts of it.
     """
     mask = distributions.unpack_mask(batch.mask, network.num_actions)
-    if batch.played is None:
+    if batch.recurrent is None:
         evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0, 0))
         _, logits, value = evaluate(params, (), batch.observation, mask, dropout_keys)
     else:
-        logits, value = _again(params, batch, batch.played, mask, network, dropout_keys)
+        logits, value = _unroll(params, batch, batch.recurrent, mask, network, dropout_keys)
     # The ratio is between the distributions that actions are drawn from, and the bonus is for the entropy of that one.
-    logits = distributions.temper(logits, coefs.temperature)  # type: ignore[arg-type]  # a number by now
+    logits = distributions.temper(logits, coefs.temperature)
     log_prob, entropy = distributions.log_prob_and_entropy(logits, batch.action)
-    magnet_kl = jnp.zeros_like(entropy)
-    if coefs.magnet != "none":
-        magnet = distributions.mask_logits(jnp.zeros_like(logits), mask) if batch.magnet is None else batch.magnet
-        tempered = distributions.temper(magnet, coefs.temperature)  # type: ignore[arg-type]
-        magnet_kl = distributions.kl_divergence(logits, tempered)
-    anchor_kl = jnp.zeros_like(entropy)
-    if batch.anchor is not None:
-        tempered = distributions.temper(batch.anchor, coefs.temperature)  # type: ignore[arg-type]
-        anchor_kl = distributions.kl_divergence(tempered, logits)
+    magnet_kl, anchor_kl = _divergences(logits, mask, batch, settings, coefs)
 
     # A bot's action may be all but impossible for the network; with weight 0 its ratio must not become 0 * inf.
     log_ratio = jnp.where(batch.weight > 0.0, log_prob - batch.log_prob, 0.0)
@@ -109,19 +125,32 @@ def ppo_loss(
         anchor_kl=total(anchor_kl),
         weight=jnp.sum(batch.weight),
     )
-    return combine(sums, coefs), sums
+    return combine(sums, settings, coefs), sums
 
 
-def combine(sums: LossSums, coefs: PPOConfig) -> jax.Array:
+def _divergences(
+    logits: jax.Array, mask: jax.Array, batch: Batch, settings: PPOConfig, coefs: PPOCoefs
+) -> tuple[jax.Array, jax.Array]:
+    """KL(policy || magnet) and KL(anchor || policy), f32[N], of tempered logits; 0 for what is not configured."""
+    magnet_kl = anchor_kl = jnp.zeros(logits.shape[:-1])
+    if settings.magnet != "none":
+        magnet = distributions.mask_logits(jnp.zeros_like(logits), mask) if batch.magnet is None else batch.magnet
+        magnet_kl = distributions.kl_divergence(logits, distributions.temper(magnet, coefs.temperature))
+    if batch.anchor is not None:
+        anchor_kl = distributions.kl_divergence(distributions.temper(batch.anchor, coefs.temperature), logits)
+    return magnet_kl, anchor_kl
+
+
+def combine(sums: LossSums, settings: PPOConfig, coefs: PPOCoefs) -> jax.Array:
     """The loss from its parts (sums or means alike)."""
-    loss = sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy  # type: ignore[operator]
-    if coefs.magnet != "none":
-        loss = loss + coefs.magnet_coef * sums.magnet_kl  # type: ignore[operator]
-    return loss + coefs.anchor_coef * sums.anchor_kl if coefs.anchor else loss  # type: ignore[operator]
+    loss = sums.policy + coefs.value_coef * sums.value - coefs.entropy_coef * sums.entropy
+    if settings.magnet != "none":
+        loss = loss + coefs.magnet_coef * sums.magnet_kl
+    return loss + coefs.anchor_coef * sums.anchor_kl if settings.anchor else loss
 
 
-def _again(
-    params: Any, batch: Batch, played: RecurrentInputs, mask: jax.Array, network: Network, keys: jax.Array | None
+def _unroll(
+    params: Any, batch: Batch, inputs: RecurrentInputs, mask: jax.Array, network: Network, keys: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
     """Logits f32[N, q, S, A] and values f32[N, q, S] of chunks, step by step from the memory at their beginning:
     gradients flow back through the memory to the first step of the chunk and no further."""
@@ -137,4 +166,4 @@ def _again(
 
         return jax.lax.scan(step, memory, (seat, over, observation, mask, keys))[1]
 
-    return jax.vmap(chunk)(played.memory, played.seat, played.over, batch.observation, mask, keys)
+    return jax.vmap(chunk)(inputs.memory, inputs.seat, inputs.over, batch.observation, mask, keys)

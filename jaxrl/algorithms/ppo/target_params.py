@@ -25,23 +25,23 @@ from jaxrl.networks.factory import STATISTICS
 from jaxrl_envs.contract.env import select
 
 MAGNET = "magnet"
-Copies = dict[str, Any]
+TargetParams = dict[str, Any]
 
 
-def first(config: PPOConfig, params: Any) -> Copies:
+def first(config: PPOConfig, params: Any) -> TargetParams:
     """What is kept, as it begins; copied, because a program may not be given one array twice to write over."""
     kept = [MAGNET] * (config.magnet == "policy") + [AVERAGE] * (config.ema > 0.0) + [ANCHOR] * config.anchor
     return {name: jax.tree.map(jnp.copy, params) for name in kept}
 
 
-def with_magnet(copies: Copies, params: Any, number: jax.Array, refresh: int) -> Copies:
+def with_magnet(copies: TargetParams, params: Any, number: jax.Array, refresh: int) -> TargetParams:
     """The magnet of update `number` (i32[]): the parameters before it if that is a multiple of `refresh`."""
     if MAGNET not in copies:
         return copies
     return copies | {MAGNET: select(number % refresh == 0, params, copies[MAGNET])}
 
 
-def with_average(copies: Copies, params: Any, number: jax.Array, decay: Any) -> Copies:
+def with_average(copies: TargetParams, params: Any, number: jax.Array, decay: Any) -> TargetParams:
     """The average with the parameters after update `number` (i32[]): sum_k decay^k params_(n - k), the weights made to
     sum to 1 as in Adam. The normaliser's statistics are those of the newest parameters: they are an average already.
 

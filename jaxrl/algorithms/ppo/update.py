@@ -19,7 +19,7 @@ import optax
 
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import across_devices
-from jaxrl.algorithms.ppo.loss import Batch, LossSums, combine, ppo_loss
+from jaxrl.algorithms.ppo.loss import Batch, LossSums, PPOCoefs, combine, ppo_loss
 from jaxrl.config.schema import PPOConfig
 from jaxrl.networks.base import Network
 from jaxrl_envs.contract.env import select
@@ -55,71 +55,82 @@ def empty_sums() -> UpdateSums:
 
 def update(
     network: Network,
-    coefs: PPOConfig,
+    settings: PPOConfig,
+    coefs: PPOCoefs,
     params: Any,
     opt_state: optax.OptState,
     batch: Batch,
     group_keys: jax.Array,
     sequence: int = 1,
+    value_only: jax.Array | None = None,
 ) -> tuple[Any, optax.OptState, UpdateSums]:
     """Learns from one rollout; inside the mesh.
 
     Args:
       network: the policy and value network.
-      coefs: the configuration with the numbers and schedules of this update, f32[] each.
+      settings: the section `ppo`.
+      coefs: its numbers in this update.
       params: of the network.
       opt_state: of the optimizer.
       batch: leaves [T, L, ...], L decision lanes of this device; groups are consecutive lanes. With a memory
-        [T, B, S, ...], and `played` with memories [C, B, P, ...].
+        [T, B, S, ...], and `recurrent` with memories [C, B, P, ...].
       group_keys: typed keys [groups], by global group number.
       sequence: steps of a chunk.
+      value_only: bool[], see `passes`.
 
     Returns:
       New parameters, new optimizer state, sums over the minibatches.
     """
     batch = batch._replace(advantage=normalize(batch.advantage, batch.weight))
-    shape = shuffle_of(coefs, batch, group_keys, sequence)
-    indices = shuffled_indices(group_keys, shape).reshape(coefs.epochs * coefs.minibatches, coefs.accumulate, -1)
-    order = Order(len(indices), lambda number: (number // coefs.minibatches, indices[number]))
+    shape = shuffle_of(settings, batch, group_keys, sequence)
+    indices = shuffled_indices(group_keys, shape).reshape(
+        settings.epochs * settings.minibatches, settings.accumulate, -1
+    )
+    order = Order(len(indices), lambda number: (number // settings.minibatches, indices[number]))
     pick = functools.partial(gathered, rows_of(batch), shape, sequence)
     keys_of = functools.partial(dropout_keys, group_keys, shape, sequence, batch)
 
     def loss(params: Any, epoch: jax.Array, index: jax.Array) -> tuple[jax.Array, LossSums]:
-        return ppo_loss(params, pick(index), network, coefs, keys_of(epoch, index) if network.dropout else None)
+        keys = keys_of(epoch, index) if network.dropout else None
+        return ppo_loss(params, pick(index), network, settings, coefs, keys)
 
-    return passes(loss, coefs, params, opt_state, order)
+    return passes(loss, settings, coefs, params, opt_state, order, value_only)
 
 
 class Order(NamedTuple):
-    """The minibatches of an update, one after the other."""
+    """The minibatches of an update in their order."""
 
-    length: int | jax.Array  # i32[], how many
+    length: int | jax.Array  # i32[], number of minibatches
     at: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
     """number i32[] -> the epoch i32[] it belongs to, and its chunks i32[accumulate, n]"""
 
 
 def passes(
     loss: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, LossSums]],
-    coefs: PPOConfig,
+    settings: PPOConfig,
+    coefs: PPOCoefs,
     params: Any,
     opt_state: optax.OptState,
     order: Order,
+    value_only: jax.Array | None = None,
 ) -> tuple[Any, optax.OptState, UpdateSums]:
     """An optimizer step for every minibatch of `order`, up to the one that moves the policy too far.
 
     Args:
       loss: (params, epoch i32[], chunks i32[n]) -> the *sum* of the loss over a portion of a minibatch, and its parts.
-      coefs: the numbers of this update.
+      settings: the section `ppo`.
+      coefs: its numbers in this update.
       params: that learn.
       opt_state: of the optimizer.
       order: of the minibatches.
+      value_only: bool[], only the last layer of the value learns; None: all parameters do.
 
     Returns:
       As `update`.
     """
-    if isinstance(coefs.value_warmup, jax.Array):
-        loss = _value_head_only(loss, coefs.value_warmup)
-    step = functools.partial(_minibatch, loss, coefs, order)
+    if value_only is not None:
+        loss = _value_head_only(loss, value_only)
+    step = functools.partial(_minibatch, loss, settings, coefs, order)
     # The stop is the loop's condition and the step below is selected: a GPU waits for the host at every branch that
     # depends on data, and this way that is once per minibatch. With several seeds it runs until the last one stops.
     carry = _Carry(jnp.int32(0), params, opt_state, jnp.bool_(False), empty_sums())
@@ -164,10 +175,11 @@ class Shuffle(NamedTuple):
     lanes: int  # of this device
 
 
-def shuffle_of(coefs: PPOConfig, batch: Batch, group_keys: jax.Array, sequence: int) -> Shuffle:
+def shuffle_of(settings: PPOConfig, batch: Batch, group_keys: jax.Array, sequence: int) -> Shuffle:
     """How a batch with leaves [T, L, ...] is shuffled in chunks of `sequence` steps."""
     steps, lanes = batch.weight.shape[:2]
-    return Shuffle(coefs.epochs, coefs.minibatches * coefs.accumulate, group_keys.shape[0], steps // sequence, lanes)
+    portions = settings.minibatches * settings.accumulate
+    return Shuffle(settings.epochs, portions, group_keys.shape[0], steps // sequence, lanes)
 
 
 def shuffled_indices(group_keys: jax.Array, shape: Shuffle) -> jax.Array:
@@ -207,12 +219,12 @@ def rows_of(batch: Any) -> Any:
 
 def gathered(rows: Batch, shape: Shuffle, sequence: int, index: jax.Array) -> Batch:
     """The chunks with these numbers i32[n]: leaves [n, ...] of single steps, [n, q, ...] of chunks with a memory."""
-    if rows.played is None:
+    if rows.recurrent is None:
         return jax.tree.map(lambda leaf: leaf[index], rows)
     within = chunk_rows(shape, sequence, index)
-    memory = jax.tree.map(lambda leaf: leaf[index], rows.played.memory)
-    batch = jax.tree.map(lambda leaf: leaf[within], rows._replace(played=rows.played._replace(memory=())))
-    return batch._replace(played=batch.played._replace(memory=memory))
+    memory = jax.tree.map(lambda leaf: leaf[index], rows.recurrent.memory)
+    batch = jax.tree.map(lambda leaf: leaf[within], rows._replace(recurrent=rows.recurrent._replace(memory=())))
+    return batch._replace(recurrent=batch.recurrent._replace(memory=memory))
 
 
 def chunk_rows(shape: Shuffle, sequence: int, index: jax.Array) -> jax.Array:
@@ -243,12 +255,12 @@ def dropout_keys(
     They depend on the group and on the decision's place in it, so neither devices nor portions change them.
     """
     width = shape.lanes // shape.groups
-    rows = index if batch.played is None else chunk_rows(shape, sequence, index)
+    rows = index if batch.recurrent is None else chunk_rows(shape, sequence, index)
     time, lane = rows // shape.lanes, rows % shape.lanes
     # The numbers below `epochs` have shuffled the groups.
     of_group = jax.vmap(jax.random.fold_in, in_axes=(0, None))(group_keys, shape.epochs + epoch)
     keys = _fold(of_group[lane // width], time * width + lane % width)
-    return keys if batch.played is None else _fold(keys[..., None], jnp.arange(batch.action.shape[2]))
+    return keys if batch.recurrent is None else _fold(keys[..., None], jnp.arange(batch.action.shape[2]))
 
 
 def _fold(keys: jax.Array, numbers: jax.Array) -> jax.Array:
@@ -261,18 +273,18 @@ def _fold(keys: jax.Array, numbers: jax.Array) -> jax.Array:
 # ---- minibatches --------------------------------------------------------------------------------------------------
 
 
-def _minibatch(loss, coefs: PPOConfig, order: Order, carry: _Carry) -> _Carry:
+def _minibatch(loss, settings: PPOConfig, coefs: PPOCoefs, order: Order, carry: _Carry) -> _Carry:
     """One optimizer step; the one that finds the KL divergence too large is not taken."""
     epoch, index = order.at(carry.number)
     gradient, parts = _gradient(loss, carry.params, epoch, index)
     gradient, norms = optimizer.clip_by_global_norm(gradient, coefs.max_grad_norm)
     limit = jnp.where(coefs.target_kl > 0.0, KL_MARGIN * coefs.target_kl, jnp.inf)
-    # Numbers that are none stop too; the metrics show them and the trainer ends the run.
+    # Non-finite numbers stop too; the metrics show them and the trainer ends the run.
     stopped = ~(parts.approx_kl <= limit) | ~jnp.isfinite(norms.raw)
     learnt = optimizer.apply(carry.params, carry.opt_state, gradient, coefs.learning_rate, jnp.float32(ADAM_EPS))
     # Selected, not branched: the step is as cheap as the question whether to take it.
     params, opt_state = select(stopped, (carry.params, carry.opt_state), learnt)
-    sums = UpdateSums(combine(parts, coefs), parts, norms.raw, norms.clipped, jnp.float32(1.0))
+    sums = UpdateSums(combine(parts, settings, coefs), parts, norms.raw, norms.clipped, jnp.float32(1.0))
     return _Carry(carry.number + 1, params, opt_state, stopped, jax.tree.map(jnp.add, carry.sums, sums))
 
 

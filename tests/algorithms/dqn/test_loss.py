@@ -13,7 +13,7 @@ import pytest
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.dqn.algorithm import DQN, exploring
 from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights, new_priority, targets
-from jaxrl.algorithms.dqn.optimise import DQNLearner, optimise
+from jaxrl.algorithms.dqn.optimise import DQNCoefs, DQNLearner, optimise
 from jaxrl.algorithms.dqn.q_heads import combine
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config.schema import Config, DQNConfig, NetworkConfig, Schedule, TrainConfig
@@ -102,10 +102,9 @@ def q_learning(**dqn) -> DQN:
     return make_algorithm(Config(network=NetworkConfig(hidden=(8,)), dqn=DQNConfig(**dqn), train=train), TicTacToe())
 
 
-def section_at(update: int, **dqn) -> DQNConfig:
-    """The settings with the numbers of an update."""
-    algorithm = q_learning(**dqn)
-    return algorithm.hyper().at(algorithm.section, jnp.int32(update))
+def coefs_at(update: int, **dqn) -> DQNCoefs:
+    """The numbers of an update."""
+    return DQNCoefs(**q_learning(**dqn).hyper().at(jnp.int32(update)))
 
 
 def epsilon_at(update: int, *, ready: bool = True, **dqn) -> float:
@@ -116,14 +115,14 @@ def epsilon_at(update: int, *, ready: bool = True, **dqn) -> float:
 
 
 def test_uniform_replay_has_no_weights_and_noise_no_epsilon() -> None:
-    uniform = section_at(5, alpha=0.0)
+    uniform = coefs_at(5, alpha=0.0)
     assert float(uniform.alpha) == 0.0 and float(uniform.beta) == 0.0
     assert epsilon_at(0, exploration="noisy") == 0.0
 
 
 def test_schedules_begin_and_end_where_they_say() -> None:
     settings = {"epsilon": Schedule("linear", 1.0, 0.1, until=0.5)}
-    betas = [float(section_at(update, **settings).beta) for update in (0, 50, 100)]
+    betas = [float(coefs_at(update, **settings).beta) for update in (0, 50, 100)]
     np.testing.assert_allclose(betas, [0.4, 0.7, 1.0], rtol=1e-6)
     epsilons = [epsilon_at(update, **settings) for update in (0, 25, 50, 100)]
     np.testing.assert_allclose(epsilons, [1.0, 0.55, 0.1, 0.1], rtol=1e-5)
@@ -134,8 +133,8 @@ def test_the_copy_is_renewed_every_so_many_steps() -> None:
     algorithm = q_learning(learning_rate=Schedule("constant", 0.1), target_every=3)
     hyper = algorithm.hyper()
     learner = DQNLearner(ONLINE, hyper, COPY, optimizer.init(ONLINE), jnp.int32(0), jnp.bool_(True), None)
-    coefs = hyper.at(algorithm.section, jnp.int32(0))
-    step = jax.jit(lambda learner: optimise(table_network(), coefs, learner, batch(), jax.random.key(0)))
+    settings, coefs = algorithm.config.dqn, DQNCoefs(**hyper.at(jnp.int32(0)))
+    step = jax.jit(lambda learner: optimise(table_network(), settings, coefs, learner, batch(), jax.random.key(0)))
     for number in range(1, 8):
         before = learner
         learner, priority, sums = step(learner)
