@@ -25,7 +25,7 @@ from jaxrl_envs.shared import files
 from tests.support.ladder_game import RATINGS
 
 GAME = "env.id=tests.support.ladder_game:Ladder"
-FILE = Path("ratings/tests.ladder_game_Ladder.yaml")
+FILE = Path("ratings/tests.support.ladder_game_Ladder.yaml")
 NEW = ["--anchors", "random,weak,strong", "--deals", "1000"]
 
 

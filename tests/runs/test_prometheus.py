@@ -30,8 +30,7 @@ from jaxrl.training.program import Program
 from jaxrl_envs.host.game import make_buffers
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe, TicTacToeGame
-from tests.support.killing import ROOT
-from tests.support.paths import PYTHONPATH
+from tests.support.paths import PYTHONPATH, ROOT
 from tests.training.sebulba.test_workers import elsewhere
 
 pytest.importorskip("prometheus_client", reason="the extra 'metrics' is not installed")

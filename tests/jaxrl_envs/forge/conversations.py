@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from jaxrl_envs.forge.recordings.recording import Conversation
 from tests.support.paths import GOLDEN
 
-FOLDER = GOLDEN / "forge"
+RECORDED = GOLDEN / "forge"
 
 
 def decision(number: int, seat: int, note: str = "") -> bytes:

@@ -20,7 +20,7 @@ from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings import record_ai
 from jaxrl_envs.forge.recordings.recording import Conversation, Writer
 from jaxrl_envs.forge.settings import Deployment
-from tests.jaxrl_envs.forge.conversations import GOLDEN
+from tests.jaxrl_envs.forge.conversations import RECORDED
 
 WORDS = {"description": 2, "message": 2, "keywords": 3}  # a text of so few words is none of the publisher's
 SECONDS = 300.0
@@ -166,12 +166,12 @@ def main() -> None:
     parser.add_argument("--daemon", help="host:port of a daemon that runs already (default: one is started)")
     parser.add_argument("--only", help="one of the files")
     args = parser.parse_args()
-    GOLDEN.mkdir(parents=True, exist_ok=True)
+    RECORDED.mkdir(parents=True, exist_ok=True)
     with Fleet(Deployment(daemons=args.daemon or 1)) as fleet:
         for number, (name, games) in enumerate(plan().items()):
             if args.only not in (None, name):
                 continue
-            path = GOLDEN / f"{name}.forge.gz"
+            path = RECORDED / f"{name}.forge.gz"
             with Writer(path) as writer:
                 for game, (command, player) in enumerate(games):
                     seed = 1 + 100 * number + game

@@ -19,12 +19,12 @@ from jaxrl_envs.forge.engine.facts import Facts
 from jaxrl_envs.forge.engine.observation import observe
 from jaxrl_envs.forge.env import ForgeEnv
 from jaxrl_envs.forge.recordings import recording
-from tests.jaxrl_envs.forge.conversations import GOLDEN
+from tests.jaxrl_envs.forge.conversations import RECORDED
 from tests.jaxrl_envs.forge.decisions import KINDS, NAMES, Maker
 from tests.jaxrl_envs.forge.referee.forge import Referee, overview
 from tests.jaxrl_envs.forge.referee.forge_facts import Told
 
-RECORDINGS = sorted(path for path in GOLDEN.iterdir() if path.name.endswith(recording.SUFFIXES))
+RECORDINGS = sorted(path for path in RECORDED.iterdir() if path.name.endswith(recording.SUFFIXES))
 SMALL = {  # a decision with every kind of thing that an observation tells, and nothing by chance
     "decision_type": "choose_action",
     "decision_id": 1,

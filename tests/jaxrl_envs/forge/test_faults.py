@@ -24,7 +24,7 @@ from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.forge.wire.link import Link
 from jaxrl_envs.host.game import EngineError
-from tests.jaxrl_envs.forge.conversations import GOLDEN
+from tests.jaxrl_envs.forge.conversations import RECORDED
 from tests.jaxrl_envs.forge.fake import FakeDaemon, Fault, fake_home, fake_java
 from tests.jaxrl_envs.forge.lines import server
 from tests.jaxrl_envs.forge.play import HASTY, STEPS, FakeFleet, faking, play
@@ -36,7 +36,7 @@ GAMES = 8
 
 @pytest.fixture(scope="module")
 def tapes():
-    return [Tape(each) for each in recording.read(GOLDEN / "both_seats.forge.gz")]
+    return [Tape(each) for each in recording.read(RECORDED / "both_seats.forge.gz")]
 
 
 @pytest.fixture(scope="module")

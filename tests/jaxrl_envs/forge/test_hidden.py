@@ -13,7 +13,7 @@ from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.recordings.recording import Conversation
 from jaxrl_envs.forge.settings import Deployment
-from tests.jaxrl_envs.forge.conversations import GOLDEN
+from tests.jaxrl_envs.forge.conversations import RECORDED
 from tests.jaxrl_envs.forge.fixtures import RandomPlayer, converse, without_texts
 from tests.jaxrl_envs.forge.hidden import hand_around, leaks, lines_of
 
@@ -21,7 +21,7 @@ BOTH = ("both_seats", "every_pass", "mulligans", "handed_over", "refused")
 GAMES = [
     pytest.param(game, id=f"{name}-{number}")
     for name in BOTH
-    for number, game in enumerate(recording.read(GOLDEN / f"{name}.forge.gz"))
+    for number, game in enumerate(recording.read(RECORDED / f"{name}.forge.gz"))
 ]
 
 
@@ -32,7 +32,7 @@ def test_recorded_games_hide_what_is_hidden(game):
 
 @pytest.mark.parametrize("name", ["against_ai", "observed"])
 def test_views_of_one_seat_show_no_other_hand(name):
-    for game in recording.read(GOLDEN / f"{name}.forge.gz"):
+    for game in recording.read(RECORDED / f"{name}.forge.gz"):
         lines = [line for line in lines_of(game) if line.state]
         assert lines
         for line in lines:
@@ -43,7 +43,7 @@ def test_views_of_one_seat_show_no_other_hand(name):
 
 
 def test_rules_texts_stay_out_of_the_repository():
-    for path in recording.find([GOLDEN]):
+    for path in recording.find([RECORDED]):
         for game in recording.read(path):
             for line in lines_of(game):
                 assert without_texts(line.fields) == line.fields
@@ -140,12 +140,12 @@ def names_a_hidden_card(fields, hidden):
     ],
 )
 def test_the_check_finds_a_leak(change):
-    game = next(recording.read(GOLDEN / "both_seats.forge.gz"))
+    game = next(recording.read(RECORDED / "both_seats.forge.gz"))
     assert leaks(changed(game, change))
 
 
 def test_the_check_finds_a_scried_card_that_is_revealed():
-    for game in recording.read(GOLDEN / "both_seats.forge.gz"):
+    for game in recording.read(RECORDED / "both_seats.forge.gz"):
         for line in lines_of(game):
             if line.fields.get("decision_type") == "scry":
                 cards = [option["card"] for option in line.fields["options"]]

@@ -13,7 +13,7 @@ import pytest
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.settings import Deployment
-from tests.jaxrl_envs.forge.conversations import GOLDEN
+from tests.jaxrl_envs.forge.conversations import RECORDED
 from tests.jaxrl_envs.forge.fixtures import converse
 
 NAMES = ("both_seats", "against_ai", "handed_over", "mulligans", "observed", "refused")
@@ -34,7 +34,7 @@ def timeless(conversation):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_daemon_says_what_was_recorded(fleet, name):
-    for game in recording.read(GOLDEN / f"{name}.forge.gz"):
+    for game in recording.read(RECORDED / f"{name}.forge.gz"):
         says_it_again(fleet, game)
 
 

@@ -14,9 +14,9 @@ from jaxrl.cli import main
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.recordings.recorded_engine import ReplayDaemon, Tape
 from jaxrl_envs.forge.recordings.recording import Writer
-from tests.jaxrl_envs.forge.conversations import GOLDEN, made_up
-from tests.jaxrl_envs.forge.fake import ROOT
+from tests.jaxrl_envs.forge.conversations import RECORDED, made_up
 from tests.jaxrl_envs.forge.fleets import until as settled
+from tests.support.paths import ROOT
 
 NEWGAME = "NEWGAME a b -i -a -s 1"
 
@@ -86,7 +86,7 @@ def test_commands():
 
 
 def test_all_recorded_games_are_replayed_to_the_letter():
-    games = [game for path in recording.find([GOLDEN]) for game in recording.read(path)]
+    games = [game for path in recording.find([RECORDED]) for game in recording.read(path)]
     with replaying(games, strict=True) as daemon, Client(daemon.port) as client:
         for game in games:
             newgame = game.lines[0][2:].decode()

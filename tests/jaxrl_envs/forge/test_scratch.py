@@ -11,7 +11,7 @@ import pytest
 
 from jaxrl_envs.forge.fleet import scratch
 from jaxrl_envs.forge.fleet.scratch import Scratch
-from tests.jaxrl_envs.forge.fake import ROOT
+from tests.support.paths import ROOT
 
 OWNER = """
 import sys, tempfile

@@ -13,11 +13,11 @@ from jaxrl_envs.forge.recordings import record_ai, recording
 from jaxrl_envs.forge.recordings.record_ai import Job
 from jaxrl_envs.forge.recordings.recorded_engine import Tape
 from jaxrl_envs.shared.errors import UserError
-from tests.jaxrl_envs.forge.conversations import GOLDEN
+from tests.jaxrl_envs.forge.conversations import RECORDED
 from tests.jaxrl_envs.forge.fake import FakeDaemon, Fault
 from tests.jaxrl_envs.forge.play import faking
 
-GAMES = list(recording.read(GOLDEN / "observed.forge.gz"))
+GAMES = list(recording.read(RECORDED / "observed.forge.gz"))
 OBSERVED = [Tape(each) for each in GAMES]
 
 

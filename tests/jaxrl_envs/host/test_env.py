@@ -183,7 +183,8 @@ import faulthandler, json
 faulthandler.dump_traceback_later(100, exit=True)
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, PartitionSpec as Spec
-from jaxrl_envs import prng, registry
+from jaxrl_envs.contract import registry
+from jaxrl_envs.shared import prng
 from jaxrl_envs.contract.wrappers import auto_reset
 auto = auto_reset(registry.make("battle"))
 mesh = Mesh(np.array(jax.devices()), ("env",))
