@@ -1,4 +1,4 @@
-"""What somebody who has installed the wheel can do: its files, every command's help, a tiny training and what follows.
+"""Tries an installed wheel: its files, every command's help, a tiny training and what follows.
 
 Usage: python smoke.py FOLDER_OF_PROGRAMS, in an empty folder and with the python of that environment.
 """
@@ -65,10 +65,11 @@ def check_files(package: Path) -> None:
         ("configs/ratings", "*.yaml", 2),
         ("zoo", "*.jaxrl", 3),
         ("zoo", "*.md", 3),
-        ("envs/jaxrl_envs/battle/data", "**/*.yaml", 3),
-        ("envs/jaxrl_envs/forge/daemon/src", "**/*.java", 20),
-        ("envs/jaxrl_envs/forge/decks", "*.dck", 7),
-        (".", "**/*.so", 10),
+        ("../jaxrl_envs/battle/data", "**/*.yaml", 3),
+        ("../jaxrl_envs/forge/daemon/src", "**/*.java", 20),
+        ("../jaxrl_envs/forge/decks", "*.dck", 7),
+        (".", "**/*.so", 1),
+        ("../jaxrl_envs", "**/*.so", 10),
     ):
         found = list((package / folder).glob(pattern))
         assert len(found) >= least, f"{folder}/{pattern}: {len(found)} files"
