@@ -53,7 +53,13 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 # Files are handed out whole, so those that take a minute begin first: at the end everything else would wait for them.
-LONG = ("test_builds.py", "test_trainer.py", "test_search.py", "test_skull_king_engine.py", "test_sebulba_faults.py")
+LONG = (
+    "house/test_builds.py",
+    "training/test_trainer.py",
+    "search/test_search.py",
+    "skull_king/test_engine.py",
+    "sebulba/test_faults.py",
+)
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -73,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first, the rest in the order of their names; without what only a whole run has."""
-    items.sort(key=lambda item: item.path.name not in LONG)
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONG))
     if not config.option.whole:
         items[:] = [
             item for item in items if not item.get_closest_marker("thorough") or item.get_closest_marker("slow")
