@@ -21,10 +21,10 @@ from typing import Any
 from jaxrl import config as configs
 from jaxrl.config import Config, presets, trust
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
-from jaxrl.matches.round_robin import RoundRobin
 from jaxrl.matches.tables import Row
-from jaxrl.matches.tournament import Tournament
-from jaxrl.players.spec import Entrant, find_entrant, find_field, find_opponents
+from jaxrl.matches.tournaments.round_robin import RoundRobin
+from jaxrl.matches.tournaments.tournament import Tournament
+from jaxrl.players.spec import FoundPlayers, find_opponents, find_player, find_players
 from jaxrl.runs import xla
 from jaxrl.runs.directory import TrainedRun, begun_run, enable_compilation_cache, load_run
 from jaxrl.runs.games import make_stages
@@ -81,7 +81,7 @@ def load(
     checkpoint: str = "newest",
     sampled: bool = False,
     allow: Collection[str] = (),
-) -> Entrant:
+) -> FoundPlayers:
     """A run, a policy file or a policy of the zoo ("zoo:NAME"): its players, its game and its configuration.
 
     Args:
@@ -94,7 +94,7 @@ def load(
     Raises:
       UserError: there is none, or it cannot be read.
     """
-    return find_entrant(os.fspath(name), _asked(overrides, checkpoint, sampled, allow))
+    return find_player(os.fspath(name), _asked(overrides, checkpoint, sampled, allow))
 
 
 def evaluate(
@@ -123,7 +123,7 @@ def evaluate(
       UserError: somebody is not known, or plays another game.
     """
     asked = _asked(overrides, checkpoint, sampled, allow)
-    found = find_entrant(os.fspath(name), asked)
+    found = find_player(os.fspath(name), asked)
     enable_compilation_cache(found.config.run.cache_dir)
     names = list(opponents) if opponents is not None else opponent_names(found.config, found.env)
     others = find_opponents(names, asked, found)
@@ -149,7 +149,7 @@ def tournament(
     Raises:
       UserError: somebody is not known, or they play different games.
     """
-    field = find_field(names, sampled=sampled, allow=allow)
+    field = find_players(names, sampled=sampled, allow=allow)
     enable_compilation_cache(field.config.run.cache_dir)
     return Tournament(field.env, field.players, deals=deals, seed=seed).run()
 

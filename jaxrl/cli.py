@@ -84,13 +84,13 @@ COMMANDS = {
         CORES,
     ),
     "tournament": Command(
-        "jaxrl.matches.command_tournament",
+        "jaxrl.matches.tournaments.command_tournament",
         "play a round robin: win matrix, ratings, heat map",
         command_options.tournament,
         CORES,
     ),
     "rate": Command(
-        "jaxrl.matches.command_rate",
+        "jaxrl.matches.tournaments.command_rate",
         "add runs to the rating scale of their game, or print it",
         command_options.rate,
         CORES,
@@ -113,7 +113,9 @@ COMMANDS = {
     "serve": Command(
         "jaxrl.serve.command", "open a web page to play, watch, and look at runs and replays", command_options.serve
     ),
-    "film": Command("jaxrl.matches.command_film", "write a game as an animated picture", command_options.film),
+    "film": Command(
+        "jaxrl.matches.recording.command_film", "write a game as an animated picture", command_options.film
+    ),
     "export": Command("jaxrl.players.command_export", "write a policy file for inference", command_options.export),
     "check": Command(
         "jaxrl.config.command_check", "test whether a game keeps the contract", command_options.check, game="env"

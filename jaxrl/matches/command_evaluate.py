@@ -22,7 +22,7 @@ from jaxrl.matches.search_options import (
 )
 from jaxrl.matches.tables import Row, format_differences, format_side_by_side, format_table
 from jaxrl.players.player import Player
-from jaxrl.players.spec import Entrant, find_entrant, find_opponents
+from jaxrl.players.spec import FoundPlayers, find_opponents, find_player
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
 from jaxrl_envs.shared.errors import UserError
@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError("--sampled is of a policy that does not search: leave it or --search out.")
     if args.search is not None and args.simulator:
         raise UserError("--simulator is of a policy that does not search: leave it or --search out.")
-    candidate = find_entrant(args.candidate, args)
+    candidate = find_player(args.candidate, args)
     config, env = candidate.config, candidate.env
     enable_compilation_cache(config.run.cache_dir)
     deals = args.deals if args.deals is not None else config.evaluate.deals
@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     seed = args.seed if args.seed is not None else configs.EVALUATION_SEED
     names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
     others = find_opponents(names, args, candidate)
-    rivals = find_entrant(args.against, args, like=candidate).players if args.against else []
+    rivals = find_player(args.against, args, like=candidate).players if args.against else []
     settings = {"deals": deals, "seed": seed}
     if args.search is not None and candidate.run is not None:
         warn_of_scale(config, settings_of(args))
@@ -88,7 +88,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def evaluate_candidate(
-    candidate: Entrant, opponents: Sequence[Player], args: argparse.Namespace, settings: dict[str, int]
+    candidate: FoundPlayers, opponents: Sequence[Player], args: argparse.Namespace, settings: dict[str, int]
 ) -> tuple[list[Row], Searcher | None]:
     """Rows of a candidate against each opponent, with the search that the options ask for, and that search."""
     if args.search is None:

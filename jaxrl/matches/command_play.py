@@ -18,9 +18,9 @@ from rich.padding import Padding
 from rich.status import Status
 from rich.text import Text
 
-from jaxrl.matches.interactive import Saved, SingleGame
+from jaxrl.matches.interactive import InteractiveGame, SavedGame
 from jaxrl.players.player import Player, bot_player, no_memory
-from jaxrl.players.spec import BOT_PREFIX, find_entrant, find_opponents, or_of_the_zoo
+from jaxrl.players.spec import BOT_PREFIX, default_to_zoo, find_opponents, find_player
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
@@ -37,7 +37,7 @@ YOU = r"\b[Yy]ou(r|rs)?\b"
 class Moment(NamedTuple):
     """What the person can go back to: one of its decisions."""
 
-    game: Saved
+    game: SavedGame
     key: jax.Array
     news: tuple[str, ...]  # what had happened since the decision before
 
@@ -64,7 +64,7 @@ class Sitting:
           screen: the terminal; None is a new one on standard output.
         """
         self._env, self._seat, self._adviser, self._screen = env, seat, adviser, screen or make_screen()
-        self._game = SingleGame(env, [adviser if i == seat else player for i, player in enumerate(others)])
+        self._game = InteractiveGame(env, [adviser if i == seat else player for i, player in enumerate(others)])
         self._past: list[Moment] = []
         self._news: list[str] = []
 
@@ -274,8 +274,8 @@ def adviser_of(env: Env, candidate: Player, others: Sequence[Player]) -> Player 
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl play`."""
-    args.candidate = or_of_the_zoo(args.candidate)
-    candidate = find_entrant(args.candidate, args)
+    args.candidate = default_to_zoo(args.candidate)
+    candidate = find_player(args.candidate, args)
     env = candidate.env
     enable_compilation_cache(candidate.config.run.cache_dir)
     if env.simultaneous:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxrl.matches.match import Chair, GameKeys, Games, figure_names, play_match
+from jaxrl.matches.match import GameKeys, Games, SeatedPlayer, figure_names, play_match
 from jaxrl.matches.outcomes import Outcomes, outcomes_of
 from jaxrl.players.player import MAX_STEPS
 from jaxrl.runs import processes, xla
@@ -35,7 +35,7 @@ STARTER = "starter"  # a figure of `Env.episode_stats`: 1 for the seat that star
 
 
 def seats_held(env: Env) -> tuple[int, int]:
-    """The most seats that the candidate and the others hold in a game: `Chair.slots`."""
+    """The most seats that the candidate and the others hold in a game: `SeatedPlayer.slots`."""
     sizes = [env.sides.count(side) for side in range(env.num_sides)]
     return max(sizes), max(1, env.num_players - min(sizes))
 
@@ -49,7 +49,7 @@ class DuplicateDeals:
     def __init__(
         self,
         env: Env,
-        chairs: Callable[[PyTree], Sequence[Chair]],
+        seated: Callable[[PyTree], Sequence[SeatedPlayer]],
         *,
         deals: int,
         lanes: int = LANES,
@@ -61,7 +61,7 @@ class DuplicateDeals:
 
         Args:
           env: the game.
-          chairs: what a call is given -> the players, for the holders `CANDIDATE` and `OTHER`.
+          seated: what a call is given -> the players, for the holders `CANDIDATE` and `OTHER`.
           deals: D.
           lanes: games side by side on one device.
           max_steps: where to give up on a game without an end.
@@ -72,7 +72,7 @@ class DuplicateDeals:
           compiled: (arguments, deal numbers u32[D'], base) -> Games with leading axes [D', rotation], on the devices.
           portion: D', the deals of one call.
         """
-        self._env, self._deals, self._chairs, self._max_steps = env, deals, chairs, max_steps
+        self._env, self._deals, self._seated, self._max_steps = env, deals, seated, max_steps
         self._surprise = surprise
         self._names = figure_names(env)
         devices = processes.devices(max(1, deals) if processes.count() == 1 else None)
@@ -90,7 +90,7 @@ class DuplicateDeals:
         """The games with leading axes [D, rotation], on the host.
 
         Args:
-          arguments: for `chairs`, the same on every device.
+          arguments: for `seated`, the same on every device.
           base: key[], from which all deals are made.
 
         Raises:
@@ -135,13 +135,13 @@ class DuplicateDeals:
         """Arguments, deal numbers u32[D], a key -> Games with leading axes [D, rotation]."""
         sides = self._env.num_sides
         number, rotation = jnp.repeat(deals, sides), jnp.tile(jnp.arange(sides), deals.shape[0])  # [N]
-        keys, holders = table(self._env, base, number, rotation)
-        chairs = self._chairs(arguments)
-        games = play_match(self._env, chairs, holders, keys, self._max_steps, surprise=self._surprise)
+        keys, holders = deal_schedule(self._env, base, number, rotation)
+        seated = self._seated(arguments)
+        games = play_match(self._env, seated, holders, keys, self._max_steps, surprise=self._surprise)
         return jax.tree.map(lambda x: x.reshape(-1, sides, *x.shape[1:]), games)
 
 
-def table(env: Env, base: Key, number: jax.Array, rotation: jax.Array) -> tuple[GameKeys, jax.Array]:
+def deal_schedule(env: Env, base: Key, number: jax.Array, rotation: jax.Array) -> tuple[GameKeys, jax.Array]:
     """The randomness of N games and who holds their seats, i32[N, P].
 
     Args:

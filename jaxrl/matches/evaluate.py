@@ -25,8 +25,8 @@ from jaxrl.matches.deals import (
     samples_of,
     seats_held,
 )
-from jaxrl.matches.match import Chair
-from jaxrl.matches.remote import LiveDeals, is_remote
+from jaxrl.matches.match import SeatedPlayer
+from jaxrl.matches.remote import RemoteDeals, is_remote
 from jaxrl.matches.tables import Row, by_candidate, overall
 from jaxrl.players.player import MAX_STEPS, Player, any_bot
 from jaxrl.runs.directory import TrainedRun
@@ -71,13 +71,13 @@ class Matchup:
         self.opponents = list(opponents) if env.num_sides > 1 else [candidate.named("-", None)]
         self.base = jax.random.fold_in(jax.random.key(seed), stream)
         whole = any(player.observe is not None for player in (candidate, *self.opponents))
-        self._live: LiveDeals | None = None
+        self._remote: RemoteDeals | None = None
         if is_remote(env) and not whole:
-            self._live = LiveDeals(env, deals=deals, max_steps=max_steps)
+            self._remote = RemoteDeals(env, deals=deals, max_steps=max_steps)
             return
         self._programs, self._places = _programs(env, self.opponents if env.num_sides > 1 else [])
         self._games = DuplicateDeals(
-            env, self.chairs, deals=deals, lanes=lanes, max_steps=max_steps, search=whole, surprise=surprise
+            env, self.seated, deals=deals, lanes=lanes, max_steps=max_steps, search=whole, surprise=surprise
         )
 
     def rows(self, candidate: PyTree, name: str) -> list[Row]:
@@ -98,9 +98,9 @@ class Matchup:
         """
         player = self.opponents[opponent]
         player = player.named(player.name, player.params if params is None else params)
-        if self._live is not None:
+        if self._remote is not None:
             title = f"against {player.name}" if self.env.num_sides > 1 else self.candidate.name
-            games = self._live([self.candidate.named(self.candidate.name, candidate), player], self.base, title)
+            games = self._remote([self.candidate.named(self.candidate.name, candidate), player], self.base, title)
             return samples_of(games, self.env)
         return samples_of(self._games(self.arguments(candidate, opponent, player.params), self.base), self.env)
 
@@ -110,7 +110,7 @@ class Matchup:
         return self._games.compiled, (self.arguments(candidate, 0, self.opponents[0].params), deals, self.base)
 
     def arguments(self, candidate: PyTree, opponent: int, params: PyTree = None) -> PyTree:
-        """What `chairs` makes the table of, from parameters of the candidate and of one of the opponents."""
+        """What `seated` makes the table of, from parameters of the candidate and of one of the opponents."""
         others: list[PyTree] = [program.params for program in self._programs]
         which = 0
         if self._programs:
@@ -118,16 +118,16 @@ class Matchup:
             others[which] = params if index is None else index
         return candidate, others, np.int32(which)
 
-    def chairs(self, arguments: PyTree) -> list[Chair]:
+    def seated(self, arguments: PyTree) -> list[SeatedPlayer]:
         """The players at the table; with several programs for the others only one of them plays."""
         candidate, others, which = arguments
         own, rest = seats_held(self.env)
         mine, other = np.arange(2) == CANDIDATE, np.arange(2) == OTHER
-        chairs = [Chair(self.candidate, candidate, mine, slots=own)]
+        seated = [SeatedPlayer(self.candidate, candidate, mine, slots=own)]
         for number, (program, params) in enumerate(zip(self._programs, others, strict=True)):
             holds = other if len(self._programs) == 1 else jnp.asarray(other) & (which == number)
-            chairs.append(Chair(program, params, holds, number=1 + number, slots=rest))
-        return chairs
+            seated.append(SeatedPlayer(program, params, holds, number=1 + number, slots=rest))
+        return seated
 
 
 def _programs(env: Env, opponents: Sequence[Player]) -> tuple[list[Player], list[tuple[int, np.int32 | None]]]:

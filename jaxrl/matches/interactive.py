@@ -18,7 +18,7 @@ PROGRAMS = 128  # compiled functions of a game that are kept, those that were us
 _OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less the seat
 
 
-class Saved(NamedTuple):
+class SavedGame(NamedTuple):
     """A moment of a game."""
 
     state: State
@@ -86,7 +86,7 @@ def telling(odds: Odds | None, value: Value | None) -> Callable[..., tuple[Any, 
     return tell
 
 
-class SingleGame:
+class InteractiveGame:
     """A game between players, who remember; some seats may be left to the caller."""
 
     def __init__(self, env: Env, players: Sequence[Player | None], programs: Programs | None = None):
@@ -144,11 +144,11 @@ class SingleGame:
         odds, value = self._call(player, telling(player.odds, player.value))(*about)
         return Advice(int(action), odds if odds is None else np.asarray(odds), value if value is None else float(value))
 
-    def save(self) -> Saved:
+    def save(self) -> SavedGame:
         """The present, for `restore`."""
-        return Saved(self.state, tuple(self._memory))
+        return SavedGame(self.state, tuple(self._memory))
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: SavedGame) -> None:
         """Goes back to what was `save`d."""
         self.state, self._memory = saved.state, list(saved.memory)
 

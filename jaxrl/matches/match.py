@@ -42,7 +42,7 @@ class GameKeys(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Chair:
+class SeatedPlayer:
     """A player at the table of a match. Its memories have a leading axis [slots], one for each seat that it holds.
 
     Attributes:
@@ -199,13 +199,13 @@ class _Carry(NamedTuple):
     returns: jax.Array  # f32[N, P]
     length: jax.Array  # i32[N]
     time: jax.Array  # i32[]
-    memory: list[PyTree]  # by chair, leading axis N
+    memory: list[PyTree]  # by seated player, leading axis N
     gap: _Gap  # f32[N, P]
 
 
 def play_match(
     env: Env,
-    chairs: Sequence[Chair],
+    seated: Sequence[SeatedPlayer],
     holders: jax.Array,
     keys: GameKeys,
     max_steps: int = MAX_STEPS,
@@ -216,19 +216,19 @@ def play_match(
 
     Args:
       env: the game.
-      chairs: the players, who play for all H holders together; all are asked in every step, the seat's is heard.
+      seated: the players, who play for all H holders together; all are asked in every step, the seat's is heard.
       holders: i32[N, P], who holds which seat.
       keys: key[N] each.
       max_steps: where to give up on a game without an end.
       surprise: also measure that of the first player, if it tells values.
     """
-    surprise = surprise and chairs[0].player.value is not None
+    surprise = surprise and seated[0].player.value is not None
 
     def running(carry: _Carry) -> jax.Array:
         return jnp.any(~is_over(carry.state)) & (carry.time < max_steps)
 
     def body(carry: _Carry) -> _Carry:
-        advance = functools.partial(_advance, env, chairs, surprise)
+        advance = functools.partial(_advance, env, seated, surprise)
         each = jax.vmap(advance, in_axes=(0, 0, 0, 0, 0, None))
         state, memory, gap = each(carry.state, carry.memory, carry.gap, holders, keys, carry.time)
         return _Carry(
@@ -246,7 +246,7 @@ def play_match(
         returns=jnp.zeros_like(state.rewards),
         length=jnp.zeros_like(state.terminated, jnp.int32),
         time=jnp.int32(0),
-        memory=jax.vmap(lambda *each: begin(chairs, *each))(state, holders, keys.seat),
+        memory=jax.vmap(lambda *each: begin(seated, *each))(state, holders, keys.seat),
         gap=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, state.rewards.shape), _Gap.none(env.num_players)),
     )
     end = jax.lax.while_loop(running, body, start)
@@ -262,7 +262,7 @@ def play_match(
 
 def _advance(
     env: Env,
-    chairs: Sequence[Chair],
+    seated: Sequence[SeatedPlayer],
     surprise: bool,
     state: State,
     memory: list[PyTree],
@@ -274,21 +274,21 @@ def _advance(
     """One step of one game."""
     step_key, seat_key = jax.random.fold_in(keys.step, time), jax.random.fold_in(keys.seat, time)
     if surprise:
-        value, asked = chairs[0].expects(state, holder, memory[0])
-        gap = gap.decided(value, asked & ~is_over(state), chairs[0].player.discount)
-    action, memory = choose(chairs, state, holder, memory, seat_key)
+        value, asked = seated[0].expects(state, holder, memory[0])
+        gap = gap.decided(value, asked & ~is_over(state), seated[0].player.discount)
+    action, memory = choose(seated, state, holder, memory, seat_key)
     after = env.step(state, action, step_key)
-    seen = see(chairs, memory, state, action, after, holder, seat_key)
+    seen = see(seated, memory, state, action, after, holder, seat_key)
     return after, seen, gap.earned(after.rewards) if surprise else gap
 
 
-def begin(chairs: Sequence[Chair], state: State, holder: jax.Array, key: Key) -> list[PyTree]:
+def begin(seated: Sequence[SeatedPlayer], state: State, holder: jax.Array, key: Key) -> list[PyTree]:
     """The memories of all players before the first action."""
-    return [chair.begin(state, holder, key) for chair in chairs]
+    return [each.begin(state, holder, key) for each in seated]
 
 
 def see(
-    chairs: Sequence[Chair],
+    seated: Sequence[SeatedPlayer],
     memory: Sequence[PyTree],
     before: State,
     action: jax.Array,
@@ -297,24 +297,24 @@ def see(
     key: Key,
 ) -> list[PyTree]:
     """The memories of all players after a step."""
-    each = zip(chairs, memory, strict=True)
-    return [chair.see(remembered, before, action, after, holder, key) for chair, remembered in each]
+    step = before, action, after, holder, key
+    return [each.see(remembered, *step) for each, remembered in zip(seated, memory, strict=True)]
 
 
 def choose(
-    chairs: Sequence[Chair], state: State, holder: jax.Array, memory: Sequence[PyTree], key: Key
+    seated: Sequence[SeatedPlayer], state: State, holder: jax.Array, memory: Sequence[PyTree], key: Key
 ) -> tuple[jax.Array, list[PyTree]]:
     """What the holder of the seat asked does, i32[] (i32[P] in a simultaneous game), and all memories afterwards."""
     asked = holder[state.current_player]
     action, kept = jnp.zeros(asked.shape, jnp.int32), []
-    for chair, remembered in zip(chairs, memory, strict=True):
-        ask = functools.partial(chair.ask, state, holder, remembered, jax.random.fold_in(key, chair.number))
-        if isinstance(chair.holds, np.ndarray):
+    for each, remembered in zip(seated, memory, strict=True):
+        ask = functools.partial(each.ask, state, holder, remembered, jax.random.fold_in(key, each.number))
+        if isinstance(each.holds, np.ndarray):
             chosen, remembered = ask()
         else:  # the same in all games: a player that is not at the table costs nothing
             nothing = (jnp.zeros_like(action), remembered)
-            chosen, remembered = jax.lax.cond(jnp.any(chair.holds), ask, lambda nothing=nothing: nothing)
-        action = jnp.where(jnp.asarray(chair.holds)[asked], chosen, action)
+            chosen, remembered = jax.lax.cond(jnp.any(each.holds), ask, lambda nothing=nothing: nothing)
+        action = jnp.where(jnp.asarray(each.holds)[asked], chosen, action)
         kept.append(remembered)
     return action, kept
 

@@ -15,7 +15,7 @@ from jaxrl_envs.contract.env import Env, PyTree, State, is_over
 GAMES, MOST = 32, 2000  # games side by side, and steps after which those that still run are left
 
 
-class Choices(NamedTuple):
+class ChoiceCounts(NamedTuple):
     """Decisions of two policies in the same situations."""
 
     decisions: int
@@ -25,7 +25,7 @@ class Choices(NamedTuple):
 class _Carry(NamedTuple):
     state: State  # leading axis N
     memory: PyTree  # leading axes [N, 2, P]
-    counts: jax.Array  # i32[2], as in `Choices`
+    counts: jax.Array  # i32[2], as in `ChoiceCounts`
     time: jax.Array  # i32[]
 
 
@@ -33,7 +33,7 @@ def _running(carry: _Carry) -> jax.Array:
     return jnp.any(~is_over(carry.state)) & (carry.time < MOST)
 
 
-def compare_choices(config: Config, env: Env, first: PyTree, second: PyTree, *, games: int = GAMES) -> Choices:
+def count_equal_choices(config: Config, env: Env, first: PyTree, second: PyTree, *, games: int = GAMES) -> ChoiceCounts:
     """Plays `games` games in which the first policy holds all seats and samples, so that situations differ, and asks
     both in every situation what they would play greedily.
 
@@ -75,4 +75,4 @@ def compare_choices(config: Config, env: Env, first: PyTree, second: PyTree, *, 
         return jax.lax.while_loop(_running, step, start).counts
 
     both = jax.tree.map(lambda *leaves: np.stack(leaves), first, second)
-    return Choices(*map(int, jax.jit(play)(both, jax.random.split(jax.random.key(0), games))))
+    return ChoiceCounts(*map(int, jax.jit(play)(both, jax.random.split(jax.random.key(0), games))))

@@ -43,7 +43,7 @@ def is_remote(env: Env) -> bool:
     return env.host and not env.simultaneous and bool(env.game.remote)  # type: ignore[attr-defined]  # a HostEnv
 
 
-class LiveDeals:
+class RemoteDeals:
     """Plays D deals, each once in every rotation of the sides: `jaxrl.matches.deals.DuplicateDeals` with live games."""
 
     def __init__(self, env: Env, *, deals: int, lanes: int = 0, max_steps: int = MAX_STEPS):
@@ -79,7 +79,7 @@ class LiveDeals:
         patience = max(PATIENCE, self.game.patience())
         with HostPool(engine, threads=lanes, mode="async", timeout=patience, follow=False) as pool:
             progress = GamesProgress(title, self._deals, self._env)
-            match = _LiveMatch(self, pool, players, base, self._blanks(seed, lanes), progress)
+            match = _RemoteMatch(self, pool, players, base, self._blanks(seed, lanes), progress)
             try:
                 return match.play()
             except EngineError as error:
@@ -152,12 +152,12 @@ def _public(row: _Rows, seats: int) -> State:
     )
 
 
-class _LiveMatch:
+class _RemoteMatch:
     """One match while it is played: which lane plays which game, and what the games have brought so far."""
 
     def __init__(
         self,
-        deals: LiveDeals,
+        deals: RemoteDeals,
         pool: HostPool,
         players: Sequence[Player],
         base: Key,

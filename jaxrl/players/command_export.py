@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from jaxrl.matches.policy_agreement import compare_choices
+from jaxrl.matches.policy_agreement import count_equal_choices
 from jaxrl.matches.remote import is_remote
 from jaxrl.players.export import load_policy, save_policy
 from jaxrl.runs.directory import load_run
@@ -22,7 +22,7 @@ def main(args: argparse.Namespace) -> int:
         print(f"what half precision costs: jaxrl evaluate {args.run} --against {path}")
     elif args.half:
         halved = load_policy(path, args.allow)
-        alike = compare_choices(run.config, run.env, run.params[args.seed_index], halved.player().params)
-        share = alike.equal / alike.decisions
-        print(f"half precision: the same choice in {share:.2%} of {alike.decisions:,} decisions of sampled games")
+        counts = count_equal_choices(run.config, run.env, run.params[args.seed_index], halved.player().params)
+        share = counts.equal / counts.decisions
+        print(f"half precision: the same choice in {share:.2%} of {counts.decisions:,} decisions of sampled games")
     return 0

@@ -26,7 +26,7 @@ ALL_BOTS = "bots"
 
 
 @dataclasses.dataclass(frozen=True)
-class Entrant:
+class FoundPlayers:
     """What one or several names stand for.
 
     Attributes:
@@ -55,7 +55,7 @@ class Entrant:
         """What all of a tournament have in common."""
         return self.config.env.id, self.env.version, self.config.evaluation_options
 
-    def can_join(self, other: Entrant) -> bool:
+    def can_join(self, other: FoundPlayers) -> bool:
         """Whether it can play the game of another one, which may differ in `Env.free_options`."""
         mine, theirs = (
             (name, version, {key: value for key, value in options.items() if key not in self.env.free_options})
@@ -64,7 +64,7 @@ class Entrant:
         return mine == theirs
 
 
-def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = None) -> Entrant:
+def find_player(name: str, args: argparse.Namespace, like: FoundPlayers | None = None) -> FoundPlayers:
     """The bot, run or policy file called `name`.
 
     Args:
@@ -79,7 +79,7 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
     if name.startswith(BOT_PREFIX):
         config = like.config if like else configs.load(args.config, args.overrides, args.allow)
         env = like.env if like else make_games(config).evaluation
-        return Entrant([scripted_player(env, name.removeprefix(BOT_PREFIX))], config, env)
+        return FoundPlayers([scripted_player(env, name.removeprefix(BOT_PREFIX))], config, env)
     changes = () if like and not like.trained else args.overrides  # those of a bot name its game
     found = _trained(name, args.checkpoint, args.allow, changes, sampled=args.sampled, elsewhere=True)
     if like and not found.can_join(like):
@@ -87,19 +87,19 @@ def find_entrant(name: str, args: argparse.Namespace, like: Entrant | None = Non
     return found
 
 
-def find_opponents(names: Sequence[str], args: argparse.Namespace, like: Entrant) -> list[Player]:
+def find_opponents(names: Sequence[str], args: argparse.Namespace, like: FoundPlayers) -> list[Player]:
     """The bots, searchers, policies of the zoo ("zoo:NAME") and policy files with these names; arguments and errors as
-    for `find_entrant`."""
+    for `find_player`."""
     known, env = like.env.bots, like.env
     return [
-        find_entrant(name, args, like).players[0]
+        find_player(name, args, like).players[0]
         if name not in known and _policy_file(name)
         else scripted_player(env, name)
         for name in names
     ]
 
 
-def or_of_the_zoo(name: str) -> str:
+def default_to_zoo(name: str) -> str:
     """`name`; "zoo:NAME" if it is no run and no file of the user but a policy that comes with us."""
     if name not in zoo.names() or _policy_file(name):
         return name
@@ -126,9 +126,9 @@ def _trained(
     sampled: bool,
     update: bool = False,
     elsewhere: bool = False,
-) -> Entrant:
+) -> FoundPlayers:
     """A run or a policy file; with `update` its players are called NAME@UPDATE, and `elsewhere` allows what is said of
-    it in `Entrant`."""
+    it in `FoundPlayers`."""
     said = presets.apply_overrides({}, overrides).get("evaluate", {})
     options = not isinstance(said, dict) or "options" in said
     if options and not elsewhere:
@@ -149,24 +149,24 @@ def _loaded(
     *,
     sampled: bool,
     update: bool,
-) -> Entrant:
+) -> FoundPlayers:
     suffix = "@{}" if update else ""
     file = _policy_file(name)
     if file is not None:
         policy = load_policy(file, allow, overrides)
         greedy = policy.config.evaluate.greedy and not sampled
         called = name if name.startswith(zoo.PREFIX) else file.stem
-        return Entrant([policy.player(called, greedy=greedy)], policy.config, policy.env, trained=True)
+        return FoundPlayers([policy.player(called, greedy=greedy)], policy.config, policy.env, trained=True)
     run = load_run(name, checkpoint, allow, overrides)
     player = trained_player(run.config, run.env, run.name, None, greedy=run.config.evaluate.greedy and not sampled)
     names = seed_names(run.name + suffix.format(run.update), len(run.params))
     players = [player.named(name, params) for name, params in zip(names, run.params, strict=True)]
-    return Entrant(players, run.config, run.env, run, trained=True)
+    return FoundPlayers(players, run.config, run.env, run, trained=True)
 
 
-def find_field(
+def find_players(
     texts: Sequence[str], config: str | None = None, *, sampled: bool = False, allow: Collection[str] = ()
-) -> Entrant:
+) -> FoundPlayers:
     """All players of a tournament as one; players of equal networks are one program.
 
     Args:
@@ -206,14 +206,14 @@ def find_field(
         if player.name in known:
             raise UserError(f"{player.name!r} takes part twice: name it once.")
         known.add(player.name)
-    return Entrant(players, settings, env)
+    return FoundPlayers(players, settings, env)
 
 
 def _is_bot(name: str) -> bool:
     return name == ALL_BOTS or name.startswith(BOT_PREFIX)
 
 
-def _all_trained(text: str, sampled: bool, allow: Collection[str], overrides: Sequence[str]) -> list[Entrant]:
+def _all_trained(text: str, sampled: bool, allow: Collection[str], overrides: Sequence[str]) -> list[FoundPlayers]:
     """What "RUN", "RUN@UPDATE", "RUN@best", "RUN@all" or a policy file stands for."""
     name, _, checkpoint = (text, "", "") if _policy_file(text) else text.partition("@")
     if checkpoint != "all":

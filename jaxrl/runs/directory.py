@@ -69,7 +69,7 @@ class RunDirectory:
 
     @property
     def replays(self) -> Path:
-        """The folder of games that evaluations have kept, see `jaxrl.matches.replays`."""
+        """The folder of games that evaluations have kept, see `jaxrl.matches.recording.replays`."""
         return self.path / "replays"
 
     @property

@@ -21,11 +21,11 @@ from jaxrl import config as configs
 from jaxrl import zoo
 from jaxrl.config import Config
 from jaxrl.matches.interactive import Programs
+from jaxrl.matches.recording.replays import ReplayLanes
 from jaxrl.matches.remote import is_remote
-from jaxrl.matches.replays import ReplayLanes
 from jaxrl.players.export import load_policy
 from jaxrl.players.player import Player, bot_player
-from jaxrl.players.spec import find_entrant
+from jaxrl.players.spec import find_player
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.games import make_games
 from jaxrl.runs.logs import LOG
@@ -227,7 +227,7 @@ class PlayerCatalog:
         if not spec.startswith(RUN) or name not in self.run_names():
             raise UserError(f"there is no player {spec[:60]!r} here.")
         asked = argparse.Namespace(checkpoint=update or "newest", overrides=[], sampled=False, allow=self._allow)
-        found = find_entrant(str(self._runs / name), asked)
+        found = find_player(str(self._runs / name), asked)
         return spec.removeprefix(RUN), found.config, found.env, found.players[0]
 
     def fits(self, context: GameContext, spec: str) -> bool:

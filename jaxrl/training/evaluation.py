@@ -14,8 +14,8 @@ import numpy as np
 from jaxrl.config import EVALUATION_SEED, Config
 from jaxrl.matches.deals import TRAINING_DEALS
 from jaxrl.matches.evaluate import Matchup, evaluation_record
-from jaxrl.matches.highlights import Recorder, highlights
-from jaxrl.matches.replays import ReplayLanes, write_replays
+from jaxrl.matches.recording.highlights import HighlightRecorder, highlights
+from jaxrl.matches.recording.replays import ReplayLanes, write_replays
 from jaxrl.matches.tables import Row, format_table, overall, scalars
 from jaxrl.players.player import Player
 from jaxrl.runs import metric_log, processes
@@ -58,7 +58,7 @@ class TrainingEvaluation:
             surprise=True,
         )
         self.lanes = ReplayLanes(env)
-        self._recorder = None if env.host else Recorder(config, self._matchup, self.lanes)
+        self._recorder = None if env.host else HighlightRecorder(config, self._matchup, self.lanes)
 
     def __call__(self, players: Sequence[Player]) -> Evaluated:
         """Plays all tables; `players` are the seeds of the run."""
@@ -123,7 +123,9 @@ def final_evaluation(
         return rows
     append_json(directory.evaluation_file, evaluation_record(run, rows, policy=policy, seed=EVALUATION_SEED))
     if not env.host:
-        found = Recorder(run.config, matchup, before.lanes)(highlights(tables), players, "the final evaluation")
+        found = HighlightRecorder(run.config, matchup, before.lanes)(
+            highlights(tables), players, "the final evaluation"
+        )
         with _if_possible(directory.replays):
             write_replays(directory.replays / "final", found)
     return rows

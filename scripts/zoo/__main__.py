@@ -22,9 +22,9 @@ from jaxrl import config as configs
 from jaxrl.config import command_options
 from jaxrl.diagnose import hardware
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
-from jaxrl.matches.policy_agreement import compare_choices
+from jaxrl.matches.policy_agreement import count_equal_choices
 from jaxrl.matches.tables import format_table
-from jaxrl.matches.tournament import Tournament
+from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.export import load_policy, save_policy
 from jaxrl.players.player import bot_player
 from jaxrl.runs.directory import RunDirectory, TrainedRun, enable_compilation_cache, find_run, load_run
@@ -156,7 +156,7 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
     policy = load_policy(zoo.policy_file(name))
     config, env = policy.config, policy.env
     player = policy.player(f"{zoo.PREFIX}{name}", greedy=config.evaluate.greedy)
-    alike = compare_choices(config, env, run.params[0], player.params)
+    counts = count_equal_choices(config, env, run.params[0], player.params)
     settings = {"deals": config.evaluate.deals, "seed": configs.EVALUATION_SEED}
     rows = evaluate_players(env, [player], [bot_player(env, bot) for bot in opponent_names(config, env)], **settings)
     field = [player, *(bot_player(env, bot) for bot in env.bots)]
@@ -167,7 +167,7 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
         assert row.samples.outcomes is not None  # there is nobody to play against in a game of one side
         tally = row.samples.outcomes.tally()
         counted.append({"opponent": row.opponent, "games": tally.games, **tally._asdict()})
-    half = {"decisions": alike.decisions, "equal": alike.equal}
+    half = {"decisions": counts.decisions, "equal": counts.equal}
     rating = {"value": float(ratings.rating[0]), "half_width_95": float(ratings.half[0]), "anchor": ANCHOR}
     figures = {
         "half_precision": half,

@@ -17,12 +17,12 @@ from jaxrl.config.schema import EvaluateConfig, ExploitConfig, LeagueConfig, Sch
 from jaxrl.league import pool as pools
 from jaxrl.league.elo import SCALE, expected_score, points
 from jaxrl.league.weighting import Opponents, weights
-from jaxrl.matches.members import member_ratings, members_table
 from jaxrl.matches.outcomes import GameTally
 from jaxrl.runs import checkpoint
 from jaxrl.runs.intervals import Z95
 from jaxrl.training import league as leagues
 from jaxrl.training.best_response import Exploiter, lead
+from jaxrl.training.league import member_ratings, members_table
 from jaxrl.training.make import make_program
 from jaxrl.training.snapshots import insert_snapshot
 from tests.support.games import HighCard, TicTacToe

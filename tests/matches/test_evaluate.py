@@ -13,7 +13,7 @@ from jaxrl import cli
 from jaxrl.matches import evaluate, tables
 from jaxrl.matches.deals import TRAINING_DEALS
 from jaxrl.matches.evaluate import Matchup
-from jaxrl.matches.match import Chair, GameKeys, play_match
+from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
 from jaxrl.players.player import Player, bot_player
 from jaxrl.runs.intervals import Estimate
 from jaxrl_envs.contract import registry
@@ -77,7 +77,7 @@ def test_random_against_random_has_the_known_value_of_the_first_seat():
     env = TicTacToe()
     count = 4000
     keys = GameKeys(*(jax.random.split(jax.random.key(i), count) for i in range(3)))
-    random = Chair(bot_player(env, "random"), None, np.array([True]))
+    random = SeatedPlayer(bot_player(env, "random"), None, np.array([True]))
     holders = jnp.zeros((count, 2), jnp.int32)
     games = jax.jit(lambda: play_match(env, [random], holders, keys))()
     first = np.asarray(games.figures["return"][:, 0])

@@ -15,7 +15,7 @@ import yaml
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.league.elo import SCALE, expected_score, rating_against
-from jaxrl.matches import rating_scale as scales
+from jaxrl.matches.tournaments import rating_scale as scales
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs

@@ -17,9 +17,9 @@ import yaml
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.matches import replays
 from jaxrl.matches.evaluate import Matchup
-from jaxrl.matches.highlights import Recorder, highlights
+from jaxrl.matches.recording import replays
+from jaxrl.matches.recording.highlights import HighlightRecorder, highlights
 from jaxrl.players.player import Player, bot_player
 from jaxrl_envs.shared.display import reward_curves
 from jaxrl_envs.shared.errors import UserError
@@ -73,7 +73,7 @@ def recorded(env, name, player, opponents, deals=8):
     config = configs.from_dict({"env": {"id": name}})
     matchup = Matchup(env, player, opponents, deals=deals, seed=3, surprise=True)
     rows = matchup.rows(player.params, player.name)
-    recorder = Recorder(config, matchup, replays.ReplayLanes(env))
+    recorder = HighlightRecorder(config, matchup, replays.ReplayLanes(env))
     return rows, recorder(highlights([rows]), [player], "a test")
 
 
@@ -132,7 +132,7 @@ def test_long_games_are_thinned_or_left_out(monkeypatch):
     _, found = recorded(env, "tests.support.games:RockPaperScissors", random, [random], deals=2)
     assert [each.kind for each in found] == ["highest_return", "lowest_return"]  # a bot expects nothing
     assert [each["step"] for each in found[0].thinned] == [0, 3, 6, 9]
-    monkeypatch.setattr("jaxrl.matches.highlights.LONGEST", 8)
+    monkeypatch.setattr("jaxrl.matches.recording.highlights.LONGEST", 8)
     assert recorded(env, "tests.support.games:RockPaperScissors", random, [random], deals=2)[1] == []
 
 
@@ -318,7 +318,7 @@ def test_a_game_that_does_not_repeat_is_not_kept(caplog):
     player = bot_player(env, "random")
     matchup = Matchup(env, player, [player], deals=2, seed=3)
     lanes = replays.ReplayLanes(env)
-    recorder = Recorder(configs.from_dict({"env": {"id": "tests.support.games:TicTacToe"}}), matchup, lanes)
+    recorder = HighlightRecorder(configs.from_dict({"env": {"id": "tests.support.games:TicTacToe"}}), matchup, lanes)
     plain, calls = lanes.play, []
 
     def forgetful(*arguments):
@@ -341,7 +341,7 @@ def test_car_soccer_repeats_bit_by_bit(tmp_path):
     env = make_games(config).evaluation
     player = bot_player(env, "rule_policy")
     matchup = Matchup(env, player, [player], deals=2, seed=5)
-    found = Recorder(config, matchup, replays.ReplayLanes(env))(
+    found = HighlightRecorder(config, matchup, replays.ReplayLanes(env))(
         highlights([matchup.rows(None, "rule")]), [player], "a test"
     )
     assert len(found) == 2

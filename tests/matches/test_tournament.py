@@ -14,13 +14,14 @@ import yaml
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.matches import evaluate, heatmap, published_matrix
+from jaxrl.matches import evaluate
 from jaxrl.matches.outcomes import Outcomes
-from jaxrl.matches.round_robin import RoundRobin
-from jaxrl.matches.tournament import Groups, Tournament
+from jaxrl.matches.tournaments import heatmap, published_matrix
+from jaxrl.matches.tournaments.round_robin import RoundRobin
+from jaxrl.matches.tournaments.tournament import Groups, Tournament
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import Player, bot_player
-from jaxrl.players.spec import find_field
+from jaxrl.players.spec import find_players
 from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
 from jaxrl_envs.shared.errors import UserError
@@ -193,8 +194,8 @@ def simulated(random: np.random.Generator, truth: np.ndarray, deals: int = 400) 
     return results
 
 
-def known(games: float = 100_000) -> published_matrix.Reference:
-    return published_matrix.Reference(["b", "a"], 100 * TRUTH[::-1, ::-1], np.full((2, 2), games), 0.1)
+def known(games: float = 100_000) -> published_matrix.PublishedMatrix:
+    return published_matrix.PublishedMatrix(["b", "a"], 100 * TRUTH[::-1, ::-1], np.full((2, 2), games), 0.1)
 
 
 def test_the_statistic_is_chi_square_when_they_agree():
@@ -222,7 +223,7 @@ def test_a_different_matrix_is_noticed():
 
 
 def test_the_reference_of_beasty_bar_is_consistent():
-    matrix = published_matrix.load_reference(MATRIX)
+    matrix = published_matrix.load_matrix(MATRIX)
     assert len(matrix.names) == 10 and matrix.games[0, 0] == 100_000
     assert np.abs(matrix.percent.sum(axis=-1) - 100).max() < 0.16
     np.testing.assert_array_equal(matrix.percent, matrix.percent.transpose(1, 0, 2)[..., ::-1])
@@ -242,7 +243,7 @@ def test_the_bots_of_beasty_bar_have_the_strength_of_the_reference(capsys):
 def test_a_broken_reference_is_one_sentence(tmp_path, content):
     (tmp_path / "m.json").write_text(content)
     with pytest.raises(UserError, match="not a matrix"):
-        published_matrix.load_reference(tmp_path / "m.json")
+        published_matrix.load_matrix(tmp_path / "m.json")
 
 
 # ---- the command ----
@@ -267,7 +268,7 @@ def test_the_command_writes_tables_and_compares(tmp_path, capsys):
 
 def test_what_a_tournament_writes_is_a_reference(mixed, tmp_path):
     (tmp_path / "matrix.json").write_text(json.dumps(mixed.record()))
-    agreement = published_matrix.compare(mixed, published_matrix.load_reference(tmp_path / "matrix.json"))
+    agreement = published_matrix.compare(mixed, published_matrix.load_matrix(tmp_path / "matrix.json"))
     assert agreement.ok and agreement.chi_square == pytest.approx(0.0) and agreement.pairs == 15
 
 
@@ -333,7 +334,7 @@ def test_checkpoints_of_a_run_meet_each_other_and_bots(saved_run, capsys):
     output, said = capsys.readouterr()
     assert said.startswith("0 of ") and "pairs, compiling ..." in said and "games/s, without compilation" in output
     assert all(f"| {name} " in output for name in ("mine@1", "mine@2", "lowest")) and "anchor" in output
-    field = find_field(["bot:lowest", "mine@2", "mine@1"])
+    field = find_players(["bot:lowest", "mine@2", "mine@1"])
     assert [entrant.name for entrant in field.players] == ["lowest", "mine@2", "mine@1"]
     assert field.players[1].act is field.players[2].act is not None, "one network, stacked parameters"
     results = Tournament(field.env, field.players, deals=300, seed=1).run()
@@ -357,4 +358,4 @@ def test_checkpoints_of_a_run_meet_each_other_and_bots(saved_run, capsys):
 )
 def test_mistakes_with_runs(saved_run, arguments, message):
     with pytest.raises(UserError, match=message):
-        find_field(arguments)
+        find_players(arguments)

@@ -16,13 +16,13 @@ import pytest
 from jaxrl import cli, zoo
 from jaxrl import config as configs
 from jaxrl.config import EVALUATION_SEED, command_options
-from jaxrl.matches.command_film import record
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
-from jaxrl.matches.policy_agreement import compare_choices
+from jaxrl.matches.policy_agreement import count_equal_choices
+from jaxrl.matches.recording.command_film import record
 from jaxrl.networks.factory import make_network
 from jaxrl.players.export import load_policy
 from jaxrl.players.player import bot_player
-from jaxrl.players.spec import or_of_the_zoo
+from jaxrl.players.spec import default_to_zoo
 from jaxrl.runs.directory import RunDirectory, make_evaluation_env
 from jaxrl.runs.intervals import wilson
 from jaxrl_envs.contract import registry
@@ -149,10 +149,10 @@ def test_a_name_alone_is_the_zoo_only_where_no_run_has_it(made, tmp_path, monkey
     monkeypatch.setattr("builtins.input", lambda *_: "quit")
     assert cli.main(["play", "tiny"]) == 0
     assert "against zoo:tiny" in capsys.readouterr().out
-    assert or_of_the_zoo("tiny") == "zoo:tiny" and or_of_the_zoo("other") == "other"
+    assert default_to_zoo("tiny") == "zoo:tiny" and default_to_zoo("other") == "other"
     (tmp_path / "runs" / "tiny").mkdir(parents=True)
     (tmp_path / "runs" / "tiny" / "config.yaml").touch()
-    assert or_of_the_zoo("tiny") == "tiny"
+    assert default_to_zoo("tiny") == "tiny"
 
 
 def test_another_recipe_for_a_trained_run_is_refused(made, monkeypatch, capsys):
@@ -192,13 +192,13 @@ def test_a_shown_run_that_was_made_otherwise_is_refused(tmp_path, monkeypatch):
     ],
 )
 def test_choices_are_counted(game, kind):
-    """Against itself a policy chooses alike always, against its opposite rarely."""
+    """Against itself a policy chooses counts always, against its opposite rarely."""
     network = {"kind": kind, "hidden": [8], "recurrent": {"torso": "mlp", "width": 8}}
     config = configs.from_dict({"env": {"id": game}, "network": network})
     env = make_evaluation_env(config)
     params = make_network(config.network, env).init(jax.random.key(0))
     params = jax.tree.map(lambda leaf: 30.0 * np.asarray(leaf), params)  # choices that are no ties
-    same = compare_choices(config, env, params, params, games=4)
-    other = compare_choices(config, env, params, jax.tree.map(np.negative, params), games=4)
+    same = count_equal_choices(config, env, params, params, games=4)
+    other = count_equal_choices(config, env, params, jax.tree.map(np.negative, params), games=4)
     assert same.equal == same.decisions > 0
     assert other.equal < other.decisions

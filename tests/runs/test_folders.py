@@ -16,7 +16,7 @@ from jax._src.compilation_cache import compress_executable
 
 from jaxrl.config.schema import Config, RunConfig
 from jaxrl.diagnose import command_diagnose
-from jaxrl.matches.published_matrix import load_reference
+from jaxrl.matches.tournaments.published_matrix import load_matrix
 from jaxrl.players.export import load_policy
 from jaxrl.runs import directory
 from jaxrl.runs.checkpoint import take
@@ -115,7 +115,7 @@ def test_what_is_no_plain_file_is_not_waited_for(tmp_path, kind):
         lambda path: setters.load_states(path, Teams((1, 1))),
         lambda path: mesh.read_folder(path.parent),
         load_policy,
-        load_reference,
+        load_matrix,
         command_diagnose.load_report,
         directory.read_json_list,
     ]

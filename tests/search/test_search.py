@@ -11,7 +11,7 @@ import pytest
 from flax import struct
 
 from examples.nim import Nim
-from jaxrl.matches.match import Chair, GameKeys, play_match
+from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
 from jaxrl.players.player import any_bot
 from jaxrl.runs import xla
 from jaxrl.search.belief import resample
@@ -107,8 +107,8 @@ def guesses(games: int, **settings):
     keys = GameKeys(keys_of(1, games), keys_of(2, games), keys_of(3, games))
 
     def mean(taken_for: jax.Array, speaker: jax.Array) -> jax.Array:
-        searching = Chair(search.player(), SearchParams(None, taken_for), np.array([True, False]))
-        speaking = Chair(any_bot(env, SPEAKERS), speaker, np.array([False, True]), number=1)
+        searching = SeatedPlayer(search.player(), SearchParams(None, taken_for), np.array([True, False]))
+        speaking = SeatedPlayer(any_bot(env, SPEAKERS), speaker, np.array([False, True]), number=1)
         played = play_match(env, [searching, speaking], holders, keys)
         return jnp.mean(played.figures["return"][:, 0])
 

@@ -17,9 +17,9 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.config.searchers import worlds_of
 from jaxrl.matches.command_play import Sitting
-from jaxrl.matches.tournament import Tournament
+from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.player import bot_player
-from jaxrl.players.spec import find_field
+from jaxrl.players.spec import find_players
 from jaxrl.runs import xla
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide
@@ -115,7 +115,7 @@ NIM = ["env.id=examples.nim:Nim", "run.cache_dir=''"]
 def test_in_a_tournament_it_beats_random_play_and_is_a_match_for_the_best():
     """200 games of Nim against each: 0.8 is four standard errors below 0.9, and the best play wins every deal from
     one of the two seats."""
-    field = find_field([*NIM, "bot:random", "bot:perfect", "bot:searcher-8"])
+    field = find_players([*NIM, "bot:random", "bot:perfect", "bot:searcher-8"])
     assert [player.name for player in field.players] == ["random", "perfect", "searcher-8"]
     found = Tournament(field.env, field.players, deals=100, seed=2).run()
     share = found.points / np.maximum(found.games, 1)

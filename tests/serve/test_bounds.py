@@ -121,7 +121,7 @@ def test_a_run_that_trains_on_is_played_as_it_is_now(tmp_path, monkeypatch):
         read.append((name, asked.checkpoint))
         return SimpleNamespace(config=context.config, env=context.env, players=[bot_player(context.env, "lowest")])
 
-    monkeypatch.setattr(player_catalog, "find_entrant", find)
+    monkeypatch.setattr(player_catalog, "find_player", find)
     first = library.agent(context, "run:mine")
     assert library.agent(context, "run:mine") is first and read == [(str(run), "newest")]
     (run / "checkpoints" / "12").mkdir()

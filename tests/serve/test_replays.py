@@ -21,7 +21,7 @@ from tests.support.paths import GOLDEN
 for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
 
-from jaxrl.matches import replays
+from jaxrl.matches.recording import replays
 from jaxrl.players.player import bot_player
 from jaxrl.serve.replays import film, library, render_recording
 from jaxrl.serve.replays.library import RecordingLibrary

@@ -22,7 +22,7 @@ pytest.importorskip("websockets", reason="the extra web is not installed")
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from jaxrl import cli
-from jaxrl.matches import replays
+from jaxrl.matches.recording import replays
 from jaxrl.serve.guard import COOKIE
 from jaxrl.serve.tables.ratings import PeopleRatings, agent_ratings
 from jaxrl.zoo import names as zoo_names

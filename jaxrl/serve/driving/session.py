@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxrl.matches.interactive import SingleGame
+from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.players.player import Player
 from jaxrl.runs.logs import LOG
 from jaxrl.serve.connection import Connection
@@ -53,7 +53,7 @@ class DrivingSession:
         """
         self.id, self.names, self.seat = secrets.token_urlsafe(12), list(names), list(players).index(None)
         self._programs, self._driven = context.programs, driven
-        self._game = SingleGame(context.env, players, context.programs)
+        self._game = InteractiveGame(context.env, players, context.programs)
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._closing: set[asyncio.Task[None]] = set()

@@ -133,8 +133,8 @@ def _first(path: Path) -> Mapping[str, Any]:
 
 
 def _replayed(path: Path, allow: list[str], cache: str) -> Iterator[tuple[Playback, bool]]:
-    """Yields the playback of a file of `jaxrl.matches.replays`; what needs no replaying comes first."""
-    from jaxrl.matches import replays
+    """Yields the playback of a file of `jaxrl.matches.recording.replays`; what needs no replaying comes first."""
+    from jaxrl.matches.recording import replays
 
     found = replays.read(str(path), allow=allow)
     _prepare(cache)

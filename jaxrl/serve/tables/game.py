@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.config import Config
-from jaxrl.matches import replays
-from jaxrl.matches.interactive import Programs, Saved, SingleGame
+from jaxrl.matches.interactive import InteractiveGame, Programs, SavedGame
+from jaxrl.matches.recording import replays
 from jaxrl.players.player import MAX_STEPS, Player, no_memory
 from jaxrl.serve.replays.annotation import by_name
 from jaxrl.serve.tables.timed_search import SearchResult, TimedSearch
@@ -69,7 +69,7 @@ class ShownDecision(NamedTuple):
 class PastPosition(NamedTuple):
     """An earlier position and the returns of the seats up to it, f32[P]."""
 
-    saved: Saved
+    saved: SavedGame
     earned: np.ndarray
 
 
@@ -96,7 +96,7 @@ class TableGame:
         self.env, self.record, self.agents = env, record, list(agents)
         self._programs, self._advisers = programs, dict(advisers)
         sitting = [agent or self._advisers.get(seat) for seat, agent in enumerate(self.agents)]
-        self._game = SingleGame(env, [each.player if each else None for each in sitting], programs)
+        self._game = InteractiveGame(env, [each.player if each else None for each in sitting], programs)
         self._past: list[PastPosition] = []  # the newest, up to now
         self._askers: list[int] = []  # the seats that acted so far; -1: all
         self._told: dict[int | None, list[str]] = {}
@@ -172,7 +172,7 @@ class TableGame:
         self._remember()
         self._step(action)
 
-    def decide(self, *, told: bool = False) -> tuple[ShownDecision, Saved]:
+    def decide(self, *, told: bool = False) -> tuple[ShownDecision, SavedGame]:
         """The decision of the agent to move and its memory afterwards; the game is left unchanged.
 
         Args:
@@ -193,7 +193,7 @@ class TableGame:
         empty = ShownDecision(seat, 0, agent.name, [], [], None, "")
         return (about or empty)._replace(action=int(action)), after
 
-    def play(self, decision: ShownDecision, after: Saved) -> None:
+    def play(self, decision: ShownDecision, after: SavedGame) -> None:
         """Carries out a decision made in this position."""
         self._game.restore(after)
         self._step(decision.action)
@@ -303,7 +303,7 @@ class TableGame:
         deal, step = (replays.keys_of(jnp.tile(each, (replays.LANES, 1))) for each in words)
         actions = [np.array(self.record.actions, np.int32)] * replays.LANES
         first = lanes.play(deal, step, replays.recorded(actions))
-        label = replays.Label("table", names, f"{config.env.id}: {', '.join(names)}")
+        label = replays.ReplayLabel("table", names, f"{config.env.id}: {', '.join(names)}")
         found = replays.make_replays(config, lanes, deal, step, first, [label])
         if not found or not np.allclose(found[0].returns, self.returns(), atol=1e-4):
             raise UserError("this game does not play again as it was played: no replay can be made of it.")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxrl.matches import rating_scale
+from jaxrl.matches.tournaments import rating_scale
 from jaxrl_envs.contract.sides import compare
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from jaxrl.matches import replays
+from jaxrl.matches.recording import replays
 from jaxrl.runs.logs import LOG
 from jaxrl.serve.connection import Connection, serve_connection
 from jaxrl.serve.player_catalog import PERSON, GameContext

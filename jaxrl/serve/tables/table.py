@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from jaxrl.matches.interactive import Saved
+from jaxrl.matches.interactive import SavedGame
 from jaxrl.runs.logs import LOG
 from jaxrl.serve.connection import Connection
 from jaxrl.serve.player_catalog import PERSON, GameContext, PlayerCatalog
@@ -169,7 +169,7 @@ class LiveTable:
         if not self.paused:
             await asyncio.sleep(max(0.0, self.kept.pace - (time.monotonic() - began)))
 
-    async def _carry_out(self, decision: ShownDecision, after: Saved) -> None:
+    async def _carry_out(self, decision: ShownDecision, after: SavedGame) -> None:
         assert self.game is not None
         await self._server.work(self.game.play, decision, after)
         self._changed = self._changed or time.monotonic()

@@ -27,7 +27,7 @@ from jaxrl.config import Config
 from jaxrl.config.command_arguments import check_learning
 from jaxrl.config.searchers import worlds_of
 from jaxrl.matches.evaluate import opponent_names
-from jaxrl.matches.match import Chair, GameKeys, play_match
+from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
 from jaxrl.matches.search_options import (
     SELF,
     Searcher,
@@ -91,8 +91,8 @@ def collect_games(
     seats = (jnp.arange(games) % env.num_players).astype(jnp.int32)
     holders = (jnp.arange(env.num_players) != seats[:, None]).astype(jnp.int32)  # i32[N, P], 0 is the search
 
-    def others(params: PyTree) -> Chair:
-        return Chair(opponent, params, np.array([False, True]), number=1, slots=max(1, env.num_players - 1))
+    def others(params: PyTree) -> SeatedPlayer:
+        return SeatedPlayer(opponent, params, np.array([False, True]), number=1, slots=max(1, env.num_players - 1))
 
     def one(params: SearchParams, other: PyTree, state: State, memories: Any, seat: jax.Array, holder: Any, key: Key):
         memory, theirs = memories
@@ -183,7 +183,7 @@ def longest_game(env: Env, games: int = 64) -> int:
     holders = jnp.zeros((games, env.num_players), jnp.int32)
 
     def play(keys: Key) -> jax.Array:
-        random = Chair(bot_player(env, "random"), None, np.array([True]))
+        random = SeatedPlayer(bot_player(env, "random"), None, np.array([True]))
         return jnp.max(play_match(env, [random], holders, GameKeys(keys, keys, keys)).length)
 
     return int(jax.jit(play)(keys) * 1.25) + 1

@@ -17,9 +17,9 @@ from jaxrl.league.pool import make_league
 from jaxrl.league.seats import make_mixed_seats
 from jaxrl.matches.deals import FINAL_DEALS, samples_of
 from jaxrl.matches.evaluate import Matchup, evaluate_players
-from jaxrl.matches.match import Chair, GameKeys, Games, play_match
+from jaxrl.matches.match import GameKeys, Games, SeatedPlayer, play_match
 from jaxrl.matches.tables import format_table
-from jaxrl.matches.tournament import Tournament
+from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.player import Player, bot_player
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide
@@ -142,10 +142,10 @@ def test_each_seat_of_a_side_is_held_by_its_holder():
     base = jax.random.fold_in(jax.random.key(3), FINAL_DEALS)
     deals = jax.vmap(lambda d: prng.from_key(jax.random.split(jax.random.fold_in(base, d), 3)[0]))(jnp.arange(50))
     keys, returns = GameKeys(deals, deals, deals), []
-    chairs = [Chair(player, None, np.arange(2) == number) for number, player in enumerate((highest, lowest))]
+    seated = [SeatedPlayer(player, None, np.arange(2) == number) for number, player in enumerate((highest, lowest))]
     for holders in ([0, 1, 1], [1, 0, 0]):
         table = jnp.tile(jnp.array(holders), (50, 1))
-        games = jax.jit(lambda table: play_match(env, chairs, table, keys))(table)
+        games = jax.jit(lambda table: play_match(env, seated, table, keys))(table)
         returns.append(of_sides(np.asarray(games.figures["return"]), env.sides)[:, holders[1]])
     np.testing.assert_allclose(samples.candidate["return"], np.mean(returns, axis=0), atol=1e-6)
     assert samples.outcomes.tally().games == 100 and not np.allclose(*returns)

@@ -15,8 +15,8 @@ from jaxrl import cli
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.matches.deals import TRAINING_DEALS, samples_of
 from jaxrl.matches.evaluate import Matchup, evaluate_players
-from jaxrl.matches.remote import GamesProgress, LiveDeals, is_remote
-from jaxrl.matches.tournament import Tournament
+from jaxrl.matches.remote import GamesProgress, RemoteDeals, is_remote
+from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import Player, bot_player
 from jaxrl.runs.console import ProgressLine
@@ -86,11 +86,11 @@ def test_neither_lanes_nor_order_of_arrival_change_a_result():
     player = network_player(env, 1)
     for opponent in (bot_player(env, "random"), network_player(env, 2)):
         pair, base = [player, opponent], jax.random.key(3)
-        games = [LiveDeals(env, deals=11, lanes=lanes)(pair, base) for lanes in (1, 4, 22)]
+        games = [RemoteDeals(env, deals=11, lanes=lanes)(pair, base) for lanes in (1, 4, 22)]
         each = [samples_of(found, env) for found in games]
         same(each[0], each[1])
         same(each[0], each[2])
-    other = samples_of(LiveDeals(env, deals=11)(pair, jax.random.key(4)), env)
+    other = samples_of(RemoteDeals(env, deals=11)(pair, jax.random.key(4)), env)
     assert not np.array_equal(each[0].outcomes.result, other.outcomes.result)
 
 
@@ -161,7 +161,7 @@ def test_an_engine_that_fails_ends_in_a_sentence():
     env.game.fault = fault
     random = bot_player(env, "random")
     with pytest.raises(UserError, match="the engine of .* failed in game 0: .*the dice are lost"):
-        LiveDeals(env, deals=1, lanes=1)([random, random], jax.random.key(0))
+        RemoteDeals(env, deals=1, lanes=1)([random, random], jax.random.key(0))
     with pytest.raises(UserError, match="the engine of .* failed"):
         Matchup(env, random, [random], deals=5, seed=0).play()
 

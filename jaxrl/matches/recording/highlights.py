@@ -15,10 +15,10 @@ import jax
 import numpy as np
 
 from jaxrl.config import Config
-from jaxrl.matches.deals import CANDIDATE, table
+from jaxrl.matches.deals import CANDIDATE, deal_schedule
 from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.match import begin, choose, see
-from jaxrl.matches.replays import LANES, LONGEST, Label, Replay, ReplayLanes, make_replays
+from jaxrl.matches.recording.replays import LANES, LONGEST, Replay, ReplayLabel, ReplayLanes, make_replays
 from jaxrl.matches.tables import Row
 from jaxrl.players.player import Player
 from jaxrl_envs.contract.env import Key, PyTree, State
@@ -55,7 +55,7 @@ def highlights(tables: Sequence[Sequence[Row]]) -> list[Highlight]:
     return found
 
 
-class Recorder:
+class HighlightRecorder:
     """Plays highlights of a matchup once more, and makes replays of them."""
 
     def __init__(self, config: Config, matchup: Matchup, lanes: ReplayLanes):
@@ -67,8 +67,8 @@ class Recorder:
           lanes: that play them.
         """
         self._config, self._matchup, self._lanes, self._env = config, matchup, lanes, matchup.env
-        self._table = jax.jit(lambda *each: table(self._env, *each))
-        self._begin = jax.jit(jax.vmap(lambda args, *each: begin(matchup.chairs(args), *each)))
+        self._schedule = jax.jit(lambda *each: deal_schedule(self._env, *each))
+        self._begin = jax.jit(jax.vmap(lambda args, *each: begin(matchup.seated(args), *each)))
         self._choose = jax.jit(self._chosen_in_turn)
         self._see = jax.jit(jax.vmap(self._seen, in_axes=(0, 0, None, 0, 0, 0, 0, 0)))
         self._sees = any(each.observe is not None for each in (matchup.candidate, *matchup.opponents))
@@ -76,7 +76,7 @@ class Recorder:
     def _chosen(
         self, args: PyTree, state: State, memory: list[PyTree], holder: jax.Array, key: Key, time: jax.Array
     ) -> tuple[jax.Array, list[PyTree]]:
-        return choose(self._matchup.chairs(args), state, holder, memory, jax.random.fold_in(key, time))
+        return choose(self._matchup.seated(args), state, holder, memory, jax.random.fold_in(key, time))
 
     def _chosen_in_turn(
         self, args: PyTree, state: State, memory: list[PyTree], holder: jax.Array, key: Key, time: jax.Array
@@ -87,8 +87,8 @@ class Recorder:
 
     def _seen(self, args: PyTree, key: Key, time: jax.Array, *step: Any) -> list[PyTree]:
         memory, before, action, after, holder = step
-        chairs = self._matchup.chairs(args)
-        return see(chairs, memory, before, action, after, holder, jax.random.fold_in(key, time))
+        seated = self._matchup.seated(args)
+        return see(seated, memory, before, action, after, holder, jax.random.fold_in(key, time))
 
     def __call__(self, found: Sequence[Highlight], players: Sequence[Player], title: str) -> list[Replay]:
         """The replays.
@@ -102,7 +102,7 @@ class Recorder:
             return []
         padded = [*found, *[found[-1]] * (LANES - len(found))]
         deals, rotations = (np.array([getattr(each, name) for each in padded]) for name in ("deal", "rotation"))
-        keys, holders = self._table(self._matchup.base, deals.astype(np.uint32), rotations.astype(np.int32))
+        keys, holders = self._schedule(self._matchup.base, deals.astype(np.uint32), rotations.astype(np.int32))
         args = [self._arguments(each, players) for each in padded]
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(args))
         played = self._lanes.play(keys.deal, keys.step, self._answers(stacked, holders, keys.seat))
@@ -113,10 +113,10 @@ class Recorder:
         opponent = self._matchup.opponents[found.opponent]
         return self._matchup.arguments(players[found.player].params, found.opponent, opponent.params)
 
-    def _label(self, found: Highlight, players: Sequence[Player], title: str, holder: jax.Array) -> Label:
+    def _label(self, found: Highlight, players: Sequence[Player], title: str, holder: jax.Array) -> ReplayLabel:
         own, other = players[found.player].name, self._matchup.opponents[found.opponent].name
         names = [own if each == CANDIDATE else other for each in np.asarray(holder)]
-        return Label(found.kind, names, f"{found.kind.replace('_', ' ')} of {title}")
+        return ReplayLabel(found.kind, names, f"{found.kind.replace('_', ' ')} of {title}")
 
     def _answers(self, args: PyTree, holders: jax.Array, key: Key) -> Callable[[State, np.int32], jax.Array]:
         """For `ReplayLanes.play`: what the players do, who remember."""

@@ -22,11 +22,11 @@ import numpy as np
 
 from jaxrl.config import presets
 from jaxrl.league.elo import rating_against
-from jaxrl.matches.round_robin import RoundRobin
 from jaxrl.matches.tables import align
-from jaxrl.matches.tournament import Tournament
+from jaxrl.matches.tournaments.round_robin import RoundRobin
+from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.player import Player, bot_player
-from jaxrl.players.spec import Entrant
+from jaxrl.players.spec import FoundPlayers
 from jaxrl.runs.intervals import student_interval
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
@@ -43,7 +43,7 @@ Play = Callable[[Tournament], RoundRobin]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Rated:
+class RatedPlayer:
     """Somebody on a scale."""
 
     name: str = required("as in a tournament: RUN@UPDATE, or that of a bot")
@@ -56,7 +56,7 @@ class Rated:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Scale:
+class RatingScale:
     """A scale and everybody on it."""
 
     game: str = required("its id")
@@ -64,10 +64,10 @@ class Scale:
     options: dict[str, Any] = required("of the game, which all players have played; those left out may differ")
     deals: int = required("of every player with every anchor, each from all sides, if nobody says", minimum=2)
     anchor: str = required("the anchor whose rating is fixed")
-    anchors: tuple[Rated, ...] = required("the bots that define the scale")
-    players: tuple[Rated, ...] = required("all others")
+    anchors: tuple[RatedPlayer, ...] = required("the bots that define the scale")
+    players: tuple[RatedPlayer, ...] = required("all others")
 
-    def add(self, found: Sequence[Rated]) -> Scale:
+    def add(self, found: Sequence[RatedPlayer]) -> RatingScale:
         """The scale with these players; one that is called as a player of before takes its place."""
         players = {each.name: each for each in (*self.players, *found)}
         return dataclasses.replace(self, players=tuple(players[name] for name in sorted(players)))
@@ -108,55 +108,55 @@ def shipped(game: str) -> Path:
     return presets.shipped_directory() / file_of(game)
 
 
-def read(path: Path) -> Scale:
+def read(path: Path) -> RatingScale:
     """The scale in a file.
 
     Raises:
       UserError: it cannot be read, or holds something else.
     """
-    scale: Scale = build(Scale, files.read(path), Place(f"{path} is no rating scale"))
+    scale: RatingScale = build(RatingScale, files.read(path), Place(f"{path} is no rating scale"))
     names = [each.name for each in (*scale.anchors, *scale.players)]
     if scale.anchor not in [each.name for each in scale.anchors] or len(set(names)) < len(names):
         raise UserError(f"{path} is no rating scale: a name stands there twice, or its anchor is none of the anchors.")
     return scale
 
 
-def write(path: Path, scale: Scale) -> None:
+def write(path: Path, scale: RatingScale) -> None:
     """Writes a scale, whole or not at all, which `read` gives back; a line for each player."""
     tree = to_tree(scale)
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write(path, (HEAD + files.dump(tree, default_flow_style=None, width=10_000, allow_unicode=True)).encode())
 
 
-def misfit(scale: Scale, entrant: Entrant) -> str:
+def misfit(scale: RatingScale, field: FoundPlayers) -> str:
     """What of a scale is another than of the game that somebody plays, in words; nothing if they fit."""
-    if scale.game != entrant.config.env.id:
-        return f"is of {scale.game}, not {entrant.config.env.id}"
-    if scale.version != entrant.env.version:
-        return f"is of version {scale.version} of {scale.game}, not {entrant.env.version}"
-    own = options_of(entrant)
+    if scale.game != field.config.env.id:
+        return f"is of {scale.game}, not {field.config.env.id}"
+    if scale.version != field.env.version:
+        return f"is of version {scale.version} of {scale.game}, not {field.env.version}"
+    own = options_of(field)
     for name, value in scale.options.items():
         if own.get(name) != value:
             return f"is of {scale.game} with {name} {value!r}, not {own.get(name)!r}"
-    missing = [each.name for each in scale.anchors if each.name not in entrant.env.bots]
+    missing = [each.name for each in scale.anchors if each.name not in field.env.bots]
     return f"has an anchor {missing[0]!r}, which is no bot of {scale.game}" if missing else ""
 
 
-def options_of(entrant: Entrant) -> dict[str, Any]:
+def options_of(field: FoundPlayers) -> dict[str, Any]:
     """All options of the game as it is evaluated, as a file holds them."""
-    known = registry.options_of(entrant.config.env.id)
-    given = {name: each.default for name, each in known.items()} | entrant.config.evaluation_options
+    known = registry.options_of(field.config.env.id)
+    given = {name: each.default for name, each in known.items()} | field.config.evaluation_options
     return json.loads(json.dumps(given, default=repr))  # tuples become lists
 
 
 # ---- playing ------------------------------------------------------------------------------------------------------
 
 
-def begin(entrant: Entrant, names: Sequence[str], deals: int, play: Play, stamp: Mapping[str, Any]) -> Scale:
+def begin(field: FoundPlayers, names: Sequence[str], deals: int, play: Play, stamp: Mapping[str, Any]) -> RatingScale:
     """A new scale.
 
     Args:
-      entrant: who plays the game.
+      field: who plays the game.
       names: of the anchors; that of the bot "random" if it is one of them, else the first, stands at 0.
       deals: of every pair of them.
       play: plays a tournament to its end.
@@ -165,18 +165,18 @@ def begin(entrant: Entrant, names: Sequence[str], deals: int, play: Play, stamp:
     Raises:
       UserError: unknown bots, fewer than two, or the game is for one side.
     """
-    env, anchor = entrant.env, "random" if "random" in names else names[0] if names else ""
+    env, anchor = field.env, "random" if "random" in names else names[0] if names else ""
     results = play(Tournament(env, [bot_player(env, name) for name in names], deals=deals, seed=SEED))
     fit, games = results.ratings(anchor), results.games_of_players()
     anchors = [
-        Rated(name=name, rating=float(rating), half_width_95=float(half), games=int(count), **stamp)
+        RatedPlayer(name=name, rating=float(rating), half_width_95=float(half), games=int(count), **stamp)
         for name, rating, half, count in zip(names, fit.rating, fit.half, games, strict=True)
     ]
     rounded = tuple(map(_rounded, anchors))
-    return Scale(
-        game=entrant.config.env.id,
+    return RatingScale(
+        game=field.config.env.id,
         version=env.version,
-        options=options_of(entrant),
+        options=options_of(field),
         deals=deals,
         anchor=anchor,
         anchors=rounded,
@@ -185,8 +185,8 @@ def begin(entrant: Entrant, names: Sequence[str], deals: int, play: Play, stamp:
 
 
 def rate(
-    scale: Scale, env: Env, players: Sequence[Player], hashes: Sequence[str], play: Play, stamp: Mapping[str, Any]
-) -> list[Rated]:
+    scale: RatingScale, env: Env, players: Sequence[Player], hashes: Sequence[str], play: Play, stamp: Mapping[str, Any]
+) -> list[RatedPlayer]:
     """The lines of players of one program.
 
     Args:
@@ -204,13 +204,15 @@ def rate(
         games = int(results.games_of_players()[number])
         found.append(
             _rounded(
-                Rated(name=player.name, rating=rating, half_width_95=half, games=games, params_hash=digest, **stamp)
+                RatedPlayer(
+                    name=player.name, rating=rating, half_width_95=half, games=games, params_hash=digest, **stamp
+                )
             )
         )
     return found
 
 
-def _rounded(each: Rated) -> Rated:
+def _rounded(each: RatedPlayer) -> RatedPlayer:
     """As a file for people holds it."""
     return dataclasses.replace(each, rating=round(each.rating, 1), half_width_95=round(each.half_width_95, 1))
 

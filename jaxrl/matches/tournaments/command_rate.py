@@ -12,13 +12,13 @@ from pathlib import Path
 import jax
 
 import jaxrl
-from jaxrl.matches import rating_scale as scales
-from jaxrl.matches.command_tournament import play_all
-from jaxrl.matches.rating_scale import FOLDER, Rated, Scale
-from jaxrl.matches.round_robin import RoundRobin
-from jaxrl.matches.tournament import Tournament
+from jaxrl.matches.tournaments import rating_scale as scales
+from jaxrl.matches.tournaments.command_tournament import play_all
+from jaxrl.matches.tournaments.rating_scale import FOLDER, RatedPlayer, RatingScale
+from jaxrl.matches.tournaments.round_robin import RoundRobin
+from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.player import Player
-from jaxrl.players.spec import Entrant, find_field
+from jaxrl.players.spec import FoundPlayers, find_players
 from jaxrl.runs.checkpoint import params_hash
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl_envs.shared.errors import UserError, printable
@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> int:
         for path in [Path(args.file)] if args.file else _all():
             _show(path, scales.read(path))
         return 0
-    field = find_field(args.players, args.config, sampled=args.sampled, allow=args.allow)
+    field = find_players(args.players, args.config, sampled=args.sampled, allow=args.allow)
     enable_compilation_cache(field.config.run.cache_dir)
     path = Path(args.file) if args.file else scales.file_of(field.config.env.id)
     stamp = {"code": code(), "date": datetime.datetime.now(datetime.UTC).date().isoformat()}
@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _scale(args: argparse.Namespace, field: Entrant, path: Path, stamp: dict[str, str]) -> Scale:
+def _scale(args: argparse.Namespace, field: FoundPlayers, path: Path, stamp: dict[str, str]) -> RatingScale:
     """The scale in the file. If there is none it begins with the one that comes with the project, or with the anchors.
 
     Raises:
@@ -74,7 +74,7 @@ def _scale(args: argparse.Namespace, field: Entrant, path: Path, stamp: dict[str
     return scale
 
 
-def _add(path: Path, found: Sequence[Rated]) -> None:
+def _add(path: Path, found: Sequence[RatedPlayer]) -> None:
     """Adds lines to a file, which may have got others since it was read."""
     scales.write(path, scales.read(path).add(found))
 
@@ -100,7 +100,7 @@ def _all() -> list[Path]:
     return found
 
 
-def _show(path: Path, scale: Scale) -> None:
+def _show(path: Path, scale: RatingScale) -> None:
     """Prints a scale."""
     options = ", ".join(f"{name}={value}" for name, value in scale.options.items())
     lines = [

@@ -71,7 +71,7 @@ class Replay:
       actions: [T], or [T, P] in a simultaneous game.
       returns: [P].
       digest: of the T + 1 states.
-      kind: why it was kept, see `jaxrl.matches.highlights`.
+      kind: why it was kept, see `jaxrl.matches.recording.highlights`.
       players: their names, [P].
       title: what it is, for people.
       made: by which versions, on what.
@@ -181,7 +181,7 @@ def recorded(actions: Sequence[np.ndarray]) -> Callable[[State, np.int32], np.nd
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
-class Label(NamedTuple):
+class ReplayLabel(NamedTuple):
     """What stands in a file for people."""
 
     kind: str  # why it was kept
@@ -190,7 +190,7 @@ class Label(NamedTuple):
 
 
 def make_replays(
-    config: Config, lanes: ReplayLanes, deal: Key, step: Key, first: PlayedLanes, labels: Sequence[Label]
+    config: Config, lanes: ReplayLanes, deal: Key, step: Key, first: PlayedLanes, labels: Sequence[ReplayLabel]
 ) -> list[Replay]:
     """Plays what was recorded once more, without the players; games that come out otherwise, or did not end, are left
     out with a warning.
@@ -280,7 +280,7 @@ def is_replay(name: str) -> bool:
     return True  # whoever reads it says why it cannot
 
 
-class Opened(NamedTuple):
+class OpenedReplay(NamedTuple):
     """A file that was read; nothing is computed yet."""
 
     path: str
@@ -315,8 +315,8 @@ class Opened(NamedTuple):
         return states, list(actions) if self.env.simultaneous else actions.tolist()
 
 
-def read(path: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> Opened:
-    """Reads the file of a replay; `Opened.play` plays it.
+def read(path: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) -> OpenedReplay:
+    """Reads the file of a replay; `OpenedReplay.play` plays it.
 
     Args:
       path: of the file.
@@ -346,7 +346,7 @@ def read(path: str, overrides: Sequence[str] = (), allow: Collection[str] = ()) 
         golden.fit(replay.actions, [(one,) * env.num_players] if env.simultaneous else [one], "actions")
         golden.require(0 < len(replay.actions) <= LONGEST, f"actions must be 1 to {LONGEST}")
         golden.require(len(replay.players) == env.num_players, f"players must be {env.num_players}")
-    return Opened(path, replay, config, env)
+    return OpenedReplay(path, replay, config, env)
 
 
 @contextlib.contextmanager

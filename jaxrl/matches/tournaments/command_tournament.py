@@ -7,10 +7,10 @@ import contextlib
 from pathlib import Path
 
 from jaxrl.league.elo import Ratings
-from jaxrl.matches import heatmap, published_matrix
-from jaxrl.matches.round_robin import RoundRobin
-from jaxrl.matches.tournament import Tournament
-from jaxrl.players.spec import BOT_PREFIX, find_field
+from jaxrl.matches.tournaments import heatmap, published_matrix
+from jaxrl.matches.tournaments.round_robin import RoundRobin
+from jaxrl.matches.tournaments.tournament import Tournament
+from jaxrl.players.spec import BOT_PREFIX, find_players
 from jaxrl.runs.compiling import Stopwatch
 from jaxrl.runs.console import ProgressLine
 from jaxrl.runs.directory import enable_compilation_cache, write_json
@@ -20,10 +20,10 @@ from jaxrl_envs.shared.errors import UserError
 
 def main(args: argparse.Namespace) -> int:
     """Runs `jaxrl tournament`; 1 if the results disagree with the reference."""
-    expected = published_matrix.load_reference(args.reference) if args.reference else None
+    expected = published_matrix.load_matrix(args.reference) if args.reference else None
     if args.out and not args.no_picture:
         heatmap.require_matplotlib()
-    field = find_field(args.players, args.config, sampled=args.sampled, allow=args.allow)
+    field = find_players(args.players, args.config, sampled=args.sampled, allow=args.allow)
     enable_compilation_cache(field.config.run.cache_dir)
     names = [player.name for player in field.players]
     anchor = args.anchor.removeprefix(BOT_PREFIX) if args.anchor else ("random" if "random" in names else None)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxrl.league.elo import Ratings
-from jaxrl.matches.round_robin import RoundRobin
+from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl_envs.shared.errors import UserError
 
 COLOURS = "PuOr"  # from orange (behind) over white (equal) to violet (ahead): safe for the colour-blind

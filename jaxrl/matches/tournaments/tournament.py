@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.matches.deals import CANDIDATE, LANES, OTHER, DuplicateDeals, seats_held
-from jaxrl.matches.match import Chair
+from jaxrl.matches.match import SeatedPlayer
 from jaxrl.matches.outcomes import outcomes_of
-from jaxrl.matches.remote import LiveDeals, is_remote
-from jaxrl.matches.round_robin import RoundRobin
+from jaxrl.matches.remote import RemoteDeals, is_remote
+from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.players.player import Act, Player, any_bot
 from jaxrl_envs.contract.env import Env, PyTree
 from jaxrl_envs.contract.sides import compare, of_sides
@@ -68,8 +68,8 @@ class Tournament:
         self._bots = any_bot(env, self._groups.bots) if self._groups.bots else None
         self._base = jax.random.fold_in(jax.random.key(seed), TOURNAMENT_DEALS)
         whole = any(player.observe is not None for player in players)
-        self._live = LiveDeals(env, deals=deals) if is_remote(env) and not whole else None
-        self._games = DuplicateDeals(env, self._chairs, deals=deals, lanes=lanes, search=whole)
+        self._remote = RemoteDeals(env, deals=deals) if is_remote(env) and not whole else None
+        self._games = DuplicateDeals(env, self._seated, deals=deals, lanes=lanes, search=whole)
         both = env.num_sides > 2  # (i, j) and (j, i) are then different games
         count = range(len(players))
         self.pairs = [(i, j) for i in count for j in count if i < j or (self_pairs and i == j) or (both and i > j)]
@@ -93,8 +93,8 @@ class Tournament:
         params = self._games.placed(self._groups.params)
         for number, (i, j) in enumerate(self.pairs):
             base = jax.random.fold_in(self._base, self._streams[number])
-            if self._live is not None:
-                games = self._live([self._players[i], self._players[j]], base, f"{names[i]} against {names[j]}")
+            if self._remote is not None:
+                games = self._remote([self._players[i], self._players[j]], base, f"{names[i]} against {names[j]}")
             else:
                 games = self._games((params, np.array([i, j], np.int32)), base)
             figures = {name: of_sides(values, sides) for name, values in games.figures.items()}
@@ -105,21 +105,21 @@ class Tournament:
                 progress(number + 1, len(self.pairs))
         return results
 
-    def _chairs(self, arguments: tuple[PyTree, jax.Array]) -> list[Chair]:
+    def _seated(self, arguments: tuple[PyTree, jax.Array]) -> list[SeatedPlayer]:
         """The players of pair i32[2]: the first of it is the candidate, copies of the second hold all other seats."""
         stacked, pair = arguments
         group, slot = jnp.asarray(self._groups.group)[pair], jnp.asarray(self._groups.slot)[pair]  # i32[2]
-        chairs, slots = [], seats_held(self._env)
+        seated, slots = [], seats_held(self._env)
         if self._bots is not None:
             which = jnp.where(group == 0, slot, 0)
-            chairs.append(Chair(self._bots, which, group == 0, by_holder=True))
+            seated.append(SeatedPlayer(self._bots, which, group == 0, by_holder=True))
         for g, (player, params) in enumerate(zip(self._groups.programs, stacked, strict=True), start=1):
             for holder in (CANDIDATE, OTHER):
                 holds = (group == g) & (np.arange(2) == holder)
                 member = jnp.where(holds[holder], slot[holder], 0)  # any, where this program does not play
                 own = jax.tree.map(lambda leaf, member=member: leaf[member], params)
-                chairs.append(Chair(player, own, holds, number=1 + holder, slots=slots[holder]))
-        return chairs
+                seated.append(SeatedPlayer(player, own, holds, number=1 + holder, slots=slots[holder]))
+        return seated
 
 
 def _points(returns: np.ndarray) -> float:

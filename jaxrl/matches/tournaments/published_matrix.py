@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from jax.scipy import special
 
-from jaxrl.matches.round_robin import RoundRobin
 from jaxrl.matches.tables import align
+from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 
 ALPHA = 0.001  # chance of each of the two tests to reject a matrix that agrees
 
 
-class Reference(NamedTuple):
+class PublishedMatrix(NamedTuple):
     """A matrix of percentages. M players."""
 
     names: list[str]
@@ -71,7 +71,7 @@ class Agreement(NamedTuple):
         )
 
 
-def load_reference(path: str | Path) -> Reference:
+def load_matrix(path: str | Path) -> PublishedMatrix:
     """Reads {"names": [...], "win": [[per cent]], "draw": ..., "loss": ..., "games": number or matrix}, such as a
     tournament writes (matrix.json); "rounding" is the last digit of the percentages, 0 if left out.
 
@@ -85,7 +85,7 @@ def load_reference(path: str | Path) -> Reference:
         games = np.broadcast_to(np.array(content["games"], np.float64), (len(names), len(names)))
         if percent.shape != (len(names), len(names), 3):
             raise ValueError(f"percentages of shape {percent.shape} for {len(names)} names")
-        return Reference(names, percent, games, float(content.get("rounding", 0.0)))
+        return PublishedMatrix(names, percent, games, float(content.get("rounding", 0.0)))
     except OSError as error:
         raise UserError(f"cannot read the reference {path}: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -94,7 +94,7 @@ def load_reference(path: str | Path) -> Reference:
         ) from error
 
 
-def compare(results: RoundRobin, reference: Reference) -> Agreement:
+def compare(results: RoundRobin, reference: PublishedMatrix) -> Agreement:
     """Tests every cell and all of them together.
 
     The error of a difference comes from the deals played here: the two games of a deal are not independent, so the
@@ -146,7 +146,7 @@ def compare(results: RoundRobin, reference: Reference) -> Agreement:
     )
 
 
-def _covariance(results: RoundRobin, reference: Reference, i: int, j: int, at: tuple[int, int]) -> np.ndarray:
+def _covariance(results: RoundRobin, reference: PublishedMatrix, i: int, j: int, at: tuple[int, int]) -> np.ndarray:
     """f64[2, 2], in per cent squared, of the difference of wins and draws between the results and the reference."""
     deals = float(results.deals[i, j])
     theirs = reference.games[at] / results.num_sides
@@ -155,7 +155,7 @@ def _covariance(results: RoundRobin, reference: Reference, i: int, j: int, at: t
     return sampling + (reference.rounding**2 / 12 + smallest) * np.eye(2)
 
 
-def players_table(results: RoundRobin, reference: Reference) -> str:
+def players_table(results: RoundRobin, reference: PublishedMatrix) -> str:
     """Mean win rates against the others beside the reference's, in Markdown."""
     known = [name for name in results.names if name in reference.names]
     here = [results.names.index(name) for name in known]

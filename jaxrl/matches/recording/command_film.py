@@ -11,10 +11,10 @@ import jax
 import numpy as np
 
 from jaxrl.config.command_options import FASTEST, SLOWEST
-from jaxrl.matches import replays
-from jaxrl.matches.interactive import SingleGame
+from jaxrl.matches.interactive import InteractiveGame
+from jaxrl.matches.recording import replays
 from jaxrl.players.player import Player
-from jaxrl.players.spec import find_entrant, find_opponents
+from jaxrl.players.spec import find_opponents, find_player
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl_envs.contract.env import Env, State, is_over
 from jaxrl_envs.shared.display import reward_curves
@@ -33,7 +33,7 @@ def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[St
       The states from the first to the last, and the actions between them: ints, or i32[P] in a simultaneous game.
     """
     deal_key, key = jax.random.split(key)
-    game = SingleGame(env, players)
+    game = InteractiveGame(env, players)
     states: list[State] = [game.deal(deal_key)]
     actions: list[int | np.ndarray] = []
     while not bool(is_over(game.state)):
@@ -69,7 +69,7 @@ Game = tuple[Env, list[State], list[Any], list[str]]  # its states, the actions 
 
 def _played(args: argparse.Namespace) -> Game:
     """A new game between players."""
-    candidate = find_entrant(args.candidate, args)
+    candidate = find_player(args.candidate, args)
     env = candidate.env
     if not 0 <= args.seat < env.num_players:
         raise UserError(f"--seat must be between 0 and {env.num_players - 1}, got {args.seat}.")

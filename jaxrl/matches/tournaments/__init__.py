@@ -1,0 +1,1 @@
+"""Round robins, ratings, and what published win matrices say about them."""
