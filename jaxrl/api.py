@@ -24,7 +24,7 @@ from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.tables import Row
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
-from jaxrl.players.spec import FoundPlayers, find_opponents, find_player, find_players
+from jaxrl.players.find import FoundPlayers, find_opponents, find_player, find_players
 from jaxrl.runs import xla
 from jaxrl.runs.directory import TrainedRun, begun_run, enable_compilation_cache, load_run
 from jaxrl.runs.games import make_stages

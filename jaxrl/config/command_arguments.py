@@ -113,7 +113,7 @@ def distributed(parser: ArgumentParser) -> None:
 def entrant(
     parser: ArgumentParser, who: str = "a run, a policy file, zoo:NAME, or a bot as bot:NAME, bot:searcher-200"
 ) -> None:
-    """Who plays, and the game of a bot; see `jaxrl.players.spec.find_player`."""
+    """Who plays, and the game of a bot; see `jaxrl.players.find.find_player`."""
     completed(parser.add_argument("candidate", metavar="RUN", help=who), trained_names)
     parser.add_argument("--sampled", action="store_true", help="sample from the policy instead of playing greedily")
     checkpoint(parser)

@@ -21,8 +21,8 @@ from jaxrl.matches.search_options import (
     warn_of_scale,
 )
 from jaxrl.matches.tables import Row, format_differences, format_side_by_side, format_table
+from jaxrl.players.find import FoundPlayers, find_opponents, find_player
 from jaxrl.players.player import Player
-from jaxrl.players.spec import FoundPlayers, find_opponents, find_player
 from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
 from jaxrl_envs.shared.errors import UserError

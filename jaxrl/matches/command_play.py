@@ -19,8 +19,9 @@ from rich.status import Status
 from rich.text import Text
 
 from jaxrl.matches.interactive import InteractiveGame, SavedGame
+from jaxrl.players.find import default_to_zoo, find_opponents, find_player
 from jaxrl.players.player import Player, bot_player, no_memory
-from jaxrl.players.spec import BOT_PREFIX, default_to_zoo, find_opponents, find_player
+from jaxrl.players.spec import parse
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
@@ -285,7 +286,7 @@ def main(args: argparse.Namespace) -> int:
     pool = find_opponents(args.opponents.split(","), args, candidate) if args.opponents else candidate.players
     others = [pool[i % len(pool)] for i in range(env.num_players)]
     seed = args.seed if args.seed is not None else secrets.randbelow(2**31)
-    name = args.candidate.removeprefix(BOT_PREFIX)
+    name = parse(args.candidate).label
     print(f"you are seat {args.seat} of {env.num_players} against {args.opponents or name}; deal {seed}")
     partner = {i: " (your side)" if env.sides[i] == env.sides[args.seat] else "" for i in range(env.num_players)}
     print(", ".join(f"seat {i}: {player.name}{partner[i]}" for i, player in enumerate(others) if i != args.seat))

@@ -15,7 +15,7 @@ from jaxrl.config import Config
 from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.tables import Row
 from jaxrl.players.player import Player
-from jaxrl.players.spec import BOT_PREFIX
+from jaxrl.players.spec import BOT, parse
 from jaxrl.runs.directory import TrainedRun, make_env, make_evaluation_env
 from jaxrl.search.belief import Believe
 from jaxrl.search.player import Search, make_search
@@ -122,12 +122,12 @@ def own_policy(
 
 def _bot_of(option: str, text: str, env: Env) -> str:
     """The bot that an option names as bot:NAME."""
-    name = text.removeprefix(BOT_PREFIX)
-    if not text.startswith(BOT_PREFIX):
+    spec = parse(text)
+    if spec.kind != BOT:
         raise UserError(f"{option} must be self or bot:NAME, got {text!r}.")
-    if name not in env.bots:
-        raise UserError(f"{option}: there is no bot {name!r} in this game: {nearest(name, env.bots)}")
-    return name
+    if spec.name not in env.bots:
+        raise UserError(f"{option}: there is no bot {spec.name!r} in this game: {nearest(spec.name, env.bots)}")
+    return spec.name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,7 +192,7 @@ def make_searcher(
             raise UserError("--search-model opponent wants bots, or one run, at the other seats.")
     elif model == TYPES:
         other = types_policy(env, list(env.bots))
-    elif model.startswith(BOT_PREFIX):
+    elif parse(model).kind == BOT:
         other = named_policy(env, _bot_of("--search-model", model, env))
     elif model != SELF:
         raise UserError(f"--search-model must be self, opponent, types or bot:NAME, got {model!r}.")

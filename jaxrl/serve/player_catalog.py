@@ -24,8 +24,9 @@ from jaxrl.matches.interactive import Programs
 from jaxrl.matches.recording.replays import ReplayLanes
 from jaxrl.matches.remote import is_remote
 from jaxrl.players.export import load_policy
+from jaxrl.players.find import find_player
 from jaxrl.players.player import Player, bot_player
-from jaxrl.players.spec import find_player
+from jaxrl.players.spec import BOT, RUN, SEARCH, ZOO, PlayerSpec, parse
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.games import make_games
 from jaxrl.runs.logs import LOG
@@ -35,7 +36,7 @@ from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
-PERSON, BOT, RUN, SEARCH = "person", "bot:", "run:", "search:"
+PERSON = "person"
 KEPT = 16  # games, and players of each, that are kept
 MOST = 1000  # answers to who fits where that are kept
 LARGEST, LISTED = 10_000, 64  # bound of a numeric game option; bound of a list's length
@@ -106,10 +107,11 @@ class PlayerCatalog:
     def view(self, game: str, spec: str) -> dict[str, Any]:
         """The options that change what a trained player observes or does. Raises UserError: it plays
         another game."""
-        if spec.startswith(RUN) and spec.removeprefix(RUN).partition("@")[0] in self.run_names():
-            config = RunDirectory(self._runs / spec.removeprefix(RUN).partition("@")[0]).config(self._allow)
+        named = parse(spec)
+        if self._is_run(named):
+            config = RunDirectory(self._runs / named.name).config(self._allow)
         else:
-            config = self._trained(spec)[1]
+            config = self._trained(named)[1]
         if config.env.id != game:
             raise UserError(f"{spec[:60]} plays another game.")
         return self._view(game, config.env.options)
@@ -162,7 +164,7 @@ class PlayerCatalog:
 
     def known(self) -> list[str]:
         """All zoo policies and all runs."""
-        return [zoo.PREFIX + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
+        return [ZOO + name for name in zoo.names()] + [RUN + name for name in self.run_names()]
 
     def run_names(self) -> list[str]:
         """The names of the runs in the server's folder."""
@@ -178,14 +180,14 @@ class PlayerCatalog:
         with self._lock:
             for old in [each for each in context.agents if each.rpartition(" ")[0] == spec and each != key]:
                 del context.agents[old]  # its training has gone on
-            return _kept(context.agents, key, lambda: self._make(context, spec))
+            return _kept(context.agents, key, lambda: self._make(context, parse(spec)))
 
     def newest(self, spec: str) -> int:
         """The update of a run's newest checkpoint, from file names; -1 for players that are not runs."""
-        name = spec.removeprefix(RUN).partition("@")[0]
-        if not spec.startswith(RUN) or name not in self.run_names():
+        named = parse(spec)
+        if not self._is_run(named):
             return -1
-        saved = (self._runs.expanduser() / name / "checkpoints").glob("[0-9]*")
+        saved = (self._runs.expanduser() / named.name / "checkpoints").glob("[0-9]*")
         return max((int(path.name) for path in saved if path.name.isdecimal()), default=-1)
 
     def search(self, context: GameContext) -> TimedSearch | None:
@@ -198,37 +200,41 @@ class PlayerCatalog:
         """The agent that gives hints at a table of these players: a trained policy that sits there, one of the zoo,
         else the
         game's reference bot."""
-        trained = [spec for spec in specs if spec.startswith((zoo.PREFIX, RUN))]
-        zoo_names = [zoo.PREFIX + name for name in zoo.names()]
+        trained = [spec for spec in specs if parse(spec).kind in (ZOO, RUN)]
+        zoo_names = [ZOO + name for name in zoo.names()]
         for spec in [*trained, *(each for each in zoo_names if self.fits(context, each))]:
             return self.agent(context, spec)
         known = [name for name in (context.env.reference_bot, *context.env.bots) if name in context.env.bots]
         return self.agent(context, BOT + known[0]) if known and not context.env.delegated else None
 
-    def _make(self, context: GameContext, spec: str) -> Agent:
-        if spec.startswith(SEARCH):
-            seconds = _seconds(spec.removeprefix(SEARCH))
+    def _make(self, context: GameContext, spec: PlayerSpec) -> Agent:
+        if spec.kind == SEARCH:
+            seconds = _seconds(spec.name)
             first = next((each.search for each in context.agents.values() if each.search), None)
             return Agent(f"search {seconds:g} s", None, first or TimedSearch(context.env, context.programs), seconds)
-        if spec.startswith(BOT):
-            if (name := spec.removeprefix(BOT)) not in context.env.bots:
-                raise UserError(f"{context.id} has no bot {name[:60]!r}.")
-            return Agent(name, bot_player(context.env, name))
+        if spec.kind == BOT:
+            if spec.name not in context.env.bots:
+                raise UserError(f"{context.id} has no bot {spec.name[:60]!r}.")
+            return Agent(spec.name, bot_player(context.env, spec.name))
         name, config, env, player = self._trained(spec)
         if not _fit(context, config, env):
             raise UserError(f"{name} plays another game than this table's.")
         return Agent(name, player)
 
-    def _trained(self, spec: str) -> tuple[str, Config, Env, Player]:
-        if spec.startswith(zoo.PREFIX):
-            policy = load_policy(zoo.policy_file(spec.removeprefix(zoo.PREFIX)))
-            return spec, policy.config, policy.env, policy.player(spec, greedy=policy.config.evaluate.greedy)
-        name, _, update = spec.removeprefix(RUN).partition("@")
-        if not spec.startswith(RUN) or name not in self.run_names():
-            raise UserError(f"there is no player {spec[:60]!r} here.")
-        asked = argparse.Namespace(checkpoint=update or "newest", overrides=[], sampled=False, allow=self._allow)
-        found = find_player(str(self._runs / name), asked)
-        return spec.removeprefix(RUN), found.config, found.env, found.players[0]
+    def _is_run(self, spec: PlayerSpec) -> bool:
+        """Whether a specification names a run of the server's folder."""
+        return spec.kind == RUN and spec.name in self.run_names()
+
+    def _trained(self, spec: PlayerSpec) -> tuple[str, Config, Env, Player]:
+        if spec.kind == ZOO:
+            policy = load_policy(zoo.policy_file(spec.name))
+            return spec.text, policy.config, policy.env, policy.player(spec.text, greedy=policy.config.evaluate.greedy)
+        if not self._is_run(spec):
+            raise UserError(f"there is no player {spec.text[:60]!r} here.")
+        checkpoint = spec.checkpoint or "newest"
+        asked = argparse.Namespace(checkpoint=checkpoint, overrides=[], sampled=False, allow=self._allow)
+        found = find_player(str(self._runs / spec.name), asked)
+        return spec.text.removeprefix(RUN), found.config, found.env, found.players[0]
 
     def fits(self, context: GameContext, spec: str) -> bool:
         """Whether a trained player can sit at this game's tables; without reading its parameters."""
@@ -237,21 +243,21 @@ class PlayerCatalog:
             if key not in self._fits:
                 if len(self._fits) > MOST:
                     self._fits.clear()
-                self._fits[key] = self._game_fits(context, spec)
+                self._fits[key] = self._game_fits(context, parse(spec))
             return self._fits[key]
 
-    def _game_fits(self, context: GameContext, spec: str) -> bool:
+    def _game_fits(self, context: GameContext, spec: PlayerSpec) -> bool:
         try:
-            if spec.startswith(RUN):
-                config = RunDirectory(self._runs / spec.removeprefix(RUN)).config(self._allow)
+            if spec.kind == RUN:
+                config = RunDirectory(self._runs / spec.name).config(self._allow)
                 return config.env.id == context.id and _fit(context, config, make_games(config).evaluation)
-            if zoo.figures(spec.removeprefix(zoo.PREFIX))["game"] != context.id:
+            if zoo.figures(spec.name)["game"] != context.id:
                 return False
             return _fit(context, *self._trained(spec)[1:3])
         except UserError:
             return False
         except Exception:  # of a game's own code: one run that breaks takes no other with it
-            LOG.exception("whether %s fits %s", spec, context.id)
+            LOG.exception("whether %s fits %s", spec.text, context.id)
             return False
 
 

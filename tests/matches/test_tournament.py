@@ -20,8 +20,8 @@ from jaxrl.matches.tournaments import heatmap, published_matrix
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Groups, Tournament
 from jaxrl.networks.factory import make_network
+from jaxrl.players.find import find_players
 from jaxrl.players.player import Player, bot_player
-from jaxrl.players.spec import find_players
 from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
 from jaxrl_envs.shared.errors import UserError

@@ -21,8 +21,8 @@ from jaxrl.matches.policy_agreement import count_equal_choices
 from jaxrl.matches.recording.command_film import record
 from jaxrl.networks.factory import make_network
 from jaxrl.players.export import load_policy
+from jaxrl.players.find import default_to_zoo
 from jaxrl.players.player import bot_player
-from jaxrl.players.spec import default_to_zoo
 from jaxrl.runs.directory import RunDirectory, make_evaluation_env
 from jaxrl.runs.intervals import wilson
 from jaxrl_envs.contract import registry

@@ -13,8 +13,8 @@ import numpy as np
 from jaxrl.config.command_options import FASTEST, SLOWEST
 from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.matches.recording import replays
+from jaxrl.players.find import find_opponents, find_player
 from jaxrl.players.player import Player
-from jaxrl.players.spec import find_opponents, find_player
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl_envs.contract.env import Env, State, is_over
 from jaxrl_envs.shared.display import reward_curves

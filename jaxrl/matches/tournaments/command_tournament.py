@@ -10,7 +10,8 @@ from jaxrl.league.elo import Ratings
 from jaxrl.matches.tournaments import heatmap, published_matrix
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
-from jaxrl.players.spec import BOT_PREFIX, find_players
+from jaxrl.players.find import find_players
+from jaxrl.players.spec import parse
 from jaxrl.runs.compiling import Stopwatch
 from jaxrl.runs.console import ProgressLine
 from jaxrl.runs.directory import enable_compilation_cache, write_json
@@ -26,7 +27,7 @@ def main(args: argparse.Namespace) -> int:
     field = find_players(args.players, args.config, sampled=args.sampled, allow=args.allow)
     enable_compilation_cache(field.config.run.cache_dir)
     names = [player.name for player in field.players]
-    anchor = args.anchor.removeprefix(BOT_PREFIX) if args.anchor else ("random" if "random" in names else None)
+    anchor = parse(args.anchor).label if args.anchor else ("random" if "random" in names else None)
     if anchor is not None and anchor not in names:
         raise UserError(f"--anchor {args.anchor!r} does not take part: choose one of {', '.join(names)}.")
     tournament = Tournament(field.env, field.players, deals=args.deals, seed=args.seed, self_pairs=args.self_pairs)

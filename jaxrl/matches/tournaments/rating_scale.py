@@ -25,8 +25,8 @@ from jaxrl.league.elo import rating_against
 from jaxrl.matches.tables import align
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
+from jaxrl.players.find import FoundPlayers
 from jaxrl.players.player import Player, bot_player
-from jaxrl.players.spec import FoundPlayers
 from jaxrl.runs.intervals import student_interval
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env

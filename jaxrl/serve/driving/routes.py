@@ -14,11 +14,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from jaxrl import zoo
 from jaxrl.players.player import Player
+from jaxrl.players.spec import BOT, RUN, ZOO, parse
 from jaxrl.serve.connection import Connection, serve_connection
 from jaxrl.serve.driving.session import DrivingSession
-from jaxrl.serve.player_catalog import BOT, PERSON, RUN, GameContext, make_context
+from jaxrl.serve.player_catalog import PERSON, GameContext, make_context
 from jaxrl.serve.server import Server, body_of, page
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.display.driving import Driven
@@ -99,7 +99,7 @@ class DrivingRoutes:
         if not isinstance(seats, list) or len(seats) != found.context.env.num_players or seats.count(PERSON) != 1:
             raise UserError(f"name who sits on the {found.context.env.num_players} seats, one of them a person.")
         views = [
-            self._catalog.view(found.context.id, str(spec)) for spec in seats if str(spec).startswith((RUN, zoo.PREFIX))
+            self._catalog.view(found.context.id, str(spec)) for spec in seats if parse(str(spec)).kind in (RUN, ZOO)
         ]
         if any(view != views[0] for view in views):
             raise UserError(

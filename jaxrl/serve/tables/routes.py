@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from jaxrl.matches.recording import replays
+from jaxrl.players.spec import BOT, parse
 from jaxrl.runs.logs import LOG
 from jaxrl.serve.connection import Connection, serve_connection
 from jaxrl.serve.player_catalog import PERSON, GameContext
@@ -209,7 +210,7 @@ class TableRoutes:
             return spec
         if spec == NEAR:
             assert self._ratings is not None
-            spec = f"bot:{self._ratings.nearest(person, context.id, context.env.bots)}"
+            spec = f"{BOT}{self._ratings.nearest(person, context.id, context.env.bots)}"
         self._catalog.agent(context, spec)
         return spec
 
@@ -302,7 +303,7 @@ class TableRoutes:
         """Rates the people who played a finished game."""
         assert table.game is not None and self._ratings is not None
         returns, kept = table.game.returns(), table.kept
-        agents = [(i, spec.removeprefix("bot:")) for i, spec in enumerate(kept.specs) if spec != PERSON]
+        agents = [(i, parse(spec).label) for i, spec in enumerate(kept.specs) if spec != PERSON]
         for seat, person in enumerate(kept.people):
             if person and not kept.undone:
                 others = [(name, float(returns[i])) for i, name in agents]
@@ -311,7 +312,7 @@ class TableRoutes:
 
 def _table(context: GameContext, specs: list[str], person: str, words: list[int], pace: float) -> TableRecord:
     record = GameRecord(context.id, dict(context.config.env.options), words[:2], words[2:], [])
-    names = ["person" if spec == PERSON else spec.removeprefix("bot:") for spec in specs]
+    names = ["person" if spec == PERSON else parse(spec).label for spec in specs]
     first = specs.index(PERSON) if PERSON in specs else -1
     people = [person if seat == first else "" for seat in range(len(specs))]
     return TableRecord(secrets.token_hex(6), record, specs, names, new_keys(specs), people, time.time(), pace)

@@ -28,7 +28,7 @@ from jaxrl.matches import command_evaluate
 from jaxrl.matches.tables import align
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import bot_player
-from jaxrl.players.spec import BOT_PREFIX
+from jaxrl.players.spec import BOT, parse
 from jaxrl.runs import checkpoint, xla
 from jaxrl.runs.directory import RunDirectory, begun_run, enable_compilation_cache, make_stamp, write_json
 from jaxrl.runs.games import make_games
@@ -207,8 +207,9 @@ def _school(args: argparse.Namespace, config: Config, env: HostEnv) -> tuple[Sch
       UserError: there are too few, or nobody can say what the learner should have done in games of its own.
     """
     game, network = env.game, make_network(config.network, env)
-    bots = [text.removeprefix(BOT_PREFIX) for text in args.data if text.startswith(BOT_PREFIX)]
-    named = [text for text in args.data if not text.startswith(BOT_PREFIX)], args.held_out_data
+    specs = [parse(text) for text in args.data]
+    bots = [spec.name for spec in specs if spec.kind == BOT]
+    named = [spec.text for spec in specs if spec.kind != BOT], args.held_out_data
     sources, others = ([demonstrations.source_of(game, text) for text in dict.fromkeys(part)] for part in named)
     expert = expert_of(env, args.expert, config.run.path) if args.dagger else ""
     teaching = Schooling(**{key: getattr(args, key) for key in Schooling._fields})

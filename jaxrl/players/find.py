@@ -1,0 +1,236 @@
+"""Finds the players that specifications name (`jaxrl.players.spec`): bots, runs, checkpoints and policy files."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxrl import config as configs
+from jaxrl import zoo
+from jaxrl.algorithms.registry import trained_player
+from jaxrl.config import Config, presets
+from jaxrl.players.export import load_policy
+from jaxrl.players.player import Player
+from jaxrl.players.spec import BARE, BOT, RUN, ZOO, PlayerSpec, parse, split_checkpoint
+from jaxrl.runs.directory import TrainedRun, find_run, load_run, seed_names
+from jaxrl.runs.games import make_games
+from jaxrl.search.searchers import scripted_player
+from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.errors import UserError
+
+ALL_BOTS, ALL_CHECKPOINTS = "bots", "all"
+
+
+@dataclasses.dataclass(frozen=True)
+class FoundPlayers:
+    """What one or several names stand for.
+
+    Attributes:
+      players: one, or one for each seed of a run.
+      config: their own; where only bots play, the one that names the game.
+      env: the game.
+      run: the checkpoint, None for others than runs.
+      trained: whether it is a run or a policy file.
+      elsewhere: whether it plays with other options of its game than it was trained to be measured with.
+    """
+
+    players: list[Player]
+    config: Config
+    env: Env
+    run: TrainedRun | None = None
+    trained: bool = False
+    elsewhere: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the run, or of the first player."""
+        return self.run.name if self.run else self.players[0].name
+
+    @property
+    def game(self) -> tuple[str, str, dict[str, Any]]:
+        """What all of a tournament have in common."""
+        return self.config.env.id, self.env.version, self.config.evaluation_options
+
+    def can_join(self, other: FoundPlayers) -> bool:
+        """Whether it can play the game of another one, which may differ in `Env.free_options`."""
+        mine, theirs = (
+            (name, version, {key: value for key, value in options.items() if key not in self.env.free_options})
+            for name, version, options in (self.game, other.game)
+        )
+        return mine == theirs
+
+
+def find_player(name: str, args: argparse.Namespace, like: FoundPlayers | None = None) -> FoundPlayers:
+    """The bot, run or policy file called `name`.
+
+    Args:
+      name: a specification, see `jaxrl.players.spec`; without a prefix, a policy file or a run.
+      args: config, which names the game of a bot; overrides, of that or of what a trained player was trained with;
+        checkpoint, of a run that names none; sampled; allow, what files may name.
+      like: whose game it is going to play.
+
+    Raises:
+      UserError: there is no such player, or it plays another game.
+    """
+    spec = parse(name)
+    if spec.kind == BOT:
+        config = like.config if like else configs.load(args.config, args.overrides, args.allow)
+        env = like.env if like else make_games(config).evaluation
+        return FoundPlayers([scripted_player(env, spec.name)], config, env)
+    changes = () if like and not like.trained else args.overrides  # those of a bot name its game
+    found = _trained(spec, args.checkpoint, args.allow, changes, sampled=args.sampled, elsewhere=True)
+    if like and not found.can_join(like):
+        raise UserError(f"run {name!r} plays another game than {args.candidate!r}: they cannot be compared.")
+    return found
+
+
+def find_opponents(names: Sequence[str], args: argparse.Namespace, like: FoundPlayers) -> list[Player]:
+    """The bots, searchers, zoo policies and policy files with these names, where a bot needs no prefix; arguments and
+    errors as for `find_player`."""
+    known, env = like.env.bots, like.env
+    return [
+        find_player(name, args, like).players[0]
+        if name not in known and _policy_file(parse(name))
+        else scripted_player(env, parse(name).label)
+        for name in names
+    ]
+
+
+def default_to_zoo(name: str) -> str:
+    """`name`, or "zoo:NAME" if it names no run and no file of the user but a policy that comes with jaxrl."""
+    if name not in zoo.names() or _policy_file(parse(name)):
+        return name
+    try:
+        find_run(name)
+    except UserError:
+        return ZOO + name
+    return name
+
+
+def _policy_file(spec: PlayerSpec) -> Path | None:
+    """The policy file that a specification names; None if it names something else."""
+    if spec.kind == ZOO:
+        return zoo.policy_file(spec.name)
+    return Path(spec.name) if spec.kind == BARE and Path(spec.name).is_file() else None
+
+
+def _trained(
+    spec: PlayerSpec,
+    checkpoint: str,
+    allow: Collection[str],
+    overrides: Sequence[str],
+    *,
+    sampled: bool,
+    update: bool = False,
+    elsewhere: bool = False,
+) -> FoundPlayers:
+    """A run or a policy file; with `update` its players are called NAME@UPDATE, and `elsewhere` allows other options of
+    its game, see `FoundPlayers`."""
+    said = presets.apply_overrides({}, overrides).get("evaluate", {})
+    options = not isinstance(said, dict) or "options" in said
+    if options and not elsewhere:
+        raise UserError(
+            "in a tournament runs play the game that they were trained on: evaluate.options are for bots alone."
+        )
+    found = _loaded(spec, checkpoint, allow, overrides, sampled=sampled, update=update)
+    if options:
+        make_games(found.config)  # refuses what changes the seats, the actions or the observation
+    return dataclasses.replace(found, elsewhere=options)
+
+
+def _loaded(
+    spec: PlayerSpec,
+    checkpoint: str,
+    allow: Collection[str],
+    overrides: Sequence[str],
+    *,
+    sampled: bool,
+    update: bool,
+) -> FoundPlayers:
+    file = _policy_file(spec)
+    if file is not None:
+        policy = load_policy(file, allow, overrides)
+        greedy = policy.config.evaluate.greedy and not sampled
+        called = spec.text if spec.kind == ZOO else file.stem
+        return FoundPlayers([policy.player(called, greedy=greedy)], policy.config, policy.env, trained=True)
+    name, own = _run(spec)
+    run = load_run(name, own or checkpoint, allow, overrides)
+    player = trained_player(run.config, run.env, run.name, None, greedy=run.config.evaluate.greedy and not sampled)
+    names = seed_names(f"{run.name}@{run.update}" if update else run.name, len(run.params))
+    players = [player.named(name, params) for name, params in zip(names, run.params, strict=True)]
+    return FoundPlayers(players, run.config, run.env, run, trained=True)
+
+
+def _run(spec: PlayerSpec) -> tuple[str, str]:
+    """The run that a specification names, and its checkpoint, "" for the newest."""
+    if spec.kind not in (RUN, BARE):
+        raise UserError(f"{spec.text!r} plays at the tables of `jaxrl serve` alone: name a run, zoo:NAME or bot:NAME.")
+    return (spec.name, spec.checkpoint) if spec.kind == RUN else split_checkpoint(spec.name)
+
+
+def find_players(
+    texts: Sequence[str], config: str | None = None, *, sampled: bool = False, allow: Collection[str] = ()
+) -> FoundPlayers:
+    """All players of a tournament as one; players of equal networks are one program.
+
+    Args:
+      texts: each "bots" (all of the game), "bot:NAME", "RUN", "RUN@UPDATE", "RUN@best", "RUN@all", "zoo:NAME", the
+        path of a policy file, or a configuration key "a.b=v", of the game too if only bots play.
+      config: the configuration that names the game if only bots play.
+      sampled: sample from the policies even where evaluate.greedy is true.
+      allow: what the files may name, see `jaxrl.config.trust`.
+
+    Raises:
+      UserError: unknown players, runs of different games, the same player twice, or no player.
+    """
+    overrides = [text for text in texts if "=" in text]
+    names = [text for text in texts if "=" not in text]
+    specs = [parse(name) for name in names]
+    trained = [each for spec in specs if not _is_bot(spec) for each in _all_trained(spec, sampled, allow, overrides)]
+    for each in trained:
+        if each.game != trained[0].game:
+            raise UserError(f"runs {each.name!r} and {trained[0].name!r} play different games: they cannot meet.")
+    if trained and config:
+        raise UserError("runs play the game that they were trained on: --config is for bots alone.")
+    settings = trained[0].config if trained else configs.load(config, overrides, allow)
+    env = trained[0].env if trained else make_games(settings).evaluation
+    players = []
+    for spec in specs:
+        if _is_bot(spec):
+            bots = list(env.bots) if spec.text == ALL_BOTS else [spec.name]
+            players += [scripted_player(env, bot) for bot in bots]
+    programs: dict[Any, Player] = {}
+    for each in trained:
+        tree = configs.to_dict(each.config)  # what differs in settings of an algorithm may differ in its network
+        named = (each.config.train.algorithm, "algorithm", "network")
+        kind = json.dumps([named[0], each.config.evaluate.greedy, *(tree.get(name) for name in named)], sort_keys=True)
+        program = programs.setdefault(kind, each.players[0])
+        players += [program.named(player.name, player.params) for player in each.players]
+    known: set[str] = set()
+    for player in players:
+        if player.name in known:
+            raise UserError(f"{player.name!r} takes part twice: name it once.")
+        known.add(player.name)
+    return FoundPlayers(players, settings, env)
+
+
+def _is_bot(spec: PlayerSpec) -> bool:
+    return spec.text == ALL_BOTS or spec.kind == BOT
+
+
+def _all_trained(
+    spec: PlayerSpec, sampled: bool, allow: Collection[str], overrides: Sequence[str]
+) -> list[FoundPlayers]:
+    """What "RUN", "RUN@UPDATE", "RUN@best", "RUN@all" or a policy file stands for."""
+    name, checkpoint = ("", "") if _policy_file(spec) else _run(spec)
+    if checkpoint != ALL_CHECKPOINTS:
+        return [_trained(spec, "newest", allow, overrides, sampled=sampled, update=True)]
+    steps = find_run(name).checkpoints().steps()
+    if not steps:
+        raise UserError(f"run {name!r} has no checkpoint yet.")
+    each = [PlayerSpec(spec.text, RUN, name, str(step)) for step in steps]
+    return [_trained(one, "newest", allow, overrides, sampled=sampled, update=True) for one in each]
