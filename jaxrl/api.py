@@ -19,15 +19,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config, presets, trust
+from jaxrl.games import make_stages
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.tables import Row
 from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import FoundPlayers, find_opponents, find_player, find_players
-from jaxrl.runs import xla
 from jaxrl.runs.directory import TrainedRun, begun_run, enable_compilation_cache, load_run
-from jaxrl.runs.games import make_stages
 from jaxrl.training.callbacks import Callback
 from jaxrl.training.run import run_training
 from jaxrl_envs.contract import registry

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
 import jaxrl
+from jaxrl import xla
 from jaxrl.config import command_options
-from jaxrl.runs import xla
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError, nearest, printable
@@ -184,9 +184,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if "--distributed" not in words:
         return guarded(lambda: _run(words))
-    from jaxrl.runs import processes  # here, because it imports jax
+    from jaxrl.runs import distributed  # here, because it imports jax
 
-    return processes.ended(lambda: guarded(lambda: _run(words)))
+    return distributed.exit_together(lambda: guarded(lambda: _run(words)))
 
 
 def guarded(run: Callable[[], int]) -> int:

@@ -11,7 +11,7 @@ import tempfile
 
 import pytest
 
-from jaxrl.runs import xla
+from jaxrl import xla
 
 # Some tests compare bit by bit, which holds on a CPU; whoever sets JAX_PLATFORMS tests that platform instead.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -5,7 +5,7 @@
 
 Mistakes raise `jaxrl_envs.shared.errors.UserError` with the dotted key. Reading one starts no jax and makes no game:
 whoever
-makes the game has it compared with the configuration (`jaxrl.runs.games.make_games`).
+makes the game has it compared with the configuration (`jaxrl.games.make_games`).
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def devices(parser: ArgumentParser) -> None:
 
 
 def distributed(parser: ArgumentParser) -> None:
-    """Several processes that train together, see `jaxrl.runs.processes`."""
+    """Several processes that train together, see `jaxrl.runs.distributed`."""
     parser.add_argument(
         "--distributed",
         action="store_true",

@@ -31,7 +31,8 @@ import numpy as np
 from jaxrl.config import trust
 from jaxrl.diagnose.tables import count, flat, table
 from jaxrl.runs.directory import RunDirectory, find_run, read_json_list
-from jaxrl.runs.intervals import (
+from jaxrl.runs.metric_log import read_rows
+from jaxrl.statistics import (
     Interval,
     difference,
     gain_interval,
@@ -41,7 +42,6 @@ from jaxrl.runs.intervals import (
     welch_interval,
     wilson,
 )
-from jaxrl.runs.metric_log import read_rows
 from jaxrl.training.timers import PREFIX as COUNTERS
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files

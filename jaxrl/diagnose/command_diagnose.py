@@ -15,15 +15,15 @@ from typing import Any
 import jax
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config, Stage
 from jaxrl.diagnose import hardware
 from jaxrl.diagnose.diagnosis import FORMAT, PERCENTILES, diagnose
 from jaxrl.diagnose.tables import flat, machine, table
 from jaxrl.diagnose.timing import safe_ratio
+from jaxrl.games import deployment, make_games
 from jaxrl.matches.tables import align
-from jaxrl.runs import xla
 from jaxrl.runs.directory import find_run, stage_number
-from jaxrl.runs.games import deployment, make_games
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import files

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config, Stage, presets
 from jaxrl.diagnose import hardware
 from jaxrl.diagnose.fleet import PARTS, SimulatedFleet, predict
 from jaxrl.diagnose.tables import count, machine, table
-from jaxrl.runs import xla
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 
@@ -24,7 +24,7 @@ COUNTERPARTS = (1, 4, 16)  # times the configured games, in the table of one con
 
 def main(args: argparse.Namespace) -> int:
     """Prints a plan."""
-    from jaxrl.runs.games import make_games
+    from jaxrl.games import make_games
 
     _check(args)
     if args.card:
@@ -206,7 +206,7 @@ def _cards(args: argparse.Namespace, names: Sequence[str | None]) -> int:
 def _of_cards(args: argparse.Namespace, name: str | None) -> Iterator[tuple[str, list[str]]]:
     """(card, row) for some numbers of games, and for that which suits the card."""
     from jaxrl.diagnose import roofline
-    from jaxrl.runs.games import make_games
+    from jaxrl.games import make_games
 
     stage = _stage(args, name)
     config = stage.config

@@ -13,13 +13,13 @@ import jax
 import numpy as np
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.diagnose import hardware, play
 from jaxrl.diagnose.timing import Contestant, race, safe_ratio
 from jaxrl.diagnose.training import Training, answering, comparable, playing
-from jaxrl.runs import xla
+from jaxrl.games import make_games
 from jaxrl.runs.directory import enable_compilation_cache
-from jaxrl.runs.games import make_games
 from jaxrl_envs.contract.env import Env
 
 FORMAT = 1  # of a report

@@ -19,9 +19,9 @@ from jaxrl.algorithms.registry import make_algorithm, trained_player
 from jaxrl.config import EVALUATION_SEED, Config
 from jaxrl.diagnose.jaxprs import count_flops, equations
 from jaxrl.diagnose.training import evaluation
+from jaxrl.games import GameForms
 from jaxrl.matches.evaluate import Matchup, opponent_names
 from jaxrl.players.player import Player, bot_player
-from jaxrl.runs.games import GameForms
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, network_guide, network_policy
 from jaxrl.search.settings import SearchSettings

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxrl.runs import xla
+from jaxrl import xla
 
 GPU_FIELDS = ("name", "memory.total", "memory.used", "utilization.gpu", "power.draw", "temperature.gpu")
 

@@ -17,7 +17,7 @@ from jaxrl.config.sizes import UPDATES
 from jaxrl.diagnose.cost_model import Footprint, footprint
 from jaxrl.diagnose.gpu_compile import programs
 from jaxrl.diagnose.training import comparable
-from jaxrl.runs.games import GameForms
+from jaxrl.games import GameForms
 
 
 class Card(NamedTuple):

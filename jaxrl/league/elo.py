@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.runs.intervals import Z95
+from jaxrl.statistics import Z95
 from jaxrl_envs.shared.errors import UserError, nearest
 
 SCALE = 400 / math.log(10)  # rating points for one unit of log-odds

@@ -23,8 +23,8 @@ from jaxrl.matches.search_options import (
 from jaxrl.matches.tables import Row, format_differences, format_side_by_side, format_table
 from jaxrl.players.find import FoundPlayers, find_opponents, find_player
 from jaxrl.players.player import Player
-from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import append_json, enable_compilation_cache, find_run
+from jaxrl.runs.logs.console import waiting
 from jaxrl_envs.shared.errors import UserError
 
 SIMULATED = 256  # games side by side, on all devices, in another simulator, which may keep an arena for each

@@ -16,10 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxrl import xla
 from jaxrl.matches.match import GameKeys, Games, SeatedPlayer, figure_names, play_match
 from jaxrl.matches.outcomes import Outcomes, outcomes_of
 from jaxrl.players.player import MAX_STEPS
-from jaxrl.runs import processes, xla
+from jaxrl.runs import distributed
 from jaxrl_envs.contract.env import Env, Key, PyTree
 from jaxrl_envs.contract.sides import of_sides
 from jaxrl_envs.host.faults import explained_callback
@@ -75,7 +76,7 @@ class DuplicateDeals:
         self._env, self._deals, self._seated, self._max_steps = env, deals, seated, max_steps
         self._surprise = surprise
         self._names = figure_names(env)
-        devices = processes.devices(max(1, deals) if processes.count() == 1 else None)
+        devices = distributed.devices(max(1, deals) if distributed.count() == 1 else None)
         self._mesh = Mesh(np.array(devices), ("env",))
         most = max(1, lanes // env.num_sides) * len(devices)
         portions = -(-deals // most)
@@ -84,7 +85,7 @@ class DuplicateDeals:
 
     def placed(self, tree: PyTree) -> PyTree:
         """A copy on every device: parameters may come from a training on fewer (or more) devices."""
-        return processes.place(tree, NamedSharding(self._mesh, PartitionSpec()))
+        return distributed.place(tree, NamedSharding(self._mesh, PartitionSpec()))
 
     def __call__(self, arguments: PyTree, base: Key) -> Games:
         """The games with leading axes [D, rotation], on the host.
@@ -105,8 +106,8 @@ class DuplicateDeals:
             except jax.errors.JaxRuntimeError as error:
                 wrong = explained_callback(error, self._env.id) or error
                 wrong.__cause__ = error if wrong is not error else None
-            processes.all_well(wrong)  # before all wait for each other's games
-            parts.append(processes.fetch(found))
+            distributed.raise_together(wrong)  # before all wait for each other's games
+            parts.append(distributed.fetch(found))
         games: Games = jax.tree.map(lambda *xs: np.concatenate(xs)[: self._deals], *parts)
         if not games.over.all():
             steps = int(games.length.max())

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxrl import xla
 from jaxrl.players.player import Odds, Player, Value, no_memory
-from jaxrl.runs import xla
 from jaxrl_envs.contract.env import Env, Key, PyTree, State
 
 PROGRAMS = 128  # compiled functions of a game that are kept, those that were used last: players come and go

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrl.runs.intervals import wilson
+from jaxrl.statistics import wilson
 from jaxrl_envs.contract.sides import compare
 
 

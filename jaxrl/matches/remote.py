@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxrl.matches.match import Games, memory_number
 from jaxrl.players.player import MAX_STEPS, Act, Player
-from jaxrl.runs.console import ProgressLine
+from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metric_log import duration, rate
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, select
 from jaxrl_envs.contract.sides import compare, of_sides

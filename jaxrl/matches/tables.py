@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxrl.matches.deals import Samples
 from jaxrl.matches.outcomes import GameTally, Outcomes
-from jaxrl.runs.intervals import Estimate
+from jaxrl.statistics import Estimate
 
 _SAID_BY_OUTCOMES = {"return", "points"}  # in a game of two: who won, and by how much
 _IN = {"seat": "in seat", "side": "on side"}

@@ -25,10 +25,10 @@ import jaxrl
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
+from jaxrl.games import make_games
 from jaxrl.networks.factory import is_statistics
 from jaxrl.players.player import Player
 from jaxrl.runs.directory import TrainedRun, make_evaluation_env
-from jaxrl.runs.games import make_games
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env, PyTree, State
 from jaxrl_envs.shared import files

@@ -13,11 +13,11 @@ from jaxrl import config as configs
 from jaxrl import zoo
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config import Config, presets
+from jaxrl.games import make_games
 from jaxrl.players.export import load_policy
 from jaxrl.players.player import Player
 from jaxrl.players.spec import BARE, BOT, RUN, ZOO, PlayerSpec, parse, split_checkpoint
 from jaxrl.runs.directory import TrainedRun, find_run, load_run, seed_names
-from jaxrl.runs.games import make_games
 from jaxrl.search.searchers import scripted_player
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError

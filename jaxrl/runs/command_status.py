@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jaxrl.diagnose.tables import count
 from jaxrl.runs import command_runs, status
-from jaxrl.runs.places import find_folder
+from jaxrl.runs.folder import find_folder
 from jaxrl.runs.status import Status
 from jaxrl_envs.shared.errors import UserError, printable
 

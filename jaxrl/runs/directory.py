@@ -28,14 +28,23 @@ from typing import IO, Any
 import jax
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config, Stage, presets
-from jaxrl.runs import leaves, processes, xla
-from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, Stamp, check_stamp, params_hash, params_of
-from jaxrl.runs.games import make_env as make_env
-from jaxrl.runs.games import make_evaluation_env
-from jaxrl.runs.logs import LOG
-from jaxrl.runs.next_command import next_command
-from jaxrl.runs.places import find_folder
+from jaxrl.games import make_env as make_env
+from jaxrl.games import make_evaluation_env
+from jaxrl.runs import distributed
+from jaxrl.runs.checkpoints import leaves
+from jaxrl.runs.checkpoints.checkpoint import (
+    CheckpointStore,
+    Damaged,
+    Snapshot,
+    Stamp,
+    check_stamp,
+    params_hash,
+    params_of,
+)
+from jaxrl.runs.folder import find_folder, next_command
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl_envs.contract.env import Env, PyTree
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
@@ -162,11 +171,11 @@ def begun_run(config: Config) -> Iterator[RunDirectory]:
     above = [folder for folder in path.parents if not folder.exists()]
     made = False
     with contextlib.suppress(OSError):  # it is there, or `new_run` says what is wrong
-        if processes.leads():
+        if distributed.is_rank0():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir()
             made = True
-    processes.agreed(lambda: new_run(config).name)
+    distributed.broadcast(lambda: new_run(config).name)
     run = RunDirectory(path)
     try:
         yield run

@@ -21,10 +21,10 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
 
-from jaxrl.runs import processes
-from jaxrl.runs.compiling import compile_seconds
-from jaxrl.runs.console import ProgressLine
+from jaxrl.runs import distributed
+from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metrics import Metric, join
+from jaxrl.runs.stopwatch import compile_seconds
 from jaxrl_envs.shared import files
 
 
@@ -133,7 +133,7 @@ class MetricsLogger:
 
 def make_logger(directory: Path, update: int, steps: int) -> MetricsLogger | None:
     """The logger of a run that is so far: it goes on with what is there. None in all processes but the first."""
-    if not processes.leads():
+    if not distributed.is_rank0():
         return None
     return MetricsLogger(directory, resume=(update, steps) if (directory / "metrics.jsonl").exists() else None)
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jaxrl.config.schema import Config
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl_envs.shared.errors import UserError
 
 PREFIX = "jaxrl_"
@@ -231,7 +231,7 @@ def make_exporter(config: Config, run: str, counters: Callable[[], Mapping[str, 
     Raises:
       UserError: see `Exporter`.
     """
-    where, rank = config.metrics.prometheus, processes.rank()
+    where, rank = config.metrics.prometheus, distributed.rank()
     if not where:
         return None
     host, _, port = str(where).rpartition(":")
@@ -239,4 +239,4 @@ def make_exporter(config: Config, run: str, counters: Callable[[], Mapping[str, 
     if own > LAST:
         raise UserError(f"metrics.prometheus: process {rank} would serve at port {own}: choose a lower one.")
     labels = {"run": run, "rank": str(rank), "host": platform.node()}
-    return Exporter(own, host or LOCAL, counters, labels=labels, whole=processes.leads())
+    return Exporter(own, host or LOCAL, counters, labels=labels, whole=distributed.is_rank0())

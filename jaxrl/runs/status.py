@@ -18,8 +18,10 @@ from typing import Any
 
 from jaxrl import config as configs
 from jaxrl.config import Config, presets
-from jaxrl.runs import checkpoint_record, log_files, presence
-from jaxrl.runs.next_command import next_command
+from jaxrl.runs import presence
+from jaxrl.runs.checkpoints import record as checkpoint_record
+from jaxrl.runs.folder import next_command
+from jaxrl.runs.logs import files as log_files
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxrl import config as configs
-from jaxrl.runs import xla
+from jaxrl import xla
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 from jaxrl import config as configs
 from jaxrl import zoo
 from jaxrl.config import Config
+from jaxrl.games import make_games
 from jaxrl.matches.interactive import Programs
 from jaxrl.matches.recording.replays import ReplayLanes
 from jaxrl.matches.remote import is_remote
@@ -28,8 +29,7 @@ from jaxrl.players.find import find_player
 from jaxrl.players.player import Player, bot_player
 from jaxrl.players.spec import BOT, RUN, SEARCH, ZOO, PlayerSpec, parse
 from jaxrl.runs.directory import RunDirectory
-from jaxrl.runs.games import make_games
-from jaxrl.runs.logs import LOG
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.tables.game import Agent
 from jaxrl.serve.tables.timed_search import LONGEST, SHORTEST, TimedSearch
 from jaxrl_envs.contract import registry

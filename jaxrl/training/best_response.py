@@ -29,10 +29,10 @@ from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.outcomes import GameTally, Outcomes
 from jaxrl.matches.tables import format_estimate
 from jaxrl.players.player import Player, no_memory
-from jaxrl.runs import processes
-from jaxrl.runs.console import ProgressLine, waiting
+from jaxrl.runs import distributed
 from jaxrl.runs.directory import each_seed
-from jaxrl.runs.intervals import Estimate
+from jaxrl.runs.logs.console import ProgressLine, waiting
+from jaxrl.statistics import Estimate
 from jaxrl.training.continuation import derived_seed
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Failed, Program
@@ -188,7 +188,7 @@ class Exploiter:
         pool = deal_all_anew(state.pool)  # the games dealt so far are self-play
         # Everything where the program leaves it too: another placement would be compiled for by itself.
         places = program.shardings
-        params, pool = processes.place((params, pool), (places.learner.params, places.pool))
+        params, pool = distributed.place((params, pool), (places.learner.params, places.pool))
         learner = state.learner.replace(params=params)
         state = program.begin(dataclasses.replace(state, learner=learner, pool=pool))
         line, total = ProgressLine(), program.config.num_updates

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jaxrl.runs import processes
-from jaxrl.runs.checkpoint import CheckpointStore
-from jaxrl.runs.logs import LOG
+from jaxrl.runs import distributed
+from jaxrl.runs.checkpoints.checkpoint import CheckpointStore
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl.training.program import Failed
 from jaxrl_envs.shared import user_code
 from jaxrl_envs.shared.errors import UserError
@@ -59,14 +59,14 @@ class Callbacks:
           UserError: there is no such class, or it is no callback.
         """
         each = {name: user_code.find_class(name, Callback, "callback")() for name in dict.fromkeys(names)}
-        self._each: dict[str, Callback] = each if processes.leads() else {}
+        self._each: dict[str, Callback] = each if distributed.is_rank0() else {}
         self._failure: UserError | None = None
         self._checkpoint = -1  # the newest that they were told of
         self._started = False
 
     def add(self, callbacks: Sequence[Callback]) -> None:
         """Tells these too; before `start`."""
-        if processes.leads():
+        if distributed.is_rank0():
             self._each |= {f"{type(one).__name__} {number}": one for number, one in enumerate(callbacks, 1)}
 
     @property

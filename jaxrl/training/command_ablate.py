@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config, presets
 from jaxrl.diagnose.tables import table
-from jaxrl.runs import xla
+from jaxrl.games import make_stages
 from jaxrl.runs.directory import RunDirectory, begun_run, find_run, read_json_list, seed_names, write_json
-from jaxrl.runs.games import make_stages
-from jaxrl.runs.intervals import Interval, student_interval
+from jaxrl.statistics import Interval, student_interval
 from jaxrl.training.command_train import begun_config, described
 from jaxrl.training.run import run_training
 from jaxrl_envs.shared.errors import UserError, nearest

@@ -17,9 +17,9 @@ from contextlib import closing
 from pathlib import Path
 from types import FrameType
 
-from jaxrl.runs import xla
+from jaxrl import xla
+from jaxrl.runs.distributed import USER_ERROR
 from jaxrl.runs.heartbeat import LOST
-from jaxrl.runs.processes import USER_ERROR
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.resources import cores
 

@@ -6,7 +6,7 @@ import argparse
 
 from jaxrl import config as configs
 from jaxrl.runs.directory import find_run
-from jaxrl.runs.next_command import next_command
+from jaxrl.runs.folder import next_command
 from jaxrl.training.command_train import prepare
 from jaxrl.training.run import run_training
 from jaxrl_envs.shared.errors import UserError

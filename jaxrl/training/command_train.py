@@ -11,12 +11,13 @@ import jax
 
 import jaxrl
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config, presets
 from jaxrl.diagnose.tables import flat
-from jaxrl.runs import processes, xla
+from jaxrl.games import make_stages
+from jaxrl.runs import distributed
 from jaxrl.runs.directory import RunDirectory, begun_run
-from jaxrl.runs.games import make_stages
-from jaxrl.runs.next_command import next_command
+from jaxrl.runs.folder import next_command
 from jaxrl.training.run import run_training
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
@@ -27,7 +28,7 @@ def main(args: argparse.Namespace) -> int:
     config = described(args)
     prepare(args, config)
     run = RunDirectory(config.run.path)
-    if args.goes_on and processes.agreed(run.checkpoints().saved):
+    if args.goes_on and distributed.broadcast(run.checkpoints().saved):
         other = f"change it with `{next_command('resume', run.path, 'KEY=VALUE')}`, or give another --name."
         return run_training(begun_config(run, config, other), run, resume=True)
     stages = make_stages(config)  # before there is a directory: a mistake leaves nothing behind
@@ -42,13 +43,13 @@ def prepare(args: argparse.Namespace, config: Config) -> None:
       UserError: they cannot be joined, or cannot share the training, or have another configuration or version.
     """
     if args.distributed:
-        processes.join(args.coordinator, args.processes, args.rank)
+        distributed.join(args.coordinator, args.processes, args.rank)
         text = json.dumps(configs.to_dict(config), sort_keys=True)
         versions = {"version of jaxrl": jaxrl.__version__, "version of jax": jax.__version__}
-        processes.check_alike(versions | {"configuration": text})
+        distributed.check_equal(versions | {"configuration": text})
     elif any(each is not None for each in (args.coordinator, args.processes, args.rank)):
         raise UserError("--coordinator, --processes and --rank go with --distributed.")
-    xla.prepare_training(config, processes.count())
+    xla.prepare_training(config, distributed.count())
 
 
 def begun_config(run: RunDirectory, config: Config, otherwise: str) -> Config:

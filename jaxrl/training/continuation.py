@@ -19,9 +19,10 @@ import numpy as np
 
 from jaxrl.algorithms.base import ANCHOR
 from jaxrl.config import Config, Stage
-from jaxrl.runs import checkpoint, processes
+from jaxrl.games import GameForms
+from jaxrl.runs import distributed
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import RunDirectory, find_run, make_stamp, read_checkpoint, stage_name
-from jaxrl.runs.games import GameForms
 from jaxrl.training.program import Program
 from jaxrl.training.snapshots import insert_snapshot
 from jaxrl.training.state import TrainState
@@ -148,7 +149,7 @@ def _earlier(origin: Origin, count: int) -> list[tuple[int, Any]]:
     """The newest `count` checkpoints before `origin`, oldest first: updates and parameters, without damaged ones."""
     found: list[tuple[int, Any]] = []
     store = origin.run.checkpoints()
-    for step in sorted((step for step in processes.agreed(store.steps) if step < origin.update), reverse=True):
+    for step in sorted((step for step in distributed.broadcast(store.steps) if step < origin.update), reverse=True):
         if len(found) == count:
             break
         try:

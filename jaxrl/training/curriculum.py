@@ -24,7 +24,7 @@ from jaxrl.config.curriculum import Until
 from jaxrl.league.pool import PoolState
 from jaxrl.league.seats import LEARNER
 from jaxrl.players.player import Player
-from jaxrl.runs.checkpoint import Snapshot
+from jaxrl.runs.checkpoints.checkpoint import Snapshot
 from jaxrl.runs.metric_log import Window
 from jaxrl.training.evaluation import Evaluated
 from jaxrl.training.stage_setup import StageParts, Stages, make_parts

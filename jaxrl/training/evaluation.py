@@ -18,9 +18,9 @@ from jaxrl.matches.recording.highlights import HighlightRecorder, highlights
 from jaxrl.matches.recording.replays import ReplayLanes, write_replays
 from jaxrl.matches.tables import Row, format_table, overall, scalars
 from jaxrl.players.player import Player
-from jaxrl.runs import metric_log, processes
+from jaxrl.runs import distributed, metric_log
 from jaxrl.runs.directory import RunDirectory, TrainedRun, append_json
-from jaxrl.runs.logs import LOG
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl_envs.contract.env import Env
 
 
@@ -85,7 +85,7 @@ class TrainingEvaluation:
           update: after which it was.
           best: after which the best one was.
         """
-        if self._recorder is None or not processes.leads():
+        if self._recorder is None or not distributed.is_rank0():
             return
         replays = self._recorder(highlights(found.tables), players, f"the evaluation after {update} updates")
         with _if_possible(folder):
@@ -119,7 +119,7 @@ def final_evaluation(
     rows = [row for table in tables for row in table]
     print(format_table(rows, env.num_sides))
     policy = "greedy" if settings.greedy else "sampled"
-    if not processes.leads():
+    if not distributed.is_rank0():
         return rows
     append_json(directory.evaluation_file, evaluation_record(run, rows, policy=policy, seed=EVALUATION_SEED))
     if not env.host:

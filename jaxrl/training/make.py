@@ -15,7 +15,7 @@ from jaxrl.config.checks import check_numbers, device_count
 from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config
 from jaxrl.league.pool import make_seats
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.program import Program
@@ -41,13 +41,13 @@ def make_program(config: Config, env: Env, frozen: Config | None = None, devices
     other = make_algorithm(frozen, env) if frozen is not None else None
     algorithm = make_algorithm(config, env)
     setup = RolloutSetup(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env), other)
-    together = processes.count()
+    together = distributed.count()
     if together > 1:
         _check_together(config, env, setup.algorithm.many_devices)
-    count = device_count(config, len(processes.devices()), together) if setup.algorithm.many_devices else 1
+    count = device_count(config, len(distributed.devices()), together) if setup.algorithm.many_devices else 1
     if together > 1:  # what is shuffled depends on more than the configuration says
         check_numbers(dataclasses.replace(config, run=dataclasses.replace(config.run, devices=count)))
-    mesh = Mesh(np.array(devices or processes.devices(count)), (AXIS,))
+    mesh = Mesh(np.array(devices or distributed.devices(count)), (AXIS,))
     return Sebulba(config, setup, mesh) if env.host else Anakin(config, setup, mesh)
 
 
@@ -63,4 +63,4 @@ def _check_together(config: Config, env: Env, many_devices: bool) -> None:
     if alone:
         raise UserError(f"{alone} and so trains in one process alone: leave --distributed out.")
     if env.host:
-        divides(config.sebulba.actors, processes.count(), "sebulba.actors", "the number of processes")
+        divides(config.sebulba.actors, distributed.count(), "sebulba.actors", "the number of processes")

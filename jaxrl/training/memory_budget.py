@@ -10,7 +10,7 @@ import jax
 
 from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.config.schema import Config
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl.training.program import Program
 from jaxrl_envs.contract.env import PyTree
 from jaxrl_envs.shared import resources
@@ -73,7 +73,7 @@ def free_bytes(*, host: bool) -> int | None:
 def _check(config: Config, parts: dict[str, int], free: int | None) -> None:
     needed = sum(parts.values())
     short = free is not None and needed > free
-    if not processes.largest(short):
+    if not distributed.maximum(short):
         return
     listed = ", ".join(f"{name} {_gib(size)}" for name, size in parts.items() if size > needed / 100)
     train, seeds = config.train, config.run.seeds

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxrl.algorithms.base import Algorithm
 from jaxrl.config.schema import Config
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl.runs.metrics import Metrics
 from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.state import TrainState
@@ -126,7 +126,7 @@ class Program:
         """The state with the hyper-parameters of the configuration: it may have been changed on purpose."""
         template = state.learner.hyper
         hyper = jax.tree.map(
-            lambda value, leaf: processes.place(np.broadcast_to(np.asarray(value), leaf.shape), leaf.sharding),
+            lambda value, leaf: distributed.place(np.broadcast_to(np.asarray(value), leaf.shape), leaf.sharding),
             self.algorithm.hyper(),
             template,
         )

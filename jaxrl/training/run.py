@@ -8,10 +8,12 @@ import platform
 from collections.abc import Iterator, Sequence
 
 from jaxrl.config import Config
-from jaxrl.runs import checkpoint, logs, processes
+from jaxrl.runs import distributed
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import RunDirectory, enable_compilation_cache
-from jaxrl.runs.logs import LOG
-from jaxrl.runs.next_command import next_command
+from jaxrl.runs.folder import next_command
+from jaxrl.runs.logs import run_log
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl.runs.presence import Here, present
 from jaxrl.training.callbacks import Callback
 from jaxrl.training.stage_setup import Stages
@@ -27,11 +29,11 @@ def run_training(
     callbacks: Sequence[Callback] = (),
 ) -> int:
     """Trains, saves and evaluates in `run`; the work of both commands. Callbacks are told besides those of `config`."""
-    log = logs.to_run(config.run.log_level, run.path, config.run.log_format)
+    log = run_log.to_run(config.run.log_level, run.path, config.run.log_format)
     full = checkpoint.no_space_is_user_error(run.path)
-    with processes.led(run.lock), _present(config, run) as here, full, log:
-        count = processes.count()
-        LOG.info("process %d of %d: pid %d on %s", processes.rank(), count, os.getpid(), platform.node())
+    with distributed.on_rank0(run.lock), _present(config, run) as here, full, log:
+        count = distributed.count()
+        LOG.info("process %d of %d: pid %d on %s", distributed.rank(), count, os.getpid(), platform.node())
         enable_compilation_cache(config.run.cache_dir)
         with contextlib.closing(Trainer(config, run, resume=resume, stages=stages)) as trainer:
             trainer.callbacks.add(callbacks)
@@ -47,7 +49,7 @@ def run_training(
                 then = next_command("resume", run.path)
                 if here is not None:
                     here.stopped = True
-                processes.stopped_together()
+                distributed.stopped_together()
                 print(f"stopped after {trainer.update} updates and saved; continue with: {then}")
                 return 128 + trainer.stopped  # as a shell calls what a signal has ended: 130 is Ctrl-C
     return 0
@@ -56,15 +58,15 @@ def run_training(
 @contextlib.contextmanager
 def _present(config: Config, run: RunDirectory) -> Iterator[Here | None]:
     """Says in the run's folder who trains, and how it has ended; the other processes leave that to the first."""
-    if not processes.leads():
+    if not distributed.is_rank0():
         yield None
         return
-    with present(run.path, processes.count()) as here:
+    with present(run.path, distributed.count()) as here:
 
         def farewell(why: str) -> None:
             here.lost(why)
             with contextlib.suppress(OSError):  # the disk may be what is gone
-                logs.last_word(f"{why}, so all of them end", run.path, config.run.log_format)
+                run_log.last_word(f"{why}, so all of them end", run.path, config.run.log_format)
 
-        processes.at_loss(farewell)  # also after the block: whoever fails at the end may fail for want of another
+        distributed.on_peer_lost(farewell)  # also after the block, where a process may fail because another is gone
         yield here

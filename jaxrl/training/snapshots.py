@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jaxrl.league.pool import PAST, add_snapshot
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl.runs.directory import each_seed
 from jaxrl.training.program import Program
 from jaxrl.training.state import TrainState
@@ -44,4 +44,4 @@ def insert_snapshot(
         for (pool, params), lead in each
     ]
     pool = pools[0] if len(pools) == 1 else jax.tree.map(lambda *leaves: np.stack(leaves), *pools)
-    return dataclasses.replace(state, pool=processes.place(pool, program.shardings.pool))
+    return dataclasses.replace(state, pool=distributed.place(pool, program.shardings.pool))

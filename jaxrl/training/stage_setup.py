@@ -12,13 +12,13 @@ import numpy as np
 
 from jaxrl.algorithms.registry import make_algorithm, trained_player
 from jaxrl.config import Config, Stage
+from jaxrl.games import GameForms
 from jaxrl.league.pool import PoolState, controller_names
 from jaxrl.matches.evaluate import opponent_names
 from jaxrl.matches.remote import is_remote
 from jaxrl.players.player import Player
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl.runs.directory import each_seed
-from jaxrl.runs.games import GameForms
 from jaxrl.search.searchers import scripted_player
 from jaxrl.training import memory_budget
 from jaxrl.training.best_response import Exploiter
@@ -111,7 +111,7 @@ def carried(program: Program, before: TrainState) -> TrainState:
 
 def _as(leaf: Any, like: Any) -> Any:
     """An array where another one is: on its devices, or on the host."""
-    return processes.place(leaf, like.sharding) if isinstance(like, jax.Array) else leaf
+    return distributed.place(leaf, like.sharding) if isinstance(like, jax.Array) else leaf
 
 
 def _with_snapshots(program: Program, state: TrainState, pool: PoolState) -> TrainState:

@@ -15,12 +15,12 @@ import jax
 
 from jaxrl import config as configs
 from jaxrl.config import Config
+from jaxrl.games import make_stages
 from jaxrl.league.pool import entry_names, with_results
 from jaxrl.matches.tables import Row
 from jaxrl.players.player import Player
-from jaxrl.runs import checkpoint, metric_log, metrics, processes
-from jaxrl.runs.compiling import Stopwatch
-from jaxrl.runs.console import waiting
+from jaxrl.runs import distributed, metric_log, metrics
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import (
     RunDirectory,
     TrainedRun,
@@ -31,10 +31,11 @@ from jaxrl.runs.directory import (
     stage_number,
     write_json,
 )
-from jaxrl.runs.games import make_stages
-from jaxrl.runs.logs import LOG, reached, say
-from jaxrl.runs.next_command import next_command
+from jaxrl.runs.folder import next_command
+from jaxrl.runs.logs.console import waiting
+from jaxrl.runs.logs.run_log import LOG, reached, say
 from jaxrl.runs.prometheus import exporting
+from jaxrl.runs.stopwatch import Stopwatch
 from jaxrl.training import continuation, league, memory_budget
 from jaxrl.training.best_response import Exploit, Exploiter
 from jaxrl.training.callbacks import Callbacks, RunFacts
@@ -70,9 +71,9 @@ class Trainer:
         self.run, self.callbacks = run, Callbacks(config.callbacks)
         stages = stages or make_stages(config)
         check_learners(stages)
-        processes.meet()
+        distributed.connect_devices()
         self.store, self.best = run.checkpoints(config.train.keep, config.train.keep_every), run.best()
-        snapshot = self.store.newest(quarantine=True) if resume and processes.agreed(self.store.saved) else None
+        snapshot = self.store.newest(quarantine=True) if resume and distributed.broadcast(self.store.saved) else None
         number = stage_number([stage for stage, _ in stages], snapshot.meta["host"]) if snapshot is not None else 0
         if snapshot is not None:
             checkpoint.check_stamp(snapshot.meta, make_stamp(stages[number][0].config, stages[number][1].training))
@@ -93,7 +94,7 @@ class Trainer:
         else:
             self.state = self.program.init(config.run.seed)
         with exporting(config, run.name, lambda: self.program.counters()) as self._exporter:
-            if processes.leads():
+            if distributed.is_rank0():
                 configs.save(config, run.config_file)  # only now: a change that does not fit leaves the run as it was
             self._steps_before = first(self.state.env_steps) - self.update * config.batch_size
             self.logger = metric_log.make_logger(run.path, self.update, self.steps)
@@ -141,7 +142,7 @@ class Trainer:
                         self._call()
             except Interrupted:
                 LOG.debug("update %d: asked to stop before the next one", self.update)
-                self.stopped = processes.largest(stop.wanted)
+                self.stopped = distributed.maximum(stop.wanted)
             except Failed as failure:
                 if isinstance(failure.__cause__, Diverged):
                     raise self._diverged(str(failure), failure.__cause__.version) from failure
@@ -160,17 +161,17 @@ class Trainer:
         Raises:
           Failed: a callback has failed, in process 0.
         """
-        found = processes.largest(CALLBACK_FAILED if self.callbacks.failing else stop.wanted)
+        found = distributed.maximum(CALLBACK_FAILED if self.callbacks.failing else stop.wanted)
         if found == CALLBACK_FAILED:
             self.callbacks.check()
-            raise Failed from processes.Told(processes.USER_ERROR)
+            raise Failed from distributed.PeerFailed(distributed.USER_ERROR)
         self.stopped = found
         return bool(found)
 
     def _save_last(self) -> None:
         """The state as it is, if it is not saved yet, and what is being written."""
         self.store.wait()
-        if self.update not in processes.agreed(self.store.steps):
+        if self.update not in distributed.broadcast(self.store.steps):
             self.store.save(self._snapshot())
         self.store.wait()
         self.best.wait()
@@ -183,7 +184,7 @@ class Trainer:
         cause = failure.__cause__
         if isinstance(cause, UserError):
             raise UserError(f"{str(cause).rstrip('.')}; the training is {saved}") from cause
-        if processes.leads():
+        if distributed.is_rank0():
             print(f"the training stopped and is {saved}", file=sys.stderr)
         raise cause if cause is not None else failure
 
@@ -204,7 +205,7 @@ class Trainer:
             state = carried(parts.program, self.state)
             with waiting("compiling the stage ..."):
                 memory_budget.check_program(parts.config, parts.program, state)
-        except (UserError, processes.Told) as error:
+        except (UserError, distributed.PeerFailed) as error:
             raise Failed(str(error)) from error
         self._adopt(parts)
         self.state = state
@@ -313,7 +314,7 @@ class Trainer:
             )
         if self.host.best_by != self.config.evaluate.best_by:  # scores of two kinds cannot be compared
             self.host.best_by, self.host.best_score = self.config.evaluate.best_by, None
-        if not processes.agreed(self._still_best):
+        if not distributed.broadcast(self._still_best):
             self.host.best_score = None
         # Traced hyper-parameters come from the configuration: it may have been changed on purpose for the rest.
         return self.program.restored(self.program.with_hyper(state))
@@ -337,7 +338,7 @@ class Trainer:
         try:
             verdict = self._parts.evaluation(players)
             row = verdict.row | self.course.evaluated(verdict, players)
-        except (UserError, processes.Told) as error:  # an engine that fails, a bot that breaks the rules
+        except (UserError, distributed.PeerFailed) as error:  # an engine that fails, a bot that breaks the rules
             raise Failed(str(error)) from error
         self._log(row)
         self.progress.tell(row)
@@ -346,13 +347,13 @@ class Trainer:
             names = entry_names(self.config.league, self.env)
             seeds = self.config.run.seeds
             scores = {name: each if seeds > 1 else each[0] for name, each in verdict.scores.items()}
-            pool = processes.place(with_results(self.state.pool, names, scores), self.program.shardings.pool)
+            pool = distributed.place(with_results(self.state.pool, names, scores), self.program.shardings.pool)
             self.state = dataclasses.replace(self.state, pool=pool)
         if self.host.best_score is None or verdict.score > self.host.best_score:
             self.host.best_score, self.host.best_update = verdict.score, self.update
             self.best.save(self._snapshot())
             best = {"update": self.update, "score": verdict.score, "best_by": self.host.best_by, "row": verdict.row}
-            if processes.leads():
+            if distributed.is_rank0():
                 write_json(self.run.best_file, best)
         self._parts.evaluation.keep_replays(self.run.replays, verdict, players, self.update, self.host.best_update)
 
@@ -385,7 +386,7 @@ class Trainer:
         if self.update < self.config.num_updates:
             return False
         digest = checkpoint.params_hash(self.params)
-        records = processes.agreed(lambda: read_json_list(self.run.evaluation_file))
+        records = distributed.broadcast(lambda: read_json_list(self.run.evaluation_file))
         return any(record.get("params_hash") == digest for record in records)
 
     def close(self) -> None:

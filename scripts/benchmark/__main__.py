@@ -9,11 +9,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxrl import cli
+from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.config import command_arguments as common
-from jaxrl.runs import xla
-from jaxrl.runs.games import make_games
+from jaxrl.games import make_games
 from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark import compiled, forge, host
 from scripts.benchmark.report import Effort, measure

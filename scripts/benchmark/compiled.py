@@ -9,8 +9,8 @@ import time
 from typing import Any, NamedTuple
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config
-from jaxrl.runs import xla
 from scripts.benchmark import breakdown, soccer, tables
 from scripts.benchmark import peers as peers_package
 from scripts.benchmark.peers import published

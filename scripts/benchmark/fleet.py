@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl import config as configs
-from jaxrl.runs.games import make_env
+from jaxrl.games import make_env
 from jaxrl.training.sebulba.remote.cluster import worker_pool
 from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.engine import PythonEngine

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from jaxrl.config import Config
 from jaxrl.diagnose.tables import table
-from jaxrl.runs.games import deployment
+from jaxrl.games import deployment
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError

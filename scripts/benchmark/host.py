@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.diagnose.timing import Speed, safe_ratio
-from jaxrl.runs import xla
 from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark import allocations, breakdown, engines, tables
 from scripts.benchmark import peers as peers_package

@@ -16,8 +16,8 @@ from jaxrl import config as configs
 from jaxrl.diagnose import hardware, jaxprs, play
 from jaxrl.diagnose.timing import Contestant
 from jaxrl.diagnose.training import Training
+from jaxrl.games import make_env
 from jaxrl.runs.directory import enable_compilation_cache
-from jaxrl.runs.games import make_env
 from jaxrl.training.make import make_program
 from jaxrl_envs.car_soccer.env import CarSoccer
 from jaxrl_envs.contract import registry

@@ -22,7 +22,7 @@ from jaxrl.diagnose import play
 from jaxrl.diagnose.jaxprs import count_flops
 from jaxrl.diagnose.timing import Contestant
 from jaxrl.diagnose.training import Training, evaluation, playing
-from jaxrl.runs.games import make_env
+from jaxrl.games import make_env
 from jaxrl_envs.contract.env import Env
 
 FORWARD_AND_BACKWARD = 3  # a pass over a minibatch costs three evaluations: one forward, two backward

@@ -161,7 +161,7 @@ def main(task_text: str) -> int:
     if task["core"] is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {task["core"]})
     if task["our_flags"]:
-        from jaxrl.runs import xla
+        from jaxrl import xla
 
         # Adds what is missing; the number of devices is there already. jax reads the flags when it first computes.
         xla.set_devices(1)

@@ -23,9 +23,10 @@ from jaxrl.config.schema import Config, NetworkConfig, PPOConfig, Schedule
 from jaxrl.networks import distributions
 from jaxrl.networks.base import NetworkModule
 from jaxrl.networks.factory import STATISTICS, make_network
-from jaxrl.runs import checkpoint, metrics
 from jaxrl.runs import directory as runs
-from jaxrl.runs.leaves import COPIES, PARAMS
+from jaxrl.runs import metrics
+from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.runs.checkpoints.leaves import COPIES, PARAMS
 from jaxrl.training.make import make_program
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.contract.env import Env

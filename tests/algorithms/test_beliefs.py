@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import yaml
 
-from jaxrl import cli
+from jaxrl import cli, xla
 from jaxrl.algorithms.ppo.algorithm import PPO
 from jaxrl.config.belief_schema import BeliefConfig
 from jaxrl.config.checks import check_numbers
 from jaxrl.config.schema import Schedule, SeatMix
-from jaxrl.runs import checkpoint, xla
-from jaxrl.runs import leaves as stored
+from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.runs.checkpoints import leaves as stored
 from jaxrl.runs.directory import load_run
 from jaxrl.search.plan import SearchPlan, near_policy
 from jaxrl.search.player import Search, make_search

@@ -19,7 +19,7 @@ from jaxrl.algorithms.trajectory import Values, of_decisions, trajectory_of
 from jaxrl.config.checks import check_numbers
 from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.schema import Schedule
-from jaxrl.runs import checkpoint
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.anakin.rollout import collect
 from jaxrl_envs.contract.env import Env, Key, State, public_fields
 from jaxrl_envs.shared.errors import UserError

@@ -25,7 +25,7 @@ from jaxrl.config.critic_schema import CriticConfig
 from jaxrl.config.exploit_schema import ExploitConfig
 from jaxrl.config.hierarchical_schema import HierarchicalConfig, HindsightConfig, RoleConfig
 from jaxrl.config.schema import Config, EnvConfig, LeagueConfig, NetworkConfig, PPOConfig, Schedule
-from jaxrl.runs import checkpoint
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.best_response import response_config, with_memory
 from jaxrl_envs.contract.env import Env

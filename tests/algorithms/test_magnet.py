@@ -20,8 +20,8 @@ from jaxrl.algorithms.schedule import make_schedule
 from jaxrl.config.schema import NetworkConfig, PPOConfig, Schedule
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import make_network
-from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import load_run, read_json_list
 from jaxrl.training.make import make_program
 from jaxrl.training.trainer import Trainer

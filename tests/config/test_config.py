@@ -21,7 +21,7 @@ from jaxrl.config import command_config as config_command
 from jaxrl.config import presets
 from jaxrl.config.command_config import describe
 from jaxrl.config.sizes import FOLLOWING
-from jaxrl.runs.games import make_games
+from jaxrl.games import make_games
 from jaxrl.training.command_train import default_name
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.files import read

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxrl import config as configs
-from jaxrl.runs.games import make_games
+from jaxrl.games import make_games
 from jaxrl.training.make import make_program
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError

@@ -20,7 +20,7 @@ from jaxrl import config as configs
 from jaxrl.config import Config, trust
 from jaxrl.config.schema import EnvConfig
 from jaxrl.players.export import _without_places, load_policy
-from jaxrl.runs import checkpoint
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import RunDirectory
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import pytest
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.diagnose import hardware, jaxprs, play, timing
 from jaxrl.diagnose.tables import count, table
 from jaxrl.diagnose.timing import Contestant, Speed
 from jaxrl.diagnose.training import comparable
-from jaxrl.runs import xla
 from jaxrl_envs.shared.errors import UserError
 from scripts.benchmark import __main__ as command
 from scripts.benchmark import breakdown, compiled, fleet, jobs, report, soccer, tables, training, worker

@@ -11,11 +11,10 @@ import pytest
 import yaml
 from scipy import stats
 
-from jaxrl import cli
+from jaxrl import cli, statistics
 from jaxrl.diagnose.command_compare import figure_interval, own_rows, win_interval
-from jaxrl.runs import intervals
 from jaxrl.runs.directory import write_json
-from jaxrl.runs.intervals import Interval, wilson
+from jaxrl.statistics import Interval, wilson
 from jaxrl.training.timers import PREFIX
 from jaxrl_envs.shared.errors import UserError
 
@@ -199,18 +198,18 @@ def test_different_evaluations_are_said(capsys):
 def test_the_interval_of_a_median_holds_it_in_95_of_100_cases():
     generator = np.random.default_rng(0)
     for n in (6, 15, 40):
-        found = [intervals.median_interval(generator.standard_normal(n)) for _ in range(1000)]
+        found = [statistics.median_interval(generator.standard_normal(n)) for _ in range(1000)]
         held = np.mean([each.low <= 0.0 <= each.high for each in found])
         assert 0.935 < held < 0.99, n
-    assert intervals.median_interval([3.0, 1.0, 2.0]) == Interval(2.0, 1.0, 3.0)
-    ordered = intervals.median_interval(list(range(1, 16)))
+    assert statistics.median_interval([3.0, 1.0, 2.0]) == Interval(2.0, 1.0, 3.0)
+    ordered = statistics.median_interval(list(range(1, 16)))
     assert ordered == Interval(8.0, 4, 12)  # the 4th and the 12th of 15, as in tables of the sign test
 
 
 def test_gains_are_ratios_of_medians():
-    gain = intervals.gain_interval([99.0, 100.0, 101.0] * 9, [119.0, 120.0, 121.0] * 9)
+    gain = statistics.gain_interval([99.0, 100.0, 101.0] * 9, [119.0, 120.0, 121.0] * 9)
     assert gain.value == pytest.approx(0.2) and 0.17 < gain.low <= 0.2 <= gain.high < 0.23
-    assert gain == intervals.gain_interval([99.0, 100.0, 101.0] * 9, [119.0, 120.0, 121.0] * 9)
+    assert gain == statistics.gain_interval([99.0, 100.0, 101.0] * 9, [119.0, 120.0, 121.0] * 9)
 
 
 def test_several_seeds_have_an_interval_over_seeds(capsys):
@@ -220,21 +219,21 @@ def test_several_seeds_have_an_interval_over_seeds(capsys):
     code, text = gate(capsys, "a", "b", "--min-gain=-100")
     assert code == 0 and "52.0 % (47.0 % to 57.0 %)" in text and "75.0 % (53.5 % to 96.5 %)" in text
     assert "win rate +23.0 points (+2.8 to +43.2)" in text and "seeds: 3 and 3\n" in text
-    change = intervals.welch_interval(np.array([50.0, 52.0, 54.0]), np.array([70.0, 70.0, 85.0]))
+    change = statistics.welch_interval(np.array([50.0, 52.0, 54.0]), np.array([70.0, 70.0, 85.0]))
     expected = stats.ttest_ind([70, 70, 85], [50, 52, 54], equal_var=False).confidence_interval()
     assert tuple(change) == pytest.approx((23.0, *expected))
 
 
 def test_differences_of_rates():
     first, second = Interval(0.5, *wilson(56, 112)), Interval(56 / 70, *wilson(56, 70))
-    change = intervals.difference(Interval(48 / 80, *wilson(48, 80)), second, newcombe=True)
+    change = statistics.difference(Interval(48 / 80, *wilson(48, 80)), second, newcombe=True)
     assert change.value == pytest.approx(0.2)
     assert (change.low, change.high) == pytest.approx(
         (0.0524, 0.3339), abs=5e-4
     )  # Newcombe 1998, table II, example (a)
-    means = intervals.difference(Interval(1.0, 0.7, 1.3), Interval(3.0, 2.6, 3.4))
+    means = statistics.difference(Interval(1.0, 0.7, 1.3), Interval(3.0, 2.6, 3.4))
     assert means == pytest.approx((2.0, 1.5, 2.5))
-    assert intervals.difference(None, first) is None and intervals.mean_interval([]) is None
+    assert statistics.difference(None, first) is None and statistics.mean_interval([]) is None
 
 
 # ---- mistakes -----------------------------------------------------------------------------------------------------

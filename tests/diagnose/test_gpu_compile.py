@@ -15,7 +15,7 @@ from jaxrl import config as configs
 from jaxrl.config import presets
 from jaxrl.diagnose import command_diagnose, device_parity, saturation
 from jaxrl.diagnose.gpu_compile import Lowerable, lower, lowered, programs
-from jaxrl.runs.games import make_games
+from jaxrl.games import make_games
 from jaxrl_envs.shared.errors import UserError
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxrl import cli
+from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.diagnose import command_plan
 from jaxrl.diagnose.cost_model import Footprint, footprint
@@ -21,8 +21,7 @@ from jaxrl.diagnose.jaxprs import count_flops
 from jaxrl.diagnose.microbenchmarks import measure
 from jaxrl.diagnose.roofline import CARDS, USABLE, Work, choose, row
 from jaxrl.diagnose.training import Training
-from jaxrl.runs import xla
-from jaxrl.runs.games import make_games
+from jaxrl.games import make_games
 
 FREE = Linear(0.0, 0.0)
 NOTHING = Times(

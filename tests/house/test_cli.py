@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import jaxrl
-from jaxrl import cli
+from jaxrl import cli, xla
 from jaxrl import config as configs
-from jaxrl.runs import directory, xla
+from jaxrl.runs import directory
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.training import command_resume, command_train
 from jaxrl_envs.shared.errors import UserError
@@ -381,7 +381,7 @@ def count(module, name, *others):
 
 from jax._src import xla_bridge as bridge
 import jaxrl.config
-from jaxrl.runs import games
+from jaxrl import games
 count(files, "read")
 count(checks, "check_numbers", jaxrl.config)
 count(checks, "check_game", jaxrl.config, games)

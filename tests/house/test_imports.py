@@ -140,7 +140,9 @@ ORDER = [
     {"matches"},
     {"algorithms", "league", "players", "search"},
     {"networks", "runs"},
-    {"config", "version", "zoo"},
+    {"games"},
+    {"xla"},
+    {"config", "statistics", "version", "zoo"},
 ]
 
 

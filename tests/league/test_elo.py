@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxrl.league.elo import SCALE, bradley_terry, elo_update, expected_score
-from jaxrl.runs.intervals import Z95
+from jaxrl.statistics import Z95
 from jaxrl_envs.shared.errors import UserError
 
 

@@ -12,8 +12,8 @@ import pytest
 from examples.nim import Nim
 from jaxrl import config as configs
 from jaxrl.config.schema import LeagueConfig, SeatMix
+from jaxrl.games import make_games
 from jaxrl.league import pool as pools
-from jaxrl.runs.games import make_games
 from jaxrl.training.anakin.rollout import collect
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError

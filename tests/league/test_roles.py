@@ -18,8 +18,8 @@ from jaxrl.league import pool as pools
 from jaxrl.league.elo import SCALE, expected_score, points
 from jaxrl.league.weighting import Opponents, weights
 from jaxrl.matches.outcomes import GameTally
-from jaxrl.runs import checkpoint
-from jaxrl.runs.intervals import Z95
+from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.statistics import Z95
 from jaxrl.training import league as leagues
 from jaxrl.training.best_response import Exploiter, lead
 from jaxrl.training.league import member_ratings, members_table

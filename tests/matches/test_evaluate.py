@@ -15,7 +15,7 @@ from jaxrl.matches.deals import TRAINING_DEALS
 from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
 from jaxrl.players.player import Player, bot_player
-from jaxrl.runs.intervals import Estimate
+from jaxrl.statistics import Estimate
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe

@@ -13,7 +13,7 @@ from jaxrl.matches import evaluate, tables
 from jaxrl.matches.deals import EachGame, Samples
 from jaxrl.matches.outcomes import GameTally, Outcomes, outcomes_of
 from jaxrl.players.player import bot_player
-from jaxrl.runs.intervals import wilson
+from jaxrl.statistics import wilson
 from jaxrl_envs.contract.sides import compare
 from tests.support.games import Corridor, TicTacToe
 

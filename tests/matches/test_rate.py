@@ -17,9 +17,9 @@ from jaxrl import config as configs
 from jaxrl.league.elo import SCALE, expected_score, rating_against
 from jaxrl.matches.tournaments import rating_scale as scales
 from jaxrl.networks.factory import make_network
-from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
-from jaxrl.runs.intervals import Z95
+from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.statistics import Z95
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
 from tests.support.ladder_game import RATINGS

@@ -336,7 +336,7 @@ def test_a_game_that_does_not_repeat_is_not_kept(caplog):
 def test_car_soccer_repeats_bit_by_bit(tmp_path):
     """A minute: its physics are compiled twice."""
     config = configs.load("car_soccer", ["evaluate.options.truncations={timeout: 8}"])
-    from jaxrl.runs.games import make_games
+    from jaxrl.games import make_games
 
     env = make_games(config).evaluation
     player = bot_player(env, "rule_policy")

@@ -22,8 +22,8 @@ from jaxrl.matches.tournaments.tournament import Groups, Tournament
 from jaxrl.networks.factory import make_network
 from jaxrl.players.find import find_players
 from jaxrl.players.player import Player, bot_player
-from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl_envs.shared.errors import UserError
 from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 from tests.support.paths import GOLDEN

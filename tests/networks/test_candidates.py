@@ -14,11 +14,11 @@ from jaxrl import config as configs
 from jaxrl.algorithms.registry import trained_player
 from jaxrl.config.network_schema import CandidatesConfig, RecurrentConfig
 from jaxrl.config.schema import DQNConfig, NetworkConfig, Schedule
+from jaxrl.games import make_games
 from jaxrl.matches.evaluate import evaluate_players
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network
 from jaxrl.players.player import bot_player
-from jaxrl.runs.games import make_games
 from jaxrl_envs.contract.env import Candidates
 from jaxrl_envs.shared.errors import UserError
 from tests.support.candidate_games import KINDS, STALLS, Market

@@ -20,8 +20,8 @@ from jaxrl.networks import normaliser
 from jaxrl.networks.base import Network
 from jaxrl.networks.factory import make_network
 from jaxrl.players.export import load_policy
-from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program

@@ -24,7 +24,7 @@ from jaxrl.players.export import load_policy
 from jaxrl.players.find import default_to_zoo
 from jaxrl.players.player import bot_player
 from jaxrl.runs.directory import RunDirectory, make_evaluation_env
-from jaxrl.runs.intervals import wilson
+from jaxrl.statistics import wilson
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from scripts.zoo import __main__ as maker

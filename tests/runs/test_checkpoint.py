@@ -18,7 +18,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxrl.runs.checkpoint import (
+from jaxrl.runs.checkpoints.checkpoint import (
     CheckpointStore,
     Stamp,
     check_stamp,
@@ -219,7 +219,7 @@ def test_no_space_left_keeps_the_previous_checkpoint(tmp_path):
 KILLED = """
     import numpy as np
     from pathlib import Path
-    from jaxrl.runs.checkpoint import CheckpointStore, Stamp, take
+    from jaxrl.runs.checkpoints.checkpoint import CheckpointStore, Stamp, take
     store = CheckpointStore(Path({path!r}), keep=2)
     base = np.random.default_rng(0).normal(size=2_000_000).astype(np.float32)
     for step in range(1, 10_000):

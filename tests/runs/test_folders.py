@@ -19,7 +19,7 @@ from jaxrl.diagnose import command_diagnose
 from jaxrl.matches.tournaments.published_matrix import load_matrix
 from jaxrl.players.export import load_policy
 from jaxrl.runs import directory
-from jaxrl.runs.checkpoint import take
+from jaxrl.runs.checkpoints.checkpoint import take
 from jaxrl.runs.directory import RunDirectory, begun_run
 from jaxrl_envs.car_soccer import golden as car_soccer_golden
 from jaxrl_envs.car_soccer import setters

@@ -10,7 +10,7 @@ import pytest
 
 from jaxrl.runs import follow
 from jaxrl.runs.follow import Rows
-from jaxrl.runs.intervals import student_interval
+from jaxrl.statistics import student_interval
 
 
 def line(update, **figures):

@@ -13,7 +13,9 @@ import time
 import pytest
 
 from jaxrl import config as configs
-from jaxrl.runs import log_files, logs, processes
+from jaxrl.runs import distributed
+from jaxrl.runs.logs import files as log_files
+from jaxrl.runs.logs import run_log
 from jaxrl_envs.shared.errors import UserError
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} (error|warning|info|debug) jaxrl[\w.]* [\w-]+: ")
@@ -26,7 +28,7 @@ def say_all() -> None:
 
 @pytest.mark.parametrize(("level", "lines"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
 def test_levels(level, lines, tmp_path, capsys):
-    with logs.to_run(level, tmp_path):
+    with run_log.to_run(level, tmp_path):
         say_all()
     found = (tmp_path / "log.txt").read_text().splitlines()
     assert len(found) == lines and all(LINE.match(line) for line in found)
@@ -35,16 +37,16 @@ def test_levels(level, lines, tmp_path, capsys):
 
 
 def test_nothing_is_left_behind_and_a_second_time_appends(tmp_path):
-    handlers, level = list(logs.LOG.handlers), logs.LOG.level
+    handlers, level = list(run_log.LOG.handlers), run_log.LOG.level
     for _ in range(2):
-        with logs.to_run("error", tmp_path):
+        with run_log.to_run("error", tmp_path):
             say_all()
-    assert logs.LOG.handlers == handlers and logs.LOG.level == level
+    assert run_log.LOG.handlers == handlers and run_log.LOG.level == level
     assert len((tmp_path / "log.txt").read_text().splitlines()) == 2
 
 
 def test_an_exception_is_kept_with_its_traceback(tmp_path, capsys):
-    with pytest.raises(RuntimeError), logs.to_run("info", tmp_path):
+    with pytest.raises(RuntimeError), run_log.to_run("info", tmp_path):
         raise RuntimeError("broken\nin two lines")
     first, *rest = (tmp_path / "log.txt").read_text().splitlines()
     assert LINE.match(first) and "broken" in rest[-2] and all(line.startswith("    ") for line in rest)
@@ -52,7 +54,7 @@ def test_an_exception_is_kept_with_its_traceback(tmp_path, capsys):
 
 
 def test_the_thread_is_named(tmp_path):
-    with logs.to_run("info", tmp_path):
+    with run_log.to_run("info", tmp_path):
         thread = threading.Thread(target=logging.getLogger("jaxrl").info, args=("hello",), name="actor-3")
         thread.start()
         thread.join()
@@ -60,8 +62,8 @@ def test_the_thread_is_named(tmp_path):
 
 
 def test_messages_of_a_training_are_logged(tmp_path, capsys):
-    with logs.to_run("info", tmp_path):
-        logs.say("update 5: saved [1]")
+    with run_log.to_run("info", tmp_path):
+        run_log.say("update 5: saved [1]")
     assert "info jaxrl" in (tmp_path / "log.txt").read_text() and capsys.readouterr().err == "update 5: saved [1]\n"
 
 
@@ -71,17 +73,17 @@ def test_events_that_are_off_are_not_formatted(tmp_path):
             raise AssertionError("formatted")
 
     log, what = logging.getLogger("jaxrl.part"), Costly()
-    with logs.to_run("info", tmp_path):
+    with run_log.to_run("info", tmp_path):
         log.debug("%s", what)
     assert (tmp_path / "log.txt").read_text() == ""
 
 
 def test_as_json_every_line_is_an_object(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(processes, "rank", lambda: 3)
-    with pytest.raises(RuntimeError), logs.to_run("info", tmp_path, "json"):
+    monkeypatch.setattr(distributed, "rank", lambda: 3)
+    with pytest.raises(RuntimeError), run_log.to_run("info", tmp_path, "json"):
         logging.getLogger("jaxrl.part").warning("two\nlines of %s", "ünicode")
-        logs.reached(12)
-        logs.say("hello")
+        run_log.reached(12)
+        run_log.say("hello")
         raise RuntimeError("broken\nin two lines")
     shown, _, rest = capsys.readouterr().err.partition("\n")
     assert LINE.match(shown) and rest == "    lines of ünicode\nhello\n"  # for people, as always
@@ -94,14 +96,14 @@ def test_as_json_every_line_is_an_object(tmp_path, capsys, monkeypatch):
     assert failed["exception"].startswith("Traceback") and failed["exception"].endswith("broken\nin two lines")
     when = datetime.datetime.fromisoformat(said["time"])
     assert when.utcoffset() == datetime.timedelta(0) and abs(when.timestamp() - time.time()) < 60
-    with logs.to_run("info", tmp_path, "json"):
-        logs.say("a later start knows no update yet")
+    with run_log.to_run("info", tmp_path, "json"):
+        run_log.say("a later start knows no update yet")
     assert "update" not in json.loads(path.read_text().splitlines()[-1])
 
 
 def test_both_formats_are_read_back_alike(tmp_path):
     for format in ("text", "json"):
-        with pytest.raises(RuntimeError), logs.to_run("info", tmp_path, format):
+        with pytest.raises(RuntimeError), run_log.to_run("info", tmp_path, format):
             logging.getLogger("jaxrl.part").warning("two: lines\n2026-01-01 of it")
             raise RuntimeError("broken")
     text, as_json = (log_files.events(tmp_path / name) for name in ("log.txt", "log.jsonl"))
@@ -120,9 +122,9 @@ def test_times_that_no_calendar_has_are_left_out(tmp_path):
 
 
 def test_the_last_word_is_in_the_log_whoever_writes_there(tmp_path, capsys):
-    with logs.to_run("info", tmp_path):
-        logs.last_word("process 1 of 2 has died", tmp_path, "text")
-    logs.last_word("once more", tmp_path, "text")
+    with run_log.to_run("info", tmp_path):
+        run_log.last_word("process 1 of 2 has died", tmp_path, "text")
+    run_log.last_word("once more", tmp_path, "text")
     assert [event.message for event in log_files.events(tmp_path / "log.txt")] == [
         "process 1 of 2 has died",
         "once more",

@@ -16,10 +16,10 @@ import pytest
 from rich.console import Console
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from jaxrl.runs import compiling, metric_log, metrics
-from jaxrl.runs.compiling import CompileClock
-from jaxrl.runs.console import ProgressLine
+from jaxrl.runs import metric_log, metrics, stopwatch
+from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metric_log import MetricsLogger, Progress, Window, duration, flatten_seeds, human, rate, read_rows
+from jaxrl.runs.stopwatch import CompileClock
 
 
 def events(folder) -> list[Event]:
@@ -106,9 +106,9 @@ def test_rates_and_remaining_times_leave_compilation_out(monkeypatch):
     assert "10 steps/s" in progress.text(20, {}, 8.0) and "ETA 0:08" in progress.text(20, {}, 8.0)
     progress.begin()
     assert "ETA 0:32" in progress.text(20, {}, 8.0)
-    heard = compiling.compile_seconds()
+    heard = stopwatch.compile_seconds()
     jax.jit(lambda x: x + 12345)(jnp.arange(7))
-    assert 0.0 < compiling.compile_seconds() - heard < 60.0
+    assert 0.0 < stopwatch.compile_seconds() - heard < 60.0
 
 
 def test_what_is_seldom_measured_is_shown_until_the_next_time():

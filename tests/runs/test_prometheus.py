@@ -23,7 +23,8 @@ import pytest
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.runs import log_files, processes, status
+from jaxrl.runs import distributed, status
+from jaxrl.runs.logs import files as log_files
 from jaxrl.runs.prometheus import Exporter, exporting, make_exporter
 from jaxrl.training import trainer
 from jaxrl.training.program import Program
@@ -155,7 +156,7 @@ def test_the_game_of_another_stage_is_told_by_the_same_server():
 def test_each_process_serves_its_own_at_a_port_of_its_own(monkeypatch):
     ports = {free_port() for _ in range(9)}
     port = next(each for each in ports if each + 2 not in ports and each < 60_000)
-    monkeypatch.setattr(processes, "rank", lambda: 2)
+    monkeypatch.setattr(distributed, "rank", lambda: 2)
     assert make_exporter(configs.from_dict({}), "mine", Figures()) is None
     exporter = make_exporter(configs.from_dict({"metrics": {"prometheus": port}}), "mine", Figures())
     assert exporter is not None and exporter.port == port + 2

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from jaxrl import cli
-from jaxrl.runs import checkpoint_record, presence, status
-from jaxrl.runs.logs import LOG
+from jaxrl.runs import presence, status
+from jaxrl.runs.checkpoints import record as checkpoint_record
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl.training import trainer
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError

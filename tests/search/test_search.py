@@ -11,9 +11,9 @@ import pytest
 from flax import struct
 
 from examples.nim import Nim
+from jaxrl import xla
 from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
 from jaxrl.players.player import any_bot
-from jaxrl.runs import xla
 from jaxrl.search.belief import resample
 from jaxrl.search.halving import survivors
 from jaxrl.search.player import Search, make_search

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from examples.nim import Nim
+from jaxrl import xla
 from jaxrl.config.schema import NetworkConfig
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
-from jaxrl.runs import xla
 from jaxrl.search.player import make_search
 from jaxrl.search.playout import TO_THE_END, Lineup, play_on
 from jaxrl.search.policies import SearchParams, bot_policy, network_guide, network_policy, types_policy

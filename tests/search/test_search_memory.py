@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from flax import struct
 
+from jaxrl import xla
 from jaxrl.networks.base import Network
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.players.player import Player, bot_player, network_player
-from jaxrl.runs import xla
 from jaxrl.search.player import Search, make_search
 from jaxrl.search.playout import TO_THE_END, Lineup, of_seat, play_on
 from jaxrl.search.policies import SearchParams, bot_policy, network_guide, network_policy, player_policy

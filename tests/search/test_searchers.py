@@ -13,14 +13,13 @@ import yaml
 from rich.console import Console
 
 from examples.nim import Nim
-from jaxrl import cli
+from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.config.searchers import worlds_of
 from jaxrl.matches.command_play import Sitting
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import find_players
 from jaxrl.players.player import bot_player
-from jaxrl.runs import xla
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide
 from jaxrl.search.searchers import reference_searcher, scripted_player

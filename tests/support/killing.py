@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from jaxrl.runs import directory as runs
-from jaxrl.runs.checkpoint import Snapshot
+from jaxrl.runs.checkpoints.checkpoint import Snapshot
 from jaxrl.runs.metric_log import read_rows
 from tests.support.paths import PYTHONPATH
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from jaxrl import cli
-from jaxrl.runs.intervals import student_interval
+from jaxrl.statistics import student_interval
 from jaxrl.training import command_ablate
 
 GAME = {

@@ -18,8 +18,8 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import ExploitConfig, LeagueConfig, Schedule, SeatMix
+from jaxrl.games import make_games
 from jaxrl.runs import directory as runs
-from jaxrl.runs.games import make_games
 from jaxrl.training.best_response import Exploiter, response_config, same_updates, starts_of
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.shared.errors import UserError

@@ -14,7 +14,7 @@ from examples.wandb_callback import WandbCallback
 from jaxrl import cli
 from jaxrl.config import trust
 from jaxrl.runs.directory import find_run
-from jaxrl.runs.next_command import next_command
+from jaxrl.runs.folder import next_command
 from jaxrl.training.callbacks import Callback, Callbacks, RunFacts
 
 CONFIG = """

@@ -13,8 +13,8 @@ import yaml
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.metric_log import read_rows
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.shared.errors import UserError

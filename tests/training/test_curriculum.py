@@ -19,12 +19,12 @@ from flax import struct
 
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.games import make_stages
 from jaxrl.matches.outcomes import GameTally
 from jaxrl.players.export import load_policy
-from jaxrl.runs import checkpoint
 from jaxrl.runs import directory as runs
-from jaxrl.runs.games import make_stages
-from jaxrl.runs.intervals import Estimate
+from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.statistics import Estimate
 from jaxrl.training.best_response import Exploit
 from jaxrl.training.curriculum import Course
 from jaxrl.training.evaluation import Evaluated

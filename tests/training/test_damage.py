@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jaxrl.runs import checkpoint
-from jaxrl.runs.checkpoint import CheckpointStore, Damaged, Snapshot, take
+from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.runs.checkpoints.checkpoint import CheckpointStore, Damaged, Snapshot, take
 from jaxrl_envs.shared.errors import UserError
 from tests.runs.test_checkpoint import STAMP, a_state, store_with
 

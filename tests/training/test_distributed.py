@@ -17,10 +17,10 @@ import yaml
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.runs import checkpoint_shares as shares
-from jaxrl.runs import processes, status
-from jaxrl.runs.checkpoint import CheckpointStore
-from jaxrl.runs.checkpoint_record import Damaged
+from jaxrl.runs import distributed, status
+from jaxrl.runs.checkpoints import shares
+from jaxrl.runs.checkpoints.checkpoint import CheckpointStore
+from jaxrl.runs.checkpoints.record import Damaged
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.heartbeat import LOST
 from jaxrl.training import command_launch, memory_budget
@@ -172,14 +172,14 @@ def test_what_cannot_be_divided_or_trained_together_is_refused():
 )
 def test_who_cannot_join_is_told_why(given, said):
     with pytest.raises(UserError, match=said):
-        processes.join(*given)
+        distributed.join(*given)
 
 
 def test_memory_that_another_process_lacks(monkeypatch):
-    monkeypatch.setattr(processes, "largest", lambda short: 1)
+    monkeypatch.setattr(distributed, "maximum", lambda short: 1)
     with pytest.raises(UserError, match="which another of its processes does not have: lower train.num_envs"):
         memory_budget._check(configs.from_dict(TREE), {"games": 1}, None)
-    monkeypatch.setattr(processes, "largest", int)
+    monkeypatch.setattr(distributed, "maximum", int)
     memory_budget._check(configs.from_dict(TREE), {"games": 1}, 1)
 
 
@@ -190,36 +190,36 @@ import json, os, sys, time
 os.environ["XLA_FLAGS"] += " --xla_force_host_platform_device_count=2"
 import numpy as np
 import jax, jax.numpy as jnp
-from jax._src import distributed
+from jax._src import distributed as of_jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as Spec
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from pathlib import Path
 from jaxrl_envs.shared.errors import UserError
-from jaxrl.runs import checkpoint
+from jaxrl.runs.checkpoints import checkpoint
 
 def work():
     *_, address, _, count, _, rank = sys.argv
-    processes.join(address, int(count), int(rank))
+    distributed.join(address, int(count), int(rank))
     time.sleep(40.0 * LATE * int(rank))
-    processes.meet()
-    assert distributed.global_state.preemption_sync_manager is None  # which takes SIGTERM
-    mesh = Mesh(np.array(processes.devices(int(count))), ("lanes",))
-    all_devices = NamedSharding(Mesh(np.array(processes.devices()), ("lanes",)), Spec())
+    distributed.connect_devices()
+    assert of_jax.global_state.preemption_sync_manager is None  # which takes SIGTERM
+    mesh = Mesh(np.array(distributed.devices(int(count))), ("lanes",))
+    all_devices = NamedSharding(Mesh(np.array(distributed.devices()), ("lanes",)), Spec())
     assert mesh.size == int(count) and len(all_devices.device_set) == 2 * mesh.size
     everywhere, spread, each = (NamedSharding(mesh, Spec(*axes)) for axes in ((), (None, "lanes"), ("lanes",)))
     whole = jnp.arange(12.0).reshape(3, 4)
-    lanes, key = processes.place((whole, jax.random.key(7)), (spread, everywhere))
-    again, more, key_there = (processes.place(x, to) for x, to in (
+    lanes, key = distributed.place((whole, jax.random.key(7)), (spread, everywhere))
+    again, more, key_there = (distributed.place(x, to) for x, to in (
         (lanes, everywhere), (lanes, all_devices), (key, all_devices)))
-    processes.place(lanes, everywhere)
-    assert processes._mover(everywhere)._cache_size() == 1  # compiled once
+    distributed.place(lanes, everywhere)
+    assert distributed._mover(everywhere)._cache_size() == 1  # compiled once
     assert np.asarray(more).tolist() == np.asarray(whole).tolist()
     assert jax.random.key_data(key_there).tolist() == jax.random.key_data(key).tolist()
-    own = np.asarray(processes.own_share(lanes))
+    own = np.asarray(distributed.local_part(lanes))
     share = 4 // int(count)
     mine = np.s_[:, share * int(rank) : share * (int(rank) + 1)]
-    assert own.tolist() == np.asarray(whole[mine]).tolist() and processes.spread_axis(lanes) == 1
-    assert processes.fetch(lanes).tolist() == np.asarray(again).tolist() == np.asarray(whole).tolist()
+    assert own.tolist() == np.asarray(whole[mine]).tolist() and distributed.sharded_axis(lanes) == 1
+    assert distributed.fetch(lanes).tolist() == np.asarray(again).tolist() == np.asarray(whole).tolist()
     assert jax.random.key_data(key).tolist() == jax.random.key_data(jax.random.key(7)).tolist()
     try:
         np.asarray(lanes)
@@ -244,24 +244,25 @@ def work():
     saved = store.newest(quarantine=True)
     form = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), state)
     found = checkpoint.unpack(saved.arrays, saved.meta["leaves"], form)
-    assert np.asarray(processes.own_share(found["lanes"]["x"])).tolist() == own.tolist()
+    assert np.asarray(distributed.local_part(found["lanes"]["x"])).tolist() == own.tolist()
     assert np.asarray(found["learner"]["params"]["w"]).tolist() == whole.tolist()
     words = [jax.random.key_data(keys) for keys in (found["lanes"]["key"], lane_keys)]
-    assert np.asarray(processes.own_share(words[0])).tolist() == np.asarray(processes.own_share(words[1])).tolist()
-    assert processes.agreed(lambda: [int(rank), "x"]) == [0, "x"]
-    assert processes.largest(int(rank)) == int(count) - 1
-    processes.check_alike({"version": "1", "configuration": "a"})
+    first, second = (np.asarray(distributed.local_part(each)).tolist() for each in words)
+    assert first == second
+    assert distributed.broadcast(lambda: [int(rank), "x"]) == [0, "x"]
+    assert distributed.maximum(int(rank)) == int(count) - 1
+    distributed.check_equal({"version": "1", "configuration": "a"})
     print("fine", file=sys.stderr)
-    processes.check_alike({"version": "1", "configuration": rank})
+    distributed.check_equal({"version": "1", "configuration": rank})
 
 def run():
     try:
         work()
     except UserError as error:
         print(error, file=sys.stderr)
-        return processes.USER_ERROR
+        return distributed.USER_ERROR
 
-sys.exit(processes.ended(run))
+sys.exit(distributed.exit_together(run))
 """
 
 
@@ -271,7 +272,7 @@ def test_what_processes_know_together(home, late):
     counts = (2, 4) if late else (2,)
     for count in counts:  # four read what two have saved
         found = together(count, program=("-c", f"LATE = {late}\n{COMMON}"))
-        assert {code for code, *_ in found} == {processes.USER_ERROR}, found
+        assert {code for code, *_ in found} == {distributed.USER_ERROR}, found
         told = [[line for line in errors.splitlines() if line.startswith(("fine", "process"))] for *_, errors in found]
         refused = "process 1 has another configuration than process 0: start all of them with the same command, files"
         assert told == [["fine", f"{refused} and version of jaxrl."], *[["fine"]] * (count - 1)]
@@ -283,20 +284,20 @@ def test_what_processes_know_together(home, late):
 
 
 def test_one_process_is_as_ever():
-    assert (processes.count(), processes.rank(), processes.leads(), processes.largest(3)) == (1, 0, True, 3)
-    assert processes.agreed(lambda: (1, 2)) == (1, 2)  # no JSON in between
-    with processes.told("nobody"):
+    assert (distributed.count(), distributed.rank(), distributed.is_rank0(), distributed.maximum(3)) == (1, 0, True, 3)
+    assert distributed.broadcast(lambda: (1, 2)) == (1, 2)  # no JSON in between
+    with distributed.broadcast_result("nobody"):
         pass
     code = cli.main(["train", "env.id=tests.support.games:TicTacToe", "--rank", "0", "--allow", "tests"])
-    assert code == processes.USER_ERROR == cli.USER_ERROR
+    assert code == distributed.USER_ERROR == cli.USER_ERROR
 
 
 # ---- shares of checkpoints ------------------------------------------------------------------------------------------
 
 
 def as_process(monkeypatch, rank: int, count: int) -> None:
-    monkeypatch.setattr(processes, "rank", lambda: rank)
-    monkeypatch.setattr(processes, "count", lambda: count)
+    monkeypatch.setattr(distributed, "rank", lambda: rank)
+    monkeypatch.setattr(distributed, "count", lambda: count)
 
 
 def test_shares_are_dealt_anew(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from jaxrl.config.schema import FleetConfig
-from jaxrl.runs.checkpoint import CheckpointStore
+from jaxrl.runs.checkpoints.checkpoint import CheckpointStore
 from jaxrl.training.make import make_program
 from jaxrl_envs.shared.errors import UserError
 from tests.support.dqn_training import dqn_config
@@ -42,9 +42,9 @@ import sys
 from pathlib import Path
 import jax
 from jaxrl import config as configs
-from jaxrl.runs import processes
-from jaxrl.runs import checkpoint
-from jaxrl.runs.games import make_games
+from jaxrl.runs import distributed
+from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.games import make_games
 from jaxrl.training.make import make_program
 
 store = checkpoint.CheckpointStore(Path(sys.argv[1]))
@@ -56,8 +56,8 @@ def saved(program, state, step):
 
 def run():
     if "--rank" in sys.argv:
-        processes.join(sys.argv[-5], int(sys.argv[-3]), int(sys.argv[-1]))
-    processes.meet()
+        distributed.join(sys.argv[-5], int(sys.argv[-3]), int(sys.argv[-1]))
+    distributed.connect_devices()
     config = configs.load("c.yaml")
     program = make_program(config, make_games(config).training)
     state = program.init(0)
@@ -72,7 +72,7 @@ def run():
     saved(program, state, 6)
     return 0
 
-sys.exit(processes.ended(run))
+sys.exit(distributed.exit_together(run))
 """
 
 

@@ -114,7 +114,7 @@ def test_who_falls_silent_is_found(silent, monkeypatch):
     monkeypatch.setattr(heartbeat, "BEAT", 0.02)
     monkeypatch.setattr(heartbeat, "SILENT", 0.4)
     found, lost = threading.Event(), []
-    one = heartbeat.Watch(Service(silent), 1, 3)
+    one = heartbeat.Heartbeat(Service(silent), 1, 3)
     monkeypatch.setattr(one, "_lost", lambda other: (lost.append(other), found.set(), one.done.set()))
     one.start()
     assert found.wait(60.0) and lost == [silent]
@@ -123,8 +123,8 @@ def test_who_falls_silent_is_found(silent, monkeypatch):
 
 def test_who_leaves_says_farewell_before(monkeypatch, capsys):
     seen = []
-    monkeypatch.setattr(heartbeat, "leave_at_once", seen.append)
-    one = heartbeat.Watch(None, 0, 3)
+    monkeypatch.setattr(heartbeat, "exit_now", seen.append)
+    one = heartbeat.Heartbeat(None, 0, 3)
     one.farewell = seen.append
     one._lost(2)
     assert seen == ["process 2 of 3 has died or hangs", LOST]

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from jaxrl import cli
-from jaxrl.runs.checkpoint import Snapshot
+from jaxrl.runs.checkpoints.checkpoint import Snapshot
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.training import make, stage_setup
 from jaxrl.training.evaluation import TrainingEvaluation

@@ -11,7 +11,7 @@ import pytest
 
 CODE = """
 import ctypes, resource
-from jaxrl.runs import xla
+from jaxrl import xla
 kept = xla.keep_memory()
 block = b"x" * (64 << 20)
 del block

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from jaxrl.config.schema import Config, LeagueConfig, SeatMix, SebulbaConfig
-from jaxrl.runs import checkpoint
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.make import make_program
 from jaxrl_envs.contract.env import Env
 from tests.algorithms.test_critic import CRITIC

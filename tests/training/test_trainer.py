@@ -20,9 +20,9 @@ import yaml
 
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.games import make_games
 from jaxrl.runs import directory as runs
 from jaxrl.runs import metrics
-from jaxrl.runs.games import make_games
 from jaxrl.training import memory_budget, stall_detection, trainer
 from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.make import make_program

@@ -26,10 +26,10 @@ import numpy as np
 
 import jaxrl
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config
-from jaxrl.runs import xla
-from jaxrl.runs.games import make_env
-from jaxrl.runs.logs import LOG
+from jaxrl.games import make_env
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
 from jaxrl_envs.shared import files, golden, prng
 from jaxrl_envs.shared.errors import UserError

@@ -19,7 +19,7 @@ from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import FoundPlayers, find_players
 from jaxrl.players.player import Player
-from jaxrl.runs.checkpoint import params_hash
+from jaxrl.runs.checkpoints.checkpoint import params_hash
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl_envs.shared.errors import UserError, printable
 

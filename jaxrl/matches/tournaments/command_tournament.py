@@ -12,10 +12,10 @@ from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import find_players
 from jaxrl.players.spec import parse
-from jaxrl.runs.compiling import Stopwatch
-from jaxrl.runs.console import ProgressLine
 from jaxrl.runs.directory import enable_compilation_cache, write_json
+from jaxrl.runs.logs.console import ProgressLine
 from jaxrl.runs.metric_log import duration, rate
+from jaxrl.runs.stopwatch import Stopwatch
 from jaxrl_envs.shared.errors import UserError
 
 

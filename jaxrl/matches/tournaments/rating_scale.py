@@ -27,7 +27,7 @@ from jaxrl.matches.tournaments.round_robin import RoundRobin
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import FoundPlayers
 from jaxrl.players.player import Player, bot_player
-from jaxrl.runs.intervals import student_interval
+from jaxrl.statistics import student_interval
 from jaxrl_envs.contract import registry
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import files

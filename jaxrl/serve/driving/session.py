@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.players.player import Player
-from jaxrl.runs.logs import LOG
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.connection import Connection
 from jaxrl.serve.player_catalog import GameContext
 from jaxrl_envs.shared.display.driving import Driven

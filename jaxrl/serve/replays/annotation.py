@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxrl import xla
 from jaxrl.matches.interactive import telling
 from jaxrl.players.player import Act, Odds, Player, Value, no_memory
-from jaxrl.runs import xla
 from jaxrl.serve.replays.state_store import StateStore
 from jaxrl_envs.contract.env import Env, PyTree, State
 from jaxrl_envs.shared.errors import UserError

@@ -22,7 +22,7 @@ from starlette.websockets import WebSocket
 
 from jaxrl.matches.recording import replays
 from jaxrl.players.spec import BOT, parse
-from jaxrl.runs.logs import LOG
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.connection import Connection, serve_connection
 from jaxrl.serve.player_catalog import PERSON, GameContext
 from jaxrl.serve.server import Server, body_of, page

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from jaxrl.matches.interactive import SavedGame
-from jaxrl.runs.logs import LOG
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl.serve.connection import Connection
 from jaxrl.serve.player_catalog import PERSON, GameContext, PlayerCatalog
 from jaxrl.serve.server import Server

@@ -21,11 +21,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_algorithm, trained_player
 from jaxrl.config import Config
 from jaxrl.config.command_arguments import check_learning
 from jaxrl.config.searchers import worlds_of
+from jaxrl.games import make_games
 from jaxrl.matches.evaluate import opponent_names
 from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
 from jaxrl.matches.search_options import (
@@ -40,9 +42,7 @@ from jaxrl.matches.search_options import (
 )
 from jaxrl.networks.factory import Network, make_network
 from jaxrl.players.player import Player, any_bot, bot_player
-from jaxrl.runs import checkpoint, xla
-from jaxrl.runs.compiling import Stopwatch
-from jaxrl.runs.console import waiting
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import (
     RunDirectory,
     TrainedRun,
@@ -54,8 +54,9 @@ from jaxrl.runs.directory import (
     make_stamp,
     read_checkpoint,
 )
-from jaxrl.runs.games import make_games
-from jaxrl.runs.next_command import next_command
+from jaxrl.runs.folder import next_command
+from jaxrl.runs.logs.console import waiting
+from jaxrl.runs.stopwatch import Stopwatch
 from jaxrl.search.player import Search
 from jaxrl.search.policies import SearchParams
 from jaxrl.training.imitation.supervised import Lessons, Losses, make_step

@@ -21,21 +21,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_algorithm
 from jaxrl.config import Config, command_options
 from jaxrl.config.command_arguments import check_learning
+from jaxrl.games import make_games
 from jaxrl.matches import command_evaluate
 from jaxrl.matches.tables import align
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import bot_player
 from jaxrl.players.spec import BOT, parse
-from jaxrl.runs import checkpoint, xla
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import RunDirectory, begun_run, enable_compilation_cache, make_stamp, write_json
-from jaxrl.runs.games import make_games
-from jaxrl.runs.intervals import Estimate
-from jaxrl.runs.logs import say
+from jaxrl.runs.folder import next_command
+from jaxrl.runs.logs.run_log import say
 from jaxrl.runs.metric_log import MetricsLogger
-from jaxrl.runs.next_command import next_command
+from jaxrl.statistics import Estimate
 from jaxrl.training.imitation import collect_demonstrations, demonstrations
 from jaxrl.training.imitation.cloning import Checked, Learnt, Schooling, make_check
 from jaxrl.training.imitation.constant_policies import Prediction, all_constant, over_games

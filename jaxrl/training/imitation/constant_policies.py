@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxrl.runs.intervals import Estimate
+from jaxrl.statistics import Estimate
 
 STEPS, RATE = 400, 0.1
 

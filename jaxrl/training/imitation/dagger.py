@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jaxrl.networks.factory import Network
 from jaxrl.players.player import Player, network_player
-from jaxrl.runs.logs import say
+from jaxrl.runs.logs.run_log import say
 from jaxrl.training.continuation import derived_seed
 from jaxrl.training.imitation import collect_demonstrations, demonstrations
 from jaxrl.training.imitation.cloning import Learnt, Schooling, finished, learn

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl.training.sebulba.inference import Seating
 from jaxrl.training.state import HostLanes, TrainState
 from jaxrl_envs.host.faults import explained
@@ -32,7 +32,7 @@ def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
     """
     pool_state = state.pool.replace(snapshots=None) if state.pool is not None else None
     ids = np.arange(program.lanes_before, program.lanes_before + program.own_lanes, dtype=np.uint32)
-    key, pool_state = processes.local((state.key, pool_state), program.mesh.local_devices[0])
+    key, pool_state = distributed.local((state.key, pool_state), program.mesh.local_devices[0])
     seating = program.programs.seating(key, np.int32(0), pool_state, ids)
     parts, wrong = [], None
     for actor in range(program.own_actors):
@@ -46,11 +46,11 @@ def first_lanes(program: Sebulba, state: TrainState, seed: int) -> HostLanes:
                 wrong = explained(error, program.game.id, program.lanes_before + share.start)
                 wrong.__cause__ = error
                 break
-    processes.all_well(wrong)
+    distributed.raise_together(wrong)
     blobs, controllers, episode, length, returns = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
     seats = program.game.num_players
     memory = jax.tree.map(np.asarray, program.algorithm.network.memory((program.own_lanes, seats)))
-    return HostLanes(blobs, controllers, memory, episode, length, processes.spread(returns, program.by_lane))
+    return HostLanes(blobs, controllers, memory, episode, length, distributed.shard(returns, program.by_lane))
 
 
 class _Beginning:

@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as Spec
 from jaxrl.algorithms.base import AXIS, Rollout, Transition, across_devices
 from jaxrl.config.schema import Config
 from jaxrl.networks import distributions
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl.runs.metrics import Metrics
 from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.episodes import EpisodeStats, finished, no_games, over_lanes
@@ -112,7 +112,7 @@ class HostLearner:
     def _spread(self, shares: Any, places: Any) -> Any:
         """Arrays of which every process has its share, over the mesh; both are tuples of the same kind."""
         each = zip(shares, places, strict=True)
-        return type(shares)(*[processes.spread(part, NamedSharding(self._mesh, place)) for part, place in each])
+        return type(shares)(*[distributed.shard(part, NamedSharding(self._mesh, place)) for part, place in each])
 
     def close(self) -> None:
         """Ends all threads."""

@@ -23,7 +23,7 @@ from jax.sharding import PartitionSpec as Spec
 from jaxrl.algorithms.base import AXIS, Rollout
 from jaxrl.config.schema import Config
 from jaxrl.league.pool import add_snapshot
-from jaxrl.runs import metrics, processes
+from jaxrl.runs import distributed, metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.program import Diverged, Failed, Interrupted, Program
@@ -73,12 +73,12 @@ class Sebulba(Program):
         self._policy = jax.jit(setup.algorithm.policy)
         self._session: Session | None = None
         self._fault: BaseException | None = None
-        together = processes.count()
+        together = distributed.count()
         self.own_actors = config.sebulba.actors // together
         """Threads of this process."""
         self.own_lanes = config.train.num_envs // together
         """Games of this process."""
-        self.lanes_before = self.own_lanes * processes.rank()
+        self.lanes_before = self.own_lanes * distributed.rank()
         """Games of the processes before it."""
         self._stop = False  # no Event: a signal handler sets it, and must not wait for a lock that this thread holds
 
@@ -100,7 +100,7 @@ class Sebulba(Program):
             return state.replace(acting=())
         acting = [Acting(self._policy(learner, np.int32(number)), pool, state.update)]
         if pool is not None:  # games against stale opponents are dealt anew once, before the first rollout
-            pool = processes.place(pool.replace(stale=jnp.zeros_like(pool.stale)), self.replicated)
+            pool = distributed.place(pool.replace(stale=jnp.zeros_like(pool.stale)), self.replicated)
         for later in range(1, lag):
             acting.append(Acting(self._policy(learner, np.int32(number + later)), pool, state.update))
         return state.replace(pool=pool, acting=tuple(acting))
@@ -123,7 +123,7 @@ class Sebulba(Program):
         except Fault as fault:
             cause = fault.__cause__
             # A thread that was told to exit must not end the process in silence.
-            if not isinstance(cause, (Exception, processes.Told)):
+            if not isinstance(cause, (Exception, distributed.PeerFailed)):
                 cause = RuntimeError(f"an actor was ended by {type(cause).__name__}")
             self._fault = cause
             self.close(keep_learner=True)
@@ -159,7 +159,7 @@ class Sebulba(Program):
             episode_return=jax.ShapeDtypeStruct((lanes, seats), jnp.float32),
         )
         # Several processes save arrays of the host as what they are together: one array, of which each has its share.
-        place = self.by_lane if processes.count() > 1 else None
+        place = self.by_lane if distributed.count() > 1 else None
         of_host = jax.tree.map(lambda leaf: self._form(leaf, place), of_host)
         of_host = of_host.replace(episode_return=self._form(of_host.episode_return, self.by_lane))
         policy = jax.eval_shape(self.algorithm.policy, shapes.learner, shapes.update)
@@ -171,19 +171,19 @@ class Sebulba(Program):
     def saved(self, state: TrainState) -> TrainState:
         """The state as checkpoints hold it."""
         state = state.replace(learner=self.algorithm.saved(state.learner))
-        if processes.count() == 1:
+        if distributed.count() == 1:
             return state
         returns = state.lanes.episode_return  # spread already
-        lanes = processes.spread(state.lanes.replace(episode_return=None), self.by_lane)
+        lanes = distributed.shard(state.lanes.replace(episode_return=None), self.by_lane)
         return state.replace(lanes=lanes.replace(episode_return=returns))
 
     def restored(self, state: TrainState) -> TrainState:
         """A state to run on from."""
         state = state.replace(learner=self.algorithm.restored(state.learner))
-        if processes.count() == 1:
+        if distributed.count() == 1:
             return state
         returns = state.lanes.episode_return
-        lanes = jax.tree.map(processes.own_share, state.lanes.replace(episode_return=None))
+        lanes = jax.tree.map(distributed.local_part, state.lanes.replace(episode_return=None))
         return state.replace(lanes=lanes.replace(episode_return=returns))
 
     def counters(self) -> dict[str, Any]:
@@ -232,7 +232,7 @@ class Sebulba(Program):
         except (Stopped, Fault) as error:
             found = error
         own = _gravity(found)
-        worst = processes.largest(own)
+        worst = distributed.maximum(own)
         if worst > own:  # also where this one has only been asked to stop: all go the same way
             raise _elsewhere(worst)
         if isinstance(found, Exception):
@@ -248,7 +248,7 @@ class Sebulba(Program):
         if self.setup.seats.due(state.pool, number + 1):
             # The pool's own `renew`, but snapshots that do not change are shared with the actors, not copied.
             renewed = add_snapshot(state.pool, learner.params, state.update)
-            state = state.replace(pool=processes.place(renewed, self.replicated))
+            state = state.replace(pool=distributed.place(renewed, self.replicated))
         lanes = storage.after.replace(episode_return=state.lanes.episode_return)
         lag = metrics.measured(number - int(behaviour.version))
         return state.replace(learner=learner, lanes=lanes), played | found | {"train/policy_lag": lag}
@@ -344,7 +344,7 @@ def _elsewhere(gravity: int) -> Stopped | Fault:
     if gravity == STOPPED:
         return Stopped()
     fault = Fault()
-    fault.__cause__ = processes.Told(processes.USER_ERROR)  # the other one says what it is
+    fault.__cause__ = distributed.PeerFailed(distributed.USER_ERROR)  # the other one says what it is
     if gravity >= DIVERGED:
         fault.__cause__ = Diverged("the policy plays what is not legal", gravity - DIVERGED)
     return fault

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from jaxrl import xla
 from jaxrl.config.schema import Config
-from jaxrl.runs import processes, xla
+from jaxrl.runs import distributed
 from jaxrl.training.sebulba.remote.cluster import worker_pool
 from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl_envs.host.bridge import HostPool
@@ -29,7 +30,7 @@ def actor_pool(
     if config.fleet.workers:
         return worker_pool(config, game, actor, share, seed=seed, groups=groups)
     sebulba = config.sebulba
-    threads = sebulba.threads or xla.cores() * processes.count()
+    threads = sebulba.threads or xla.cores() * distributed.count()
     return HostPool(
         game.meant_for("training").engine(share, seed, first_slot=actor * share),
         threads=share if game.remote else max(1, threads // sebulba.actors),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl.runs.metrics import Metrics, measured
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.pipeline import Pipeline
@@ -67,7 +67,7 @@ class Session:
         device = devices[number % len(devices)]
 
         def place(acting: Any) -> Any:
-            return acting if program.mesh.size == 1 else processes.local(acting, device)
+            return acting if program.mesh.size == 1 else distributed.local(acting, device)
 
         return ActorThread(
             number,

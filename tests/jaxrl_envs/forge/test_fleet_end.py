@@ -151,7 +151,7 @@ def test_automatic_is_one_less_than_the_cores_and_what_fits_into_memory(monkeypa
 
 def test_the_section_of_a_configuration_is_the_deployment():
     from jaxrl import config as configs
-    from jaxrl.runs.games import deployment
+    from jaxrl.games import deployment
 
     keys = ["env.id=forge", "forge.daemons=[a:1]", "forge.home=/x", "forge.heap_mb=300"]
     config = configs.load(None, keys)
@@ -161,7 +161,7 @@ def test_the_section_of_a_configuration_is_the_deployment():
 
 def test_logs_go_to_the_run(tmp_path):
     from jaxrl import config as configs
-    from jaxrl.runs.games import deployment
+    from jaxrl.games import deployment
 
     overrides = ["env.id=forge", f"run.directory={tmp_path}", "run.name=mine"]
     assert deployment(configs.load(None, overrides))["log_dir"] == ""

@@ -19,7 +19,7 @@ from jaxrl.matches.remote import GamesProgress, RemoteDeals, is_remote
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import Player, bot_player
-from jaxrl.runs.console import ProgressLine
+from jaxrl.runs.logs.console import ProgressLine
 from jaxrl_envs.host.env import HostEnv
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import Board, HostTicTacToe, TicTacToeGame

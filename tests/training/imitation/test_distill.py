@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import cli
+from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
 from jaxrl.config.network_schema import RecurrentConfig
@@ -18,7 +18,6 @@ from jaxrl.matches.search_options import other_scale, warn_of_scale
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import bot_player
-from jaxrl.runs import xla
 from jaxrl.runs.directory import find_run, load_run, read_checkpoint
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, network_guide, network_policy

@@ -16,7 +16,7 @@ import yaml
 
 from jaxrl import cli
 from jaxrl.runs import directory as runs
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.loop import FAULT, STOPPED, Diverged, Fault, Sebulba, Stopped
 from jaxrl.training.sebulba.pipeline import Pipeline
@@ -272,8 +272,12 @@ def test_a_queue_that_is_full_for_long_loses_nothing(caplog):
 def test_what_went_wrong_elsewhere_counts_for_more_than_a_signal_here(monkeypatch):
     """All processes must go the same way, or they wait for each other for ever."""
     asked_to_stop = SimpleNamespace(_stop=True)
-    for gravest, kind, cause in ((STOPPED, Stopped, type(None)), (FAULT, Fault, processes.Told), (9, Fault, Diverged)):
-        monkeypatch.setattr(processes, "largest", lambda own, gravest=gravest: max(own, gravest))
+    for gravest, kind, cause in (
+        (STOPPED, Stopped, type(None)),
+        (FAULT, Fault, distributed.PeerFailed),
+        (9, Fault, Diverged),
+    ):
+        monkeypatch.setattr(distributed, "maximum", lambda own, gravest=gravest: max(own, gravest))
         with pytest.raises(kind) as told:
             Sebulba._taken(asked_to_stop, None, 0)
         assert isinstance(told.value.__cause__, cause)

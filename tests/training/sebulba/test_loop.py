@@ -11,7 +11,7 @@ import pytest
 
 from jaxrl import config as configs
 from jaxrl.config.schema import LeagueConfig, SebulbaConfig
-from jaxrl.runs.games import make_games
+from jaxrl.games import make_games
 from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe

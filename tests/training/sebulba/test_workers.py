@@ -155,7 +155,7 @@ def test_what_is_wrong_with_a_fleet_is_said(tmp_path):
         with pytest.raises(UserError, match=message):
             configs.check_game(config, HostTicTacToe(), HostTicTacToe())
     with pytest.raises(UserError, match="fleet.workers plays games on the host, which skull_king is not"):
-        from jaxrl.runs.games import make_games
+        from jaxrl.games import make_games
 
         make_games(configs.load(None, ["env.id=skull_king", "fleet.workers=1"]))
 

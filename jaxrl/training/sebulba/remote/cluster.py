@@ -162,7 +162,7 @@ class RayWorker:
 def game_of(tree: dict[str, Any]) -> HostGame:
     """The game of a configuration, on a machine that only plays: whatever accelerators it has are left alone."""
     os.environ["JAX_PLATFORMS"] = "cpu"
-    from jaxrl.runs.games import make_env
+    from jaxrl.games import make_env
 
     game: HostGame = make_env(configs.from_dict(tree)).game  # type: ignore[attr-defined]  # of a HostEnv
     return game

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from jaxrl.runs.logs import LOG
+from jaxrl.runs.logs.run_log import LOG
 from jaxrl.training.sebulba.remote.worker import (
     Answer,
     Begin,

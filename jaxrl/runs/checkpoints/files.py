@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import orbax.checkpoint as ocp
 
-from jaxrl.runs import processes
-from jaxrl.runs.checkpoint_record import STATE, Damaged, check_state, unreadable_is_damaged, write_record
-from jaxrl.runs.checkpoint_shares import read_shares
-from jaxrl.runs.leaves import Arrays, checksum
+from jaxrl.runs import distributed
+from jaxrl.runs.checkpoints.leaves import Arrays, checksum
+from jaxrl.runs.checkpoints.record import STATE, Damaged, check_state, unreadable_is_damaged, write_record
+from jaxrl.runs.checkpoints.shares import read_shares
 
 
 def write_files(place: Path, arrays: Arrays, meta: dict[str, Any]) -> None:
@@ -41,9 +41,9 @@ def write_files(place: Path, arrays: Arrays, meta: dict[str, Any]) -> None:
 
 def _orbax() -> ocp.PyTreeCheckpointer:
     """Orbax by itself in this process: what the others write is none of its business."""
-    if processes.count() == 1:
+    if distributed.count() == 1:
         return ocp.PyTreeCheckpointer()
-    rank = processes.rank()
+    rank = distributed.rank()
     alone = ocp.options.MultiprocessingOptions(
         primary_host=rank, active_processes={rank}, barrier_sync_key_prefix=f"process_{rank}"
     )

@@ -1,8 +1,12 @@
-"""Several processes that train together (`jax.distributed`): what knows of them is here, everything else asks.
+"""Training in several processes (`jax.distributed`): joining, agreeing, placing arrays, and leaving together.
 
-All of them run the same program on the same numbers, so they come to the same decisions after the same update; process
-0 alone writes and talks. What only one can know, such as a file or a signal, is made common by `agreed` and `largest`.
+All processes run the same program on the same numbers, so they decide alike after the same update; process 0 alone
+writes and prints. What only one process can know, such as a file or a signal, is shared by `broadcast` and `maximum`.
 With one process every function does what jax does without it.
+
+Numbers go through `jax.experimental.multihost_utils`. Texts go through the key-value store of jax's coordination
+service: a collective such as `broadcast_one_to_all` needs the devices, a shape known to all, and processes that reach
+it within seconds of each other (gloo gives up after 30), and it has no way to say that process 0 failed.
 """
 
 from __future__ import annotations
@@ -21,23 +25,23 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import numpy as np
 from jax._src import distributed  # the coordination service has no public name
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as Spec
+from jax.experimental import multihost_utils
+from jax.sharding import NamedSharding
 
-from jaxrl.runs.heartbeat import BEAT, LOST, SILENT, Watch, leave_at_once
+from jaxrl.runs.heartbeat import BEAT, LOST, SILENT, Heartbeat, exit_now
 from jaxrl_envs.shared.errors import UserError
 
 PyTree = Any
 T = TypeVar("T")
 
-HEARTBEAT = 50  # the same for jax itself, which aborts all processes: only if nobody here has said why before
+JAX_HEARTBEAT = 50  # seconds until jax itself aborts all processes, unless `Heartbeat` has said why before
 LONG = 24 * 3600 * 1000  # milliseconds to wait for another process; if it dies meanwhile, this one ends too
 USER_ERROR = 2  # exit code of a mistake of the user
 _TRANSPORT = ("gloo", "nccl", "rccl", "connection closed", "connection reset", "unavailable")
 
 
-class Told(SystemExit):
-    """The end of a process because of what another one tells."""
+class PeerFailed(SystemExit):
+    """Another process has failed, and has said why; this one ends too."""
 
 
 class Group(NamedTuple):
@@ -45,34 +49,34 @@ class Group(NamedTuple):
 
     rank: int
     size: int
-    client: Any  # of jax's coordination service, which all of them share
-    numbers: Any  # of what was agreed on, 0, 1, ...
-    watch: Watch
+    client: Any  # of jax's coordination service, which all processes share
+    numbers: Any  # of broadcasts: 0, 1, ...
+    heartbeat: Heartbeat
 
 
-_groups: list[Group] = []  # none, or the one that this process has joined
+_groups: list[Group] = []  # empty, or the one group that this process has joined
 
 
 def join(coordinator: str | None, processes: int | None, rank: int | None) -> None:
-    """Joins the others, before anything is computed; waits for all of them.
+    """Joins the other processes and waits for all of them; must run before anything is computed.
 
     Args:
       coordinator: HOST:PORT of process 0; None: jax finds all three in the environment (Slurm, Open MPI, Kubernetes).
-      processes: how many there are.
-      rank: the number of this one.
+      processes: number of processes.
+      rank: the number of this process.
 
     Raises:
-      UserError: some are given and some are not, or one of them is wrong, or jax finds none.
+      UserError: only some of the three are given, one of them is wrong, or jax finds nothing in the environment.
     """
     _check_given(coordinator, processes, rank)
     more: dict[str, Any] = {}
-    if coordinator is not None:  # nothing listens but at the address that was told
+    if coordinator is not None:  # listen only at the given address
         more = {"cluster_detection_method": "deactivate", "coordinator_bind_address": coordinator}
-    with contextlib.suppress(AttributeError):  # a jax without it; it would take SIGTERM from us, who save and stop then
+    with contextlib.suppress(AttributeError):  # older versions of jax; the service would take SIGTERM, on which we save
         jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(
-            coordinator, processes, rank, heartbeat_timeout_seconds=HEARTBEAT, shutdown_timeout_seconds=60, **more
+            coordinator, processes, rank, heartbeat_timeout_seconds=JAX_HEARTBEAT, shutdown_timeout_seconds=60, **more
         )
     except (ValueError, RuntimeError, TypeError) as error:
         why = (str(error).splitlines() or [repr(error)])[0]
@@ -83,15 +87,15 @@ def join(coordinator: str | None, processes: int | None, rank: int | None) -> No
     state = distributed.global_state
     if state.num_processes == 1:
         return
-    watch = Watch(state.client, state.process_id, state.num_processes)
-    _groups.append(Group(state.process_id, state.num_processes, state.client, itertools.count(), watch))
-    watch.start()
-    if not leads():
+    heartbeat = Heartbeat(state.client, state.process_id, state.num_processes)
+    _groups.append(Group(state.process_id, state.num_processes, state.client, itertools.count(), heartbeat))
+    heartbeat.start()
+    if not is_rank0():
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # standard output, of libraries too
 
 
 def _check_given(coordinator: str | None, processes: int | None, rank: int | None) -> None:
-    """Raises UserError unless nothing is given, or all of it and well."""
+    """Raises UserError unless all three are given and valid, or none is."""
     given = [each is not None for each in (coordinator, processes, rank)]
     if any(given) and not all(given):
         raise UserError("--coordinator, --processes and --rank belong together: give all three or none.")
@@ -104,67 +108,70 @@ def _check_given(coordinator: str | None, processes: int | None, rank: int | Non
         raise UserError(f"--rank {rank} is not one of the --processes {processes}: they count from 0.")
 
 
-def meet() -> None:
-    """Connects the devices of all processes, all at once: gloo gives up on who is 30 seconds late for the first
-    collective, and for that alone. Starts jax's backend."""
+def connect_devices() -> None:
+    """Starts jax's backend and connects the devices of all processes.
+
+    The barrier comes first because gloo gives up if a process is 30 seconds late for the first collective.
+    """
     if _groups:
-        _groups[0].client.wait_at_barrier("jaxrl/met", LONG)
-        largest(0)
+        _groups[0].client.wait_at_barrier("jaxrl/connect", LONG)
+        multihost_utils.sync_global_devices("jaxrl")
 
 
 def count() -> int:
-    """How many processes there are."""
+    """Number of processes."""
     return _groups[0].size if _groups else 1
 
 
 def rank() -> int:
-    """The number of this one."""
+    """The number of this process."""
     return _groups[0].rank if _groups else 0
 
 
-def leads() -> bool:
-    """Whether this is the process that writes and talks."""
+def is_rank0() -> bool:
+    """Whether this is the process that writes and prints."""
     return rank() == 0
 
 
-# ---- what all of them know ------------------------------------------------------------------------------------------
+# ---- agreement ------------------------------------------------------------------------------------------------------
 
 
-def agreed(find: Callable[[], T]) -> T:
-    """What `find` gives in process 0, something for JSON; the others do not call it.
+def broadcast(find: Callable[[], T]) -> T:
+    """Returns what `find` returns in process 0 (JSON-able); other processes do not call it.
 
     Raises:
-      UserError: `find` has raised it; the others end.
+      UserError: in process 0, if `find` raised it.
+      PeerFailed: in the other processes, if so.
     """
     if not _groups:
         return find()
-    name = f"agreed/{next(_groups[0].numbers)}"
-    if leads():
+    name = f"broadcast/{next(_groups[0].numbers)}"
+    if is_rank0():
         try:
             post(name, json.dumps({"value": find()}))
         except UserError as error:
             post(name, json.dumps({"error": str(error)}))
             raise
-    told = json.loads(wait_for(name))
-    if "error" in told:
-        raise Told(USER_ERROR)
-    value: T = told["value"]
+    found = json.loads(wait_for(name))
+    if "error" in found:
+        raise PeerFailed(USER_ERROR)
+    value: T = found["value"]
     return value
 
 
-def check_alike(things: Mapping[str, str]) -> None:
-    """Compares texts that have to be the same in all processes, by digest.
+def check_equal(texts: Mapping[str, str]) -> None:
+    """Checks that texts are the same in all processes, by their SHA-256.
 
     Args:
-      things: what it is, as the sentence calls it -> its text.
+      texts: what it is, as the error message calls it -> the text.
 
     Raises:
-      UserError: another process has another one; the others end.
+      UserError: in process 0, if another process has another text; the others raise PeerFailed.
     """
     if not _groups:
         return
-    own = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in things.items()}
-    name = f"alike/{next(_groups[0].numbers)}"
+    own = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    name = f"equal/{next(_groups[0].numbers)}"
     post(f"{name}/{rank()}", json.dumps(own))
 
     def compare() -> None:
@@ -176,34 +183,30 @@ def check_alike(things: Mapping[str, str]) -> None:
                     "command, files and version of jaxrl."
                 )
 
-    agreed(compare)
+    broadcast(compare)
 
 
 @contextlib.contextmanager
-def led(enter: Callable[[], contextlib.AbstractContextManager[Any]]) -> Iterator[None]:
-    """A context that process 0 alone enters, before the others go on.
-
-    Raises:
-      UserError: see `agreed`.
-    """
+def on_rank0(enter: Callable[[], contextlib.AbstractContextManager[Any]]) -> Iterator[None]:
+    """A context that only process 0 enters, before the others continue. Errors as of `broadcast`."""
     with contextlib.ExitStack() as stack:
-        agreed(lambda: stack.enter_context(enter()) and None)
+        broadcast(lambda: stack.enter_context(enter()) and None)
         yield
 
 
 def post(name: str, text: str) -> None:
-    """Tells the others something, once for every name."""
+    """Publishes a text under a name, which may be used once."""
     _groups[0].client.key_value_set(f"jaxrl/{name}", text)
 
 
 def wait_for(name: str) -> str:
-    """What somebody has posted, or will."""
+    """Waits for the text that is posted under a name, and returns it."""
     return str(_groups[0].client.blocking_key_value_get(f"jaxrl/{name}", LONG))
 
 
 @contextlib.contextmanager
-def told(name: str) -> Iterator[None]:
-    """Tells the others whether the block has ended well, see `wait_told`."""
+def broadcast_result(name: str) -> Iterator[None]:
+    """Publishes whether the block succeeded, for `await_result` in the other processes."""
     if not _groups:
         yield
         return
@@ -215,50 +218,40 @@ def told(name: str) -> Iterator[None]:
     post(name, "")
 
 
-def wait_told(name: str) -> None:
-    """Waits until a block of process 0 has ended; where it has not ended well, so does this process."""
+def await_result(name: str) -> None:
+    """Waits for the end of a `broadcast_result` block. Raises PeerFailed if the block failed."""
     if wait_for(name):
-        raise Told(USER_ERROR)
+        raise PeerFailed(USER_ERROR)
 
 
 def forget(name: str) -> None:
-    """Drops what was posted under `name` and below it, which everybody has read."""
+    """Deletes what was posted under `name` and below it, once every process has read it."""
     _groups[0].client.key_value_delete(f"jaxrl/{name}")
 
 
-def largest(number: int) -> int:
-    """The largest of the numbers (i32) that the processes give here."""
+def maximum(number: int) -> int:
+    """The largest of the numbers (i32) that the processes pass here."""
     if not _groups:
         return int(number)
-    sharding, find = _over_all()
-    one = np.array([number], np.int32)
-    return int(find(jax.make_array_from_callback((jax.device_count(),), sharding, lambda _: one)))
+    return int(multihost_utils.process_allgather(np.int32(number)).max())
 
 
-def all_well(error: Exception | None) -> None:
-    """Goes on only where nothing went wrong in any process.
+def raise_together(error: Exception | None) -> None:
+    """Returns only if no process passes an error.
 
     Raises:
-      Exception: `error`, what went wrong here.
-      Told: something went wrong elsewhere, which the process where it did tells.
+      Exception: `error`, what failed here.
+      PeerFailed: another process failed, and reports it itself.
     """
-    if largest(error is not None):
-        raise error or Told(USER_ERROR)
-
-
-@functools.cache
-def _over_all() -> tuple[Any, Any]:
-    """One number for each device of all processes, and what finds the largest."""
-    mesh = Mesh(jax.devices(), ("device",))
-    find = jax.jit(lambda numbers: numbers.max(), out_shardings=NamedSharding(mesh, Spec()))
-    return NamedSharding(mesh, Spec("device")), find
+    if maximum(error is not None):
+        raise error or PeerFailed(USER_ERROR)
 
 
 # ---- arrays ---------------------------------------------------------------------------------------------------------
 
 
 def devices(most: int | None = None) -> list[Any]:
-    """Devices of all processes, those of process 0 first: `most` of them, equally many of each process."""
+    """Devices of all processes, those of process 0 first: at most `most`, equally many of each process."""
     if not _groups:
         return list(jax.local_devices()[:most])
     each = [[device for device in jax.devices() if device.process_index == number] for number in range(count())]
@@ -267,7 +260,7 @@ def devices(most: int | None = None) -> list[Any]:
 
 
 def place(tree: PyTree, shardings: PyTree) -> PyTree:
-    """`jax.device_put`, also onto shardings over several processes; a whole array is the same in all of them."""
+    """`jax.device_put`, also onto shardings over several processes; a host array is the same in all of them."""
     if not _groups:
         return jax.device_put(tree, shardings)
     return jax.tree.map(
@@ -283,7 +276,7 @@ def _placed(leaf: Any, sharding: Any) -> Any:
             return _mover(sharding)(leaf)
     if jax.dtypes.issubdtype(getattr(leaf, "dtype", np.int32), jax.dtypes.prng_key):
         return _wrapper(jax.random.key_impl(leaf), sharding)(_placed(jax.random.key_data(leaf), sharding))
-    if isinstance(leaf, jax.Array):  # between other devices it goes through the host
+    if isinstance(leaf, jax.Array):  # onto other devices, by way of the host
         leaf = fetch(leaf)
     whole = np.asarray(leaf, getattr(leaf, "dtype", None) or jax.numpy.result_type(leaf))
     return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
@@ -291,41 +284,41 @@ def _placed(leaf: Any, sharding: Any) -> Any:
 
 @functools.cache
 def _mover(sharding: Any) -> Any:
-    """Moves an array; compiled once for each shape."""
+    """Moves an array between shardings; compiled once for each shape."""
     return jax.jit(lambda array: array, out_shardings=sharding)
 
 
 @functools.cache
 def _wrapper(impl: Any, sharding: Any) -> Any:
-    """Typed keys from their data."""
+    """Makes typed keys from their data."""
     return jax.jit(functools.partial(jax.random.wrap_key_data, impl=impl), out_shardings=sharding)
 
 
-def spread(tree: PyTree, sharding: Any) -> PyTree:
-    """Arrays of which every process has its own share, as `sharding` deals them out; with one process `place`."""
+def shard(tree: PyTree, sharding: Any) -> PyTree:
+    """Global arrays from the part that each process has, divided as `sharding` says; with one process `place`."""
     if not _groups:
         return jax.device_put(tree, sharding)
     return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), tree)
 
 
 def local(tree: PyTree, device: Any) -> PyTree:
-    """Arrays that are whole in every process, on a device of this one: what is computed with them is its own affair."""
+    """Replicated arrays on a device of this process, for computations of this process alone."""
     if _groups:
         tree = jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
     return jax.device_put(tree, device)
 
 
-def spread_axis(leaf: Any) -> int | None:
-    """Which axis of an array is spread over processes; None: it is whole in each."""
+def sharded_axis(leaf: Any) -> int | None:
+    """The axis along which an array is sharded over processes; None if each process has all of it."""
     if not _groups or not isinstance(leaf, jax.Array) or leaf.is_fully_addressable or leaf.is_fully_replicated:
         return None
     assert isinstance(leaf.sharding, NamedSharding)
     return next(axis for axis, name in enumerate(leaf.sharding.spec) if name is not None)
 
 
-def own_share(leaf: Any) -> Any:
-    """An array as it is, or what this process has of one that is spread."""
-    axis = spread_axis(leaf)
+def local_part(leaf: Any) -> Any:
+    """The part of a sharded array that this process has; other arrays as they are."""
+    axis = sharded_axis(leaf)
     if axis is None:
         return leaf
     shards = sorted(leaf.addressable_shards, key=lambda shard: shard.index[axis].start or 0)
@@ -333,64 +326,62 @@ def own_share(leaf: Any) -> Any:
 
 
 def fetch(tree: PyTree) -> PyTree:
-    """`jax.device_get`, also of arrays that are spread over several processes: whole, in all of them."""
+    """`jax.device_get`, also of arrays that are sharded over several processes: all of each, in every process."""
 
-    def whole(leaf: Any) -> Any:
-        if spread_axis(leaf) is None:
-            return leaf
-        return _mover(NamedSharding(leaf.sharding.mesh, Spec()))(leaf)
+    def gathered(leaf: Any) -> Any:
+        return leaf if sharded_axis(leaf) is None else multihost_utils.process_allgather(leaf, tiled=True)
 
-    return jax.device_get(jax.tree.map(whole, tree) if _groups else tree)
+    return jax.device_get(jax.tree.map(gathered, tree) if _groups else tree)
 
 
 # ---- the end --------------------------------------------------------------------------------------------------------
 
 
-def ended(run: Callable[[], int]) -> int:
-    """The exit code of `run`. Processes leave together, or at once where something is wrong: no other can go on."""
+def exit_together(run: Callable[[], int]) -> int:
+    """Returns the exit code of `run`. Processes leave together, or at once after an error: the others cannot go on."""
     try:
         code = run()
     except BaseException as error:
         if not _groups:
             raise
         if any(word in str(error).lower() for word in _TRANSPORT):
-            time.sleep(SILENT + 4 * BEAT)  # another one has gone: the watch says which, and ends this process
-        if not isinstance(error, Told):
+            time.sleep(SILENT + 4 * BEAT)  # a process has gone: the heartbeat says which, and ends this one
+        if not isinstance(error, PeerFailed):
             traceback.print_exception(error)
-        code = USER_ERROR if isinstance(error, Told) else 1
+        code = USER_ERROR if isinstance(error, PeerFailed) else 1
     if _groups:
         _leave(code)
     return code
 
 
 def stopped_together() -> None:
-    """From now on this process waits for the others as at its end: all of them have stopped after the same update."""
+    """Notes that all processes have stopped after the same update: from now on this one waits for them to leave."""
     if _groups:
-        _groups[0].watch.stopped = True
+        _groups[0].heartbeat.stopped = True
 
 
-def at_loss(farewell: Callable[[str], None]) -> None:
-    """What to call with a sentence before this process leaves because another one is gone; the last one given holds."""
+def on_peer_lost(farewell: Callable[[str], None]) -> None:
+    """Sets what is called, with one sentence, before this process leaves because another is gone."""
     if _groups:
-        _groups[0].watch.farewell = farewell
+        _groups[0].heartbeat.farewell = farewell
 
 
 def _leave(code: int) -> None:
-    """Waits for the others, who come here too unless something is wrong."""
+    """Waits for the other processes, which come here too unless something is wrong."""
     group = _groups[0]
-    well = code == 0 or group.watch.stopped
-    # At the end process 0 still writes replays, however long; who waits for it is ended by the watch if it dies.
+    well = code == 0 or group.heartbeat.stopped
+    # At the end process 0 may write replays for a long time; if it dies, the heartbeat ends those that wait for it.
     name, most = ("well", 60_000 if code else LONG) if well else ("wrong", 5000)
     try:
         group.client.wait_at_barrier(f"jaxrl/{name}", most)
-        group.watch.done.set()
+        group.heartbeat.done.set()
         if well:
             jax.distributed.shutdown()
             return
-    except jax.errors.JaxRuntimeError:  # whoever has gone before has said why
+    except jax.errors.JaxRuntimeError:  # the process that left first has said why
         if well:
             code = LOST
-            group.watch.part(f"another of the {group.size} processes has died or hangs")
-    if leads():  # last: jax aborts whoever still is there when the one that keeps its service is gone
+            group.heartbeat.say_farewell(f"another of the {group.size} processes has died or hangs")
+    if is_rank0():  # last, because jax aborts the others when the process that keeps its service is gone
         time.sleep(1.0)
-    leave_at_once(code)
+    exit_now(code)

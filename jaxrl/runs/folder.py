@@ -1,15 +1,29 @@
-"""The command that comes next, as it is printed."""
+"""The folder of a run: finding it, and the command that continues with it. No jax."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import shlex
 from pathlib import Path
 
 from jaxrl import config as configs
 from jaxrl.config import presets, trust
-from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.errors import UserError, nearest
+
+
+def find_folder(name: str | os.PathLike, directory: str = "runs") -> Path:
+    """The folder of the run at a path, or of the run with that name in `directory`.
+
+    Raises:
+      UserError: there is no such run; the message has the nearest name.
+    """
+    for path in (Path(name).expanduser(), Path(directory).expanduser() / name):
+        if os.path.isfile(path / "config.yaml"):
+            return path
+    known = [path.parent.name for path in Path(directory).expanduser().glob("*/config.yaml")]
+    raise UserError(f"there is no run {str(name)!r}: {nearest(Path(name).name, known)}")
 
 
 def next_command(name: str, run: Path, *more: str) -> str:

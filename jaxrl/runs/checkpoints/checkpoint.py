@@ -21,22 +21,22 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from jaxrl.runs import processes
-from jaxrl.runs.checkpoint_files import (
+from jaxrl.runs import distributed
+from jaxrl.runs.checkpoints.files import (
     is_no_space,
     read_arrays,
     write_files,
 )
-from jaxrl.runs.checkpoint_record import SHARES, mark, read_record
-from jaxrl.runs.checkpoint_record import Damaged as Damaged
-from jaxrl.runs.checkpoint_shares import write_share
-from jaxrl.runs.leaves import COPIES as COPIES
-from jaxrl.runs.leaves import LEARNER, PARAMS, Arrays, hash_arrays
-from jaxrl.runs.leaves import pack as pack
-from jaxrl.runs.leaves import params_hash as params_hash
-from jaxrl.runs.leaves import params_of as params_of
-from jaxrl.runs.leaves import unpack as unpack
-from jaxrl.runs.next_command import next_command
+from jaxrl.runs.checkpoints.leaves import COPIES as COPIES
+from jaxrl.runs.checkpoints.leaves import LEARNER, PARAMS, Arrays, hash_arrays
+from jaxrl.runs.checkpoints.leaves import pack as pack
+from jaxrl.runs.checkpoints.leaves import params_hash as params_hash
+from jaxrl.runs.checkpoints.leaves import params_of as params_of
+from jaxrl.runs.checkpoints.leaves import unpack as unpack
+from jaxrl.runs.checkpoints.record import SHARES, mark, read_record
+from jaxrl.runs.checkpoints.record import Damaged as Damaged
+from jaxrl.runs.checkpoints.shares import write_share
+from jaxrl.runs.folder import next_command
 from jaxrl_envs.shared.errors import UserError
 
 PyTree = Any
@@ -138,13 +138,13 @@ class CheckpointStore:
           UserError: the disk is full, in the write that was under way; earlier checkpoints are intact.
         """
         self.wait()
-        write = self._write if processes.leads() else self._write_share
+        write = self._write if distributed.is_rank0() else self._write_share
         self._writing = self._thread.submit(write, [snapshot], f"{self.directory.name}/{next(self._writes)}")
 
     def check(self) -> None:
         """Raises what the write under way has run into so far, without waiting for it; several processes raise it
         together, when they wait."""
-        if processes.count() == 1 and self._writing is not None and self._writing.done():
+        if distributed.count() == 1 and self._writing is not None and self._writing.done():
             self.wait()
 
     def wait(self) -> None:
@@ -168,7 +168,7 @@ class CheckpointStore:
     def quarantine(self, step: int, folder: str = "damaged") -> Path:
         """Moves a checkpoint out of the way, so that training can write that step again."""
         place = self.directory.parent / folder / f"{self.directory.name}-{step}"
-        if not processes.leads():
+        if not distributed.is_rank0():
             return place
         shutil.rmtree(place, ignore_errors=True)
         place.parent.mkdir(exist_ok=True)
@@ -182,10 +182,10 @@ class CheckpointStore:
         """
         snapshot = snapshots.pop()
         place, part = (self.directory / f"{snapshot.step}{end}" for end in ("", _PART))
-        with processes.told(f"{name}/begun"):
+        with distributed.broadcast_result(f"{name}/begun"):
             self._clear()
             part.mkdir()
-        with processes.told(f"{name}/done"):
+        with distributed.broadcast_result(f"{name}/done"):
             try:
                 write_files(part, snapshot.arrays, snapshot.meta | _shares(part, snapshot, name))
             except BaseException:
@@ -214,18 +214,18 @@ class CheckpointStore:
 
     def _write_share(self, snapshots: list[Snapshot], name: str) -> None:
         """Writes the share of a process that is not the first, which does all the rest."""
-        snapshot, own = snapshots.pop(), f"{name}/{processes.rank()}"
-        processes.wait_told(f"{name}/begun")
+        snapshot, own = snapshots.pop(), f"{name}/{distributed.rank()}"
+        distributed.await_result(f"{name}/begun")
         try:
             part = self.directory / f"{snapshot.step}{_PART}"
             share = write_share(part, snapshot.arrays, snapshot.meta["leaves"])
         except BaseException as error:
-            processes.post(own, json.dumps({"error": str(error) or type(error).__name__}))
-            with contextlib.suppress(processes.Told):  # process 0 drops the checkpoint first, and ends too
-                processes.wait_told(f"{name}/done")
+            distributed.post(own, json.dumps({"error": str(error) or type(error).__name__}))
+            with contextlib.suppress(distributed.PeerFailed):  # process 0 drops the checkpoint first, and ends too
+                distributed.await_result(f"{name}/done")
             raise
-        processes.post(own, json.dumps(share))
-        processes.wait_told(f"{name}/done")
+        distributed.post(own, json.dumps(share))
+        distributed.await_result(f"{name}/done")
 
     def _drop(self, place: Path) -> None:
         """Takes a checkpoint's name from it, so that it is there as a whole or not at all; `_clear` removes it."""
@@ -270,7 +270,7 @@ class CheckpointStore:
             found = self.read(step, whole=whole)
         except Damaged as error:
             wrong = error
-        if processes.largest(found is None) or found is None:
+        if distributed.maximum(found is None) or found is None:
             raise wrong
         return found
 
@@ -283,13 +283,13 @@ class CheckpointStore:
         Raises:
           UserError: there is none, or a newer jaxrl has written it.
         """
-        steps = processes.agreed(self.steps)
+        steps = distributed.broadcast(self.steps)
         for index, step in reversed(list(enumerate(steps))):
             place = self.directory / str(step)
             try:
                 found = self.read_together(step, whole=not quarantine)
             except Damaged as error:
-                if not processes.agreed(place.exists):  # newer ones have taken its place meanwhile
+                if not distributed.broadcast(place.exists):  # newer ones have taken its place meanwhile
                     return self.newest(quarantine=quarantine)
                 then = "falling back to the one before" if index else "and there is no older one"
                 _log.warning("checkpoint %s is damaged (%s): %s.", place, error, then)
@@ -310,16 +310,16 @@ def _shares(part: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
     Raises:
       UserError: another process cannot write its own.
     """
-    if processes.count() == 1:
+    if distributed.count() == 1:
         return {}
     shares = [write_share(part, snapshot.arrays, snapshot.meta["leaves"])]
-    for rank in range(1, processes.count()):
-        share = json.loads(processes.wait_for(f"{name}/{rank}"))
+    for rank in range(1, distributed.count()):
+        share = json.loads(distributed.wait_for(f"{name}/{rank}"))
         if "error" in share:
             raise UserError(f"process {rank} cannot write its share of checkpoint {snapshot.step}: {share['error']}")
         shares.append(share)
     store, _, number = name.rpartition("/")
-    processes.forget(f"{store}/{int(number) - 1}")  # all have read it: they write the next one
+    distributed.forget(f"{store}/{int(number) - 1}")  # all have read it: they write the next one
     return {SHARES: shares}
 
 

@@ -30,9 +30,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jaxrl.runs import processes
-from jaxrl.runs.console import console
-from jaxrl.runs.log_files import file_name
+from jaxrl.runs import distributed
+from jaxrl.runs.logs.console import console
+from jaxrl.runs.logs.files import file_name
 
 LOG = logging.getLogger("jaxrl")
 FORMAT = "%(asctime)s.%(msecs)03d %(level)s %(name)s %(threadName)s: %(message)s"
@@ -58,7 +58,7 @@ class AsJson(logging.Formatter):
         found: dict[str, Any] = {
             "time": when.isoformat(timespec="microseconds"),
             "level": record.levelname.lower(),
-            "rank": processes.rank(),
+            "rank": distributed.rank(),
             "host": platform.node(),
             **({"update": _update[0]} if _update else {}),
             "logger": record.name,
@@ -102,7 +102,7 @@ def reached(update: int) -> None:
 
 def last_word(text: str, directory: Path, format: str) -> None:
     """An error for the log alone, from a process that is about to leave: whatever `to_run` does, or has done."""
-    file = _File(Path(directory) / file_name(processes.rank(), format), encoding="utf-8")
+    file = _File(Path(directory) / file_name(distributed.rank(), format), encoding="utf-8")
     file.setFormatter(AsJson() if format == "json" else OneLine())
     file.handle(LOG.makeRecord(LOG.name, logging.ERROR, __file__, 0, "%s", (text,), None))
     file.close()
@@ -117,7 +117,7 @@ def to_run(level: str, directory: Path, format: str = "text") -> Iterator[None]:
       directory: of the run; an existing log is continued.
       format: text or json (`run.log_format`); standard error has text.
     """
-    file = _File(Path(directory) / file_name(processes.rank(), format), encoding="utf-8")
+    file = _File(Path(directory) / file_name(distributed.rank(), format), encoding="utf-8")
     terminal = _Terminal(logging.WARNING)
     before = LOG.level, LOG.propagate
     LOG.setLevel(level.upper())

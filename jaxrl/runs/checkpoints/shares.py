@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.runs import processes
-from jaxrl.runs.checkpoint_record import SHARES, Damaged, check_share, digest_of
-from jaxrl.runs.leaves import Arrays, Leaves, checksum
+from jaxrl.runs import distributed
+from jaxrl.runs.checkpoints.leaves import Arrays, Leaves, checksum
+from jaxrl.runs.checkpoints.record import SHARES, Damaged, check_share, digest_of
 
 
 def write_share(place: Path, arrays: Arrays, leaves: Leaves) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def write_share(place: Path, arrays: Arrays, leaves: Leaves) -> dict[str, Any]:
       arrays, leaves: from `pack`; those without `axis` are left out.
     """
     own = {name: arrays[name] for name, record in leaves.items() if "axis" in record}
-    file = place / f"share-{processes.rank()}.npz"
+    file = place / f"share-{distributed.rank()}.npz"
     of_bytes: dict[str, Any] = {name: array.reshape(-1).view(np.uint8) for name, array in own.items()}
     with file.open("wb") as stream:
         np.savez(stream, **of_bytes)
@@ -65,7 +65,7 @@ def read_shares(place: Path, meta: dict[str, Any], *, whole: bool) -> Arrays:
 
 def _overlap(number: int, shares: int) -> bool:
     """Whether share `number` holds something of this process's own."""
-    rank, count = processes.rank(), processes.count()
+    rank, count = distributed.rank(), distributed.count()
     return number * count < (rank + 1) * shares and (number + 1) * count > rank * shares
 
 

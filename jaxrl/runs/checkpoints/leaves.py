@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import unflatten_dict
 
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 from jaxrl_envs.shared.errors import UserError
 
 PyTree = Any
@@ -38,7 +38,7 @@ def pack(tree: PyTree) -> tuple[Arrays, Leaves]:
     impls = [_key_impl(leaf) for _, leaf in flat]
     data = [jax.random.key_data(leaf) if impl else leaf for (_, leaf), impl in zip(flat, impls, strict=True)]
     # What is fetched may be a view of the device buffer on CPU, and that buffer is donated next: copy.
-    fetched = jax.device_get([processes.own_share(leaf) for leaf in data])
+    fetched = jax.device_get([distributed.local_part(leaf) for leaf in data])
     arrays = {name: np.array(array, copy=True) for name, array in zip(names, fetched, strict=True)}
     each = zip(names, data, impls, strict=True)
     return arrays, {name: _record(arrays[name], leaf, impl) for name, leaf, impl in each}
@@ -98,7 +98,7 @@ def _key_impl(leaf: Any) -> Any:
 
 
 def _record(array: np.ndarray, leaf: Any, impl: Any) -> dict[str, Any]:
-    axis = processes.spread_axis(leaf)
+    axis = distributed.sharded_axis(leaf)
     record: dict[str, Any] = {"shape": list(np.shape(leaf)), "dtype": str(array.dtype)}
     record |= {"crc32": checksum(array)} if axis is None else {"axis": axis}
     return record | ({"key": str(impl)} if impl else {})
@@ -119,8 +119,8 @@ def _signature(record: dict[str, Any]) -> str:
 def _place(array: np.ndarray, like: Any) -> Any:
     impl, sharding = _key_impl(like), getattr(like, "sharding", None)
     if impl:
-        return processes.place(jax.random.wrap_key_data(jnp.asarray(array), impl=impl), sharding)
-    return array if sharding is None else processes.place(array, sharding)
+        return distributed.place(jax.random.wrap_key_data(jnp.asarray(array), impl=impl), sharding)
+    return array if sharding is None else distributed.place(array, sharding)
 
 
 def checksum(array: np.ndarray) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxrl import config as configs
+from jaxrl import xla
 from jaxrl.config import Config, Stage
-from jaxrl.runs import xla
 from jaxrl_envs import conformance
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from jaxrl.runs import processes
+from jaxrl.runs import distributed
 
 REDRAWN = 0.1  # seconds at least between two drawings on a terminal
 MOMENTS = (60.0, 120.0, 300.0, 600.0, 1800.0)  # seconds after which a line is written where nobody watches
@@ -29,7 +29,7 @@ class _Screen(Console):
 @functools.cache
 def console() -> Console:
     """Standard error; what is printed there while lines are drawn stands above them. One of several processes talks."""
-    quiet = not processes.leads()
+    quiet = not distributed.is_rank0()
     return _Screen(stderr=True, quiet=quiet, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 

@@ -1,0 +1,1 @@
+"""Checkpoints of whole training states; `record` alone needs no jax."""
