@@ -18,6 +18,7 @@ from rich.padding import Padding
 from rich.status import Status
 from rich.text import Text
 
+from jaxrl.matches.host_loop import KeyChain, play_on
 from jaxrl.matches.interactive import InteractiveGame, SavedGame
 from jaxrl.players.find import default_to_zoo, find_opponents, find_player
 from jaxrl.players.player import Player, bot_player, no_memory
@@ -26,7 +27,7 @@ from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import SearchParams, bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
-from jaxrl_envs.contract.env import Env, State, is_over
+from jaxrl_envs.contract.env import Env, State
 from jaxrl_envs.shared.errors import UserError
 
 WIDTH = 100  # columns at most
@@ -39,7 +40,6 @@ class Moment(NamedTuple):
     """What the person can go back to: one of its decisions."""
 
     game: SavedGame
-    key: jax.Array
     news: tuple[str, ...]  # what had happened since the decision before
 
 
@@ -78,25 +78,7 @@ class Sitting:
         deal_key, key = jax.random.split(key)
         with self._screen.status("compiling the game: only its beginning takes so long"):
             self._game.deal(deal_key)
-        while not bool(is_over(self._game.state)):
-            moment = Moment(self._game.save(), key, tuple(self._news))
-            key, act_key, step_key = jax.random.split(key, 3)
-            if int(self._game.state.current_player) != self._seat:
-                with self._waiting():
-                    self._step(int(self._game.answer(act_key)), step_key)
-                continue
-            action = self._decide(moment, act_key)
-            if action is None:  # back to the decision before
-                moment = self._past.pop()
-                self._game.restore(moment.game)
-                key, self._news = moment.key, list(moment.news)
-                continue
-            self._past.append(moment)
-            self._news = []
-            with self._waiting():
-                if self._adviser is not None and self._adviser.init is not no_memory:
-                    self._game.answer(act_key)  # it remembers that its seat was asked
-                self._step(action, step_key)
+        play_on(self._game, KeyChain(key), self._ask, self._tell)
         self._show()
         self._screen.print(Text(summary(self._env, self._game.state, self._seat), "bold"))
         return self._game.state
@@ -106,9 +88,26 @@ class Sitting:
         compiling = len(self._past) < 2  # not every program has run yet
         return self._screen.status("compiling: only the first turns take so long" if compiling else "the others play")
 
-    def _step(self, action: int, key: jax.Array) -> None:
-        before = self._game.state
-        after = self._game.step(action, key)
+    def _ask(self, key: jax.Array) -> int | None:
+        """What the seat asked does; None: the person went back to the decision before."""
+        if int(self._game.state.current_player) != self._seat:
+            with self._waiting():
+                return int(self._game.answer(key))
+        moment = Moment(self._game.save(), tuple(self._news))
+        action = self._decide(moment, key)
+        if action is None:
+            moment = self._past.pop()
+            self._game.restore(moment.game)
+            self._news = list(moment.news)
+            return None
+        self._past.append(moment)
+        self._news = []
+        if self._adviser is not None and self._adviser.init is not no_memory:
+            with self._waiting():
+                self._game.answer(key)  # it remembers that its seat was asked
+        return action
+
+    def _tell(self, before: State, action: int, after: State) -> None:
         self._news.append(self._env.event(before, action, after, self._seat))
 
     def _decide(self, moment: Moment, key: jax.Array) -> int | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxrl import xla
 from jaxrl.players.player import Odds, Player, Value, no_memory
-from jaxrl_envs.contract.env import Env, Key, PyTree, State
+from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
 
 PROGRAMS = 128  # compiled functions of a game that are kept, those that were used last: players come and go
 _OF_THE_MEMORY = 0xFFFFFFFF  # folded into a key for a memory, less the seat
@@ -23,6 +23,7 @@ class SavedGame(NamedTuple):
 
     state: State
     memory: tuple[PyTree, ...]  # of each seat
+    time: int  # steps so far
 
 
 class Advice(NamedTuple):
@@ -101,11 +102,17 @@ class InteractiveGame:
         self._programs = programs or Programs(env)
         self._memory: list[PyTree] = []
         self.state: State
+        self.time = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the game has ended."""
+        return bool(is_over(self.state))
 
     def deal(self, key: Key, *, duplicate: bool = False) -> State:
         """The first state of a new game; a `duplicate` deal decides all that chance ever will, see `Env.init_deal`."""
         first = self._programs(self._env.init_deal if duplicate else self._env.init)
-        self.state, self._memory = first(key), []
+        self.state, self._memory, self.time = first(key), [], 0
         for seat, player in enumerate(self._players):
             if player is None or player.init is no_memory:
                 self._memory.append(())
@@ -146,16 +153,16 @@ class InteractiveGame:
 
     def save(self) -> SavedGame:
         """The present, for `restore`."""
-        return SavedGame(self.state, tuple(self._memory))
+        return SavedGame(self.state, tuple(self._memory), self.time)
 
     def restore(self, saved: SavedGame) -> None:
         """Goes back to what was `save`d."""
-        self.state, self._memory = saved.state, list(saved.memory)
+        self.state, self._memory, self.time = saved.state, list(saved.memory), saved.time
 
     def step(self, action: int | np.ndarray, key: Key) -> State:
         """The state after an action of the seat asked, or after those of all seats, i32[P]."""
         before, number = self.state, np.asarray(action, np.int32)
-        self.state = self._programs(self._env.step)(before, number, key)
+        self.state, self.time = self._programs(self._env.step)(before, number, key), self.time + 1
         for seat, player in enumerate(self._players):
             if player is not None and player.observe is not None:
                 memory_key = jax.random.fold_in(key, np.uint32(_OF_THE_MEMORY - seat))

@@ -11,12 +11,13 @@ import jax
 import numpy as np
 
 from jaxrl.config.command_options import FASTEST, SLOWEST
+from jaxrl.matches.host_loop import KeyChain, play_on
 from jaxrl.matches.interactive import InteractiveGame
 from jaxrl.matches.recording import replays
 from jaxrl.players.find import find_opponents, find_player
 from jaxrl.players.player import Player
 from jaxrl.runs.directory import enable_compilation_cache
-from jaxrl_envs.contract.env import Env, State, is_over
+from jaxrl_envs.contract.env import Env, State
 from jaxrl_envs.shared.display import reward_curves
 from jaxrl_envs.shared.errors import UserError, printable
 
@@ -36,10 +37,12 @@ def record(env: Env, players: Sequence[Player], key: jax.Array) -> tuple[list[St
     game = InteractiveGame(env, players)
     states: list[State] = [game.deal(deal_key)]
     actions: list[int | np.ndarray] = []
-    while not bool(is_over(game.state)):
-        key, act_key, step_key = jax.random.split(key, 3)
-        actions.append(game.answer(act_key))
-        states.append(game.step(actions[-1], step_key))
+
+    def note(_: State, action: int | np.ndarray, after: State) -> None:
+        actions.append(action)
+        states.append(after)
+
+    play_on(game, KeyChain(key), game.answer, note)
     return states, actions
 
 

@@ -29,6 +29,7 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config
 from jaxrl.games import make_env
+from jaxrl.matches.host_loop import play_on
 from jaxrl.runs.logs.run_log import LOG
 from jaxrl_envs.contract.env import Env, Key, PyTree, State, is_over
 from jaxrl_envs.shared import files, golden, prng
@@ -150,27 +151,66 @@ class ReplayLanes:
           answer: (states, steps so far) -> i32[LANES] or i32[LANES, P].
           watch: sees all states with their numbers.
         """
-        state, time = self._init(deal), 0
-        digests = [hashlib.sha256() for _ in range(LANES)]
-        actions: list[list[np.ndarray]] = [[] for _ in range(LANES)]
-        returns = np.zeros((LANES, self.env.num_players), np.float32)
-        running = np.ones(LANES, bool)
-        while True:
-            shown: State = jax.device_get(state)
-            leaves = [np.asarray(_words_of(leaf)) for leaf in jax.tree.leaves(shown)]
-            for lane in np.flatnonzero(running):
-                digests[lane].update(b"".join(leaf[lane].tobytes() for leaf in leaves))
-            returns += np.where(running[:, None] & (time > 0), shown.rewards, np.float32(0))
-            if watch is not None:
-                watch(shown, time)
-            running &= ~np.asarray(is_over(shown))
-            if not running.any() or time == LONGEST:
-                break
-            chosen = np.asarray(answer(state, np.int32(time)), np.int32)
-            for lane in np.flatnonzero(running):
-                actions[lane].append(chosen[lane])
-            state, time = self._step(state, chosen, step, np.int32(time)), time + 1
-        return PlayedLanes([np.array(each) for each in actions], returns, [d.hexdigest() for d in digests], ~running)
+
+        def advance(state: State, action: np.ndarray, time: np.int32) -> State:
+            return self._step(state, action, step, time)
+
+        game = _Lanes(self.env, self._init(deal), advance, watch)
+
+        def ask(time: np.int32) -> np.ndarray:
+            return np.asarray(answer(game.state, time), np.int32)
+
+        play_on(game, lambda time: (np.int32(time),) * 2, ask, game.record)
+        return game.played()
+
+
+class _Lanes:
+    """Games in progress in all lanes, and what is recorded of them."""
+
+    def __init__(
+        self,
+        env: Env,
+        first: State,
+        advance: Callable[[State, np.ndarray, np.int32], State],
+        watch: Callable[[State, int], None] | None,
+    ):
+        self.state, self.time = first, 0
+        self._advance, self._watch = advance, watch
+        self._digests = [hashlib.sha256() for _ in range(LANES)]
+        self._actions: list[list[np.ndarray]] = [[] for _ in range(LANES)]
+        self._returns = np.zeros((LANES, env.num_players), np.float32)
+        self._running = np.ones(LANES, bool)
+        self._see(first)
+
+    @property
+    def over(self) -> bool:
+        return not self._running.any() or self.time == LONGEST
+
+    def step(self, action: np.ndarray, time: np.int32) -> State:
+        self.state, self.time = self._advance(self.state, action, time), self.time + 1
+        return self.state
+
+    def record(self, before: State, action: np.ndarray, after: State) -> None:
+        del before
+        for lane in np.flatnonzero(self._running):
+            self._actions[lane].append(action[lane])
+        self._see(after)
+
+    def _see(self, state: State) -> None:
+        """Adds a state to the digests and returns of the games that have not ended before."""
+        shown: State = jax.device_get(state)
+        leaves = [np.asarray(_words_of(leaf)) for leaf in jax.tree.leaves(shown)]
+        for lane in np.flatnonzero(self._running):
+            self._digests[lane].update(b"".join(leaf[lane].tobytes() for leaf in leaves))
+        if self.time:
+            self._returns += np.where(self._running[:, None], shown.rewards, np.float32(0))
+        if self._watch is not None:
+            self._watch(shown, self.time)
+        self._running &= ~np.asarray(is_over(shown))
+
+    def played(self) -> PlayedLanes:
+        digests = [digest.hexdigest() for digest in self._digests]
+        return PlayedLanes([np.array(each) for each in self._actions], self._returns, digests, ~self._running)
 
 
 def recorded(actions: Sequence[np.ndarray]) -> Callable[[State, np.int32], np.ndarray]:
