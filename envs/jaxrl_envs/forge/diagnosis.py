@@ -1,4 +1,4 @@
-"""Looks at everything that games of Magic need, piece by piece, tries it, and says what is wrong in plain sentences."""
+"""Diagnosis of a Forge installation: checks each part that games of Magic need, plays two games, reports problems."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ PLAYED = r"1\.6\.5[35]\b"  # versions of Forge
 
 
 def diagnose(**settings: Any) -> bool:
-    """Prints a diagnosis of a deployment with these settings; whether games can be played."""
+    """Prints a diagnosis of a deployment with these settings. Returns whether games can be played."""
     return Diagnosis(Deployment(**settings)).run()
 
 
 class Diagnosis:
-    """One look; `problems` has a sentence for everything that is in the way, `advice` for what could be better."""
+    """One diagnosis: `problems` are sentences about what prevents games, `advice` about what could be better."""
 
     def __init__(self, deployment: Deployment, say: Callable[[str], Any] = print):
         self.deployment, self.say = deployment, say
@@ -49,7 +49,7 @@ class Diagnosis:
         self.advice: list[str] = []
 
     def run(self) -> bool:
-        """Whether games can be played."""
+        """Runs all checks. Returns whether games can be played."""
         if self.deployment.remote:
             self._remote()
         else:
@@ -145,7 +145,7 @@ class Diagnosis:
         self.advice += lease.daemon.remarks
         if not re.match(PLAYED, version := str(found["version"])):
             self.advice.append(
-                f"whoever wrote this never played with Forge {version}, only with 1.6.53 and 1.6.55: "
+                f"jaxrl was tested with Forge 1.6.53 and 1.6.55 and never played with Forge {version}: "
                 "let `jaxrl forge record --games 20` show that games end by their rules before a long training."
             )
         cost = f", {found['cpu_seconds']:.1f} s of CPU, {found['rss_mib']:.0f} MiB resident" if "pid" in found else ""
@@ -179,7 +179,7 @@ class Diagnosis:
         )
 
     def _left(self, folder: str) -> None:
-        """What the daemon left to the engine's AI though nobody had asked for that, as it tells at the end of games."""
+        """Reports the choices that the daemon left to Forge's AI unasked, as it counts them at the end of games."""
         left, asked = Counter[str](), 0
         for path in sorted(Path(folder).rglob(f"*{recording.SUFFIXES[0]}")):
             for conversation in recording.read(path):

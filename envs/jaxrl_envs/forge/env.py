@@ -1,4 +1,4 @@
-"""Magic behind the contract of compiled games; its engine (`game`) imports no jax."""
+"""The environment of Magic for learners, around the host game of `game`, which imports no jax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Magic behind the host contract: its options and names, its engine, and what people get to see."""
+"""Magic behind the host contract: options and names, the engine, and text for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxrl_envs.forge import layout
 from jaxrl_envs.forge.deckbuilding.deck import SUFFIX, cards_of, check_decks, expanded, find_deck
 from jaxrl_envs.forge.display.how_to_play import TEXT
 from jaxrl_envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
-from jaxrl_envs.forge.engine.live import Terms
+from jaxrl_envs.forge.engine.live_game import Terms
 from jaxrl_envs.forge.engine.state import state_bytes_of
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.settings import Deployment
@@ -23,7 +23,7 @@ from jaxrl_envs.host.game import Demonstrations, HostGame
 from jaxrl_envs.shared.errors import UserError
 
 if TYPE_CHECKING:
-    from jaxrl_envs.forge.display.terminal import Position
+    from jaxrl_envs.forge.display.terminal import ForgePosition
     from jaxrl_envs.forge.fleet.fleet import Fleet
 
 PROFILES = ("", "Default", "Cautious", "Reckless")  # of Forge's AI; "": the one that it takes by itself
@@ -71,7 +71,7 @@ class ForgeGame(HostGame):
           first: the seat that begins, 0 or 1; coin: Forge's coin decides.
           ask_mulligans: ask whether to keep the first hand; else Forge's AI decides.
           always_ask: ask also where passing is the only choice: nine times as many questions.
-          advice: Forge's AI says in every question what it would do, for recordings (forge.record); nobody is shown it.
+          advice: Forge's AI says in every question what it would do, for recordings (forge.record); hidden from seats.
           game_limit: CPU seconds that a daemon may spend on a game before it is cut off.
           max_decisions: actions of both seats after which a game is cut off, 1 to 32000.
           shaping_life: weight of the lead in life, in twenties, in a potential whose changes are paid; 0: none.
@@ -187,8 +187,8 @@ class ForgeGame(HostGame):
 
     # ---- people -----------------------------------------------------------------------------------------------------
 
-    def position(self, state: np.ndarray) -> Position:
-        """A saved state u8[S] as plain Python; it is played again if nobody has looked at it lately."""
+    def position(self, state: np.ndarray) -> ForgePosition:
+        """A saved state u8[S] as plain Python; it is played again if it is not in the cache."""
         from jaxrl_envs.forge.display.terminal import position
 
         if self._viewer is None:

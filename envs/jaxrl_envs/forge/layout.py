@@ -8,7 +8,7 @@ and LIMIT; a column named after a list holds 1 + the place in it or 0 for none, 
 one that names a row of a table 1 + its number or 0 (`jaxrl_envs.forge.observe` expands them late, as replays are
 large). Every card name and text in view has one row of kinds, and what a name's card can do is told part by part.
 setup.py writes these numbers, and the places of what the lists name, into `layout.pxd` for the compiled parts: build
-those anew after a change.
+them again after a change.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ FIRST_OPTION_PLAIN = 5
 OPTION_COUNT = 5  # equal options / 4
 COST = 6  # mana value of what it costs, / 8
 NUMBER = 7  # / 10
-TAKEN = 8  # chosen so many times in this question, or its blockers; / 2
+TAKEN = 8  # number of times chosen in this question, or of its blockers; / 2
 ME, THEM = 9, 10  # the player, or who controls the card or spell
 OPTION = 11
 OPTIONS = NUM_ACTIONS

@@ -73,7 +73,7 @@ class Deployment:
 
     @property
     def remote(self) -> bool:
-        """Whether the daemons are somebody else's."""
+        """Whether the daemons run elsewhere and are not started here."""
         return isinstance(self.daemons, tuple)
 
     @property

@@ -1,4 +1,4 @@
-"""Numbers for names: every card, also one that nobody has seen before, has an id that never changes.
+"""Ids of card names: every card, also one never seen before, has an id that never changes.
 
 The id is a hash of the name, so nothing is listed, stored or learnt. Two names share an id once in four thousand
 pairs; `engine.facts` keeps the names of one game apart.

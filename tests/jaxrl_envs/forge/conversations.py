@@ -29,7 +29,7 @@ def decision(number: int, seat: int, note: str = "") -> bytes:
 def made_up(
     decks: Sequence[str] = ("a", "b"), seed: int = 1, decisions: int = 10, options: str = "-i -a", note: str = ""
 ) -> Conversation:
-    """A game of so many decisions, the seats in turn, answered 0, 1, 2, 0, ..."""
+    """A game of `decisions` decisions, the seats in turn, answered 0, 1, 2, 0, ..."""
     lines = [f"> NEWGAME {' '.join(decks)} {options} -s {seed}".encode()]
     lines += [f"< GAME_START: {decks[0]} vs {decks[1]}".encode(), f"< SEED: {seed}".encode()]
     for number in range(decisions):

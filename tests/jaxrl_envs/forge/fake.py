@@ -2,7 +2,7 @@
 
     FakeDaemon(faults=[Fault("close", game=2, decision=3)])       # in a thread of the tests: games of five numbers
     FakeDaemon(scripted)                                          # games that depend on every answer before them
-    FakeDaemon(tapes, faults=...)                                 # recorded games
+    FakeDaemon(recorded_games, faults=...)                                 # recorded games
 
     home = fake_home(folder)                                      # a folder with a jar and res/
     java = fake_java(folder, [Fault("die", start=1, decision=2)]) # takes the place of `java`: a daemon of numbers
@@ -33,7 +33,7 @@ from jaxrl_envs.forge.deckbuilding.deck import read_deck
 from jaxrl_envs.forge.fleet.classes import BRIDGE
 from jaxrl_envs.forge.fleet.daemon import TOKEN
 from jaxrl_envs.forge.fleet.find import DECKS
-from jaxrl_envs.forge.recordings.recorded_engine import Game, ReplayDaemon, Talk, Tape, choose
+from jaxrl_envs.forge.recordings.recorded_engine import ClientHandler, Game, RecordedEngine, RecordedGame, choose
 from jaxrl_envs.forge.recordings.recording import NewGame, deck_name
 from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import PYTHONPATH
@@ -141,8 +141,8 @@ def numbers(daemon: FakeDaemon, wanted: NewGame) -> Game:
 
 
 def recorded(daemon: FakeDaemon, wanted: NewGame) -> Game:
-    """The one of the daemon's tapes that a replay daemon chooses."""
-    return choose(daemon.tapes, wanted).play(wanted, daemon.strict)
+    """The one of the daemon's recorded_games that a replay daemon chooses."""
+    return choose(daemon.recorded_games, wanted).play(wanted, daemon.strict)
 
 
 def scripted(daemon: FakeDaemon, wanted: NewGame) -> Game:
@@ -202,7 +202,7 @@ def usable(decision: dict[str, Any], answer: str) -> bool:
 # ---- the daemon -----------------------------------------------------------------------------------------------------
 
 
-class FakeTalk(Talk):
+class FakeHandler(ClientHandler):
     """A connection on which things go wrong."""
 
     server: FakeDaemon
@@ -240,7 +240,7 @@ class FakeTalk(Talk):
             try:
                 text = next(source) if answer is None else source.send(answer)
             except StopIteration as end:
-                if decision:  # a game that nobody is asked in is hit as a whole
+                if decision:  # a game without questions is hit as a whole
                     return end.value
                 text = end.value
             decision += 1
@@ -283,21 +283,21 @@ class FakeTalk(Talk):
         }.get(kind, text)
 
 
-class FakeDaemon(ReplayDaemon):
+class FakeDaemon(RecordedEngine):
     """One daemon in threads of this process, or of one of its own.
 
     Args:
-      games: a source, or tapes.
+      games: a source, or recorded_games.
       faults: what goes wrong, or a Mischief that several daemons share.
       length: decisions of a scripted game, about.
       token: what it wants to hear first.
     """
 
-    talk = FakeTalk
+    handler = FakeHandler
 
     def __init__(
         self,
-        games: Source | Sequence[Tape] = numbers,
+        games: Source | Sequence[RecordedGame] = numbers,
         faults: Sequence[Fault] | Mischief = (),
         *,
         port: int = 0,
@@ -305,14 +305,14 @@ class FakeDaemon(ReplayDaemon):
         length: int = 12,
         token: str = "",
     ):
-        tapes, self.source = ((), games) if callable(games) else (games, recorded)
+        recorded_games, self.source = ((), games) if callable(games) else (games, recorded)
         self.mischief = faults if isinstance(faults, Mischief) else Mischief(faults)
         self.deaf, self.length, self.token = False, length, token
         self.commands: list[str] = []
         self.answers: list[str] = []
         self.unusable: list[tuple[str, str]] = []
         self._clients: list[socket.socket] = []
-        super().__init__(tapes, port, strict=strict, forge=VERSION)
+        super().__init__(recorded_games, port, strict=strict, forge=VERSION)
         self.in_thread()
 
     @property

@@ -22,7 +22,7 @@ from jaxrl_envs.forge.recordings.recording import Conversation, Writer
 from jaxrl_envs.forge.settings import Deployment
 from tests.jaxrl_envs.forge.conversations import RECORDED
 
-WORDS = {"description": 2, "message": 2, "keywords": 3}  # a text of so few words is none of the publisher's
+WORDS = {"description": 2, "message": 2, "keywords": 3}  # a text of at most this many words is not the publisher's
 SECONDS = 300.0
 Answer = Callable[[dict[str, Any]], str]
 
@@ -161,7 +161,7 @@ def plan() -> dict[str, list[tuple[str, Callable[[int], Answer]]]]:
 
 
 def main() -> None:
-    """Records everything anew."""
+    """Records everything again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--daemon", help="host:port of a daemon that runs already (default: one is started)")
     parser.add_argument("--only", help="one of the files")

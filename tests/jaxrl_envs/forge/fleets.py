@@ -85,7 +85,7 @@ def stop(pid: int) -> None:
 
 
 def zombies() -> list[str]:
-    """Children of this process that nobody has buried."""
+    """Children of this process that were not reaped."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

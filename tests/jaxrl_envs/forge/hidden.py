@@ -168,7 +168,7 @@ def misplaced(line: Line, lines: list[Line], place: int) -> list[str]:
 
 
 def names_by_owner(lines: list[Line]) -> tuple[set[str], set[str]]:
-    """The names of all cards of each player that anybody has seen."""
+    """The names of all cards of each player that a seat has seen."""
     found: tuple[set[str], set[str]] = (set(), set())
 
     def walk(value: Any) -> None:

@@ -15,7 +15,7 @@ from jaxrl_envs.forge.engine.games import ForgeEngine
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.fleet.supervisor import Patience
 from jaxrl_envs.forge.game import ForgeGame
-from jaxrl_envs.forge.recordings.recorded_engine import Tape
+from jaxrl_envs.forge.recordings.recorded_engine import RecordedGame
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.host.bridge import HostPool
@@ -24,7 +24,7 @@ from tests.jaxrl_envs.forge.fake import FakeDaemon, Fault, Mischief, Source, scr
 
 MISSING = "FORGE_HOME is not set: tests against the real engine need the folder of a Forge release"
 HASTY = Patience(answer=0.5, abort=0.5, stop=0.5, idle=0.01, look=0.01, restart=0.02, longest=0.1)
-DECKS = ("aggro", "aggro")  # nobody recorded these: every seed chooses among all recordings
+DECKS = ("aggro", "aggro")  # not recorded: every seed chooses among all recordings
 STEPS = 220
 BOTS = [[-1, -1], [-1, 1], [3, -1], [-1, -1]]  # who holds the seats: the learner, or Forge's AI
 
@@ -85,7 +85,7 @@ class FakeFleet(Fleet):
 
 @contextlib.contextmanager
 def faking(
-    games: Sequence[Tape] | Source = scripted,
+    games: Sequence[RecordedGame] | Source = scripted,
     count: int = 1,
     faults: Sequence[Fault] = (),
     *,
@@ -93,7 +93,7 @@ def faking(
     length: int = 12,
     **settings: Any,
 ) -> Iterator[FakeFleet]:
-    """A fleet of so many fake daemons, which count their games together."""
+    """A fleet of fake daemons, which count their games together."""
     mischief = Mischief(faults)
     fakes = [FakeDaemon(games, mischief, strict=strict, length=length) for _ in range(count)]
     try:
@@ -148,7 +148,7 @@ def row_of(out: Buffers, game: int) -> Row:
 def trace(
     engine: ForgeEngine, steps: int, *, actions: int = RANDOM, threads: int = 1, **options: Any
 ) -> list[list[Row]]:
-    """Plays all games so many steps; for each step and game what it told."""
+    """Plays all games for `steps` steps. Returns what each step and game told."""
     with HostPool(engine, threads=threads, **options) as pool:
         out = make_buffers(engine, engine.num_games)
         pool.start(out)

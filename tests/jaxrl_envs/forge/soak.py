@@ -80,7 +80,7 @@ class Found:
 
 
 def pairings(names: Sequence[str], games: int) -> list[tuple[str, str]]:
-    """So many pairs of decks: each against itself first, then against the next one, and so on."""
+    """`count` pairs of decks: each against itself first, then against the next one, and so on."""
     count = len(names)
     return [(names[i % count], names[(i + i // count) % count]) for i in range(games)]
 

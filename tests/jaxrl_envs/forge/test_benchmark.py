@@ -65,7 +65,7 @@ def test_games_and_their_cpu(keys):
     own = sum(each[1].own_seconds for each in rounds)
     assert found["random_games_per_cpu_second"] == pytest.approx(4 / (jvm + own))
     assert found["ratio"] == pytest.approx(found["random_games_per_cpu_second"] / found["ai_games_per_cpu_second"])
-    assert bench.fleet.keeper.closing.is_set()
+    assert bench.fleet.supervisor.closing.is_set()
 
 
 def test_the_best_profile_has_the_smaller_heap_if_that_is_as_good():

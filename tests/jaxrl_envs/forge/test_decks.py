@@ -55,7 +55,7 @@ def test_all_that_is_wrong_with_decks_is_one_sentence(tmp_path):
         path.write_text(texts[name])
     assert read_deck(paths["good"]).cards == {"Fire // Ice": 4, "Ice": 2}
     check_decks([paths["good"]], scripts)
-    check_decks([paths["strange"]], None)  # nobody knows which cards there are
+    check_decks([paths["strange"]], None)  # the cards of Forge are unknown
     with pytest.raises(UserError) as error:
         check_decks(paths.values(), scripts, "2.0")
     said = str(error.value)
@@ -73,7 +73,7 @@ def test_a_game_checks_its_decks_before_it_starts_anything(tmp_path):
 
 
 def test_every_option_may_differ_between_a_run_and_what_goes_on_from_it():
-    """None of them changes what is observed or what can be done: whoever adds one that does leaves it out."""
+    """None of them changes what is observed or what can be done: leave out an option that does."""
     assert set(ForgeGame.free_options) == set(registry.options_of("forge"))
 
 
@@ -92,7 +92,7 @@ def test_where_decks_are_found(tmp_path):
     assert find_deck("a", tmp_path) == find_deck(f"{tmp_path}/a", None) == tmp_path / "a.dck"
     assert find_deck("aggro", tmp_path) == DECKS / "aggro.dck"
     game = ForgeGame(decks=(f"{tmp_path}/none/*.dck",))
-    game.deploy(Deployment(home=str(tmp_path)))  # as long as nobody plays
+    game.deploy(Deployment(home=str(tmp_path)))  # as long as no game is played
     with pytest.raises(UserError, match="there is no deck .*none/.*jaxrl forge decks --random"):
         game.ready()
     pairs = ForgeGame(decks=("a", "b", "c"), pairings="all").pairs
@@ -166,7 +166,7 @@ def test_decks_by_chance_are_legal_and_of_their_kind():
 
 
 def read_text(text: str) -> dict[str, int]:
-    """What a deck file says, told anew."""
+    """What a deck file says, written again."""
     lines = text.split("[Main]\n")[1].splitlines()
     return {line.partition(" ")[2]: int(line.partition(" ")[0]) for line in lines}
 

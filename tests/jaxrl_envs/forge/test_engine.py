@@ -10,7 +10,7 @@ import pytest
 from jaxrl_envs.contract import registry
 from jaxrl_envs.forge import layout as at
 from jaxrl_envs.forge.engine.games import INFO_NAMES, STAT_NAMES, ForgeEngine, look
-from jaxrl_envs.forge.engine.live import Terms
+from jaxrl_envs.forge.engine.live_game import Terms
 from jaxrl_envs.forge.engine.state import ENDS
 from jaxrl_envs.forge.game import ForgeGame
 from jaxrl_envs.forge.recordings import recording
@@ -54,7 +54,7 @@ def test_games_are_played_to_their_results():
         assert fleet.fakes[0].unusable == [] and fleet.mischief.games == len(fleet.finished) + 1 >= 4
         assert fleet.failures == [] and fleet.replays == 0
     ends = [step for step in played if step[5]]
-    episodes = [info_of(step, "episode") for step in ends]  # one that asks nobody anything is passed over
+    episodes = [info_of(step, "episode") for step in ends]  # one without questions is passed over
     assert len(ends) > 3 and [ENDS[info_of(step, "end")] for step in ends] == [fleet.finished[i] for i in episodes]
     for step in ends:
         rewards = np.frombuffer(step[4], np.float32)
@@ -308,8 +308,8 @@ def test_conversations_are_recorded(tmp_path):
 
 
 def test_recordings_name_who_sits_where_also_when_a_game_is_played_again(tmp_path):
-    """Whoever fills the seats is asked as a game begins, and not again when its daemon fails."""
-    holders = iter([["learner", "random"], ["learner", "snapshot 3"], *[["nobody"] * 2] * 99])
+    """The players in the seats are asked for as a game begins, and not again when its daemon fails."""
+    holders = iter([["learner", "random"], ["learner", "snapshot 3"], *[["no one"] * 2] * 99])
     with scripted(faults={(1, 3): "close"}) as fleet:
         engine = engine_on(fleet, recorder=recording.Folder(tmp_path))
         engine.seated = lambda number: next(holders)
@@ -343,7 +343,7 @@ def test_people_see_a_saved_game():
             pool.recv()
             after = pool.save()[0]
         game._viewer = engine
-        seat = look(engine, before)[0].tally.asked
+        seat = look(engine, before)[0].progress.asked
         mine, other = game.render(before, seat), game.render(before, 1 - seat)
         assert f"seat {seat} decides" in mine and f"seat {seat} decides" in other
         assert mine.count("  hand: ") == 1 and other.count("  hand: ") <= 1 <= game.render(before).count("  hand: ")
@@ -352,7 +352,7 @@ def test_people_see_a_saved_game():
             assert game.event(before, int(out.action[0]), after, told)
         assert game.event(before, 97, after, seat).startswith(f"Seat {seat} is played by Forge's AI")
         fleet.fakes[0].close(), fleet.fakes[1].close()
-        again = game.engine_on(None, 1)  # nobody has to play it: it is remembered
+        again = game.engine_on(None, 1)  # it need not be played: it is remembered
         assert look(again, before)[1] == look(engine, before)[1]
 
 

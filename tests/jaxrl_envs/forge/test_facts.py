@@ -15,7 +15,7 @@ from jaxrl_envs.forge import layout as at
 from jaxrl_envs.forge import vocabulary
 from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.engine.facts import Facts, NameKind, Names, api_number, mode_number
-from jaxrl_envs.forge.engine.live import LiveGame, Terms
+from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
 from jaxrl_envs.forge.engine.observation import observe
 from jaxrl_envs.forge.env import ForgeEnv
 from jaxrl_envs.forge.recordings import demonstrations, recording
@@ -62,7 +62,7 @@ def rows_of(entities):
 
 
 def test_unseen_cards_differ_by_what_they_do():
-    """Both are printed alike and have names that nobody has met: with facts a fresh network tells them apart."""
+    """Both are printed alike and have names that were never seen: with facts a fresh network tells them apart."""
     hand = [card(1, "Shock"), card(2, "Divination")]
     actions = [
         {"index": i, "card": each["name"], "card_id": each["id"], "kind": "spell", "part": 0}

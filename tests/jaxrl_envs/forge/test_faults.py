@@ -14,12 +14,12 @@ import pytest
 
 from jaxrl_envs.forge.engine.faults import GameFault
 from jaxrl_envs.forge.engine.games import INFO_NAMES
-from jaxrl_envs.forge.engine.live import LiveGame, Terms
+from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
 from jaxrl_envs.forge.engine.state import ENDS, GameState
 from jaxrl_envs.forge.fleet.daemon import FleetError
 from jaxrl_envs.forge.fleet.fleet import Fleet
 from jaxrl_envs.forge.recordings import recording
-from jaxrl_envs.forge.recordings.recorded_engine import Tape
+from jaxrl_envs.forge.recordings.recorded_engine import RecordedGame
 from jaxrl_envs.forge.settings import Deployment
 from jaxrl_envs.forge.wire.lease import Lease
 from jaxrl_envs.forge.wire.link import Link
@@ -35,14 +35,14 @@ GAMES = 8
 
 
 @pytest.fixture(scope="module")
-def tapes():
-    return [Tape(each) for each in recording.read(RECORDED / "both_seats.forge.gz")]
+def recorded():
+    return [RecordedGame(each) for each in recording.read(RECORDED / "both_seats.forge.gz")]
 
 
 @pytest.fixture(scope="module")
-def clean(tapes):
+def clean(recorded):
     """What happens without faults."""
-    with faking(tapes, GAMES) as fleet:
+    with faking(recorded, GAMES) as fleet:
         return play(fleet)
 
 
@@ -57,7 +57,7 @@ def same(found, expected):
     assert found.ended == expected.ended > GAMES
 
 
-def test_the_games_that_are_compared(clean, tapes):
+def test_the_games_that_are_compared(clean, recorded):
     """There is something to compare: games of all lanes end, and rewards add up."""
     assert all(sum(row.terminated for row in rows) >= 1 for rows in clean.rows)
     assert clean.counters["games_finished"] == clean.ended and not clean.counters["faults_by_reason"]
@@ -69,7 +69,7 @@ def test_the_games_that_are_compared(clean, tapes):
             over = row.terminated or row.truncated
             assert row.length > length or over
             length = 0 if over else row.length
-    with faking(tapes, GAMES) as fleet:
+    with faking(recorded, GAMES) as fleet:
         same(play(fleet, threads=2), clean)
 
 
@@ -86,8 +86,8 @@ REASONS = {
 
 
 @pytest.mark.parametrize("kind", sorted(REASONS))
-def test_daemons_that_keep_going_wrong(clean, tapes, kind):
-    with faking(tapes, GAMES, at_times(kind)) as fleet:
+def test_daemons_that_keep_going_wrong(clean, recorded, kind):
+    with faking(recorded, GAMES, at_times(kind)) as fleet:
         found = play(fleet)
     struck = fleet.mischief.struck
     same(found, clean)
@@ -96,36 +96,36 @@ def test_daemons_that_keep_going_wrong(clean, tapes, kind):
     assert found.counters["faults_by_reason"] == replays
 
 
-def test_a_game_that_is_another_one_when_it_is_played_again(clean, tapes):
+def test_a_game_that_is_another_one_when_it_is_played_again(clean, recorded):
     """Once: it is tried again. That cannot be told from a JVM in which something is broken."""
     faults = [Fault("close", game=1, decision=12), Fault("other", game=2, decision=2)]
-    with faking(tapes, 2, faults) as fleet:
+    with faking(recorded, 2, faults) as fleet:
         found = play(fleet, games=1)
     assert found.rows[0] == clean.rows[0]
     assert found.replays == {"closed": 1, "different game": 1}
 
 
 @pytest.mark.parametrize("kind", ["silent", "stall"])
-def test_daemons_that_stop_answering(clean, tapes, kind):
-    with faking(tapes, GAMES, at_times(kind)[:3], decision_timeout=0.6) as fleet:
+def test_daemons_that_stop_answering(clean, recorded, kind):
+    with faking(recorded, GAMES, at_times(kind)[:3], decision_timeout=0.6) as fleet:
         found = play(fleet)
     struck = fleet.mischief.struck
     same(found, clean)
     assert struck and found.replays["timeout"] == struck
 
 
-def test_slow_daemons(clean, tapes):
+def test_slow_daemons(clean, recorded):
     faults = at_times("slow", seconds=0.2)
-    with faking(tapes, GAMES, faults) as fleet:
+    with faking(recorded, GAMES, faults) as fleet:
         same(found := play(fleet), clean)
     assert not found.counters["faults_by_reason"]
 
 
 @pytest.mark.parametrize("kind", ["hang", "vanish"])
-def test_daemons_that_never_come_back(clean, tapes, kind):
+def test_daemons_that_never_come_back(clean, recorded, kind):
     """The others play all the games, evicting each other."""
     faults = [Fault(kind, game=3, decision=5), Fault(kind, game=6, decision=9)]
-    with faking(tapes, GAMES, faults, decision_timeout=0.6) as fleet:
+    with faking(recorded, GAMES, faults, decision_timeout=0.6) as fleet:
         found = play(fleet, steps=60)
     struck = fleet.mischief.struck
     assert [rows[:60] for rows in clean.rows] == found.rows
@@ -133,22 +133,22 @@ def test_daemons_that_never_come_back(clean, tapes, kind):
     assert 1 <= sum(daemon["state"] == "down" for daemon in found.counters["daemons"]) <= struck
 
 
-def test_daemons_that_come_back(clean, tapes):
+def test_daemons_that_come_back(clean, recorded):
     faults = [Fault("vanish", game=number, decision=10, seconds=0.3) for number in (2, 5, 9)]
-    with faking(tapes, GAMES, faults) as fleet:
+    with faking(recorded, GAMES, faults) as fleet:
         same(play(fleet), clean)
 
 
-def test_few_daemons_for_many_games(clean, tapes):
-    with faking(tapes, 3) as fleet:
+def test_few_daemons_for_many_games(clean, recorded):
+    with faking(recorded, 3) as fleet:
         found = play(fleet, steps=40)
     assert [rows[:40] for rows in clean.rows] == found.rows
     assert found.replays["evicted"] > 0 and set(found.replays) == {"evicted"}
 
 
-def test_all_daemons_are_gone_at_once(clean, tapes):
-    """Several times, in the middle of their games; somebody starts them again."""
-    with faking(tapes, GAMES) as fleet:
+def test_all_daemons_are_gone_at_once(clean, recorded):
+    """Several times, in the middle of their games; they are started again."""
+    with faking(recorded, GAMES) as fleet:
 
         def strike(step):
             if step in (15, 60, 110):
@@ -174,18 +174,18 @@ def test_kill_9(tmp_path):
     assert found.counters["restarts"] == 2 and found.replays["closed"] == 2
 
 
-def test_unknown_decision_types(tapes):
+def test_unknown_decision_types(recorded):
     """Forge decides those; the game goes on, is counted, and is the same again."""
-    with faking(tapes, GAMES, [Fault("unknown", decision=3, times=0)]) as fleet:
+    with faking(recorded, GAMES, [Fault("unknown", decision=3, times=0)]) as fleet:
         first, second = play(fleet), play(fleet, threads=1)
     assert first.rows == second.rows
     assert all(max(row.info[4] for row in rows) == 1 for rows in first.rows)
 
 
 @pytest.mark.parametrize("kind", ["timeout", "error"])
-def test_games_that_the_daemon_gives_up(tapes, kind):
+def test_games_that_the_daemon_gives_up(recorded, kind):
     """They are cut off, not decided; the next game begins."""
-    with faking(tapes, GAMES, [Fault(kind, decision=8, times=0)]) as fleet:
+    with faking(recorded, GAMES, [Fault(kind, decision=8, times=0)]) as fleet:
         found = play(fleet)
         assert set(fleet.finished) == {kind}
     assert found.ended > 2 * GAMES
@@ -218,8 +218,11 @@ AGAIN = "Forge failed 3 times at the same place of the game with seed .*"
     ],
     ids=["close", "garbage", "long", "utf8", "silent", "refuse", "other"],
 )
-def test_what_does_not_go_away_ends_in_one_sentence(tapes, faults, says, failures):
-    with faking(tapes, 2, faults, decision_timeout=1.0) as fleet, pytest.raises(EngineError, match=says) as error:
+def test_what_does_not_go_away_ends_in_one_sentence(recorded, faults, says, failures):
+    with (
+        faking(recorded, 2, faults, decision_timeout=1.0) as fleet,
+        pytest.raises(EngineError, match=says) as error,
+    ):
         play(fleet, games=1, steps=60)
     assert "\n" not in str(error.value) and str(error.value).startswith("game 0: ")
     assert fleet.failures == failures and fleet.mischief.games == len(failures) + (not failures)
@@ -239,15 +242,15 @@ def test_a_daemon_that_talks_and_asks_nothing():
         assert fault.value.kind == "timeout"
 
 
-def test_no_daemon_at_all(tapes):
-    gone = FakeDaemon(tapes)
+def test_no_daemon_at_all(recorded):
+    gone = FakeDaemon(recorded)
     gone.close()
     with FakeFleet([gone]) as fleet, pytest.raises(EngineError) as error:
         play(fleet, games=1, steps=1)
     assert isinstance(error.value.__cause__, FleetError) and gone.address in str(error.value)
 
 
-def test_two_learners_on_one_daemon(clean, tapes):
+def test_two_learners_on_one_daemon(clean, recorded):
     """Each waits for the other's games; neither gets another's moves."""
     found, problems = {}, []
 
@@ -257,7 +260,7 @@ def test_two_learners_on_one_daemon(clean, tapes):
         except Exception as error:
             problems.append(error)
 
-    with faking(tapes) as one, FakeFleet(one.fakes) as other:
+    with faking(recorded) as one, FakeFleet(one.fakes) as other:
         threads = [threading.Thread(target=learn, args=each) for each in ((0, one), (4, other))]
         for thread in threads:
             thread.start()
@@ -267,11 +270,11 @@ def test_two_learners_on_one_daemon(clean, tapes):
     assert found[0].rows[0] == clean.rows[0] and found[4].rows[0] == clean.rows[4]
 
 
-def test_a_checkpoint_goes_on_with_other_daemons(clean, tapes):
-    with faking(tapes, GAMES) as fleet:
+def test_a_checkpoint_goes_on_with_other_daemons(clean, recorded):
+    with faking(recorded, GAMES) as fleet:
         first = play(fleet, steps=80)
     faults = at_times("close")
-    with faking(tapes, GAMES, faults) as fleet:
+    with faking(recorded, GAMES, faults) as fleet:
         second = play(fleet, steps=STEPS - 80, after=first)
     joined = [a + b for a, b in zip(first.rows, second.rows, strict=True)]
     unlike = {
@@ -281,13 +284,13 @@ def test_a_checkpoint_goes_on_with_other_daemons(clean, tapes):
     assert np.array_equal(second.state, clean.state)
 
 
-def test_what_is_recorded_is_what_was_said(clean, tapes, tmp_path):
+def test_what_is_recorded_is_what_was_said(clean, recorded, tmp_path):
     """forge.record: played again with the answers in the files, by a server that takes no others."""
-    with faking(tapes, GAMES, record=str(tmp_path)) as fleet:
+    with faking(recorded, GAMES, record=str(tmp_path)) as fleet:
         same(play(fleet), clean)
     games = recording.read_all([tmp_path])
     assert len(games) == clean.ended
-    with faking([Tape(each) for each in games], GAMES, strict=True) as fleet:
+    with faking([RecordedGame(each) for each in games], GAMES, strict=True) as fleet:
         found = play(fleet, steps=30)
         assert not fleet.failures
     assert found.rows == [rows[:30] for rows in clean.rows]

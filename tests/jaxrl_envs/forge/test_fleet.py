@@ -78,7 +78,7 @@ def test_load_is_shared(forge):
     fleet.release(second)
     third = fleet.lease(20)
     assert third.daemon is first.daemon and third.link is not first.link  # held for the shorter time
-    assert not first.enter()  # whoever kept it cannot play with it any more
+    assert not first.enter()  # its owner cannot play with it any more
 
 
 def test_an_idle_game_gives_way_to_one_that_has_waited(forge):
@@ -103,7 +103,7 @@ def test_a_running_game_keeps_its_daemon(forge):
         fleet.lease(0.5)
     waiting = threading.Thread(target=lambda: fleet.release(fleet.lease(20)))
     waiting.start()
-    until(lambda: fleet.counters()["queue"] == 1, "somebody waits")
+    until(lambda: fleet.counters()["queue"] == 1, "a game waits")
     fleet.release(lease)
     waiting.join(10)
     assert not waiting.is_alive() and fleet.counters()["evictions"] == 0
@@ -169,7 +169,7 @@ def test_a_process_has_one_fleet_for_a_deployment(tmp_path):
     [
         (Fault("die", start=1, decision=3), "closed", False),
         (None, "timeout", True),  # SIGSTOP
-        (Fault("hang", start=1, decision=3), "timeout", True),  # it runs and answers nobody
+        (Fault("hang", start=1, decision=3), "timeout", True),  # it runs and does not answer
         (Fault("stuck", start=1, decision=2), "timeout", True),  # its game does not end with the connection
         (Fault("silent", start=1, decision=3), "garbage", False),  # no fault of the process, which costs nothing
     ],
@@ -213,7 +213,7 @@ def test_a_hang_is_found_though_nobody_plays(forge):
     stop(pid)
     until(lambda: not alive(pid), "the daemon is killed")
     whole_game(fleet)
-    assert fleet.keeper.hung == 1
+    assert fleet.supervisor.hung == 1
 
 
 def test_a_daemon_that_keeps_dying_is_given_up(forge):

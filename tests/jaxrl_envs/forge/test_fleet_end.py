@@ -1,4 +1,4 @@
-"""The end of a fleet of daemons, whoever ends it, and its settings."""
+"""The end of a fleet of daemons, in every way that it can end, and its settings."""
 
 from __future__ import annotations
 

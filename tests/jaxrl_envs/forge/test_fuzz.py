@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.engine.faults import GARBAGE, REFUSED, GameFault, lost
-from jaxrl_envs.forge.engine.live import LiveGame, Terms
+from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
 from jaxrl_envs.forge.engine.observation import observe
 from jaxrl_envs.forge.wire.link import Link, LinkError, parsed
 from tests.jaxrl_envs.forge.lines import decisions
@@ -217,11 +217,11 @@ def test_lines_of_any_kind_in_a_conversation():
             try:
                 live.hear(each)
             except GameFault as fault:
-                kinds = {GARBAGE} if live.tally.seen or not each.startswith(b"ERROR") else {REFUSED}
-                assert fault.kind in kinds and "\n" not in str(lost(fault, 1, live.tally.turn))
+                kinds = {GARBAGE} if live.progress.seen or not each.startswith(b"ERROR") else {REFUSED}
+                assert fault.kind in kinds and "\n" not in str(lost(fault, 1, live.progress.turn))
                 break
-            assert live.over or live.decision is None or live.tally.seen > 0
-        assert live.tally.asked in (-1, 0, 1) and live.winner in (-1, 0, 1)
+            assert live.over or live.decision is None or live.progress.seen > 0
+        assert live.progress.asked in (-1, 0, 1) and live.winner in (-1, 0, 1)
 
     hunt(check, 300, st.lists(line, max_size=8))
 

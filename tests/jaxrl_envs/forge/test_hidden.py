@@ -154,7 +154,7 @@ def test_the_check_finds_a_scried_card_that_is_revealed():
                 lines = [*game.lines[: line.number], told, *game.lines[line.number :]]
                 assert any("which is scried" in each for each in leaks(game._replace(lines=lines)))
                 return
-    raise AssertionError("nobody scries")
+    raise AssertionError("no seat scries")
 
 
 # ---- a real engine --------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def test_a_line_in_pieces(pair):
 
 
 def test_more_lines_than_the_buffers_hold(pair):
-    """The sender is far ahead: 10 MB in lines of all sizes, with nobody reading at first."""
+    """The sender is far ahead: 10 MB in lines of all sizes, without a reader at first."""
     link, other = pair
     lines = [(b"%d " % i) * (i % 997) + b"." for i in range(3000)]
     sender = threading.Thread(target=other.sendall, args=(b"\n".join(lines) + b"\n",))

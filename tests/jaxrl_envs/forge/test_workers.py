@@ -51,7 +51,7 @@ class Machine(contextlib.ExitStack):
 
 
 def played(pool, game: ForgeGame) -> tuple[list, np.ndarray]:
-    """Every row of so many steps of random play, and the states at the end; all is saved in between."""
+    """Every row of some steps of random play, and the states at the end; all is saved in between."""
     rows, told = make_buffers(game, GAMES), []
     pool.controllers[:] = pool.next_controllers[:] = np.array([BOTS[i % 4] for i in range(GAMES)], np.int8)
     pool.start(rows)

@@ -76,7 +76,7 @@ def find_deck(name: str, folder: Path | None) -> Path:
     """The file of a deck: a path, a name in the user's folder, or a shipped one.
 
     Raises:
-      UserError: there is none.
+      UserError: no deck has that name.
     """
     file = name if name.endswith(SUFFIX) else name + SUFFIX
     places = [Path(each).expanduser() for each in (name, file)] if "/" in name or name.endswith(SUFFIX) else []

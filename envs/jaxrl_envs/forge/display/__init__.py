@@ -1,1 +1,1 @@
-"""Games of Magic for people: recorded, told, shown in a terminal, watched, and played back."""
+"""Games of Magic for people: the table and actions as text, transcripts, and playback of recordings."""

@@ -1,4 +1,4 @@
-"""Answers to decisions in words, each the rest of a sentence that begins with the player."""
+"""Text of an answer to a decision: the rest of a sentence that begins with the player's name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Called = Callable[[int | None, str], str]
 
 
 def plainly(card: int | None, name: str) -> str:
-    """By its name alone."""
+    """A `Called` that uses the card's name alone."""
     del card
     return name
 
 
-def deed(decision: Json, answer: str | None, called: Called = plainly) -> str:
-    """What an answer means, as the rest of a sentence that begins with the player; "" if nothing is done."""
+def action_text(decision: Json, answer: str | None, called: Called = plainly) -> str:
+    """Describes an answer as the rest of a sentence that begins with the player; "" if it does nothing."""
     kind = decision.get("decision_type", "")
     if answer is None:
         return "" if kind == "choose_action" else f"decides something ({kind})"
@@ -32,12 +32,12 @@ def deed(decision: Json, answer: str | None, called: Called = plainly) -> str:
 
 
 def _meaning(kind: str, decision: Json, answer: str, called: Called) -> str:
-    """What a usable answer means; others raise IndexError, KeyError or ValueError."""
+    """Describes a valid answer; an invalid one raises IndexError, KeyError or ValueError."""
     source = decision.get("source") or {}
     about = f" for {called(source.get('card_id', source.get('id')), source['name'])}" if source.get("name") else ""
     match kind:
         case "choose_action":
-            return played(decision["actions"][int(answer)], called) if int(answer) >= 0 else ""
+            return cast_text(decision["actions"][int(answer)], called) if int(answer) >= 0 else ""
         case "choose_targets":
             return f"targets {_listed(decision, answer, called)}{about}"
         case "order":
@@ -82,8 +82,8 @@ def _listed(decision: Json, answer: str, called: Called) -> str:
     return ", ".join(names) or "nothing"
 
 
-def played(action: Json, called: Called = plainly) -> str:
-    """An action of choose_action, as the rest of a sentence."""
+def cast_text(action: Json, called: Called = plainly) -> str:
+    """Describes an action of a choose_action decision, as the rest of a sentence."""
     card = called(action.get("card_id"), action["card"]) if action.get("card") else action.get("description", "")
     if action.get("is_land"):
         return f"plays {card}"

@@ -1,4 +1,4 @@
-"""What has happened between two states of a game that the same seats were shown, in sentences."""
+"""Text of a state difference: sentences about what changed between two states that the same seats were shown."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ BEFORE_DAMAGE = ("COMBAT_BEGIN", "COMBAT_DECLARE_ATTACKERS", "COMBAT_DECLARE_BLO
 VERBS = {"ability": "activates", "trigger": "has a trigger of"}
 
 
-class Cards:
-    """What cards are called: by name, by `Name#id` where two on the table share it, creatures with power/toughness."""
+class CardNames:
+    """Names of cards for text: `Name`, `Name#id` if two on the table share it, creatures with power/toughness."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
@@ -21,7 +21,7 @@ class Cards:
         self.shared: set[str] = set()
 
     def see(self, state: Json) -> None:
-        """Remembers who is in a state."""
+        """Remembers the cards of a state."""
         there: collections.Counter[str] = collections.Counter()
         for player in state.get("players", []):
             for zone in ("hand", *ZONES):
@@ -42,23 +42,23 @@ class Cards:
 
 
 def size_of(card: Json) -> str:
-    """Power and toughness, "" of what has none."""
+    """Power and toughness as text, "" for a card without."""
     return f"{card['power']}/{card['toughness']}" if "power" in card else ""
 
 
-class Changes:
+class StateChanges:
     """Follows the states that the seats of one game are shown.
 
     Attributes:
       cards: what they are called.
       watched: seats that are asked themselves, and so see what they draw; None: all.
-      done: by id, cards that somebody was told to cast or use and that have not resolved yet, not told again when they
-        are seen on the stack; and in how many states they may be missing there.
-      aims: by id of such a card, the seats that were chosen as targets; none of one without a choice of targets.
-      attack: by seat, who was told to attack it in the turn of the last state.
+      done: by id, cards whose use was already reported and that have not resolved yet, so that they are not reported
+        again when they appear on the stack; the value is in how many more states they may be missing there.
+      aims: by id of such a card, the seats that were chosen as targets; no entry without a choice of targets.
+      attack: by seat, the reported attackers of the turn of the last state.
     """
 
-    def __init__(self, cards: Cards, watched: set[int] | None = None):
+    def __init__(self, cards: CardNames, watched: set[int] | None = None):
         self.cards, self.watched = cards, watched
         self.done: dict[int, int] = {}
         self.aims: dict[int, set[int]] = {}
@@ -69,7 +69,7 @@ class Changes:
         self._hands: dict[int, dict[int, str]] = {}  # the last hand of every seat, as it saw it
 
     def between(self, state: Json) -> Iterator[str]:
-        """What is different from the state before; nothing of the first one but the hand."""
+        """Sentences about the differences from the previous state; for the first state only about the hand."""
         if not state.get("players"):
             return
         before, self._before = self._before, state
@@ -85,7 +85,7 @@ class Changes:
         self._forget(before, state)
 
     def _forget(self, before: Json, state: Json) -> None:
-        """Leaves out what can be the reason of nothing any more: it has resolved, or the turn is over."""
+        """Drops reported cards and attacks that can explain no later change: resolved, or of a past turn."""
         waiting = {item.get("card_id") for item in state.get("stack", [])}
         for card in self.done.keys() - waiting:
             self.done[card] -= 1  # a question may come between its announcement and the stack
@@ -98,7 +98,7 @@ class Changes:
     # ---- hands ------------------------------------------------------------------------------------------------------
 
     def _drawn(self, before: Json, state: Json) -> Iterator[str]:
-        """Cards that came into a hand: by name for the seat itself, by number of a seat that nobody asks."""
+        """Cards that came into a hand: by name for the seat itself, as a count for a seat that is never asked."""
         for number, player in enumerate(state.get("players", [])):
             name = player.get("name", "?")
             if "hand" in player:
@@ -119,7 +119,7 @@ class Changes:
     # ---- the stack --------------------------------------------------------------------------------------------------
 
     def _on_the_stack(self, before: Json, state: Json) -> Iterator[str]:
-        """Spells, abilities and triggers that nobody was told of yet."""
+        """Spells, abilities and triggers on the stack that were not reported yet."""
         old = collections.Counter(map(_item, before.get("stack", [])))
         for item in reversed(state.get("stack", [])):  # the lowest came first
             if old[_item(item)]:
@@ -153,7 +153,7 @@ class Changes:
                     yield f"{new['name']}: {key} {old.get(key, 0)} -> {new.get(key, 0)}{why}"
 
     def _why(self, before: Json, state: Json, seat: int, change: int) -> str:
-        """What may have changed a player's life: attackers that nobody was seen to block, and what has resolved."""
+        """Possible causes of a change of life: attackers that were not seen blocked, and what has resolved."""
         combat = [*(before.get("combat") or []), *(state.get("combat") or [])]
         blocked = {attack.get("attacker") for attack in combat if attack.get("blockers")}
         seen = [attack["attacker"] for attack in combat if attack.get("defender") == {"kind": "player", "id": seat}]

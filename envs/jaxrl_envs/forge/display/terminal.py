@@ -6,10 +6,10 @@ import collections
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from jaxrl_envs.forge.display.action_text import played
-from jaxrl_envs.forge.display.diff_text import Cards, size_of
-from jaxrl_envs.forge.display.transcript import DETAIL, Teller
-from jaxrl_envs.forge.engine.daemon_lease import seed_of
+from jaxrl_envs.forge.display.action_text import cast_text
+from jaxrl_envs.forge.display.diff_text import CardNames, size_of
+from jaxrl_envs.forge.display.transcript import DETAIL, TranscriptWriter
+from jaxrl_envs.forge.engine.daemon_leases import seed_of
 from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.engine.state import ENDS, GameState
 from jaxrl_envs.forge.wire.link import parsed
@@ -19,16 +19,16 @@ WIDTH = 100
 ENOUGH = ("choose_targets", "choose_mode", "choose_cards", "scry")
 
 
-class Position(NamedTuple):
-    """A saved game for people.
+class ForgePosition(NamedTuple):
+    """A saved game as plain Python, for text.
 
     Attributes:
       how: it ended, "running" if it did not.
       winner: a seat or None.
-      asked: the seat that has to decide, -1: nobody.
+      asked: the seat that has to decide, -1: no seat.
       turn, seed: of the game.
       decisions: what each seat was shown last, None before its first question.
-      question: the open one, None if there is none.
+      question: the open one, or None.
     """
 
     how: str
@@ -40,16 +40,16 @@ class Position(NamedTuple):
     question: ForgeDecision | None
 
 
-def position(state: GameState, lines: tuple[bytes | None, ...]) -> Position:
-    """What `jaxrl_envs.forge.engine.games.look` tells, as a position."""
+def position(state: GameState, lines: tuple[bytes | None, ...]) -> ForgePosition:
+    """The position of what `jaxrl_envs.forge.engine.games.look` returns."""
     decisions = tuple(None if line is None else parsed(line) for line in lines)
-    asked, question = state.tally.asked, None
+    asked, question = state.progress.asked, None
     if asked >= 0 and (line := lines[asked]) is not None:
         question = ForgeDecision(line)
-        for action in state.actions[len(state.actions) - state.tally.partial :]:
+        for action in state.actions[len(state.actions) - state.progress.partial :]:
             question.step(action)
     winner = state.winner if state.winner >= 0 else None
-    return Position(ENDS[state.how], winner, asked, state.tally.turn, seed_of(state.key), decisions, question)
+    return ForgePosition(ENDS[state.how], winner, asked, state.progress.turn, seed_of(state.key), decisions, question)
 
 
 # ---- actions --------------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def label(decision: Json, question: ForgeDecision, action: int) -> str:
     """A legal action in words, as the rest of a sentence that begins with the player."""
     kind = question.type
     if kind == "choose_action":
-        return shorten(played(question.options[action - 1]), WIDTH) if action else "passes"
+        return shorten(cast_text(question.options[action - 1]), WIDTH) if action else "passes"
     if kind == "mulligan":
         return "takes a mulligan" if action else "keeps the hand"
     if kind in ("confirm_action", "play_trigger"):
@@ -96,7 +96,7 @@ def shorten(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def event(before: Position, action: int, after: Position, seat: int | None, delegates: int) -> str:
+def event(before: ForgePosition, action: int, after: ForgePosition, seat: int | None, delegates: int) -> str:
     """What happened in a step, as `seat` was told it.
 
     Another seat than the one that decided is told what it sees itself: what has changed on the table since it was
@@ -120,14 +120,14 @@ def event(before: Position, action: int, after: Position, seat: int | None, dele
 def _changes(old: Json | None, new: Json | None, actor: int) -> Iterable[str]:
     if new is None or new == old:
         return [f"Seat {actor} decides."]
-    teller = Teller()
-    list(teller.tell({"game_state": (old or {}).get("game_state", {})}, "-1"))
-    lines = teller.tell({"game_state": new.get("game_state", {})}, "-1")
+    writer = TranscriptWriter()
+    list(writer.tell({"game_state": (old or {}).get("game_state", {})}, "-1"))
+    lines = writer.tell({"game_state": new.get("game_state", {})}, "-1")
     changed = [line.strip() for line in lines if line.startswith(DETAIL)]
     return [f"{line}." for line in changed] or [f"Seat {actor} decides."]
 
 
-def _ending(after: Position) -> list[str]:
+def _ending(after: ForgePosition) -> list[str]:
     if after.how == "running":
         return []
     return [f"Seat {after.winner} wins." if after.winner is not None else f"The game is over: {after.how}."]
@@ -136,7 +136,7 @@ def _ending(after: Position) -> list[str]:
 # ---- the table ------------------------------------------------------------------------------------------------------
 
 
-def render_text(view: Position, seat: int | None = None) -> str:
+def render_text(view: ForgePosition, seat: int | None = None) -> str:
     """The table as `seat` sees it; None: as the seat that decides does, and the other one's hand."""
     shown = seat if seat is not None else view.asked if view.asked >= 0 else 0
     decision = view.decisions[shown]
@@ -149,7 +149,7 @@ def render_text(view: Position, seat: int | None = None) -> str:
     phase = state.get("phase", "").lower().replace("_", " ")
     active = "your turn" if state.get("active") == shown else f"turn of seat {state.get('active')}"
     lines = [f"{head}, turn {state.get('turn')}, {phase}, {active}"]
-    cards = Cards()
+    cards = CardNames()
     cards.see(state)
     for player in sorted(state["players"], key=lambda player: player["seat"] == shown):
         hand = player.get("hand")
@@ -224,7 +224,7 @@ def _combat(state: Json, names: dict[int, str]) -> list[str]:
     return ["", "attackers:", *lines] if lines else []
 
 
-def _question(view: Position, seat: int | None) -> list[str]:
+def _question(view: ForgePosition, seat: int | None) -> list[str]:
     """Who is asked; what, for the seat itself."""
     if view.question is None or view.question.answered:
         return []

@@ -1,4 +1,4 @@
-"""A recorded game as a text that people can read: who did what, and what came of it.
+"""Transcript of a recorded game: the players' actions and their effects as text.
 
     Turn 5, learner: life 20-14, hand 3-5, lands 4-4
       MAIN1  learner casts Goblin Guide for {R}
@@ -6,8 +6,7 @@
       COMBAT_DECLARE_ATTACKERS  learner attacks with Goblin Guide 2/2
              random: life 14 -> 12 (Goblin Guide 2/2)
 
-Only what the recorded seats were shown is in it: in games that somebody plays against Forge's AI, the AI's moves are
-seen by what they changed.
+It holds only what the recorded seats were shown: in games against Forge's AI, the AI's moves appear by their effects.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from jaxrl_envs.forge.display.action_text import deed
-from jaxrl_envs.forge.display.diff_text import Cards, Changes
+from jaxrl_envs.forge.display.action_text import action_text
+from jaxrl_envs.forge.display.diff_text import CardNames, StateChanges
 from jaxrl_envs.forge.recordings import recording
 from jaxrl_envs.forge.recordings.recording import Conversation
 from jaxrl_envs.shared.errors import UserError
@@ -27,46 +26,46 @@ Json = dict[str, Any]
 OFFERED = {"choose_action": "actions", "choose_targets": "options", "declare_attackers": "attackers"}
 INDENT = "  "
 DETAIL = INDENT + " " * 7
-LEGEND = """PHASE  player does something; indented further: what came of it, until somebody is asked again.
+LEGEND = """PHASE  player does something; indented further: its effects, until a player is asked again.
 life, hand, lands: of both players, the first seat first; (in brackets behind life: what was seen to change it).
 Name 2/2: power and toughness now; Name#7: the card with this number, where two on the table share a name.
 """
 
 
-def story(conversation: Conversation, passes: bool = False) -> Iterator[str]:
-    """The lines of a game's story; `passes`: with every decision to do nothing."""
+def transcript(conversation: Conversation, passes: bool = False) -> Iterator[str]:
+    """The lines of a game's transcript; `passes`: with every decision to do nothing."""
     meta = conversation.meta
     decks = " vs ".join(map(recording.deck_name, meta.get("decks", ())))
     forge = f", Forge {meta['forge']}" if meta.get("forge") else ""
     yield f"{decks or 'A game'}, seed {meta.get('seed', 'unknown')}{forge}"
-    teller, asked, names = Teller(passes), set[int](), dict[str, str]()
+    writer, asked, names = TranscriptWriter(passes), set[int](), dict[str, str]()
     for line, _ in conversation.decisions():  # first: who is in the game, and which cards share a name
         decision = recording.parsed(line)
         state = decision.get("game_state", {})
-        teller.cards.see(state)
+        writer.cards.see(state)
         asked |= {decision["seat"]} if "seat" in decision else set()
         names = names or labels([player.get("name", "") for player in state.get("players", [])], meta.get("players"))
-    teller.cards.sizes.clear()
-    teller.changes.watched = asked
-    for text in _told(conversation, teller):
+    writer.cards.sizes.clear()
+    writer.changes.watched = asked
+    for text in _told(conversation, writer):
         for raw, label in names.items():
             text = text.replace(raw, label)
         yield text
 
 
-def _told(conversation: Conversation, teller: Teller) -> Iterator[str]:
+def _told(conversation: Conversation, writer: TranscriptWriter) -> Iterator[str]:
     decisions = conversation.decisions()
     for line in conversation.lines:
         if line.startswith(b"< DECISION:") or (line.startswith(b"< INFO:") and b'"info_type":"observed"' in line[:64]):
             found, answer = next(decisions)
-            yield from teller.tell(recording.parsed(found), answer)
+            yield from writer.tell(recording.parsed(found), answer)
         elif line.startswith(b"< INFO:") and b'"info_type":"reveal"' in line[:64]:
-            yield from teller.reveal(recording.parsed(line[len(b"< INFO:") :]))
+            yield from writer.reveal(recording.parsed(line[len(b"< INFO:") :]))
     yield f"Result: {conversation.result}" if conversation.complete else "The recording breaks off here."
 
 
 def labels(seats: list[str], players: list[str] | None) -> dict[str, str]:
-    """What the seats of a game are called, by their names in it.
+    """Labels of the seats of a game, by their names in it.
 
     Args:
       seats: those names, e.g. "Agent(1)-aggro".
@@ -80,15 +79,15 @@ def labels(seats: list[str], players: list[str] | None) -> dict[str, str]:
     return {seat: label for seat, label in zip(seats, found, strict=True) if seat and seat != label}
 
 
-class Teller:
-    """Tells one decision after the other, and what has changed between them."""
+class TranscriptWriter:
+    """Writes the transcript's lines: each decision, and the changes since the previous one."""
 
     def __init__(self, passes: bool = False):
         self.passes = passes
         self.turn = -1
         self.seats: dict[int, str] = {}  # their names
-        self.cards = Cards()
-        self.changes = Changes(self.cards)
+        self.cards = CardNames()
+        self.changes = StateChanges(self.cards)
 
     def tell(self, decision: Json, answer: str | None) -> Iterator[str]:
         """The lines of one decision and of what happened before it."""
@@ -99,14 +98,14 @@ class Teller:
         if state.get("turn", self.turn) != self.turn and len(state.get("players", [])) == 2:
             self.turn = state["turn"]
             yield self._headline(state)
-        what = deed(decision, answer, self.cards.called)
+        what = action_text(decision, answer, self.cards.called)
         if what or self.passes:
             yield f"{INDENT}{decision.get('phase', '')}  {decision.get('player', '?')} {what or 'passes'}"
         if what and (answer or "")[:1].isdigit():
             self._remember(decision, str(answer))
 
     def _remember(self, decision: Json, answer: str) -> None:
-        """What an answer will be the reason of."""
+        """Notes an answer as the possible cause of later changes."""
         chosen = [int(part.partition(":")[0]) for part in answer.split(",") if part[:1].isdigit()]
         offered = decision.get(OFFERED.get(decision.get("decision_type", ""), ""), [])
         picked = [offered[number] for number in chosen if number < len(offered)]
@@ -134,7 +133,7 @@ class Teller:
 
     def _headline(self, state: Json) -> str:
         players = state["players"]
-        active = next((each["name"] for each in players if each["seat"] == state.get("active")), "nobody")
+        active = next((each["name"] for each in players if each["seat"] == state.get("active")), "no player")
         lands = [sum("Land" in card.get("types", "").split() for card in each["battlefield"]) for each in players]
         return (
             f"Turn {state['turn']}, {active}: life {players[0]['life']}-{players[1]['life']}, "
@@ -153,14 +152,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints the games of recordings, below what the signs mean."""
+    """Prints a legend and the transcripts of recordings."""
     number = 0
     print(LEGEND)
     for path in recording.find(args.paths):
         for conversation in recording.read(path):
             number += 1
             if args.game in (None, number):
-                print("\n".join(story(conversation, args.passes)), end="\n\n" if args.game is None else "\n")
+                print("\n".join(transcript(conversation, args.passes)), end="\n\n" if args.game is None else "\n")
     if args.game is not None and not 1 <= args.game <= number:
         raise UserError(f"--game {args.game}: there are {number} games in it.")
     if number == 0:

@@ -1,1 +1,1 @@
-"""Games of Magic for learners: decisions as small questions and as numbers, and games that survive their daemons."""
+"""Forge's games for learners: decisions as sequences of actions and as arrays, and games that survive their daemons."""

@@ -1,4 +1,4 @@
-"""A line of the daemon that asks for a decision, with the seat's view and the questions that lead to an answer."""
+"""A decision of Forge: the daemon's line with the seat's view and the questions that lead to an answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxrl_envs.forge import layout
 from jaxrl_envs.forge.engine.facts import Facts
 from jaxrl_envs.forge.engine.observation import observe
 from jaxrl_envs.forge.engine.question import Question
-from jaxrl_envs.forge.engine.view import View
+from jaxrl_envs.forge.engine.view import DecisionView
 from jaxrl_envs.forge.wire.link import parsed
 
 
@@ -35,18 +35,18 @@ class ForgeDecision(Question):
             fields = parsed(self.line)
         except ValueError as error:
             raise ValueError("this line is no decision") from error
-        super().__init__(View(fields, facts))
+        super().__init__(DecisionView(fields, facts))
         self._wanted: list[int] = []  # actions that lead to an observed choice, see `aim`
         self._paired: dict[int, int] | None = None  # or what attacks or is blocked, by the daemon's numbers
 
     @property
     def seat(self) -> int:
-        """Who is asked."""
+        """The seat that is asked."""
         return self.view.seat
 
     @property
     def id(self) -> int:
-        """What the daemon numbers it, -1: it does not."""
+        """The daemon's number of the decision, -1 if it has no number."""
         number = self.view.decision.get("decision_id")
         return number if type(number) is int else -1
 
@@ -59,7 +59,7 @@ class ForgeDecision(Question):
         """f32[F], of the seat that is asked."""
         return observe(self.view, self)
 
-    # ---- towards a choice that somebody else made -------------------------------------------------------------------
+    # ---- towards a recorded choice ----------------------------------------------------------------------------------
 
     def aim(self, choice: str | None) -> bool:
         """Whether `choice`, an answer line or None, can be reached; `wanted` then leads to it."""
@@ -95,7 +95,7 @@ class ForgeDecision(Question):
         return [number in numbers for numbers in self.numbers].index(True)
 
     def wanted(self) -> int:
-        """The next action towards the choice, -1: it cannot be said in legal actions."""
+        """The next action towards the choice, -1 if no legal actions lead to it."""
         if self._paired is None:
             action = self._wanted[len(self.picks)]
         else:

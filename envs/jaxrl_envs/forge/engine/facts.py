@@ -1,4 +1,4 @@
-"""What cards do, by their names: the facts that the daemon tells once in a game, as rows of an observation's tables."""
+"""Facts about cards by name: what the daemon tells once in a game, as rows of an observation's tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxrl_envs.forge import layout as at
-from jaxrl_envs.forge.engine.words import keyword_bits, zone_number
+from jaxrl_envs.forge.engine.card_words import keyword_bits, zone_number
 from jaxrl_envs.forge.vocabulary import name_id, text_id
 from jaxrl_envs.forge.wire.link import parsed
 

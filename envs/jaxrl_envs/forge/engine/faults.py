@@ -1,4 +1,4 @@
-"""What keeps a game from getting on, in words."""
+"""Faults of a live game: their kinds, and the sentences that explain them to a user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Games of Magic behind the host contract: seeds and actions here, the rules in Forge's daemons.
+"""The engine of Magic behind the host contract: seeds and actions here, the rules in Forge's daemons.
 
 A game is a function of its decks, seed and actions, so that is all that is saved. Conversations with daemons are
 caches: a JVM that dies, hangs or talks nonsense, and a daemon that another game needs more, cost time and nothing else.
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from jaxrl_envs.forge import layout
-from jaxrl_envs.forge.engine.daemon_lease import Borrower, Seated
+from jaxrl_envs.forge.engine.daemon_leases import DaemonLeases, Seated
 from jaxrl_envs.forge.engine.decision import ForgeDecision
 from jaxrl_envs.forge.engine.faults import EVICTED, GameFault
-from jaxrl_envs.forge.engine.live import LiveGame, Terms
+from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
 from jaxrl_envs.forge.engine.observation import observe
 from jaxrl_envs.forge.engine.state import BROKEN, DRAWN, RUNNING, TOO_LONG, WON, GameState, state_bytes_of
 from jaxrl_envs.host.engine import PythonEngine, random_below, random_key, random_word
@@ -33,18 +33,18 @@ REMEMBERED = 256  # positions of games that people look at
 Remembered = collections.OrderedDict[tuple[int, int], tuple[bytes | None, ...]]
 
 
-class Game:
+class GameSlot:
     """One slot of an engine: the methods that `jaxrl_envs.host.python_game.PythonGame` names.
 
     Attributes:
       state: all of it.
-      live: what it costs time to get; it may be at another position, or nowhere.
+      live: the conversation that plays it, a cache; it may be at another position, or not exist.
       number: in its engine.
       players: who holds the seats, as far as that is known, for recordings.
     """
 
-    def __init__(self, terms: Terms, borrower: Borrower, remembered: Remembered, state: GameState, number: int = 0):
-        self.terms, self.borrower, self.remembered, self.state = terms, borrower, remembered, state
+    def __init__(self, terms: Terms, leases: DaemonLeases, remembered: Remembered, state: GameState, number: int = 0):
+        self.terms, self.leases, self.remembered, self.state = terms, leases, remembered, state
         self.number = number
         self.players: Sequence[str] = ()
         self.live = LiveGame(terms)
@@ -68,7 +68,7 @@ class Game:
             self._problem = problem
             raise
         if self.live.over:
-            self.borrower.give_back(self.live)
+            self.leases.give_back(self.live)
         self.live.leave()
         return self.live
 
@@ -79,34 +79,34 @@ class Game:
                 return self.live.forward(self.state)
             except GameFault as fault:
                 attempts += fault.kind != EVICTED
-                self.borrower.renew(self.live, self.state, fault, attempts, self.players)
+                self.leases.renew(self.live, self.state, fault, attempts, self.players)
 
     def _advance(self) -> None:
         """After an action or a start: plays on to the next question, and counts what that brought."""
         live, state = self.reach(), self.state
-        before, result = state.tally.potential, 0.0
-        state.tally = live.tally.copy()
+        before, result = state.progress.potential, 0.0
+        state.progress = live.progress.copy()
         if live.over:
             state.how, state.winner = live.how, live.winner
             result = {0: 1.0, 1: -1.0}.get(live.winner, 0.0)
             # A potential is 0 at the end, else it would change who plays best; of a game that was cut off it stays.
-            state.tally.potential = 0.0 if live.how in (WON, DRAWN) else before
+            state.progress.potential = 0.0 if live.how in (WON, DRAWN) else before
         elif len(state.actions) >= self.terms.max_decisions:
             state.how = TOO_LONG
-        state.reward = result + state.tally.potential - before
+        state.reward = result + state.progress.potential - before
         if state.how != RUNNING:
-            self.borrower.count(live, state)
+            self.leases.count(live, state)
 
     # ---- the contract -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """The next episode."""
         old = self.state
-        self.borrower.give_back(self.live)  # a game that is abandoned
+        self.leases.give_back(self.live)  # a game that is abandoned
         key = random_key(old.seed, old.slot, old.episode + 1)
         self.state = GameState(old.seed, old.slot, old.episode + 1, key=key)
         self.live.reset(key)
-        self.players = self.borrower.seated(self.number)
+        self.players = self.leases.seated(self.number)
         self._advance()
 
     def step(self, action: int) -> None:
@@ -132,7 +132,7 @@ class Game:
 
     def player(self) -> int:
         """The seat asked."""
-        return self.state.tally.asked
+        return self.state.progress.asked
 
     def legal(self, action: int) -> bool:
         """Whether it is, also of those behind the mask."""
@@ -163,15 +163,18 @@ class Game:
 
     def stats(self) -> list[tuple[float, ...]]:
         """f32[2, 5], see STAT_NAMES."""
-        state, tally = self.state, self.state.tally
+        state, progress = self.state, self.state.progress
         broken = state.how == BROKEN
-        return [(state.winner == seat, tally.turn, tally.life[seat], tally.decisions[seat], broken) for seat in (0, 1)]
+        return [
+            (state.winner == seat, progress.turn, progress.life[seat], progress.decisions[seat], broken)
+            for seat in (0, 1)
+        ]
 
     def info(self) -> tuple[int, ...]:
         """i32[9], see INFO_NAMES."""
-        state, tally = self.state, self.state.tally
-        cut = (tally.options_cut, tally.cards_cut, tally.unknown_types, tally.refused)
-        return (tally.turn, tally.type, *cut, state.how == BROKEN, state.how, state.episode)
+        state, progress = self.state, self.state.progress
+        cut = (progress.options_cut, progress.cards_cut, progress.unknown_types, progress.refused)
+        return (progress.turn, progress.type, *cut, state.how == BROKEN, state.how, state.episode)
 
     def reseed(self, seed: int) -> None:
         """Other random numbers from here on."""
@@ -188,10 +191,10 @@ class Game:
         state = GameState.unpack(data, self.terms.mark)
         if state is None:
             raise UserError("the saved game is damaged, or belongs to other decks or options")
-        self.state, self._problem, self.players = state, None, self.borrower.seated(self.number)
+        self.state, self._problem, self.players = state, None, self.leases.seated(self.number)
         if not self.live.leads_to(state):
-            self.live = self.borrower.adopt(self.live, state)
-        self.live.checking = self.live.tally.seen < state.tally.seen
+            self.live = self.leases.adopt(self.live, state)
+        self.live.checking = self.live.progress.seen < state.progress.seen
 
     # ---- for people -------------------------------------------------------------------------------------------------
 
@@ -230,19 +233,19 @@ class ForgeEngine(PythonEngine):
         """Games that have not begun.
 
         Args:
-          fleet: lends daemons, see `Borrower`.
+          fleet: lends daemons, see `DaemonLeases`.
           num_games: N.
           terms: what they have in common.
           seed, first_slot: a game depends on (seed, slot, episode) alone.
           recorder: a `Folder` of `recording` for all conversations, or None.
           remembered: positions by key and number of actions, for people; see `look`.
         """
-        self.pairs, self._borrower = terms.pairs, Borrower(fleet, terms, recorder)
-        self.replays = self._borrower.replays
+        self.pairs, self._leases = terms.pairs, DaemonLeases(fleet, terms, recorder)
+        self.replays = self._leases.replays
         known: Remembered = collections.OrderedDict() if remembered is None else remembered
         states = [GameState(seed, first_slot + i) for i in range(num_games)]
         super().__init__(
-            [Game(terms, self._borrower, known, state, number) for number, state in enumerate(states)],
+            [GameSlot(terms, self._leases, known, state, number) for number, state in enumerate(states)],
             num_players=2,
             num_actions=layout.NUM_ACTIONS,
             num_features=layout.FEATURES,
@@ -252,20 +255,20 @@ class ForgeEngine(PythonEngine):
             num_bots=1 + len(terms.profiles),
             delegated=len(terms.profiles),
         )
-        weakref.finalize(self, self._borrower.close)
+        weakref.finalize(self, self._leases.close)
 
     @property
     def seated(self) -> Seated:
-        """Names whoever holds the seats of a game that begins, see `HostGame.meant_for`."""
-        return self._borrower.seated
+        """Names the players in the seats of a game that begins, see `HostGame.meant_for`."""
+        return self._leases.seated
 
     @seated.setter
     def seated(self, names: Seated) -> None:
-        self._borrower.seated = names
+        self._leases.seated = names
 
     def close(self) -> None:
         """Gives all daemons back; games that are played on ask for others."""
-        self._borrower.close()
+        self._leases.close()
 
     def error(self, game: int, code: int) -> str:
         """The sentence for an error; other than a user's it names the exception, for it is a mistake of ours."""
@@ -284,7 +287,7 @@ def look(engine: ForgeEngine, data: np.ndarray) -> tuple[GameState, tuple[bytes 
     """
     if len(data) != engine.state_bytes:
         raise ValueError(f"a saved game has {engine.state_bytes} bytes, not {len(data)}")
-    game: Game = engine.games[0]
+    game: GameSlot = engine.games[0]
     try:
         game.load(data.tobytes())
         if game.state.episode >= 0 and game.position not in game.remembered:

@@ -1,6 +1,6 @@
 """Whether the mana that a seat can make pays for a card."""
 
-from jaxrl_envs.forge.engine.view cimport Card, View
+from jaxrl_envs.forge.engine.view cimport Card, DecisionView
 
 
 cdef struct Purse:
@@ -8,5 +8,5 @@ cdef struct Purse:
     int[6] of  # by letter of POOL
 
 
-cdef Purse purse(View view, bint now) except *
+cdef Purse purse(DecisionView view, bint now) except *
 cdef bint affords(Purse purse, Card card) except *

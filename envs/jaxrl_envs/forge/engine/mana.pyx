@@ -2,7 +2,7 @@
 
 from jaxrl_envs.forge cimport layout as at
 from jaxrl_envs.forge.engine.values cimport get, text
-from jaxrl_envs.forge.engine.view cimport Card, View
+from jaxrl_envs.forge.engine.view cimport Card, DecisionView
 
 from jaxrl_envs.forge.layout import POOL
 
@@ -14,7 +14,7 @@ cdef void earn(Purse* purse, int makes) noexcept:
         purse.of[k] += makes >> k & 1
 
 
-cdef Purse purse(View view, bint now) except *:
+cdef Purse purse(DecisionView view, bint now) except *:
     """How much mana the seat can make: what is untapped and in its pool, or all next turn with a land of its hand."""
     cdef Purse found
     cdef Card card

@@ -7,8 +7,8 @@ from jaxrl_envs.forge cimport layout as at
 from jaxrl_envs.forge.engine.mana cimport Purse, affords, purse
 from jaxrl_envs.forge.engine.question cimport Question
 from jaxrl_envs.forge.engine.tables cimport Tables
-from jaxrl_envs.forge.engine.values cimport NOBODY, NOT_SAID, get, items, ratio, text, whole
-from jaxrl_envs.forge.engine.view cimport Card, View
+from jaxrl_envs.forge.engine.values cimport MISSING, NOT_SAID, get, items, ratio, text, whole
+from jaxrl_envs.forge.engine.view cimport Card, DecisionView
 
 import re
 
@@ -16,14 +16,14 @@ import numpy as np
 
 from jaxrl_envs.forge import layout
 from jaxrl_envs.forge.engine.facts import parts_of
-from jaxrl_envs.forge.engine.words import cost_of
+from jaxrl_envs.forge.engine.card_words import cost_of
 
 PHASES = {name: number for number, name in enumerate(layout.PHASES)}
 COLORS = {name: number for number, name in enumerate(layout.COLORS)}
 NUMBER = re.compile(r"-?[0-9]{1,9}")  # a text that is one
 
 
-def observe(View view not None, Question question=None):
+def observe(DecisionView view not None, Question question=None):
     """f32[FEATURES]: what the seat of a view sees, with what it is asked unless that is answered or None."""
     out = np.zeros(at.FEATURES, np.float32)
     cdef float[::1] numbers = out
@@ -64,18 +64,18 @@ cdef inline float row_of(Card card) noexcept:
     return 1 + card.row if card is not None and card.row else 0
 
 
-cdef void write_ties(View view, Card card, float* row) except *:
+cdef void write_ties(DecisionView view, Card card, float* row) except *:
     """What a card is tied to, in sum and one by one."""
     cdef int k
     row[at.AIMS_AT_ME], row[at.AIMS_AT_THEM] = ratio(card.aims[view.seat], 2), ratio(card.aims[1 - view.seat], 2)
     if card.zone == at.ZONE_BATTLEFIELD:
         row[at.ATTACHED_TO], row[at.BLOCKS] = row_of(view.find(card.attached_to)), row_of(view.find(card.blocks))
     for k in range(2):
-        if card.goals[k] != NOBODY:
+        if card.goals[k] != MISSING:
             row[at.AIM + k] = row_of(view.goal(card, k))
 
 
-cdef void write_entity(View view, Card card, Tables tables, float* row) except *:
+cdef void write_entity(DecisionView view, Card card, Tables tables, float* row) except *:
     """The row of a card, without the marks of the question."""
     write_card(card, view.seat, row)
     row[at.ENTITY_KIND] = tables.kind(card.kind)
@@ -83,7 +83,7 @@ cdef void write_entity(View view, Card card, Tables tables, float* row) except *
     write_ties(view, card, row)
 
 
-cdef void write_entities(View view, Tables tables, float* out) except *:
+cdef void write_entities(DecisionView view, Tables tables, float* out) except *:
     cdef Purse now = purse(view, True), later = purse(view, False)
     cdef Card card
     cdef int row
@@ -100,7 +100,7 @@ cdef void write_entities(View view, Tables tables, float* out) except *:
 
 # ---- globals ---------------------------------------------------------------------------------------------------------
 
-cdef void write_board(View view, int seat, float* out) except *:
+cdef void write_board(DecisionView view, int seat, float* out) except *:
     """What the permanents of a seat add up to."""
     cdef long long power = 0, free_power = 0, toughness = 0, flying = 0
     cdef int lands = 0, free_lands = 0, creatures = 0, free_creatures = 0, walkers = 0, others = 0, k
@@ -135,7 +135,7 @@ cdef void write_board(View view, int seat, float* out) except *:
     out[at.PLANESWALKERS], out[at.OTHERS] = ratio(walkers, 2), ratio(others, 4)
 
 
-cdef void write_player(View view, int seat, float* out) except *:
+cdef void write_player(DecisionView view, int seat, float* out) except *:
     player = view.players[seat]
     if player is None:
         return
@@ -152,12 +152,12 @@ cdef void write_player(View view, int seat, float* out) except *:
     out[at.ENERGY] = ratio(whole(get(player, "energy"), 0), 8)
 
 
-cdef void write_attack(View view, float* out) except *:
+cdef void write_attack(DecisionView view, float* out) except *:
     """The combat in sum."""
     cdef long long power = 0, free = 0
     cdef Card card
     for attack in view.combat:
-        card = view.find(whole(get(attack, "attacker"), NOBODY))
+        card = view.find(whole(get(attack, "attacker"), MISSING))
         if card is not None:
             power += card.power
             free += 0 if items(get(attack, "blockers")) else card.power
@@ -166,15 +166,15 @@ cdef void write_attack(View view, float* out) except *:
     out[at.ATTACK_POWER], out[at.FREE_ATTACK_POWER] = ratio(power, 16), ratio(free, 16)
 
 
-cdef void write_globals(View view, float* out) except *:
+cdef void write_globals(DecisionView view, float* out) except *:
     cdef Card top
     state = view.state
     out[at.TURN] = ratio(whole(get(state, "turn"), 0), 20)
     phase = text(get(state, "phase"))
     if phase in PHASES:
         out[at.FIRST_PHASE + <int>PHASES[phase]] = 1
-    out[at.MY_TURN] = whole(get(state, "active"), NOBODY) == view.seat
-    out[at.MY_PRIORITY] = whole(get(state, "priority"), NOBODY) == view.seat
+    out[at.MY_TURN] = whole(get(state, "active"), MISSING) == view.seat
+    out[at.MY_PRIORITY] = whole(get(state, "priority"), MISSING) == view.seat
     write_player(view, view.seat, out + at.FIRST_PLAYER)
     write_player(view, 1 - view.seat, out + at.FIRST_PLAYER + at.PLAYER)
     out[at.STACK_SIZE] = ratio(len(items(get(state, "stack"))), 4)
@@ -186,7 +186,7 @@ cdef void write_globals(View view, float* out) except *:
 
 # ---- one option ------------------------------------------------------------------------------------------------------
 
-cdef void write_card_option(View view, option, int id, Tables tables, float* row) except *:
+cdef void write_card_option(DecisionView view, option, int id, Tables tables, float* row) except *:
     """A card, wherever it is."""
     cdef Card card = view.find(id)
     row[at.SORT] = 1 + at.SORT_CARD
@@ -196,9 +196,9 @@ cdef void write_card_option(View view, option, int id, Tables tables, float* row
         row[at.ME], row[at.THEM] = card.controller == view.seat, card.controller == 1 - view.seat
 
 
-cdef void write_spell(View view, option, int id, Tables tables, float* row) except *:
+cdef void write_spell(DecisionView view, option, int id, Tables tables, float* row) except *:
     cdef Card card = view.find_spell(id)
-    cdef int seat = whole(get(option, "controller"), NOBODY)
+    cdef int seat = whole(get(option, "controller"), MISSING)
     row[at.SORT] = 1 + at.SORT_SPELL
     row[at.OPTION_KIND] = tables.kind(view.names.kind(text(get(option, "name"))))
     if card is not None:
@@ -207,12 +207,12 @@ cdef void write_spell(View view, option, int id, Tables tables, float* row) exce
     row[at.ME], row[at.THEM] = seat == view.seat, seat == 1 - view.seat
 
 
-cdef void write_option(View view, option, Tables tables, float* row) except *:
+cdef void write_option(DecisionView view, option, Tables tables, float* row) except *:
     """An option of a question, into a row of zeros."""
     cdef int id
     kind, name, parts = get(option, "kind"), text(get(option, "name")), get(option, "parts")
     number = get(option, "id")
-    id = whole(get(option, "card_id") if number is None else number, NOBODY)
+    id = whole(get(option, "card_id") if number is None else number, MISSING)
     if parts is not None:
         own, count = parts_of(parts)
         row[at.OPTION_PART] = tables.add(own, count, 0)
@@ -232,13 +232,13 @@ cdef void write_option(View view, option, Tables tables, float* row) except *:
         row[at.OPTION_KIND] = tables.kind(view.names.text(text(get(option, "description")) or name))
 
 
-cdef void write_action(View view, action, Tables tables, float* row) except *:
+cdef void write_action(DecisionView view, action, Tables tables, float* row) except *:
     """An action of choose_action, into a row of zeros."""
-    cdef Card card = view.find(whole(get(action, "card_id"), NOBODY))
+    cdef Card card = view.find(whole(get(action, "card_id"), MISSING))
     kind, name = get(action, "kind"), view.names.kind(text(get(action, "card")))
     row[at.COST] = ratio(cost_of(text(get(action, "mana_cost"))), 8)
     row[at.OPTION_ENTITY] = row_of(card)
-    row[at.OPTION_PART] = tables.part(name, whole(get(action, "part"), NOBODY))
+    row[at.OPTION_PART] = tables.part(name, whole(get(action, "part"), MISSING))
     if kind == "ability":
         row[at.SORT] = 1 + at.SORT_ABILITY
         row[at.OPTION_KIND] = tables.kind(view.names.text(text(get(action, "description"))))
@@ -275,16 +275,16 @@ cdef void write_combat(Question q, Tables tables, float* rows) except *:
         return
     for row, place in enumerate(q.targets, 1):
         attacker = q.attackers[place]
-        write_card_option(q.view, attacker, whole(get(attacker, "card_id"), NOBODY), tables, rows + row * at.OPTION)
+        write_card_option(q.view, attacker, whole(get(attacker, "card_id"), MISSING), tables, rows + row * at.OPTION)
         rows[row * at.OPTION + at.TAKEN] = ratio(q.assigned[place], 2)
 
 
 cdef void write_number(Question q, long long number, float* row) except *:
     """A number, and who gets that much of what is shared out."""
     about = get(q.view.decision, "about")
-    cdef int seat = whole(get(about, "player"), NOBODY)
+    cdef int seat = whole(get(about, "player"), MISSING)
     row[at.SORT], row[at.NUMBER] = 1 + at.SORT_NUMBER, ratio(number, 10)
-    row[at.OPTION_ENTITY] = row_of(q.view.find(whole(get(about, "card_id"), NOBODY)))
+    row[at.OPTION_ENTITY] = row_of(q.view.find(whole(get(about, "card_id"), MISSING)))
     row[at.ME], row[at.THEM] = seat == q.view.seat, seat == 1 - q.view.seat
 
 
@@ -312,9 +312,9 @@ cdef inline void add_pick(float* row, float value) noexcept:
     row[at.PICKED] = ratio(row[at.PICKED] + value, 1)
 
 
-cdef void pick(View view, item, float* entities, float value) except *:
+cdef void pick(DecisionView view, item, float* entities, float value) except *:
     """Adds to what is picked of the row of a {"card_id"}, if it has one."""
-    cdef Card card = view.find(whole(get(item, "card_id"), NOBODY))
+    cdef Card card = view.find(whole(get(item, "card_id"), MISSING))
     if card is not None and card.row:
         add_pick(entities + card.row * at.ENTITY, value)
 
@@ -346,9 +346,9 @@ cdef void mark_combat(Question q, float* entities) except *:
             pick(q.view, q.attackers[place], entities, ratio(picked, 2))
 
 
-cdef void show_subject(View view, item, Tables tables, float* entities) except *:
+cdef void show_subject(DecisionView view, item, Tables tables, float* entities) except *:
     """The {"card_id", "name"} that the question is about, in its own row and marked in the other one."""
-    cdef int id = whole(get(item, "card_id"), NOBODY)
+    cdef int id = whole(get(item, "card_id"), MISSING)
     cdef Card card = view.find(id)
     cdef float* row = entities + at.SUBJECT_ROW * at.ENTITY
     if card is not None and card.row:
@@ -362,7 +362,7 @@ cdef void show_subject(View view, item, Tables tables, float* entities) except *
     row[at.SUBJECT] = 1
 
 
-cdef void show_text(View view, Tables tables, float* row) except *:
+cdef void show_text(DecisionView view, Tables tables, float* row) except *:
     """A question about no card."""
     told = text(get(view.decision, "message")) or text(get(view.decision, "name"))
     if told:

@@ -1,7 +1,7 @@
 """A decision as a row of small questions with one legal action each."""
 
 from jaxrl_envs.forge cimport layout as at
-from jaxrl_envs.forge.engine.view cimport View
+from jaxrl_envs.forge.engine.view cimport DecisionView
 
 cdef enum:
     MOST_OPTIONS = at.NUM_ACTIONS - 1  # action 0 is not one of them
@@ -9,8 +9,8 @@ cdef enum:
 
 
 cdef class Question:
-    cdef readonly View view
-    cdef readonly int number  # of the type, as View.number
+    cdef readonly DecisionView view
+    cdef readonly int number  # of the type, as DecisionView.number
     cdef readonly bint answered, ask_ai  # ask_ai: the answer is "ai"
     cdef readonly int cut  # options that are not offered
     cdef bint repeat, optional

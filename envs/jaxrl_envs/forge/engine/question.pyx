@@ -1,13 +1,13 @@
-"""A decision as a row of small questions with one legal action each; tests/jaxrl_envs/forge/referee/forge.py says the same slowly.
+"""A decision as a sequence of small questions with one legal action each. Slow reference: tests/jaxrl_envs/forge/referee/forge.py.
 
-Action 0 is to pass or to stop (numbers, colors, yes and no begin at 0), action 1 + i is option i. Options that nobody can
-tell apart, such as four Mountains, are one option; where several are picked, it can be picked as often.
+Action 0 is to pass or to stop (numbers, colors, yes and no begin at 0), action 1 + i is option i. Options that cannot be
+told apart, such as four Mountains, are one option; where several are picked, it can be picked as often.
 """
 
 from libc.string cimport memset
 
 from jaxrl_envs.forge cimport layout as at
-from jaxrl_envs.forge.engine.values cimport LARGEST, NOBODY, get, items, text, whole
+from jaxrl_envs.forge.engine.values cimport LARGEST, MISSING, get, items, text, whole
 from jaxrl_envs.forge.engine.view cimport Card
 
 import numpy as np
@@ -15,28 +15,28 @@ import numpy as np
 MERGED = ("Library", "Hand")  # zones in which all cards of one name are equal
 
 
-cdef object look(View view, option, bint action):
+cdef object look(DecisionView view, option, bint action):
     """(its card, what else tells an option from others), None: it is like no other one."""
     cdef int id
     cdef Card card
     number = get(option, "id")
     if not action and get(option, "kind") != "card":
         return None
-    id = whole(get(option, "card_id") if action or number is None else number, NOBODY)
+    id = whole(get(option, "card_id") if action or number is None else number, MISSING)
     card = view.find(id)
     zone = text(get(option, "zone"))
     if card is None or not card.row:
         return (id, (text(get(option, "name")), zone)) if zone in MERGED and not action else None
     if not action:
-        return id, (card.row, zone, whole(get(option, "controller"), NOBODY), text(get(option, "name")))
+        return id, (card.row, zone, whole(get(option, "controller"), MISSING), text(get(option, "name")))
     return id, (
         *(card.row, get(option, "kind") if type(get(option, "kind")) is str else "", get(option, "is_land") is True),
         *(text(get(option, "card")), text(get(option, "mana_cost")), text(get(option, "description"))),
-        whole(get(option, "part"), NOBODY),
+        whole(get(option, "part"), MISSING),
     )
 
 
-cdef tuple merged(View view, list options, bint action):
+cdef tuple merged(DecisionView view, list options, bint action):
     """(of equal options the first, for each its daemon's number and theirs): one card is never equal to itself."""
     cdef list kept = [], numbers = []
     cdef dict places = {}, times = {}
@@ -87,7 +87,7 @@ cdef class Question:
       ValueError: something is missing that it needs.
     """
 
-    def __init__(self, View view not None):
+    def __init__(self, DecisionView view not None):
         self.view, self.number = view, view.number
         self.options, self.attackers, self.blockers, self.indices, self.assigned = [], [], [], [], []
         self.targets, self.picks, self.numbers, self.left = [], [], [], []
@@ -184,7 +184,7 @@ cdef class Question:
 
     def _blockable(self, blocker):
         """The places of the attackers that a blocker may block."""
-        numbers = [whole(number, NOBODY) for number in items(get(blocker, "can_block"))]
+        numbers = [whole(number, MISSING) for number in items(get(blocker, "can_block"))]
         return [self.indices.index(number) for number in numbers if number in self.indices]
 
     cdef list defenders(self):
@@ -269,7 +269,7 @@ cdef class Question:
         if self.number == at.TYPE_DECLARE_ATTACKERS:
             self.picks.append(action)
         elif self.number == at.TYPE_DECLARE_BLOCKERS:
-            self.picks.append(self.targets[action - 1] if action else NOBODY)
+            self.picks.append(self.targets[action - 1] if action else MISSING)
             if action:
                 self.assigned[self.targets[action - 1]] += 1
         elif (self.is_set() or self.number == at.TYPE_ORDER) and action:

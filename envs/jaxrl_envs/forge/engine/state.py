@@ -1,4 +1,4 @@
-"""What is saved of a game: its key and its actions, from which everything follows, and what is told of it."""
+"""The saved state of a game: its key and its actions, which determine everything, and its progress."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from collections.abc import Sequence
 
 RUNNING, WON, DRAWN, OUT_OF_TIME, BROKEN, TOO_LONG = range(6)  # how a game ended
 ENDS = ("running", "won", "draw", "timeout", "error", "cut")  # the same for `Fleet.game_finished`
-NOBODY = -1
+MISSING = -1
 LARGEST = 2**31 - 1
 MAGIC = b"JXFORGE1"
 _HEAD = struct.Struct("<8sQQQqqddI18i")
 
 
 @dataclasses.dataclass(slots=True)
-class Tally:
-    """What follows from a game's key and its actions.
+class Progress:
+    """Progress of a game: counts and scores that follow from its key and its actions.
 
     Attributes:
       digest: CRC-32 of all DECISION lines.
       potential: of seat 0.
       seen: DECISION lines.
       partial: actions that the open decision has taken.
-      asked: the seat, -1: nobody; type: the number of the decision's.
+      asked: the seat, -1: no seat; type: the number of the decision's type.
       cards_cut: the most cards without a row at any time.
       refused: answers that the daemon did not take.
       held: bit by seat, that Forge's AI holds it to the end.
@@ -36,8 +36,8 @@ class Tally:
     decisions: list[int] = dataclasses.field(default_factory=lambda: [0, 0])
     seen: int = 0
     partial: int = 0
-    asked: int = NOBODY
-    type: int = NOBODY
+    asked: int = MISSING
+    type: int = MISSING
     turn: int = 0
     options_cut: int = 0
     cards_cut: int = 0
@@ -51,18 +51,18 @@ class Tally:
         return (self.seen, self.partial, self.asked, self.type, self.turn, *counts, *self.life, *self.decisions)
 
     @classmethod
-    def of(cls, digest: int, potential: float, numbers: Sequence[int]) -> Tally:
+    def of(cls, digest: int, potential: float, numbers: Sequence[int]) -> Progress:
         """From what was saved."""
         *counts, life, other_life, decisions, other_decisions = numbers
         return cls(digest, potential, [life, other_life], [decisions, other_decisions], *counts)
 
-    def same_lines(self, other: Tally) -> bool:
+    def same_lines(self, other: Progress) -> bool:
         """Whether both have seen the same decisions."""
         return (self.seen, self.digest) == (other.seen, other.digest)
 
-    def copy(self) -> Tally:
+    def copy(self) -> Progress:
         """Another one with the same values."""
-        return Tally.of(self.digest, self.potential, self.numbers())
+        return Progress.of(self.digest, self.potential, self.numbers())
 
 
 @dataclasses.dataclass(slots=True)
@@ -83,17 +83,20 @@ class GameState:
     drawn: int = 0
     key: int = 0
     how: int = RUNNING
-    winner: int = NOBODY
+    winner: int = MISSING
     reward: float = 0.0
-    tally: Tally = dataclasses.field(default_factory=Tally)
+    progress: Progress = dataclasses.field(default_factory=Progress)
     actions: list[int] = dataclasses.field(default_factory=list)
 
     def pack(self, mark: int) -> bytes:
         """All of it, for a kind of game with this mark."""
-        tally, actions = self.tally, array.array("h", self.actions)
-        numbers = (self.drawn, self.how, self.winner, *tally.numbers(), len(actions))
+        progress, actions = self.progress, array.array("h", self.actions)
+        numbers = (self.drawn, self.how, self.winner, *progress.numbers(), len(actions))
         place = (self.seed, self.key, self.slot, self.episode)
-        return _HEAD.pack(MAGIC, mark, *place, tally.potential, self.reward, tally.digest, *numbers) + actions.tobytes()
+        return (
+            _HEAD.pack(MAGIC, mark, *place, progress.potential, self.reward, progress.digest, *numbers)
+            + actions.tobytes()
+        )
 
     @classmethod
     def unpack(cls, data: bytes, mark: int) -> GameState | None:
@@ -103,8 +106,8 @@ class GameState:
         if (magic, its_mark) != (MAGIC, mark) or not 0 <= count <= (len(data) - _HEAD.size) // 2:
             return None
         actions = array.array("h", data[_HEAD.size : _HEAD.size + 2 * count]).tolist()
-        tally = Tally.of(digest, potential, counts)
-        return cls(seed, slot, episode, drawn, key, how, winner, reward, tally, actions)
+        progress = Progress.of(digest, potential, counts)
+        return cls(seed, slot, episode, drawn, key, how, winner, reward, progress, actions)
 
 
 def state_bytes_of(max_decisions: int) -> int:

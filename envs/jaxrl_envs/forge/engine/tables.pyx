@@ -32,7 +32,7 @@ cdef class Tables:
         return 1 + row
 
     cdef int add(self, bytes parts, int count, int kind) except -1:
-        """1 + the row of the first of so many parts; 0: there are none, or there is no room."""
+        """1 + the row of the first of `count` parts; 0: no parts, or no room."""
         cdef int first = self.used, i
         cdef float* row
         count = min(count, at.PARTS - first)

@@ -6,7 +6,7 @@ from jaxrl_envs.forge cimport layout as at
 
 cdef enum:
     LARGEST = 2147483647
-    NOBODY = -1
+    MISSING = -1
     NOT_SAID = -2  # an owner
 
 

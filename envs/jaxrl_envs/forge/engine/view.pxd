@@ -31,7 +31,7 @@ cdef class Card:
     cdef bint tapped, sick, token, face_down, attacking, blocking, known, aimed, ability, trigger
 
 
-cdef class View:
+cdef class DecisionView:
     cdef readonly dict decision  # the line
     cdef readonly int seat  # who sees it
     cdef readonly int number  # of its type in layout.TYPES, -1: another one

@@ -3,11 +3,11 @@
 cimport cython
 
 from jaxrl_envs.forge cimport layout as at
-from jaxrl_envs.forge.engine.values cimport LARGEST, NOBODY, NOT_SAID, get, items, ratio, text, whole
+from jaxrl_envs.forge.engine.values cimport LARGEST, MISSING, NOT_SAID, get, items, ratio, text, whole
 
 from jaxrl_envs.forge import layout
 from jaxrl_envs.forge.engine.facts import Facts
-from jaxrl_envs.forge.engine.words import BASICS, color_bits, keyword_bits, type_bits, zone_number, zone_of
+from jaxrl_envs.forge.engine.card_words import BASICS, color_bits, keyword_bits, type_bits, zone_number, zone_of
 
 TYPES = {name: number for number, name in enumerate(layout.TYPES)}
 cdef unsigned int BASIC_TYPES = (1 << len(BASICS)) - 1
@@ -23,9 +23,9 @@ cdef Card read_card(value, names):
     """A card from its object; where it is and whose is not part of it."""
     cdef Card card = Card()
     card.fields = value if type(value) is dict else {}
-    card.id, card.attached_to = whole(get(value, "id"), NOBODY), whole(get(value, "attached_to"), NOBODY)
-    card.controller, card.owner = NOBODY, whole(get(value, "owner"), NOT_SAID)
-    card.part = card.blocks = card.goals[0] = card.goals[1] = NOBODY
+    card.id, card.attached_to = whole(get(value, "id"), MISSING), whole(get(value, "attached_to"), MISSING)
+    card.controller, card.owner = MISSING, whole(get(value, "owner"), NOT_SAID)
+    card.part = card.blocks = card.goals[0] = card.goals[1] = MISSING
     card.types, card.colors = type_bits(text(get(value, "types"))), color_bits(text(get(value, "colors")))
     name_card(card, text(get(value, "name")), names)
     if card.types >> at.CARD_TYPE_LAND & 1:
@@ -69,7 +69,7 @@ cdef void read_counters(Card card, counters) except *:
             card.counters += whole(number, 0)
 
 
-cdef class View:
+cdef class DecisionView:
     """The game as the seat that is asked sees it.
 
     Args:
@@ -77,12 +77,12 @@ cdef class View:
       facts: what was told of the game's cards before.
 
     Raises:
-      ValueError: it is none.
+      ValueError: it is not a decision.
     """
 
     def __init__(self, dict decision not None, facts=None):
         kind = get(decision, "decision_type")
-        self.decision, self.seat, state = decision, whole(get(decision, "seat"), NOBODY), get(decision, "game_state")
+        self.decision, self.seat, state = decision, whole(get(decision, "seat"), MISSING), get(decision, "game_state")
         if type(kind) is not str or not 0 <= self.seat <= 1 or type(state) is not dict:
             raise ValueError("this line is no decision")
         self.number, self.state = TYPES.get(kind, -1), state
@@ -102,7 +102,7 @@ cdef class View:
         self._place_all()
 
     def _read_player(self, player):
-        cdef int seat = whole(get(player, "seat"), NOBODY)
+        cdef int seat = whole(get(player, "seat"), MISSING)
         if 0 <= seat <= 1:
             self.players[seat] = player
         self._read_zone(items(get(player, "hand")), seat, at.ZONE_HAND)
@@ -134,28 +134,28 @@ cdef class View:
         """A card that is offered; if it is nowhere to be seen, its own "card" says what it is."""
         cdef Card card
         number, own = get(option, "id"), get(option, "card")
-        cdef int id = whole(get(option, "card_id") if number is None else number, NOBODY)
+        cdef int id = whole(get(option, "card_id") if number is None else number, MISSING)
         if id < 0 or id in self.places or self.find_spell(id) is not None:
             return
         card = read_card(own, self.names)
         if type(own) is not dict:
-            card.owner = NOBODY
+            card.owner = MISSING
         if not card.name:
             name_card(card, text(get(option, "name")), self.names)
-        card.id, card.controller = id, whole(get(option, "controller"), NOBODY if card.owner == NOT_SAID else card.owner)
+        card.id, card.controller = id, whole(get(option, "controller"), MISSING if card.owner == NOT_SAID else card.owner)
         card.zone = zone_of(text(get(option, "zone")))
         self.places[id] = card
         self.others.append(card)
 
     def _spell(self, item):
         """An item of the stack as a card: its own, else the one elsewhere whose ability it is."""
-        cdef Card source = self.find(whole(get(item, "card_id"), NOBODY)), card
+        cdef Card source = self.find(whole(get(item, "card_id"), MISSING)), card
         own = get(item, "card")
         card = read_card(own if type(own) is dict or source is None else source.fields, self.names)
         card.fields = item if type(item) is dict else {}
-        card.id, card.part = whole(get(item, "card_id"), NOBODY), whole(get(item, "part"), NOBODY)
+        card.id, card.part = whole(get(item, "card_id"), MISSING), whole(get(item, "part"), MISSING)
         name_card(card, text(get(item, "name")), self.names)
-        card.zone, card.controller = at.ZONE_STACK, whole(get(item, "controller"), NOBODY)
+        card.zone, card.controller = at.ZONE_STACK, whole(get(item, "controller"), MISSING)
         card.origin = zone_number(text(get(item, "from")))
         kind = get(item, "kind")
         card.ability, card.trigger = kind == "ability", kind == "trigger"
@@ -179,12 +179,12 @@ cdef class View:
 
     def _point(self, Card card, target):
         """Aims a card at a {"kind", "id"}."""
-        cdef int id = whole(get(target, "id"), NOBODY), place
+        cdef int id = whole(get(target, "id"), MISSING), place
         kind = get(target, "kind")
         if kind == "player":
             aim(card, id)
             return
-        place = 0 if card.goals[0] == NOBODY else 1 if card.goals[1] == NOBODY else NOBODY
+        place = 0 if card.goals[0] == MISSING else 1 if card.goals[1] == MISSING else MISSING
         cdef Card other = self.find_spell(id) if kind == "spell" else self.find(id)
         if other is None:
             return
@@ -206,15 +206,15 @@ cdef class View:
                 self._point(card, target)
         for attack in self.combat:
             blockers = items(get(attack, "blockers"))
-            card = self.find(whole(get(attack, "attacker"), NOBODY))
+            card = self.find(whole(get(attack, "attacker"), MISSING))
             if card is not None and card.zone == at.ZONE_BATTLEFIELD:
                 card.attacking, card.blocked = True, len(blockers)
                 self._point(card, get(attack, "defender"))
             for blocker in blockers:
-                other = self.find(whole(blocker, NOBODY))
+                other = self.find(whole(blocker, MISSING))
                 if other is not None and other.zone == at.ZONE_BATTLEFIELD:
                     other.blocking = True
-                    other.blocks = whole(get(attack, "attacker"), NOBODY) if other.blocks == NOBODY else other.blocks
+                    other.blocks = whole(get(attack, "attacker"), MISSING) if other.blocks == MISSING else other.blocks
 
     # ---- rows -------------------------------------------------------------------------------------------------------
 

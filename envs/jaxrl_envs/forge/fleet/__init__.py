@@ -1,1 +1,1 @@
-"""The daemons of Forge: found, started, watched, restarted, and lent to games."""
+"""The fleet of Forge daemons: finds Forge and Java, starts, supervises and restarts daemons, leases them to games."""

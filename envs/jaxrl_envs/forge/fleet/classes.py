@@ -1,4 +1,4 @@
-"""The daemon, compiled on the user's machine for the Java and the Forge that are there.
+"""Compiles the daemon on the user's machine, for the Java and the Forge that are installed.
 
 Its classes lie in the user's cache folder, under a name that changes with the sources, Java and Forge, so that this is
 done once.
@@ -40,7 +40,7 @@ def compiled(java: Java, forge: ForgeRelease) -> Path:
     """The folder of the daemon's classes.
 
     Raises:
-      CompileError: there is none, and it could not be made.
+      CompileError: they are not compiled yet, and cannot be.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "jaxrl" / "forge"
     with _ONE:
@@ -65,7 +65,7 @@ def _key(java: Java, forge: ForgeRelease) -> str:
 
 
 def _compile(java: Java, forge: ForgeRelease, folder: Path) -> None:
-    """Compiles into a new folder, which then takes its name, so that nobody finds half of it."""
+    """Compiles into a temporary folder and renames it, so that no other process finds half of it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(Scratch(folder.parent)) as fresh:
         classes = fresh.path / "classes"
@@ -75,7 +75,7 @@ def _compile(java: Java, forge: ForgeRelease, folder: Path) -> None:
         try:
             classes.rename(folder)
         except OSError:
-            if not folder.is_dir():  # else somebody was faster
+            if not folder.is_dir():  # else another process was faster
                 raise
 
 

@@ -1,4 +1,4 @@
-"""One daemon as the fleet sees it: where it listens, how it is, and who plays on it. `jvm` has those that we start."""
+"""A daemon as the fleet sees it: address, state, and lease. `jvm` has the daemons that the fleet starts itself."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Ended(NamedTuple):
 
 
 class Daemon:
-    """What all daemons have: an address, a state, one lease at most, and figures.
+    """A daemon: an address, a state, one lease at most, and figures.
 
-    Its keeper calls `come_up` and `run` in a thread of its own, and guards `state`, `lease` and what comes with them by
-    a lock. A daemon knows nothing of its keeper: it reports by what these two return.
+    Its supervisor calls `come_up` and `run` in a thread of its own, and guards `state`, `lease` and what comes with
+    them by a lock. A daemon knows nothing of its supervisor: it reports by what these two return.
     """
 
     local = False
@@ -44,9 +44,9 @@ class Daemon:
         self.number, self.host, self.port = number, host, port
         self.token = os.environ.get(TOKEN, "")
         self.state, self.version, self.problem = STARTING, "", ""
-        self.remarks: tuple[str, ...] = ()  # sentences for whoever starts a run
+        self.remarks: tuple[str, ...] = ()  # sentences for the user who starts a run
         self.lease: Lease | None = None
-        self.claimed = False  # somebody connects to it, to lease it
+        self.claimed = False  # a game is connecting to it, to lease it
         self.games = self.leases = self.restarts = 0
         self.failures = 0  # in a row: deaths without a finished game in between, or attempts to connect
         self.active = self.waiting = 0  # games there, ours and others', as it last said
@@ -71,7 +71,7 @@ class Daemon:
         """A problem as a sentence that names the daemon."""
         return f"{self.name}: {problem}"
 
-    # ---- for its keeper ---------------------------------------------------------------------------------------------
+    # ---- for its supervisor -----------------------------------------------------------------------------------------
 
     def come_up(self) -> Ended | None:
         """Makes it ready for leases, however long that takes; None once it is."""
@@ -95,7 +95,7 @@ class Daemon:
         """Ends the lease, if there is one, and its connection. The caller holds the lock."""
         lease, self.lease = self.lease, None
         if lease is not None:
-            lease.evict()  # if somebody is using it, he finds the connection closed
+            lease.evict()  # a game that is using it finds the connection closed
             lease.link.close()
             self.held += time.monotonic() - self._since
             self.busy += lease.busy_seconds
@@ -106,7 +106,7 @@ class Daemon:
         """A new connection.
 
         Raises:
-          OSError: nobody is there, or not a daemon of our kind.
+          OSError: no server listens there, or not a daemon of our protocol.
         """
         link = Link(self.host, self.port, connect_timeout=CONNECT_SECONDS)
         try:
@@ -126,10 +126,10 @@ class Daemon:
         return link
 
     def status(self, seconds: float) -> dict[str, str]:
-        """What it says of itself, over a connection made for it; from any thread.
+        """Its status report, over a connection of its own; from any thread.
 
         Raises:
-          TimeoutError: it says nothing for so many seconds.
+          TimeoutError: it does not answer within `seconds`.
           OSError: it is not there.
         """
         link, found = self.hello(seconds), {}
@@ -166,7 +166,7 @@ class Daemon:
 
 
 class RemoteDaemon(Daemon):
-    """A daemon that somebody else started: connected to, and again after it was lost, never restarted."""
+    """A daemon that was started elsewhere: reconnected to after it was lost, never restarted."""
 
     def __init__(self, number: int, host: str, port: int):
         super().__init__(number, host, port)

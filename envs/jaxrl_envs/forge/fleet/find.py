@@ -45,7 +45,7 @@ def find_forge(home: str = "") -> ForgeRelease:
     """The release in the folder `home`, or in FORGE_HOME.
 
     Raises:
-      UserError: there is none, or something of it is missing.
+      UserError: Forge is not found, or a part of it is missing.
     """
     name, where = ("forge.home", home) if home else ("FORGE_HOME", os.environ.get("FORGE_HOME", ""))
     if not where:

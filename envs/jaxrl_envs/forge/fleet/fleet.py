@@ -1,14 +1,13 @@
-"""The daemons of this process, lent to games.
+"""The fleet: the daemons of this process, leased to games.
 
     fleet = Fleet.shared(deployment)
     lease = fleet.lease()                 # a connection to a daemon that is free, already entered
     ...                                   # NEWGAME, decisions, answers, GAME_RESULT on lease.link
     fleet.release(lease)                  # or fleet.failed(lease, "closed")
 
-A daemon plays one game at a time, so that it has one lease at most. A lease that nobody uses at the moment (left, not
-released) keeps its game, and is taken away from it if somebody else has waited for a daemon: its owner finds out when
-he enters it again, and plays the game once more from its seed and answers on another daemon. Nothing is lost by that,
-nor by the death of a JVM.
+A daemon plays one game at a time, so that it has one lease at most. A lease that is idle (left, not released) keeps its
+game, and is evicted if another game has waited for a daemon: its owner finds out when it enters the lease again, and
+replays the game from its seed and answers on another daemon. Nothing is lost by that, nor by the death of a JVM.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from jaxrl_envs.forge.fleet.daemon import FREE, GONE, Daemon, FleetError, Remote
 from jaxrl_envs.forge.fleet.find import find_decks, find_forge, find_java
 from jaxrl_envs.forge.fleet.jvm import Launch, LocalDaemon
 from jaxrl_envs.forge.fleet.scratch import Scratch
-from jaxrl_envs.forge.fleet.supervisor import Keeper, Patience
+from jaxrl_envs.forge.fleet.supervisor import Patience, Supervisor
 from jaxrl_envs.forge.settings import OVERHEAD_MB, Deployment, available_mb, made
 from jaxrl_envs.forge.wire.lease import NO_START, Lease
 
@@ -53,7 +52,7 @@ class Fleet:
             key += (find_forge(deployment.home), find_java(deployment.java))
         with cls._sharing:
             found = cls._shared.get(key)
-            if found is None or found.keeper.closing.is_set() or not found.keeper.mine:
+            if found is None or found.supervisor.closing.is_set() or not found.supervisor.mine:
                 found = cls._shared[key] = cls(deployment)
             return found
 
@@ -66,8 +65,8 @@ class Fleet:
         self.deployment, self.patience = deployment, patience
         self._scratch: Scratch | None = None
         self.daemons = self._remote() if deployment.remote else self._local()
-        self.keeper = Keeper(self.daemons, patience)
-        self._changed = self.keeper.changed
+        self.supervisor = Supervisor(self.daemons, patience)
+        self._changed = self.supervisor.changed
         self._faults: collections.Counter[str] = collections.Counter()
         self._results: collections.Counter[str] = collections.Counter()
         self._started = self._evictions = self._queue = 0
@@ -94,16 +93,16 @@ class Fleet:
     @property
     def capacity(self) -> int:
         """Games that can be played at the same time: daemons that are not given up."""
-        return self.keeper.capacity
+        return self.supervisor.capacity
 
     def start(self) -> None:
         """Starts the daemons, unless they are; does not wait for them."""
-        self.keeper.start()
+        self.supervisor.start()
 
     def close(self) -> None:
         """Stops the daemons that are ours; those of the process that this one was forked from are left alone."""
-        self.keeper.close()
-        if self._scratch is not None and self.keeper.mine:
+        self.supervisor.close()
+        if self._scratch is not None and self.supervisor.mine:
             self._scratch.close()
         atexit.unregister(self.close)
 
@@ -123,7 +122,7 @@ class Fleet:
           replay: a game is played again up to where it was, and not counted as a new one.
 
         Raises:
-          FleetError: there was none for so long, or all daemons are given up.
+          FleetError: no daemon was free for that long, or all daemons are given up.
         """
         self.start()
         if timeout is None:
@@ -134,10 +133,10 @@ class Fleet:
             try:
                 link = daemon.hello()
             except OSError as error:
-                self.keeper.suspect(daemon, str(error))
+                self.supervisor.suspect(daemon, str(error))
                 continue
             except BaseException:  # Ctrl-C
-                self.keeper.suspect(daemon, "its caller was interrupted")
+                self.supervisor.suspect(daemon, "its caller was interrupted")
                 raise
             lease = Lease(link, daemon)
             with self._changed:
@@ -149,7 +148,7 @@ class Fleet:
         """Ends a lease after the result of its game has been read; `finished=False`: the game is dropped."""
         daemon = lease.daemon
         lease.enter()  # if it was left
-        lease.finish()  # whoever still has it cannot use it any more
+        lease.finish()  # its owner cannot use it any more
         with self._changed:
             if daemon.lease is lease:  # else it was evicted, or its daemon died
                 if finished:
@@ -166,7 +165,7 @@ class Fleet:
           reason: in a word or two, for the counts; `NO_START` if NEWGAME was not answered in time.
 
         Raises:
-          FleetError: the daemon is well, but plays somebody else's games all the time.
+          FleetError: the daemon is healthy, but plays other clients' games all the time.
         """
         daemon = lease.daemon
         status: dict[str, str] = {}
@@ -177,12 +176,12 @@ class Fleet:
             self._faults[reason] += 1
             held = daemon.lease is lease
         if held:
-            self.keeper.suspect(daemon, reason)
+            self.supervisor.suspect(daemon, reason)
         lease.link.close()
         if number_of(status, "Waiting"):  # our own game at least
             raise FleetError(
                 f"Forge daemon {daemon.name} has begun no game for {self.deployment.decision_timeout:g} s: it plays "
-                f"for somebody else (active games: {status.get('Active games', '?')}, waiting: {status['Waiting']}); "
+                f"for another client (active games: {status.get('Active games', '?')}, waiting: {status['Waiting']}); "
                 "give every learner daemons of its own (forge.daemons)."
             )
 
@@ -203,12 +202,12 @@ class Fleet:
         with self._changed:
             durations = {"bounds": list(BOUNDS), "counts": list(self._durations), "sum": self._seconds_played}
             return {
-                "seconds": self.keeper.seconds,
+                "seconds": self.supervisor.seconds,
                 "games_started": self._started,
                 "games_finished": sum(self._results.values()),
                 "games_by_result": dict(self._results),
                 "faults_by_reason": dict(self._faults)
-                | ({"hung daemon": self.keeper.hung} if self.keeper.hung else {}),
+                | ({"hung daemon": self.supervisor.hung} if self.supervisor.hung else {}),
                 "restarts": sum(daemon.restarts for daemon in self.daemons),
                 "evictions": self._evictions,
                 "queue": self._queue,
@@ -226,7 +225,7 @@ class Fleet:
             self._queue += 1
             try:
                 while True:
-                    self.keeper.check_open()
+                    self.supervisor.check_open()
                     now = time.monotonic()
                     daemon = self._least_loaded() or (self._taken_away() if now >= patient else None)
                     if daemon is not None:
@@ -244,7 +243,7 @@ class Fleet:
         return min(free, key=lambda d: (d.active + d.waiting, d.held, d.number), default=None)
 
     def _taken_away(self) -> Daemon | None:
-        """The daemon of the game that nobody has touched for the longest time."""
+        """The daemon of the game that has been idle for the longest time, taken away from it."""
         held = [(d.lease.last_used, d.number, d) for d in self.daemons if d.lease is not None and d.state == FREE]
         for _, _, daemon in sorted(held):
             if daemon.lease is not None and daemon.lease.evict():

@@ -1,4 +1,4 @@
-"""A daemon of ours: a JVM that we start, read, and bury.
+"""A local daemon: a JVM that this process starts, reads and reaps.
 
 Its thread sleeps in `read` of the JVM's output, which ends when the JVM does: nothing is polled, and no zombie stays.
 The JVM's input is a pipe that is never written. Its end, when this process dies in whatever way, tells the JVM to end.
@@ -25,7 +25,7 @@ from jaxrl_envs.forge.settings import LOCAL_HOST
 
 UNKNOWN = "unknown"
 READY, FAILED = "FORGE DAEMON READY", "FORGE DAEMON FAILED:"
-LOG_LIMIT = 16 << 20  # bytes of a log; then it begins anew
+LOG_LIMIT = 16 << 20  # bytes of a log, which is truncated then
 TAIL = 60  # its last lines, which are remembered
 WORDS = 300  # characters of them in a sentence
 
@@ -42,7 +42,7 @@ class Launch(NamedTuple):
     private: Path  # a folder of ours
 
     def place(self, number: int) -> Path:
-        """Working directory and `user.home` of a JVM: what it writes is in nobody's way, and gone at the end."""
+        """Working directory and `user.home` of a JVM: private, and removed at the end."""
         folder = self.private / f"daemon-{number}"
         folder.mkdir(exist_ok=True)
         return folder
@@ -69,7 +69,7 @@ class LocalDaemon(Daemon):
         self._launch, self._timeout = launch, start_timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = False
-        self._guard = threading.Lock()  # a process is not signalled while it is being buried
+        self._guard = threading.Lock()  # a process is not signalled while it is being reaped
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL)
         self._cpu_before = 0.0  # seconds of the JVMs before this one
 
@@ -117,7 +117,7 @@ class LocalDaemon(Daemon):
             self.port, self.version = int(facts.get("port", 0)), facts.get("forge", UNKNOWN)
             self.remarks = self._remarks(facts)
             return None
-        self._bury()
+        self._reap()
         if line.startswith(FAILED):
             problem = line.removeprefix(FAILED).strip()
             return Ended(problem, final=True)
@@ -127,7 +127,7 @@ class LocalDaemon(Daemon):
         return Ended(self.last_words(), final=not self.version)
 
     def _remarks(self, facts: dict[str, str]) -> tuple[str, ...]:
-        """What whoever starts a run should know of such a JVM, from the words of its READY line."""
+        """Warnings for the user about this JVM, from the words of its READY line."""
         found = []
         if facts.get("short-cuts") == "no" and not self._launch.stock:
             name = "" if self.version != UNKNOWN else "; if the jar is one of these, say so by its name (docs/magic.md)"
@@ -144,9 +144,9 @@ class LocalDaemon(Daemon):
         return tuple(found)
 
     def run(self) -> Ended:
-        """Reads the JVM to its end, and buries it."""
+        """Reads the JVM's output to its end, and reaps it."""
         self._read_on(())
-        self._bury()
+        self._reap()
         return Ended(self.last_words())
 
     def _spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
@@ -179,12 +179,12 @@ class LocalDaemon(Daemon):
                     return line
         return ""
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         """Waits for the process and takes its exit status."""
         process = self._process
         if process is None:
             return
-        if hasattr(os, "waitid"):  # without taking the status: until that is taken nobody else can get its number
+        if hasattr(os, "waitid"):  # without taking the status: until that is taken its number is not used again
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         self._cpu_before += process_figures(process.pid)[0]
@@ -215,7 +215,7 @@ class LocalDaemon(Daemon):
         self.signal(signal.SIGTERM)
 
     def wait(self, seconds: float) -> bool:
-        """Whether the process has ended within so many seconds; its own thread buries it."""
+        """Whether the process has ended within `seconds`; its own thread reaps it."""
         deadline = time.monotonic() + seconds
         while self.pid is not None:
             if time.monotonic() > deadline:

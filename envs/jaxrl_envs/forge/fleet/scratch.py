@@ -1,4 +1,4 @@
-"""Temporary folders that do not pile up: whoever makes one removes those of processes that were killed."""
+"""Temporary folders that do not pile up: making one removes those of processes that were killed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 PREFIX = "jaxrl-forge-"
-LOCK = "in-use"  # held locked by the process whose folder it is, and so by nobody once that has ended
+LOCK = "in-use"  # held locked by the process that owns the folder, so unlocked once that has ended
 
 
 class Scratch:
@@ -24,7 +24,7 @@ class Scratch:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
         unfinished = self.path / f"{LOCK}.part"  # a lock is never seen by others before it is locked
         self._lock = unfinished.open("wb")
-        with contextlib.suppress(OSError):  # where files cannot be locked nobody sweeps
+        with contextlib.suppress(OSError):  # where files cannot be locked, none are swept
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             unfinished.rename(self.path / LOCK)
 
@@ -35,7 +35,7 @@ class Scratch:
 
 
 def _sweep(place: Path) -> None:
-    """Removes the folders of this user that belong to nobody any more."""
+    """Removes the folders of this user whose process has ended."""
     for lock in place.glob(f"{PREFIX}*/{LOCK}"):
         try:  # others may put anything there: neither a link nor a pipe is a lock of ours
             with open(os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as handle:

@@ -1,6 +1,6 @@
-"""Keeps daemons running: starts them, asks how they are, restarts what died or hangs, stops them.
+"""Supervisor of daemons: starts them, checks their health, restarts those that died or hang, stops them.
 
-Threads: one for each daemon, which sleeps until that ends, and one that wakes for what has failed, else now and then.
+Threads: one for each daemon, which sleeps until it ends, and one for health checks, periodic and after failures.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Patience(NamedTuple):
     health: float = 10.0  # between questions to every daemon
     answer: float = 10.0  # to them; a JVM that collects garbage on a busy machine may need one
     abort: float = 5.0  # for a daemon to give up the game of a connection that was dropped
-    stop: float = 3.0  # for a JVM to end after SIGTERM, and again for its thread to bury it
-    idle: float = 0.2  # a game waits for a free daemon before somebody else's idle game has to give way
+    stop: float = 3.0  # for a JVM to end after SIGTERM, and again for its thread to reap it
+    idle: float = 0.2  # a game waits for a free daemon before another, idle game has to give way
     look: float = 0.05  # between looks for an idle game, by one who has waited that long
     restart: float = 0.5  # after the first failure, doubled with each in a row
     longest: float = 30.0  # at most
@@ -37,8 +37,8 @@ class Patience(NamedTuple):
         return min(self.longest, self.restart * 2.0 ** (min(failures, 10) - 1))
 
 
-class Keeper:
-    """The threads that look after the daemons of one fleet.
+class Supervisor:
+    """Supervises the daemons of one fleet, in its own threads.
 
     Attributes:
       changed: its lock guards `state` and `lease` of the daemons, and all counts; it is notified of every change.
@@ -79,7 +79,7 @@ class Keeper:
             if self._threads:
                 return
             self._began = time.monotonic()
-            self._threads = [threading.Thread(target=self._watch, name="forge-keeper", daemon=True)]
+            self._threads = [threading.Thread(target=self._watch, name="forge-supervisor", daemon=True)]
             for daemon in self.daemons:
                 name = f"forge-daemon-{daemon.number}"
                 self._threads.append(threading.Thread(target=self._keep, args=(daemon,), name=name, daemon=True))
@@ -155,7 +155,7 @@ class Keeper:
         self._wake.set()
 
     def _watch(self) -> None:
-        """The body of the keeper's own thread."""
+        """The body of the supervisor's own thread."""
         health = time.monotonic() + self.patience.health
         while not self.closing.is_set():
             self._wake.wait(max(0.0, health - time.monotonic()))
@@ -165,7 +165,7 @@ class Keeper:
                 health, states = time.monotonic() + self.patience.health, [SUSPECT, FREE]
             asked = [daemon for daemon in self.daemons if daemon.state in states]
             threads = [threading.Thread(target=self._examine, args=(daemon,), daemon=True) for daemon in asked]
-            for thread in threads:  # all at once: one that hangs holds up nobody else
+            for thread in threads:  # all at once: one that hangs does not delay the others
                 thread.start()
             for thread in threads:
                 thread.join()
@@ -195,7 +195,7 @@ class Keeper:
             if self.closing.is_set() or daemon.state not in (FREE, SUSPECT):
                 return
             daemon.state, daemon.problem = DOWN, f"{daemon.name}: {problem}"
-            daemon.take_back()  # at once: nobody may enter a game that is lost
+            daemon.take_back()  # at once: a lost game must not be entered
             self.hung += hung
         LOG.warning("Forge daemon %s", daemon.problem)
         daemon.give_up()
@@ -209,7 +209,7 @@ class Keeper:
         with self.changed:
             self.closing.set()
             for daemon in self.daemons:
-                daemon.take_back()  # whoever waits for an answer finds the connection closed
+                daemon.take_back()  # a game that waits for an answer finds the connection closed
             self.changed.notify_all()
         self._wake.set()
         local = [daemon for daemon in self.daemons if isinstance(daemon, LocalDaemon)]

@@ -1,4 +1,4 @@
-"""Recorded games as questions and answers to learn from: what Forge's AI has advised, or whoever played has chosen."""
+"""Demonstrations from recorded games: questions with the answer that Forge's AI advised or the player chose."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _decision(path: Path, line: bytes, facts: Facts) -> ForgeDecision:
 
 
 def answered(question: ForgeDecision, choice: str | None) -> Asked:
-    """(observation, mask, action, seat, kind) of the small questions on the way to a choice; none: there is no way."""
+    """(observation, mask, action, seat, kind) of the questions that lead to a choice; [] if no actions lead to it."""
     asked: Asked = []
     if not question.aim(choice):
         return asked

@@ -1,4 +1,4 @@
-"""Forge's AI playing against itself, watched and written down: what it decides where, for imitation.
+"""Records games of Forge's AI against itself, with its decisions, for imitation.
 
     jaxrl forge record --games 500 --decks aggro,counterspells --out recorded
 
@@ -33,7 +33,7 @@ MOST_LINES = 100_000  # of a game
 
 
 class Job(NamedTuple):
-    """One game to be watched."""
+    """One game to record."""
 
     decks: tuple[str, str]
     profiles: tuple[str, str]  # of Forge's AI, "" for its default
@@ -49,8 +49,8 @@ class Job(NamedTuple):
         return f"{self.seed:06d} {' vs '.join(names)}{recording.SUFFIXES[1]}".replace(" ", "_")
 
 
-class Watched:
-    """What was recorded so far."""
+class RecordingProgress:
+    """Progress of a recording job: games, decisions and bytes so far."""
 
     def __init__(self, games: int):
         self.games = games
@@ -58,7 +58,7 @@ class Watched:
         self.began = time.monotonic()
 
     def add(self, conversation: Conversation, packed: int) -> None:
-        """One more game, of so many bytes."""
+        """Counts a game of `packed` bytes."""
         self.done += 1
         self.decisions += sum(line.startswith(b'< INFO:{"info_type":"observed"') for line in conversation.lines)
         self.packed += packed
@@ -125,7 +125,7 @@ def play(
       fleet: lends a daemon.
       command: begins the game.
       seconds: to wait for a line.
-      answer: of a decision; None: nobody is asked.
+      answer: of a decision; None: no decision is asked for.
 
     Raises:
       UserError: the daemon refuses it, or it went wrong several times.
@@ -168,8 +168,8 @@ def save(path: Path, conversation: Conversation) -> int:
 
 def record(
     fleet: Fleet, wanted: Sequence[Job], folder: Path, passes: bool = False, limit: float = LIMIT_SECONDS
-) -> Iterator[Watched]:
-    """Plays and writes all games that are not there yet; yields how far it is, now and then and at the end.
+) -> Iterator[RecordingProgress]:
+    """Plays and writes all missing games; yields the progress from time to time and at the end.
 
     `passes` and `limit` are those of `newgame`.
 
@@ -178,8 +178,8 @@ def record(
     """
     folder = made(folder, "recordings")
     left = [job for job in wanted if not (folder / job.file).exists()]
-    tally = Watched(len(wanted))
-    tally.kept = len(wanted) - len(left)
+    progress = RecordingProgress(len(wanted))
+    progress.kept = len(wanted) - len(left)
 
     def work(job: Job) -> tuple[Conversation, int]:
         found = play(fleet, newgame(job, passes, limit), fleet.deployment.decision_timeout)
@@ -192,11 +192,11 @@ def record(
         while running:
             done, running = wait(running, REPORT_SECONDS, FIRST_COMPLETED)
             for each in done:
-                tally.add(*each.result())
+                progress.add(*each.result())
             if time.monotonic() - reported > REPORT_SECONDS:
                 reported = time.monotonic()
-                yield tally
-        yield tally
+                yield progress
+        yield progress
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -237,6 +237,6 @@ def main(args: argparse.Namespace) -> int:
         decks = [str(file) for file in files]
     wanted = jobs(decks, args.profile.split(",") if args.profile else [], args.games, args.seed)
     with Fleet(deployment) as fleet:
-        for tally in record(fleet, wanted, folder, args.passes, args.limit):
-            print(f"{folder}: {tally}", flush=True)
+        for progress in record(fleet, wanted, folder, args.passes, args.limit):
+            print(f"{folder}: {progress}", flush=True)
     return 0

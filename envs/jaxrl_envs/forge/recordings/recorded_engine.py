@@ -1,4 +1,4 @@
-"""Serves recorded games in the place of Forge's daemon: `jaxrl forge replay --port 17171 recorded/`.
+"""Recorded engine: serves recorded games in place of Forge's daemon, `jaxrl forge replay --port 17171 recorded/`.
 
 A game asked for by NEWGAME gets the recording with its decks and seed if there is one, else one that its decks and
 its seed choose: the same game always gives the same decisions, whatever was played before. By default any answer will
@@ -34,12 +34,12 @@ LONGEST = 1 << 16  # bytes of a client's line
 Game = Generator[bytes, bytes, bytes]  # yields what is said before each answer, returns what comes after the last one
 
 
-class Tape:
-    """A recording that is ready to be played.
+class RecordedGame:
+    """A recorded game, split at the client's answers.
 
     Attributes:
-      parts: what was said before each answer, the seat that was asked (None: nobody known), and its answer.
-      end: what came after the last answer.
+      parts: for each answer: the daemon's text before it, the seat that was asked (None: unknown), and the answer.
+      end: the daemon's text after the last answer.
     """
 
     def __init__(self, conversation: Conversation):
@@ -89,20 +89,20 @@ def _seat_of(text: bytes) -> int | None:
     return int(found[1]) if found else None
 
 
-def choose(tapes: Sequence[Tape], wanted: NewGame) -> Tape:
+def choose(recorded_games: Sequence[RecordedGame], wanted: NewGame) -> RecordedGame:
     """The recording for a game: always the same for the same decks, options and seed."""
-    fits = [tape.fits(wanted) for tape in tapes]
+    fits = [each.fits(wanted) for each in recorded_games]
     if all(max(fits)):
-        return tapes[fits.index(max(fits))]
-    best = [tape for tape, fit in zip(tapes, fits, strict=True) if fit[:3] == max(fits)[:3]]
+        return recorded_games[fits.index(max(fits))]
+    best = [each for each, fit in zip(recorded_games, fits, strict=True) if fit[:3] == max(fits)[:3]]
     names = ",".join(map(recording.deck_name, wanted.decks))
     return best[zlib.crc32(f"{names} {wanted.seed}".encode()) % len(best)]
 
 
-class Talk(socketserver.StreamRequestHandler):
-    """One connection, in a thread of its own."""
+class ClientHandler(socketserver.StreamRequestHandler):
+    """Serves one client's connection, in its own thread."""
 
-    server: ReplayDaemon
+    server: RecordedEngine
     disable_nagle_algorithm = True
 
     def say(self, text: bytes) -> None:
@@ -161,7 +161,7 @@ class Talk(socketserver.StreamRequestHandler):
 
     def game(self, wanted: NewGame) -> Game:
         """What is played."""
-        return choose(self.server.tapes, wanted).play(wanted, self.server.strict)
+        return choose(self.server.recorded_games, wanted).play(wanted, self.server.strict)
 
     def answer(self) -> bytes | None:
         """The next line that is no command, for those begin with a capital letter; None: the client has gone."""
@@ -173,23 +173,25 @@ class Talk(socketserver.StreamRequestHandler):
         return None
 
 
-class ReplayDaemon(socketserver.ThreadingTCPServer):
-    """One daemon on this machine that plays one game at a time, as the real one does; others wait for their turn."""
+class RecordedEngine(socketserver.ThreadingTCPServer):
+    """A daemon on this machine that serves recorded games one at a time, as the real one plays; other clients wait."""
 
     allow_reuse_address = daemon_threads = True
     block_on_close = False
     request_queue_size = 128
-    talk: type[Talk] = Talk
+    handler: type[ClientHandler] = ClientHandler
 
-    def __init__(self, tapes: Sequence[Tape], port: int = 0, *, strict: bool = False, forge: str = "replay"):
+    def __init__(
+        self, recorded_games: Sequence[RecordedGame], port: int = 0, *, strict: bool = False, forge: str = "replay"
+    ):
         """Listens on `port`, 0: a free one; `end` is what SHUTDOWN does."""
-        self.tapes, self.strict, self.forge = tapes, strict, forge
+        self.recorded_games, self.strict, self.forge = recorded_games, strict, forge
         self.end: Callable[[], Any] = lambda: None
         self.active = self.waiting = self.played = 0
         self.seeds = itertools.count(1)  # of games that have none
         self._table, self._counts = threading.Lock(), threading.Lock()
         try:
-            super().__init__(("127.0.0.1", port), self.talk)
+            super().__init__(("127.0.0.1", port), self.handler)
         except OSError as error:
             raise UserError(f"cannot listen on port {port}: {error.strerror}; choose another one.") from None
         self.port: int = self.server_address[1]
@@ -227,10 +229,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Serves until it is stopped; one line on stdout says that it is ready, in the words of the real daemon."""
     conversations, ended = recording.read_all(args.paths), threading.Event()
-    tapes = [Tape(each) for each in conversations]
+    recorded_games = [RecordedGame(each) for each in conversations]
     forge = next((each.meta["forge"] for each in conversations if each.meta.get("forge")), "replay")
     ports = [args.port + i if args.port else 0 for i in range(args.daemons)]
-    daemons = [ReplayDaemon(tapes, port, strict=args.strict, forge=forge) for port in ports]
+    daemons = [RecordedEngine(recorded_games, port, strict=args.strict, forge=forge) for port in ports]
     for daemon in daemons:
         daemon.end = ended.set
         daemon.in_thread()

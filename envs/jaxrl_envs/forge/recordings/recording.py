@@ -52,7 +52,7 @@ class NewGame(NamedTuple):
 
     decks: tuple[str, ...]
     seed: int | None
-    mode: str  # "i", "1", "2" or "12": the seats that the client holds; "o": observed; "ai": nobody asks
+    mode: str  # "i", "1", "2" or "12": the seats that the client holds; "o": observed; "ai": no seat is asked
     quiet: bool
     always_ask: bool
     mulligans: bool
@@ -68,7 +68,7 @@ class Conversation(NamedTuple):
 
     @property
     def result(self) -> str:
-        """The text of its last GAME_RESULT line, "" if there is none."""
+        """The text of its last GAME_RESULT line, or ""."""
         last = self.lines[-1] if self.lines else b""
         return last[len(b"< GAME_RESULT: ") :].decode(errors="replace") if last.startswith(b"< GAME_RESULT: ") else ""
 
@@ -95,7 +95,7 @@ def parsed(text: bytes) -> dict[str, Any]:
     """The JSON object of a recorded line.
 
     Raises:
-      UserError: it is none.
+      UserError: it is not a JSON object.
     """
     try:
         return link.parsed(text)

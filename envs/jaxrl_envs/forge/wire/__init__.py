@@ -1,1 +1,1 @@
-"""What goes between a game and its daemon: connections that carry lines, and who may use one."""
+"""Connections between games and daemons: lines over TCP, and leases of a connection."""

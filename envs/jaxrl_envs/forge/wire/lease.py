@@ -1,4 +1,4 @@
-"""Who may use a connection: the game that holds it, or the fleet that takes it away."""
+"""Leases of a connection: held by a game, and revocable by the fleet while the game is idle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Lease:
     Attributes:
       link: to a daemon.
       daemon: whatever the fleet knows it by.
-      status: "running", "idle" (nobody is using it at the moment) or "gone" for ever.
+      status: "running", "idle" (not in use at the moment) or "gone" for ever.
       last_used: seconds of the monotonic clock, when it was left.
     """
 
@@ -29,7 +29,7 @@ class Lease:
         self._lock = threading.Lock()
 
     def enter(self) -> bool:
-        """From idle to running. False: it is gone, or somebody is using it."""
+        """From idle to running. False: it is gone, or in use."""
         return self._change(IDLE, RUNNING)
 
     def leave(self) -> None:
@@ -41,7 +41,7 @@ class Lease:
         return self._change(RUNNING, GONE)
 
     def evict(self) -> bool:
-        """From idle to gone, and closes the link. False: somebody is using it, or it is gone."""
+        """From idle to gone, and closes the link. False: it is in use, or gone."""
         evicted = self._change(IDLE, GONE)
         if evicted:
             self.link.close()

@@ -17,8 +17,8 @@ import orjson
 
 LONGEST = 4 << 20  # bytes of a line without its end
 CHUNK = 1 << 16  # bytes read at a time
-SEND_SECONDS = 10.0  # a reader that takes nothing for so long is given up
-LONGEST_WAIT = 1e6  # seconds; longer than anybody waits, and what a socket can be told
+SEND_SECONDS = 10.0  # a reader that takes nothing for this long is given up
+LONGEST_WAIT = 1e6  # seconds; longer than any wait, and still a valid socket timeout
 
 SENTENCES = {
     "timeout": "{peer} sent no line within {timeout:g} s",
@@ -64,7 +64,7 @@ class Link:
           connect_timeout: seconds.
 
         Raises:
-          OSError: nobody is there.
+          OSError: no server listens there.
         """
         connection = socket.create_connection((host, port), connect_timeout)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -109,8 +109,8 @@ class Link:
           timeout: seconds to wait for it; not above 0: it is there, or not.
 
         Raises:
-          LinkError: there is none in time, the connection is closed, or the line is not fit to read. After one that is
-            not UTF-8 the next one can be received, after one that is too long the link is closed.
+          LinkError: no line arrived in time, the connection is closed, or the line cannot be read. After a line that
+            is not UTF-8 the next one can be received, after one that is too long the link is closed.
         """
         deadline, searched = time.monotonic() + timeout, 0
         self._check_open()

@@ -26,7 +26,7 @@ import org.apache.commons.lang3.tuple.ImmutablePair;
 
 /**
  * Writes the overrides that no Java source of ours can have, because their parameters differ between versions of Forge, or
- * because nobody knows them yet: `main` finds them in the Forge at hand and compiles them, after all other classes.
+ * because they are not known yet: `main` finds them in the Forge at hand and compiles them, after all other classes.
  */
 public final class Bridge {
     private static final String NAME = "Written";

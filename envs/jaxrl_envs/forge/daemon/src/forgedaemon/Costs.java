@@ -36,13 +36,13 @@ class Costs extends AiCostDecision {
         return valid(player.getCardsIn(ZoneType.Battlefield), cost.getType());
     }
 
-    /** So many of some cards as a part of a cost says; null: there are too few. */
+    /** As many of some cards as a part of a cost requires; null if there are too few. */
     private PaymentDecision choose(CostPart cost, CardCollectionView options, Supplier<PaymentDecision> ai) {
         int count = cost.getAbilityAmount(ability);
         return options.size() < count ? null : PaymentDecision.card(some(cost, options, count, count, ai));
     }
 
-    /** Of one player's cards, where they may be anybody's. */
+    /** Of one player's cards, where they may be of any player. */
     private PaymentDecision choose(CostPart cost, boolean anyone, CardCollection options, Supplier<PaymentDecision> ai) {
         return anyone ? matching(cost, options, (one, other) -> one.getOwner() == other.getOwner()) : choose(cost, options, ai);
     }

@@ -78,7 +78,7 @@ public final class ForgeDaemon {
         try {
             System.in.transferTo(OutputStream.nullOutputStream());
         } catch (IOException closed) {
-            // a broken pipe says the same: nobody is there any more
+            // a broken pipe means the same: no reader is left
         }
         Runtime.getRuntime().halt(0);
     }

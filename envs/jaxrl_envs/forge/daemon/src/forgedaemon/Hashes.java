@@ -15,7 +15,7 @@ import java.util.regex.*;
  * Forge iterates over hash maps whose keys are enum constants (keywords, colours of mana) or whose hashes contain that
  * of a class. An identity hash is drawn by the JVM when it is first asked for, so the order of these maps differs
  * between two launches, and with it what the engine does. The hash lies in the object's header: it is written there,
- * before anybody has asked for it, by sun.misc.Unsafe, and only where a trial on an object of our own shows how the
+ * before it is first asked for, by sun.misc.Unsafe, and only where a trial on an object of our own shows how the
  * header is laid out. Where that is not possible, `-XX:+UnlockExperimentalVMOptions -XX:hashCode=2` does the same.
  */
 final class Hashes {

@@ -63,7 +63,7 @@ final class Knowledge {
 
     // ---- what is seen
 
-    /** Somebody is asked something, or has priority: what was shown before may move unseen from here on. */
+    /** A player is asked something, or has priority: what was shown before may move unseen from here on. */
     void settle(boolean orders) {
         watched.clear();
         put.clear();

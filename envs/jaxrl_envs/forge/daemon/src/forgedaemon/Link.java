@@ -15,7 +15,7 @@ final class Link {
     private static final int IDLE = 3600;
     /** Nanoseconds after which a client that takes nothing is given up. */
     private static final long STUCK = 60_000_000_000L;
-    private static final String NOTHING = new String("nobody there");
+    private static final String NOTHING = new String("no client");
 
     final Server server;
     private final Socket socket;
@@ -69,7 +69,7 @@ final class Link {
         return null;
     }
 
-    /** The next byte; -1: there is none any more, or none until `end`, unless the client has nothing to say meanwhile. */
+    /** The next byte; -1: the stream has ended, or no byte came until `end`, unless the client has nothing to say meanwhile. */
     private int read(InputStream in, long end) throws IOException {
         while (true) {
             long left = (end - System.nanoTime()) / 1_000_000;

@@ -15,7 +15,7 @@ import forge.item.IPaperCard;
 import java.util.*;
 
 /**
- * What a card does, by its name: read from a card that Forge makes anew from its script, so that it is the same in every
+ * What a card does, by its name: read from a card that Forge makes from its script, so that it is the same in every
  * game and tells nothing of one. Kept for the life of the JVM.
  */
 final class Printed {
@@ -47,7 +47,7 @@ final class Printed {
         return found == null ? paper : found;
     }
 
-    /** A new card in the state of that name; null if there is none, as for what only exists within a game. */
+    /** A new card in the state of that name; null if it does not exist, as for what only exists within a game. */
     private static CardState face(IPaperCard paper, String name) {
         if (paper == null) {
             return null;

@@ -31,7 +31,7 @@ final class Reflect {
         }
     }
 
-    /** The first public method of that name with so many parameters, or else with as many as follow (null: none). */
+    /** The first public method of that name with one of these numbers of parameters, tried in order; null if none exists. */
     static Method method(Class<?> owner, String name, int... parameters) {
         for (int count : parameters) {
             for (Method method : owner.getMethods()) {

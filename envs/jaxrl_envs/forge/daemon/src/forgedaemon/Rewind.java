@@ -166,7 +166,7 @@ final class Rewind {
                 || !OURS.matcher(type.getName()).matches()) {
             return LEAF;
         }
-        if (type.isHidden()) { // never changes; what it holds may be known to nobody else
+        if (type.isHidden()) { // never changes; nothing else may refer to what it holds
             List<Field> captured = new ArrayList<>(List.of(type.getDeclaredFields()));
             captured.removeIf(field -> Modifier.isStatic(field.getModifiers()) || !field.trySetAccessible());
             return new Layout(LEAF.references, LEAF.words, captured.toArray(new Field[0]), false);

@@ -76,7 +76,7 @@ class Seat extends PlayerControllerAi {
 
     // ---- who decides
 
-    /** Whether Forge's AI shall decide without anybody being asked or told. */
+    /** Whether Forge's AI shall decide without a seat being asked or told. */
     boolean quiet() {
         return thinks() || !remote && !table.request.observe;
     }

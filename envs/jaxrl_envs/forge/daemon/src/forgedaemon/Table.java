@@ -36,7 +36,7 @@ final class Table {
     final Map<String, Integer> left = new TreeMap<>();
     /** Every controller that was made, those of controlled players too. */
     private final List<Seat> controllers = new ArrayList<>();
-    /** While advice is sought: then nobody is asked or told anything. */
+    /** While advice is sought: no seat is asked or told anything then. */
     boolean advising;
     private int decisions;
     private long started;
@@ -263,7 +263,7 @@ final class Table {
         }
     }
 
-    /** Something new begins: somebody is asked, or has priority. */
+    /** Something new begins: a player is asked, or has priority. */
     void settle(Seat asked, boolean orders) {
         for (Seat seat : seats) {
             seat.view.knowledge.settle(orders && seat.view == asked.view);

@@ -132,7 +132,7 @@ final class TableGame extends Game {
         }
 
         public void updateZoneForView(PlayerZone zone) {
-            // nobody looks
+            // no one looks at it
         }
 
         /**

@@ -22,7 +22,7 @@ final class View {
     private final Seat viewer;
     /** Numbers of hidden cards, see id. */
     private final Map<Integer, Integer> aliases = new HashMap<>();
-    /** Cards that were named since the last `introduce`, by name, whose facts nobody was told in this game. */
+    /** Cards that were named since the last `introduce`, by name, whose facts were not told in this game. */
     private final Map<String, Card> strangers = new LinkedHashMap<>();
 
     final Knowledge knowledge;

@@ -12,7 +12,7 @@ import pytest
 
 from jaxrl.cli import main
 from jaxrl_envs.forge.recordings import recording
-from jaxrl_envs.forge.recordings.recorded_engine import ReplayDaemon, Tape
+from jaxrl_envs.forge.recordings.recorded_engine import RecordedEngine, RecordedGame
 from jaxrl_envs.forge.recordings.recording import Writer
 from tests.jaxrl_envs.forge.conversations import RECORDED, made_up
 from tests.jaxrl_envs.forge.fleets import until as settled
@@ -61,7 +61,7 @@ def settle(condition):
 @contextlib.contextmanager
 def replaying(conversations, strict=False):
     """A replay daemon in threads of this process."""
-    daemon = ReplayDaemon([Tape(each) for each in conversations], strict=strict, forge="1.0")
+    daemon = RecordedEngine([RecordedGame(each) for each in conversations], strict=strict, forge="1.0")
     daemon.in_thread()
     yield daemon
     daemon.shutdown()

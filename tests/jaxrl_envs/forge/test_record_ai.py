@@ -11,14 +11,14 @@ from jaxrl.cli import main
 from jaxrl_envs.forge.fleet.find import DECKS
 from jaxrl_envs.forge.recordings import record_ai, recording
 from jaxrl_envs.forge.recordings.record_ai import Job
-from jaxrl_envs.forge.recordings.recorded_engine import Tape
+from jaxrl_envs.forge.recordings.recorded_engine import RecordedGame
 from jaxrl_envs.shared.errors import UserError
 from tests.jaxrl_envs.forge.conversations import RECORDED
 from tests.jaxrl_envs.forge.fake import FakeDaemon, Fault
 from tests.jaxrl_envs.forge.play import faking
 
 GAMES = list(recording.read(RECORDED / "observed.forge.gz"))
-OBSERVED = [Tape(each) for each in GAMES]
+OBSERVED = [RecordedGame(each) for each in GAMES]
 
 
 def body(conversation):
@@ -28,13 +28,13 @@ def body(conversation):
 
 @pytest.fixture
 def recorded(tmp_path):
-    """Records with fake daemons; gives the last tally, and the games by file."""
+    """Records with fake daemons; gives the last progress, and the games by file."""
 
     def run(wanted, faults=()):
         with faking(OBSERVED, 2, faults, decision_timeout=0.5) as fleet:
-            *_, tally = record_ai.record(fleet, wanted, tmp_path)
+            *_, progress = record_ai.record(fleet, wanted, tmp_path)
         games = {path.name: next(recording.read(path)) for path in recording.find([tmp_path])}
-        return tally, games, fleet.mischief.games
+        return progress, games, fleet.mischief.games
 
     return run
 
@@ -67,14 +67,14 @@ def test_commands_for_the_daemon(tmp_path):
 
 def test_games_are_written_once_and_whole(recorded, tmp_path):
     wanted = record_ai.jobs(["aggro", "counterspells"], [], 6)
-    tally, games, played = recorded(wanted[:4])
-    assert (tally.done, tally.kept, played) == (4, 0, 4) and set(games) == {job.file for job in wanted[:4]}
+    progress, games, played = recorded(wanted[:4])
+    assert (progress.done, progress.kept, played) == (4, 0, 4) and set(games) == {job.file for job in wanted[:4]}
     for game in games.values():
         assert game.complete and body(game) in [body(each) for each in GAMES]
         assert game.meta["options"] == "-o -a -c 30" and list(game.decisions())
-    tally, games, played = recorded(wanted)  # goes on where it stopped
-    assert (tally.done, tally.kept, played) == (2, 4, 2) and set(games) == {job.file for job in wanted}
-    assert "6 of 6 games" in str(tally) and "kB a game" in str(tally)
+    progress, games, played = recorded(wanted)  # goes on where it stopped
+    assert (progress.done, progress.kept, played) == (2, 4, 2) and set(games) == {job.file for job in wanted}
+    assert "6 of 6 games" in str(progress) and "kB a game" in str(progress)
     assert not list(tmp_path.glob(".*"))
 
 

@@ -1,4 +1,4 @@
-"""Daemons of a fleet for the games of an engine, and conversations that no game is continuing at the moment."""
+"""Leases of a fleet's daemons for the games of one engine, and live games that are parked meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxrl_envs.forge.engine.faults import ATTEMPTS, EVICTED, REFUSED, GameFault, lost
-from jaxrl_envs.forge.engine.live import LiveGame, Terms
+from jaxrl_envs.forge.engine.live_game import LiveGame, Terms
 from jaxrl_envs.forge.engine.state import ENDS, TOO_LONG, GameState
 from jaxrl_envs.forge.recordings.recording import deck_name, quoted
 
@@ -16,13 +16,13 @@ MOST_PARKED = 32
 Seated = Callable[[int], Sequence[str]]
 
 
-class Borrower:
-    """What the games of an engine share.
+class DaemonLeases:
+    """Leases daemons for the games of one engine, and returns them.
 
     Attributes:
       fleet: see `jaxrl_envs.forge.fleet`; an object with lease, release, failed, game_finished and capacity.
       replays: {reason: how often games had to be played again}
-      seated: names the holders of the seats of a game that begins, by its number in the engine; () if nobody knows.
+      seated: names the players in the seats of a game that begins, by its number in the engine; () if unknown.
     """
 
     def __init__(self, fleet: Any, terms: Terms, recorder: Any):
@@ -39,10 +39,10 @@ class Borrower:
     def renew(
         self, live: LiveGame, state: GameState, fault: GameFault, attempts: int, players: Sequence[str] = ()
     ) -> None:
-        """Another daemon for a game, which begins anew there; `players` hold its seats, if that is known.
+        """Restarts a game on another daemon; `players` hold its seats, if that is known.
 
         Raises:
-          UserError: that would not help, or there is none.
+          UserError: another daemon would not help, or no daemon is available.
         """
         lease, reason = self._take(live), fault.reason(live.heard)
         if lease is not None or fault.kind != EVICTED:
@@ -52,8 +52,8 @@ class Borrower:
         elif lease is not None and fault.kind != EVICTED:
             self.fleet.failed(lease, reason)
         if fault.kind == REFUSED or attempts >= ATTEMPTS:
-            raise lost(fault, seed_of(state.key), live.tally.turn)
-        again = state.tally.seen > 0
+            raise lost(fault, seed_of(state.key), live.progress.turn)
+        again = state.progress.seen > 0
         lease = self.fleet.lease(replay=again or lease is not None)  # each game is counted once
         live.reset(state.key)
         live.checking = again
@@ -74,7 +74,7 @@ class Borrower:
         live.begin(lease, f"NEWGAME {words} {options} -c {math.ceil(limit)} -s {seed}")
 
     def _take(self, live: LiveGame) -> Any:
-        """The lease of a game, which has none then; None if it had none."""
+        """Takes the lease away from a game and returns it; None if the game had no lease."""
         lease, live.lease = live.lease, None
         writer, live.writer = live.writer, None
         self._talking.discard(live)
@@ -84,7 +84,7 @@ class Borrower:
         return lease
 
     def give_back(self, live: LiveGame) -> None:
-        """Ends the conversation of a game, at its end or in the middle."""
+        """Returns a game's lease to the fleet, at the game's end or in the middle."""
         lease = self._take(live)
         if lease is not None:
             self.fleet.release(lease, finished=live.told)
@@ -123,5 +123,5 @@ class Borrower:
 
 
 def seed_of(key: int) -> int:
-    """What the daemon gets, 63 bits."""
+    """The daemon's seed for a game's key, 63 bits."""
     return max(1, key >> 1)

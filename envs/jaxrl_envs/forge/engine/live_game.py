@@ -1,4 +1,4 @@
-"""One conversation with a daemon, from NEWGAME to the result.
+"""A game in progress on a daemon: one conversation, from NEWGAME to the result.
 
 A live game is always at some position: actions have been taken, and either a decision is open or a line is awaited.
 """
@@ -18,13 +18,13 @@ from jaxrl_envs.forge.engine.state import (
     BROKEN,
     DRAWN,
     LARGEST,
-    NOBODY,
+    MISSING,
     OUT_OF_TIME,
     RUNNING,
     TOO_LONG,
     WON,
     GameState,
-    Tally,
+    Progress,
 )
 from jaxrl_envs.forge.layout import NUM_ACTIONS
 from jaxrl_envs.forge.wire.lease import Lease
@@ -44,7 +44,7 @@ class Terms(NamedTuple):
       mark: of everything that decides a game; saved games of another mark are refused.
       profiles: of Forge's AI, which bots 1, 2, ... are.
       game_limit: CPU seconds that a daemon may spend on a game.
-      max_decisions: after so many actions a game is cut off.
+      max_decisions: number of actions after which a game is truncated.
       decision_timeout: seconds that a daemon may take for a decision.
       shaping: weights of life, board and cards in the potential.
     """
@@ -69,7 +69,7 @@ class LiveGame:
     Attributes:
       lease: of its daemon, None: there is no conversation.
       done: the actions taken so far.
-      tally: what followed from them.
+      progress: what followed from them.
       decision: the one that is open, None: it was answered to the daemon, and a line is awaited.
       shown: the last decision of each seat.
       facts: what was told of its cards.
@@ -89,19 +89,19 @@ class LiveGame:
         """The beginning of a game; the lease stays."""
         self.key = key
         self.done: list[int] = []
-        self.tally = Tally()
+        self.progress = Progress()
         self.decision: ForgeDecision | None = None
         self.shown: list[ForgeDecision | None] = [None, None]
         self.facts = Facts()
         self.over = self.told = self.heard = self.checking = self._refused = False
-        self.how, self.winner, self._last_id = RUNNING, NOBODY, NOBODY
+        self.how, self.winner, self._last_id = RUNNING, MISSING, MISSING
 
     def leads_to(self, goal: GameState) -> bool:
         """Whether it is at the position of a state or before it."""
         count = len(self.done)
         if self.key != goal.key or count > len(goal.actions) or (self.over and count < len(goal.actions)):
             return False
-        if count == len(goal.actions) and (self.decision or self.over) and not self.tally.same_lines(goal.tally):
+        if count == len(goal.actions) and (self.decision or self.over) and not self.progress.same_lines(goal.progress):
             return False
         return self.done == goal.actions[:count]
 
@@ -115,7 +115,7 @@ class LiveGame:
     def begin(self, lease: Lease, command: str) -> None:
         """Asks a daemon for the game."""
         self.lease, self.began = lease, time.monotonic()
-        with contextlib.suppress(GameFault):  # whoever listens finds out
+        with contextlib.suppress(GameFault):  # the next read reports it
             self._say(command)
 
     def forward(self, goal: GameState) -> None:
@@ -143,7 +143,7 @@ class LiveGame:
             raise GameFault(DIFFERENT)
 
     def _enter(self) -> bool:
-        """Whether the daemon is ours to talk to: its lease was not left, or nobody has taken it since."""
+        """Whether the daemon is ours to talk to: its lease was not left, or was not taken since."""
         return self.lease is not None and (self.lease.status == "running" or self.lease.enter())
 
     def leave(self) -> None:
@@ -154,23 +154,23 @@ class LiveGame:
     def _stands_still(self, goal: GameState) -> bool:
         """Whether a state that is over has been reached: what ended it is not asked for again."""
         over = goal.how not in (RUNNING, TOO_LONG)
-        return over and len(self.done) == len(goal.actions) and self.tally.seen == goal.tally.seen
+        return over and len(self.done) == len(goal.actions) and self.progress.seen == goal.progress.seen
 
     def _act(self, decision: ForgeDecision, action: int) -> None:
         """Takes an action of a state's history."""
         if not (decision.allows(action) or NUM_ACTIONS <= action < NUM_ACTIONS + len(self.terms.profiles)):
             raise GameFault(DIFFERENT)
         self.done.append(action)
-        self.tally.partial += 1
-        self.tally.decisions[decision.seat] += 1
+        self.progress.partial += 1
+        self.progress.decisions[decision.seat] += 1
         if action >= NUM_ACTIONS:
-            self.tally.held |= 1 << decision.seat
+            self.progress.held |= 1 << decision.seat
             decision.leave_to_ai()
         else:
             decision.step(action)
 
     def _answer(self, decision: ForgeDecision) -> None:
-        last = self.done[-1] if self.tally.partial else 0
+        last = self.done[-1] if self.progress.partial else 0
         handed_over = f"ai! {self.terms.profiles[last - NUM_ACTIONS]}".strip() if last >= NUM_ACTIONS else ""
         self.decision = None
         self._say(handed_over or decision.answer)
@@ -188,9 +188,9 @@ class LiveGame:
         """Whether a game that is played again is the one that it was."""
         if self.over and self.how == OUT_OF_TIME and len(self.done) < len(goal.actions):
             raise GameFault(SLOW)
-        if self.decision and self.checking and self.tally.seen == goal.tally.seen:
+        if self.decision and self.checking and self.progress.seen == goal.progress.seen:
             self.checking = False
-            if not self.tally.same_lines(goal.tally):
+            if not self.progress.same_lines(goal.progress):
                 raise GameFault(DIFFERENT)
 
     # ---- listening --------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class LiveGame:
     def _listen(self) -> None:
         """Waits for a decision or the result."""
         assert self.lease is not None
-        patience = self.terms.patience(self.tally.held)
+        patience = self.terms.patience(self.progress.held)
         deadline = time.monotonic() + patience
         while self.decision is None and not self.over:
             try:
@@ -223,10 +223,10 @@ class LiveGame:
             self._hear_decision(line)
         elif line.startswith(b"GAME_RESULT: "):
             self._hear_result(line.removeprefix(b"GAME_RESULT: "))
-        elif line.startswith(b"ERROR") and self.tally.seen == 0:
+        elif line.startswith(b"ERROR") and self.progress.seen == 0:
             raise GameFault(REFUSED, " ".join(line.decode(errors="replace")[:CLIPPED].split()))
         elif line.startswith(b"ERROR"):
-            self.tally.refused += 1
+            self.progress.refused += 1
             self._refused = True
         elif line.startswith(b"GAME_TIMEOUT"):
             self.how = OUT_OF_TIME
@@ -246,22 +246,24 @@ class LiveGame:
             decision.leave_to_ai()
         self._refused, self._last_id = False, decision.id
         self.decision = self.shown[decision.seat] = decision
-        tally, view = self.tally, decision.view
-        tally.digest = zlib.crc32(line, tally.digest)
-        tally.seen += 1
-        tally.partial, tally.asked, tally.type = 0, decision.seat, decision.number
-        tally.turn = tally.turn if view.turn is None else view.turn
-        tally.life = [old if new is None else new for old, new in zip(tally.life, view.life, strict=True)]
-        tally.options_cut = min(tally.options_cut + decision.cut, LARGEST)
-        tally.cards_cut = max(tally.cards_cut, view.unseen)
-        tally.unknown_types += not decision.type
+        progress, view = self.progress, decision.view
+        progress.digest = zlib.crc32(line, progress.digest)
+        progress.seen += 1
+        progress.partial, progress.asked, progress.type = 0, decision.seat, decision.number
+        progress.turn = progress.turn if view.turn is None else view.turn
+        progress.life = [old if new is None else new for old, new in zip(progress.life, view.life, strict=True)]
+        progress.options_cut = min(progress.options_cut + decision.cut, LARGEST)
+        progress.cards_cut = max(progress.cards_cut, view.unseen)
+        progress.unknown_types += not decision.type
         if any(self.terms.shaping):
-            tally.potential = sum(weight * lead for weight, lead in zip(self.terms.shaping, view.lead(), strict=True))
+            progress.potential = sum(
+                weight * lead for weight, lead in zip(self.terms.shaping, view.lead(), strict=True)
+            )
 
     def _hear_result(self, text: bytes) -> None:
         """`Agent(1)-deck won in 5ms` or `Draw in 5ms`."""
         self.over, self.told, self.decision = True, True, None
-        self.tally.asked, self.tally.type = NOBODY, NOBODY
+        self.progress.asked, self.progress.type = MISSING, MISSING
         winner = _WINNER.match(text)
         if self.how != RUNNING:  # out of time, or broken
             return

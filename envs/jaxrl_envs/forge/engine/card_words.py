@@ -1,4 +1,4 @@
-"""Words on cards as bits and numbers. A game says the same few hundred over and over, so that results are kept."""
+"""Encodes words on cards (types, colors, keywords, zones, costs) as bits and numbers; results are cached."""
 
 from __future__ import annotations
 

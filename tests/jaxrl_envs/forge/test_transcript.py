@@ -51,7 +51,7 @@ ATTACKERS = [{"name": "Bear", "defenders": [{"kind": "player", "name": "B"}, {"k
     ],
 )
 def test_decisions_in_words(kind, fields, answer, expected):
-    assert transcript.deed({"decision_type": kind, **fields}, answer) == expected
+    assert transcript.action_text({"decision_type": kind, **fields}, answer) == expected
 
 
 def state(turn, life, battlefield=(), graveyard=()):
@@ -74,7 +74,7 @@ def test_what_changed_between_decisions():
     for each, answer in zip(states, [b"1", b"-1", b"-1", b"-1"], strict=True):
         lines += [b"< DECISION:" + json.dumps(fields | {"game_state": each}).encode(), b"> " + answer]
     game = Conversation({"decks": ["a", "x/b.dck"], "seed": 5}, [*lines, b"< GAME_RESULT: A won in 1ms"], True)
-    assert list(transcript.story(game)) == [
+    assert list(transcript.transcript(game)) == [
         "a vs b, seed 5",
         "Turn 1, B: life 20-20, hand 7-7, lands 0-0",
         "  MAIN1  A casts Bear",
@@ -84,7 +84,7 @@ def test_what_changed_between_decisions():
         "         Bear goes to the graveyard (A)",
         "Result: A won in 1ms",
     ]
-    assert sum("passes" in line for line in transcript.story(game, passes=True)) == 3
+    assert sum("passes" in line for line in transcript.transcript(game, passes=True)) == 3
 
 
 BEARS = [{"id": number, "name": "Bear", "types": "Creature", "power": 2, "toughness": 2} for number in (7, 8)]
@@ -111,11 +111,11 @@ def told(*lines, players=None):
         text = json.dumps(line, separators=(",", ":")).encode()
         recorded += [b"< INFO:" + text] if answer is None else [b"< DECISION:" + text, b"> " + answer]
     game = Conversation({"decks": ["a", "b"]} | ({"players": players} if players else {}), recorded, False)
-    return list(transcript.story(game))[1:-1]
+    return list(transcript.transcript(game))[1:-1]
 
 
 def test_why_life_changed_and_which_of_two_it_was():
-    """An attack and a spell whose effects are seen when somebody is asked the next time, a turn later."""
+    """An attack and a spell whose effects are seen at the next question, a turn later."""
     attackers = [{"index": number, "card_id": bear["id"], "name": "Bear"} for number, bear in enumerate(BEARS)]
     attack = seen(0, battlefield=BEARS, hand=[BOLT]) | {"decision_type": "declare_attackers", "attackers": attackers}
     target = {"index": 0, "kind": "player", "id": 1, "name": "Agent(2)-b"}
