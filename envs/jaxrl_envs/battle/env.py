@@ -1,4 +1,4 @@
-"""The battle behind the contract of compiled games; its engine (`game`) imports no jax."""
+"""The environment of the battle for learners, around the host game of `game`, which imports no jax."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class BattleEnv(HostEnv):
         """f32[1219]: the observation, and what a dense network would have to learn to look up in it.
 
         Behind it stand the rows of the deciding unit and of the subject (zeros without one), and where all units and
-        objectives are as seen from the unit in question: the deciding one, or the subject if there is none.
+        objectives are as seen from the unit in question: the deciding one, else the subject.
         """
-        at, table = observe, observe.read_table(observation)
-        rows = [jnp.sum(table.units[:, which, None] * table.units, axis=0) for which in (at.DECIDES, at.SUBJECT)]
-        place = table.asked[at.ROW : at.COLUMN + 1]
-        to_units = table.units[:, at.ALIVE, None] * (table.units[:, at.ROW : at.COLUMN + 1] - place)
-        to_marks = table.marks[:, 0, None] * (table.marks[:, 1:3] - place)
+        at, parts = observe, observe.read_parts(observation)
+        rows = [jnp.sum(parts.units[:, which, None] * parts.units, axis=0) for which in (at.DECIDES, at.SUBJECT)]
+        place = parts.asked[at.ROW : at.COLUMN + 1]
+        to_units = parts.units[:, at.ALIVE, None] * (parts.units[:, at.ROW : at.COLUMN + 1] - place)
+        to_marks = parts.marks[:, 0, None] * (parts.marks[:, 1:3] - place)
         return jnp.concatenate([observation.astype(jnp.float32), *rows, to_units.ravel(), to_marks.ravel()])
 
     def tokens(self, observation: Any) -> Tokens:

@@ -1,4 +1,4 @@
-"""How figures of finished battles are called where runs are compared."""
+"""Titles and units of a battle's figures, for comparisons of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The battle behind the host contract: its options, its names, its engine, and what people get to see."""
+"""The battle behind the host contract: options and names, the engine, and text and drawings for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from jaxrl_envs.battle import actions, random_setups, settings
 from jaxrl_envs.battle.display import events
 from jaxrl_envs.battle.display.how_to_play import COLOURS, TEXT
-from jaxrl_envs.battle.display.position import Position, look
+from jaxrl_envs.battle.display.position import BattlePosition, look
 from jaxrl_envs.battle.engine.batch import INFO_NAMES, NUM_ACTIONS, NUM_FEATURES, STAT_NAMES, BattleEngine
 from jaxrl_envs.battle.engine.players import BOT_NAMES
 from jaxrl_envs.battle.engine.rules import Rules
@@ -18,7 +18,7 @@ from jaxrl_envs.battle.engine.setup import check_deployable
 from jaxrl_envs.battle.engine.single import Battle
 from jaxrl_envs.battle.maps import BattleMap, load_map
 from jaxrl_envs.battle.rosters import Roster, load_roster
-from jaxrl_envs.battle.settings import Settings, settings_from_tree
+from jaxrl_envs.battle.settings import BattleSettings, settings_from_tree
 from jaxrl_envs.host.game import HostGame
 from jaxrl_envs.shared.errors import UserError
 
@@ -75,7 +75,7 @@ class BattleGame(HostGame):
           reward_vp: reward for each VP ahead, besides +1 for a win and -1 for a loss; 0 to 10.
         """
         options = dict(locals())
-        self.settings: Settings = settings_from_tree({key: options[key] for key in settings.KEYS}, "battle")
+        self.settings: BattleSettings = settings_from_tree({key: options[key] for key in settings.KEYS}, "battle")
         if not maps:
             raise UserError("battle: maps must name at least one map, e.g. [standard].")
         self.maps: tuple[BattleMap, ...] = tuple(load_map(name) for name in random_setups.expanded(maps))
@@ -117,7 +117,7 @@ class BattleGame(HostGame):
         views = [self.position(state) for state in states]
         return film(record(zip(views[:-1], played, views[1:], strict=True)), pace=pace)
 
-    def position(self, state: np.ndarray) -> Position:
+    def position(self, state: np.ndarray) -> BattlePosition:
         """A saved state u8[S] as plain Python."""
         return look(Battle(self.rules, saved=np.asarray(state)))
 

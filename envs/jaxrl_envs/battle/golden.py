@@ -18,7 +18,7 @@ from jaxrl_envs.battle.engine.rules import Rules
 from jaxrl_envs.battle.engine.single import Battle
 from jaxrl_envs.battle.maps import BattleMap, map_from_tree
 from jaxrl_envs.battle.rosters import MAX_MODELS, MAX_UNITS, Roster, roster_from_tree
-from jaxrl_envs.battle.settings import Settings, settings_from_tree
+from jaxrl_envs.battle.settings import BattleSettings, settings_from_tree
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.golden import Disagreement, Kind, Record, require, taken, unlike
 
@@ -34,7 +34,7 @@ ROW = ("side", "kind", "unit", "subject", "roll", "needed", "legal ids", "action
 ASKED, LEGAL, ACTION = slice(6), 6, 7
 
 
-def rules_of(record: Record) -> tuple[list[BattleMap], tuple[Roster, Roster], Settings]:
+def rules_of(record: Record) -> tuple[list[BattleMap], tuple[Roster, Roster], BattleSettings]:
     """Maps, rosters and settings of a record.
 
     Raises:

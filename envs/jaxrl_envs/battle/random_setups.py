@@ -36,7 +36,7 @@ def expanded(names: Sequence[str]) -> list[str]:
     """The names with ranges written out: "random:3-5" is random:3, random:4 and random:5.
 
     Raises:
-      UserError: a range is none, or too long.
+      UserError: a range is malformed or too long.
     """
     found: list[str] = []
     for name in map(str, names):

@@ -9,8 +9,8 @@ from jaxrl_envs.shared.options import Place, build, option
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """Everything about a battle but its maps and rosters."""
+class BattleSettings:
+    """The settings of a battle: everything but its maps and rosters."""
 
     mission: Literal["hold", "annihilation"] = option("hold")
     rounds: int = option(5, minimum=1, maximum=20)
@@ -25,18 +25,18 @@ class Settings:
     reward_vp: float = option(0.0, "weight of the shaped reward", minimum=0.0, maximum=10.0)
 
 
-KEYS = tuple(field.name for field in dataclasses.fields(Settings))
+KEYS = tuple(field.name for field in dataclasses.fields(BattleSettings))
 
 
-def settings_from_tree(tree: Any, source: str = "settings") -> Settings:
+def settings_from_tree(tree: Any, source: str = "settings") -> BattleSettings:
     """Settings from a mapping with the keys of section 1.4 but `maps`; absent keys have their defaults.
 
-    `tiebreak: auto`, the default, is none in the mission hold and damage in annihilation.
+    `tiebreak: auto`, the default, means `none` in the mission hold and `damage` in annihilation.
 
     Raises:
       UserError: a key is unknown or a value is out of its range; `source` begins the message.
     """
-    settings = build(Settings(tiebreak="auto"), tree, Place(source))
+    settings = build(BattleSettings(tiebreak="auto"), tree, Place(source))
     if settings.tiebreak != "auto":
         return settings
     return dataclasses.replace(settings, tiebreak="damage" if settings.mission == "annihilation" else "none")

@@ -89,7 +89,7 @@ def attack_matrix(weapon: dict, target: dict, *, modifier=0, snap=False, cover=F
 
 
 def dealt(weapon: dict, target: dict, models: int, extra: int = 0, **how) -> np.ndarray:
-    """[wounds + 1]: the probability of every number of wounds dealt by so many models (`extra` attacks more)."""
+    """[wounds + 1]: the probability of every number of wounds dealt by `models` models (with `extra` more attacks)."""
     one = attack_matrix(weapon, target, **how)
     number = {extra: 1.0}
     for _ in range(models):

@@ -15,7 +15,7 @@ from jaxrl_envs.battle.engine.rules import Rules
 from jaxrl_envs.battle.engine.setup import check_deployable
 from jaxrl_envs.battle.maps import BattleMap, load_map, map_from_tree
 from jaxrl_envs.battle.rosters import Dice, Roster, load_roster, roster_from_tree
-from jaxrl_envs.battle.settings import Settings, settings_from_tree
+from jaxrl_envs.battle.settings import BattleSettings, settings_from_tree
 from jaxrl_envs.shared.errors import UserError
 
 RIFLE = {"range": 24, "A": 2, "skill": 3, "S": 4, "AP": -1, "D": 1}
@@ -72,7 +72,7 @@ def test_shipped_maps_favour_no_side() -> None:
 
 
 def test_settings() -> None:
-    assert settings_from_tree({}) == Settings() and Settings().tiebreak == "none"
+    assert settings_from_tree({}) == BattleSettings() and BattleSettings().tiebreak == "none"
     assert settings_from_tree({"mission": "annihilation"}).tiebreak == "damage"
     assert settings_from_tree({"mission": "annihilation", "tiebreak": "none"}).tiebreak == "none"
     found = settings_from_tree({"deploy": 1, "first": 0, "reward_vp": 1, "zone": 4, "tiebreak": "auto"})
@@ -219,7 +219,7 @@ def test_a_map_without_a_legal_deployment_is_refused() -> None:
     pair = (load_roster("line"), load_roster("horde"))
 
     def check(board: BattleMap, **settings) -> None:
-        check_deployable(Rules([load_map("standard"), board], [pair], Settings(**settings)))
+        check_deployable(Rules([load_map("standard"), board], [pair], BattleSettings(**settings)))
 
     for name in maps.shipped():
         check(load_map(name))
@@ -239,12 +239,12 @@ def test_what_was_made_by_hand_stays_within_the_engine() -> None:
     line, board = load_roster("line"), load_map("standard")
     for changes in ({"units": line.units * 2}, {"units": ()}, {"units": (replace(line.units[0], models=21),)}):
         with pytest.raises(ValueError, match="roster 'line' does not fit the engine"):
-            Rules([board], [(line, replace(line, **changes))], Settings())
+            Rules([board], [(line, replace(line, **changes))], BattleSettings())
     for changes in ({"rows": 65}, {"walls": ((64, 0, 64, 0),)}, {"objectives": ((1, 1, 3),) * 9}):
         with pytest.raises(ValueError, match="map 'standard' does not fit the engine"):
-            Rules([replace(board, **changes)], [(line, line)], Settings())
+            Rules([replace(board, **changes)], [(line, line)], BattleSettings())
     with pytest.raises(UserError, match="up to 255 maps, got 256"):
-        Rules([board] * 256, [(line, line)], Settings())
+        Rules([board] * 256, [(line, line)], BattleSettings())
 
 
 BROKEN = """

@@ -215,7 +215,7 @@ def test_features_look_up_the_unit_in_question(small):
 
 @pytest.mark.thorough
 def test_conformance(small):
-    report = conformance.check(small, games=64)  # the suite works in batches of so many
+    report = conformance.check(small, games=64)  # the suite's batch size
     assert report.ok, report
 
 

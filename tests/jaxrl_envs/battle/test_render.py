@@ -93,7 +93,7 @@ def test_the_text_says_who_is_asked_what(opening):
     assert render.ask(opening) == "Side 0 decides: where does Captain (1) move? (forward is east)"
     assert render.ask(opening, 0).startswith("You decide: ")
     assert "round 1 of 5, first half-turn (you), movement phase" in render.render_text(opening, 0)
-    charge = view.Question(1, "reroll_charge", 1, 0, 5, 8)
+    charge = view.BattleQuestion(1, "reroll_charge", 1, 0, 5, 8)
     asked = render.ask(opening._replace(question=charge))
     assert asked == "Side 1 decides: Mob A (2) charges Captain (1) and falls short (rolled 5, needs 8): roll again?"
 
@@ -102,7 +102,7 @@ def test_every_question_has_words(opening):
     texts = set()
     for kind in view.KINDS:
         unit, subject = (-1, 1) if kind in ("snap", "counter") else (0, 1)
-        text = render.ask(opening._replace(question=view.Question(0, kind, unit, subject, 4, 7)))
+        text = render.ask(opening._replace(question=view.BattleQuestion(0, kind, unit, subject, 4, 7)))
         assert text.startswith("Side 0 decides: ")
         texts.add(text)
     assert len(texts) == len(view.KINDS) == 11
@@ -218,8 +218,8 @@ def test_a_move_in_words(opening):
 
 
 def test_a_shot_is_told_and_drawn_when_it_is_fired(opening):
-    shoot = opening._replace(question=view.Question(0, "shoot", 1, -1, 0, 0), phase="shooting")
-    waits = shoot._replace(question=view.Question(1, "protect", 2, 1, 0, 0))
+    shoot = opening._replace(question=view.BattleQuestion(0, "shoot", 1, -1, 0, 0), phase="shooting")
+    waits = shoot._replace(question=view.BattleQuestion(1, "protect", 2, 1, 0, 0))
     action = actions.FIRST_SHOOT + 2
     told = "Side 0's Line Squad A (2) shoots at side 1's Mob B (3)."
     assert events.describe(shoot, action, waits) == told and events.blows(shoot, action, waits) == []
@@ -232,14 +232,14 @@ def test_a_shot_is_told_and_drawn_when_it_is_fired(opening):
 
 
 def test_charges_that_fall_short_are_told(opening):
-    charge = opening._replace(question=view.Question(0, "charge", 4, -1, 0, 0), phase="charge")
+    charge = opening._replace(question=view.BattleQuestion(0, "charge", 4, -1, 0, 0), phase="charge")
     action = actions.FIRST_CHARGE + 3
-    asked = charge._replace(question=view.Question(0, "reroll_charge", 4, 3, 5, 8))
+    asked = charge._replace(question=view.BattleQuestion(0, "reroll_charge", 4, 3, 5, 8))
     begins = "Side 0's Jump Squad (5) declares a charge on side 1's Beasts (4)."
     assert events.describe(charge, action, asked) == begins
     assert events.describe(charge, action, charge) == f"{begins} Side 0's Jump Squad (5) falls short."
     assert events.describe(asked, 0, charge) == "Side 0's Jump Squad (5) fails to reach side 1's Beasts (4)."
-    snap = charge._replace(question=view.Question(1, "snap", -1, 4, 0, 0))
+    snap = charge._replace(question=view.BattleQuestion(1, "snap", -1, 4, 0, 0))
     assert events.describe(snap, actions.FIRST_SNAP, charge) == (
         "Side 1's Big Brute (1) fires at side 0's Jump Squad (5) at once (snap fire). "
         "Side 0's Jump Squad (5) falls short. Side 1 pays 1 CP."

@@ -87,7 +87,7 @@ def play_both(a: Battle, b: Battle, actions: list[int], flip: int) -> None:
 
 @pytest.mark.parametrize("number", range(12))
 def test_mirrored_map_with_deployment_exchanged(number: int) -> None:
-    """Nobody can tell a battle from its mirror image: all is decided in home frames."""
+    """A battle equals its mirror image: all is decided in home frames."""
     original = record(number)
     other = copy.deepcopy(original)
     for tree in other["config"]["maps"]:

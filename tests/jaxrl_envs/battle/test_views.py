@@ -50,22 +50,22 @@ def home(position, side: int, cell: tuple[float, float]) -> tuple[float, float]:
 
 def test_entities_are_where_the_units_and_objectives_are(asked):
     for position, observation, _ in asked[::7]:
-        table = observe.read_table(observation)
+        parts = observe.read_parts(observation)
         side = position.question.side
         squads = [*position.squads[side], *[None] * (8 - len(position.squads[side])), *position.squads[1 - side]]
         for row, squad in enumerate(squads):
-            assert bool(table.there[row]) == (squad is not None and squad.alive)
-            if table.there[row]:
-                np.testing.assert_allclose(table.places[row], home(position, side, squad.cells[0]), atol=1e-3)
+            assert bool(parts.there[row]) == (squad is not None and squad.alive)
+            if parts.there[row]:
+                np.testing.assert_allclose(parts.places[row], home(position, side, squad.cells[0]), atol=1e-3)
         for row, marker in enumerate(position.markers):
-            np.testing.assert_allclose(table.places[16 + row], home(position, side, marker[:2]), atol=1e-3)
-        assert int(table.there[16:].sum()) == len(position.markers)
+            np.testing.assert_allclose(parts.places[16 + row], home(position, side, marker[:2]), atol=1e-3)
+        assert int(parts.there[16:].sum()) == len(position.markers)
 
 
 def test_moves_end_where_the_engine_lets_them_end_on_open_ground(env):
     """Of the moves of a battle four in five meet nothing on their way; those end in the very cell foretold."""
     battle, near, exact, count = Battle(env.game.rules, seed=2), 0, 0, 0
-    ends_of = jax.jit(lambda seen: observe._ends(observe.read_table(seen)))
+    ends_of = jax.jit(lambda seen: observe._ends(observe.read_parts(seen)))
     for _ in range(60):
         moves = [action for action in battle.legal if actions.FIRST_MOVE <= action < actions.FIRST_MOVE + 16]
         moving = battle.kind == 0 and bool(moves)  # half or full: an advance adds a die
@@ -93,16 +93,16 @@ def test_options_name_the_units_that_their_actions_name(asked):
 
 def test_nearness_tells_distances_and_ranges(asked):
     _, observation, _ = next(each for each in asked if each[0].question.kind == "move")
-    table = observe.read_table(observation)
+    parts = observe.read_parts(observation)
     near = np.asarray(observe.as_candidates(observation).nearness)
     knots = len(observe.KNOTS)
-    here = np.asarray(table.there)
+    here = np.asarray(parts.there)
     np.testing.assert_allclose(near[:, here, :knots].sum(axis=2), 1.0, atol=1e-5)
     assert not near[:, ~here].any()
-    away = np.linalg.norm(np.asarray(table.places - table.place), axis=1)
+    away = np.linalg.norm(np.asarray(parts.places - parts.place), axis=1)
     inside = here & (away > observe.KNOTS[0]) & (away < observe.KNOTS[-1])
     np.testing.assert_allclose((near[0, :, :knots] @ np.array(observe.KNOTS))[inside], away[inside], rtol=1e-4)
-    reach = 48 * np.asarray(table.asked)[observe.REACH]
+    reach = 48 * np.asarray(parts.asked)[observe.REACH]
     np.testing.assert_array_equal(near[0, here, knots] > 0, away[here] <= reach)
 
 

@@ -24,7 +24,7 @@ from jaxrl_envs.battle.display.paint import (
     SLATE,
     Layout,
 )
-from jaxrl_envs.battle.display.position import PHASES, Position, Squad, shorten, side_name
+from jaxrl_envs.battle.display.position import PHASES, BattlePosition, Squad, shorten, side_name
 from jaxrl_envs.battle.display.render import ask, conditions, outcome
 from jaxrl_envs.shared.display.svg import circle, document, number, path, rect, text
 
@@ -35,7 +35,7 @@ BAR = 110  # length of the bar of wounds
 SHOCK, SMOKE, COVER, WOUND = "#8e44ad", "#e9e6df", "#5d4522", "#d8232a"
 
 
-def draw(view: Position, seat: int | None = None) -> str:
+def draw(view: BattlePosition, seat: int | None = None) -> str:
     """The SVG of a position; the side `seat` is called "you"."""
     layout = Layout.of(view.ground)
     parts = [defs(layout), draw_board(layout, view.ground, view.left)]
@@ -73,7 +73,7 @@ def _hull(layout: Layout, squad: Squad) -> str:
     return path("".join(joints), LIVERIES[squad.side].main, round(1.15 * layout.cell, 1), style)
 
 
-def _highlight(layout: Layout, view: Position, squad: Squad) -> str:
+def _highlight(layout: Layout, view: BattlePosition, squad: Squad) -> str:
     """A golden ring around the models of the deciding unit, a dashed one around those of the enemy it is about."""
     question = view.question
     if question is None:
@@ -142,7 +142,7 @@ def _signs(layout: Layout, squad: Squad) -> str:
 # ---- the sides ------------------------------------------------------------------------------------------------------
 
 
-def panel_frame(layout: Layout, view: Position, side: int, seat: int | None) -> str:
+def panel_frame(layout: Layout, view: BattlePosition, side: int, seat: int | None) -> str:
     """The head of a side's panel: its name and roster."""
     x, livery = layout.panel(side, view.left), LIVERIES[side]
     return (
@@ -154,25 +154,25 @@ def panel_frame(layout: Layout, view: Position, side: int, seat: int | None) -> 
     )
 
 
-def panel_state(layout: Layout, view: Position, side: int, active: bool) -> str:
+def panel_state(layout: Layout, view: BattlePosition, side: int, active: bool) -> str:
     """Victory and command points of a side, and a golden frame if it is its half-turn."""
     frame = active_frame(layout, view, side) if active else ""
     return frame + points(layout, view, side) + command_points(layout, view, side)
 
 
-def active_frame(layout: Layout, view: Position, side: int) -> str:
+def active_frame(layout: Layout, view: BattlePosition, side: int) -> str:
     """The golden frame of the side whose half-turn it is."""
     x = layout.panel(side, view.left)
     return rect(x - 2, GAP - 2, PANEL + 4, 78, 11, "none", f'stroke="{GOLD}" stroke-width="2.6"')
 
 
-def points(layout: Layout, view: Position, side: int) -> str:
+def points(layout: Layout, view: BattlePosition, side: int) -> str:
     """The victory points of a side, large."""
     x = layout.panel(side, view.left) + PANEL
     return text(x - 14, GAP + 42, str(view.points[side]), 36, "#fff", f"{END} {BOLD}")
 
 
-def command_points(layout: Layout, view: Position, side: int) -> str:
+def command_points(layout: Layout, view: BattlePosition, side: int) -> str:
     """The command points of a side as a golden token."""
     x, y = layout.panel(side, view.left) + 136, GAP + 55
     return (
@@ -182,12 +182,12 @@ def command_points(layout: Layout, view: Position, side: int) -> str:
     )
 
 
-def card_place(layout: Layout, view: Position, squad: Squad) -> tuple[float, float]:
+def card_place(layout: Layout, view: BattlePosition, squad: Squad) -> tuple[float, float]:
     """The upper left corner of a unit's card."""
     return layout.panel(squad.side, view.left), GAP + 82 + squad.index * (CARD[1] + 6)
 
 
-def card_frame(layout: Layout, view: Position, squad: Squad) -> str:
+def card_frame(layout: Layout, view: BattlePosition, squad: Squad) -> str:
     """What never changes on a unit's card: number and name."""
     x, y = card_place(layout, view, squad)
     livery = LIVERIES[squad.side]
@@ -199,7 +199,7 @@ def card_frame(layout: Layout, view: Position, squad: Squad) -> str:
     )
 
 
-def pip_places(layout: Layout, view: Position, squad: Squad) -> list[tuple[float, float, float]]:
+def pip_places(layout: Layout, view: BattlePosition, squad: Squad) -> list[tuple[float, float, float]]:
     """(x, y, radius) of the pips on a card: its models, or the wounds of a single one."""
     x, y = card_place(layout, view, squad)
     count = squad.start if squad.start > 1 else squad.wounds
@@ -207,7 +207,7 @@ def pip_places(layout: Layout, view: Position, squad: Squad) -> list[tuple[float
     return [(x + PIPS[0] + step * (i + 0.5), y + 36, min(4.6, 0.42 * step)) for i in range(count)]
 
 
-def _card_state(layout: Layout, view: Position, squad: Squad) -> str:
+def _card_state(layout: Layout, view: BattlePosition, squad: Squad) -> str:
     """Models, wounds and conditions; a frame if it is asked, a shadow over what is destroyed."""
     x, y = card_place(layout, view, squad)
     livery, question = LIVERIES[squad.side], view.question
@@ -236,7 +236,7 @@ def wound_bar(x: float, y: float, fill: str, squad: Squad | None = None) -> str:
 
 
 def bar_length(squad: Squad) -> float:
-    """The length of a unit's bar; whoever lives has some."""
+    """The length of a unit's bar in page units: at least 2 for a living unit, 0 for a destroyed one."""
     return max(BAR * squad.health / (squad.start * squad.wounds), 2.0) if squad.alive else 0.0
 
 
@@ -253,7 +253,7 @@ def destroyed(x: float, y: float) -> str:
 # ---- above and below the board --------------------------------------------------------------------------------------
 
 
-def _header(layout: Layout, view: Position) -> str:
+def _header(layout: Layout, view: BattlePosition) -> str:
     """The round and the phase."""
     middle = layout.page[0] / 2
     if view.over:
@@ -261,7 +261,7 @@ def _header(layout: Layout, view: Position) -> str:
     return round_title(layout, view) + phase_row(layout, view.phase)
 
 
-def round_title(layout: Layout, view: Position) -> str:
+def round_title(layout: Layout, view: BattlePosition) -> str:
     """Round and half-turn in words."""
     turn = "first" if view.active == view.first else "second"
     words = f"Round {view.round} of {view.rounds}, {turn} half-turn"
@@ -280,7 +280,7 @@ def phase_chip(layout: Layout, phase: str, lit: bool) -> str:
     return chip + text(x, 58.5, phase, 14, NIGHT if lit else DIM, BOLD if lit else "")
 
 
-def _footer(layout: Layout, view: Position, seat: int | None) -> str:
+def _footer(layout: Layout, view: BattlePosition, seat: int | None) -> str:
     """What is asked or how it ended, and a legend."""
     y = board_bottom(layout) + FOOT / 2 + 6
     if view.over:

@@ -1,4 +1,4 @@
-"""What happened in one step of the battle, in short sentences for people, and who struck whom in it.
+"""Text of one step of the battle, in short sentences for people, and the attacks in it.
 
 One step may hold more than the action: the engine goes on until the next question, so dice are rolled, units without a
 choice act, and half-turns end. Everything told here follows from the positions before and after.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jaxrl_envs.battle import actions as a
-from jaxrl_envs.battle.display.position import Position, Squad, side_name, touch
+from jaxrl_envs.battle.display.position import BattlePosition, Squad, side_name, touch
 from jaxrl_envs.battle.display.render import called, outcome
 
 # Command points that actions cost.
@@ -28,7 +28,7 @@ class Blow(NamedTuple):
     melee: bool
 
 
-def describe(before: Position, action: int, after: Position, seat: int | None = None) -> str:
+def describe(before: BattlePosition, action: int, after: BattlePosition, seat: int | None = None) -> str:
     """The step as sentences: the decision, moves, losses, flags, points, the turn of half-turns, the end.
 
     Args:
@@ -62,7 +62,7 @@ def describe(before: Position, action: int, after: Position, seat: int | None = 
     return " ".join(said + later)
 
 
-def blows(before: Position, action: int, after: Position) -> list[Blow]:
+def blows(before: BattlePosition, action: int, after: BattlePosition) -> list[Blow]:
     """The attacks that are known to have been made in the step: those that its question was about.
 
     An attack without any choice (a fight with one opponent) is not asked about, so it is not listed.
@@ -85,8 +85,8 @@ def blows(before: Position, action: int, after: Position) -> list[Blow]:
     return []
 
 
-def clashes(before: Position, after: Position, known: Sequence[Blow]) -> list[Blow]:
-    """Fights that nobody was asked about: units with losses that no `known` attack explains, and whom they touch."""
+def clashes(before: BattlePosition, after: BattlePosition, known: Sequence[Blow]) -> list[Blow]:
+    """Fights without a question: units with losses that no `known` attack explains, and the enemies they touch."""
     explained = {(blow.target.side, blow.target.index) for blow in known}
     if before.question is not None and before.question.kind == "fall_back":
         explained.add((before.question.side, before.question.unit))  # a shocked unit loses models by fleeing
@@ -104,7 +104,7 @@ def clashes(before: Position, after: Position, known: Sequence[Blow]) -> list[Bl
     return found
 
 
-def _decision(before: Position, action: int, after: Position, seat: int | None) -> str:
+def _decision(before: BattlePosition, action: int, after: BattlePosition, seat: int | None) -> str:
     """The first sentence: what the asked side chose."""
     question = before.question
     assert question is not None
@@ -151,7 +151,7 @@ def _march(old: Squad, new: Squad, action: int, kind: str, seat: int | None) -> 
     return f"{unit} {verb} {_way(old, new)}." if moved else f"{unit} {verb}."
 
 
-def _moves(before: Position, action: int, after: Position, seat: int | None) -> list[str]:
+def _moves(before: BattlePosition, action: int, after: BattlePosition, seat: int | None) -> list[str]:
     """Units that moved, but for the one that a movement decision was about."""
     question = before.question
     assert question is not None
@@ -193,8 +193,8 @@ def _changes(old: Squad, new: Squad, seat: int | None) -> list[str]:
     return said
 
 
-def _short_charge(before: Position, action: int, after: Position, seat: int | None) -> list[str]:
-    """A charge that did not reach its target, where nobody was asked about it."""
+def _short_charge(before: BattlePosition, action: int, after: BattlePosition, seat: int | None) -> list[str]:
+    """A charge that did not reach its target, if no question was asked about it."""
     question = before.question
     assert question is not None
     if question.kind == "charge" and action:
@@ -214,7 +214,7 @@ def _short_charge(before: Position, action: int, after: Position, seat: int | No
     return [f"{_whose(new, seat)} falls short."]
 
 
-def _points(before: Position, after: Position, side: int, seat: int | None) -> list[str]:
+def _points(before: BattlePosition, after: BattlePosition, side: int, seat: int | None) -> list[str]:
     """Victory points that a side got."""
     won = after.points[side] - before.points[side]
     verb = "score" if side == seat else "scores"

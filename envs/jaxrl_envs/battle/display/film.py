@@ -1,4 +1,4 @@
-"""A whole battle as one animated SVG document: it plays wherever a browser shows pictures, without scripts.
+"""Film of a whole battle: one animated SVG document without scripts, which plays in any browser.
 
 Models move from frame to frame, shots are drawn as tracers, losses fade, and the panels follow.
 """
@@ -37,7 +37,7 @@ from jaxrl_envs.battle.display.paint import (
     PALE,
     Layout,
 )
-from jaxrl_envs.battle.display.position import PHASES, Cell, Position, Squad
+from jaxrl_envs.battle.display.position import PHASES, BattlePosition, Cell, Squad
 from jaxrl_envs.battle.display.render import conditions, outcome
 from jaxrl_envs.shared.display.svg import circle, document, number, path, rect, text
 from jaxrl_envs.shared.display.svg_animation import Clock, Keys, always
@@ -47,33 +47,33 @@ MOVING, BEGINNING, LOSING = 1.3, 1.3, 1.6  # seconds of a frame by what happens 
 MOST_SHOTS, LINE = 6, 150  # tracers of one attack, characters of one line of text
 
 
-class Frame(NamedTuple):
+class FilmFrame(NamedTuple):
     """A position, and what led to it."""
 
-    view: Position
+    view: BattlePosition
     words: str = ""
     blows: tuple[Blow, ...] = ()
     actor: tuple[int, int] | None = None  # the side and index of the unit that acted
 
 
-def record(steps: Iterable[tuple[Position, int, Position]]) -> list[Frame]:
+def record(steps: Iterable[tuple[BattlePosition, int, BattlePosition]]) -> list[FilmFrame]:
     """The frames of a battle: the start, and every step that changed what is to be seen.
 
     Args:
       steps: (before, action, after) in order of time, at least one.
     """
-    frames: list[Frame] = []
+    frames: list[FilmFrame] = []
     for before, action, after in steps:
-        frames = frames or [Frame(before)]
+        frames = frames or [FilmFrame(before)]
         struck = blows(before, action, after)
         all_struck = (*struck, *clashes(before, after, struck))
-        frame = Frame(after, describe(before, action, after), all_struck, _actor(before, struck))
+        frame = FilmFrame(after, describe(before, action, after), all_struck, _actor(before, struck))
         if all_struck or _visible(after) != _visible(frames[-1].view):
             frames.append(frame)
     return frames
 
 
-def film(frames: Sequence[Frame], *, pace: float = 1.0) -> str:
+def film(frames: Sequence[FilmFrame], *, pace: float = 1.0) -> str:
     """The frames as one SVG document that plays in a loop; shown without animation it is the first frame.
 
     Args:
@@ -96,7 +96,7 @@ def film(frames: Sequence[Frame], *, pace: float = 1.0) -> str:
     return document(*layout.page, parts)
 
 
-def timetable(frames: Sequence[Frame], pace: float = 1.0) -> Clock:
+def timetable(frames: Sequence[FilmFrame], pace: float = 1.0) -> Clock:
     """When each frame begins: its models start moving then, and stand still well before the next one."""
     durations = []
     for i, frame in enumerate(frames):
@@ -113,7 +113,7 @@ def timetable(frames: Sequence[Frame], pace: float = 1.0) -> Clock:
     return Clock.of([round(seconds, 3) for seconds in durations])
 
 
-def _actor(before: Position, struck: Sequence[Blow]) -> tuple[int, int] | None:
+def _actor(before: BattlePosition, struck: Sequence[Blow]) -> tuple[int, int] | None:
     """The unit that the frame after `before` is about."""
     if struck:
         return struck[0].attacker.side, struck[0].attacker.index
@@ -121,27 +121,27 @@ def _actor(before: Position, struck: Sequence[Blow]) -> tuple[int, int] | None:
     return (question.side, question.unit) if question is not None and question.unit >= 0 else None
 
 
-def _visible(view: Position) -> tuple:
+def _visible(view: BattlePosition) -> tuple:
     """What has to differ for a new frame."""
     units = [(squad.cells, squad.lead, "shocked" in squad.flags) for units in view.squads for squad in units]
     return units, view.points, view.active, view.round, view.over
 
 
-def _health(view: Position) -> list[int]:
+def _health(view: BattlePosition) -> list[int]:
     return [squad.health for units in view.squads for squad in units]
 
 
 # ---- the board ------------------------------------------------------------------------------------------------------
 
 
-def _marker(layout: Layout, clock: Clock, views: Sequence[Position], index: int) -> str:
+def _marker(layout: Layout, clock: Clock, views: Sequence[BattlePosition], index: int) -> str:
     """An objective in the colours of those who control it."""
     markers = [view.markers[index] for view in views]
     owners = [str(marker.owner) for marker in markers]
     return clock.variants(owners, lambda i: draw_marker(layout, markers[i], index, markers[i].owner))
 
 
-def _unit(layout: Layout, clock: Clock, frames: Sequence[Frame], squad: Squad) -> str:
+def _unit(layout: Layout, clock: Clock, frames: Sequence[FilmFrame], squad: Squad) -> str:
     """All models of a unit; the first one is the anchor, with the number and a ring while the unit acts."""
     rows = [frame.view.squads[squad.side][squad.index].cells for frame in frames]
     parts = []
@@ -182,7 +182,7 @@ def _at(layout: Layout, cell: Cell) -> str:
     return f"{number(layout.x(cell[1]))},{number(layout.y(cell[0]))}"
 
 
-def _attacks(layout: Layout, clock: Clock, frames: Sequence[Frame]) -> str:
+def _attacks(layout: Layout, clock: Clock, frames: Sequence[FilmFrame]) -> str:
     """Tracers of shots, clashes of blades, and a cross where a model falls."""
     shots, falls = [], []
     for i in range(1, len(frames)):
@@ -214,7 +214,7 @@ def _lines(layout: Layout, blow: Blow) -> str:
     return "".join(f"M{_at(layout, a)}L{_at(layout, b)}" for a, b in pairs[::step])
 
 
-def _fallen(before: Position, after: Position) -> list[Cell]:
+def _fallen(before: BattlePosition, after: BattlePosition) -> list[Cell]:
     """Where models were lost: the last cells of what was left of each unit."""
     cells: list[Cell] = []
     for old_units, new_units in zip(before.squads, after.squads, strict=True):
@@ -226,7 +226,7 @@ def _fallen(before: Position, after: Position) -> list[Cell]:
 # ---- around the board -----------------------------------------------------------------------------------------------
 
 
-def _panel(layout: Layout, clock: Clock, views: Sequence[Position], side: int) -> str:
+def _panel(layout: Layout, clock: Clock, views: Sequence[BattlePosition], side: int) -> str:
     """A side's name, points, command points, and the golden frame of its half-turns."""
     active = [(not view.over and view.active == side) or None for view in views]
     return (
@@ -237,7 +237,7 @@ def _panel(layout: Layout, clock: Clock, views: Sequence[Position], side: int) -
     )
 
 
-def _card(layout: Layout, clock: Clock, views: Sequence[Position], squad: Squad) -> str:
+def _card(layout: Layout, clock: Clock, views: Sequence[BattlePosition], squad: Squad) -> str:
     """A unit's card: pips of models (or wounds of a single one), the bar of wounds, its condition in words."""
     now = [view.squads[squad.side][squad.index] for view in views]
     x, y = card_place(layout, views[0], squad)
@@ -263,7 +263,7 @@ def _card(layout: Layout, clock: Clock, views: Sequence[Position], squad: Squad)
     return "".join(parts)
 
 
-def _title(layout: Layout, clock: Clock, views: Sequence[Position]) -> str:
+def _title(layout: Layout, clock: Clock, views: Sequence[BattlePosition]) -> str:
     """Round and phase; at the end, who won."""
     rounds = [None if view.over else (view.round, view.active) for view in views]
     phases = [None if view.over else view.phase for view in views]
@@ -280,7 +280,7 @@ def _title(layout: Layout, clock: Clock, views: Sequence[Position]) -> str:
     )
 
 
-def _words(layout: Layout, clock: Clock, frames: Sequence[Frame]) -> str:
+def _words(layout: Layout, clock: Clock, frames: Sequence[FilmFrame]) -> str:
     """What happens, sentence by sentence, the result across the board, and how much has been played."""
     top, middle = board_bottom(layout), layout.page[0] / 2
 

@@ -1,4 +1,4 @@
-"""The tabletop battle on a page, for people who command a side."""
+"""The rules of the tabletop battle on one page, for people who command a side."""
 
 COLOURS = {"[●❶-❽]": "blue", "[○①-⑧]": "red", "░": "yellow", "[▒█]": "bright_black"}
 
@@ -9,13 +9,13 @@ than the enemy, scored in one's own command phase from the second round on (miss
 scores at its end), or for squads destroyed (annihilation). A side without models has lost at once.
 
 Command. Both sides gain a command point (CP). Squads below half their strength roll two dice against their
-leadership; who fails is shocked until the next command phase: it controls nothing, and no CP helps it.
+leadership; one that fails is shocked until the next command phase: it controls nothing, and no CP helps it.
 
 Movement. A squad stays, moves half or its full distance in one of eight directions, or advances: a die further, but
 then it neither charges nor, without assault weapons, shoots. A squad that touches an enemy can only stay or fall
 back, and then neither shoots nor charges.
 
-Shooting. At one enemy squad that is in range, in sight and touches nobody. A die for each attack must hit (the
+Shooting. At one enemy squad that is in range, in sight and touches no squad. A die for each attack must hit (the
 weapon's skill), another must wound (strength against toughness: 4 if they are equal), and the target saves against
 it. Cover makes a save easier.
 
@@ -26,6 +26,6 @@ Command points buy, mostly in the other side's half-turn: a second roll, fire at
 (only sixes hit), a counter-charge, smoke or cover against shots, or steady nerves.
 
 On the board a number stands for the first model of a squad, a disc for each other; ░ is an objective, ▒ a barricade
-(cover), █ a wall (nobody sees or passes through). Forward is towards the enemy's edge. Beside the board > marks the
+(cover), █ a wall (blocks sight and movement). Forward is towards the enemy's edge. Beside the board > marks the
 squad that is asked, ! the enemy that it is about.
 """

@@ -1,4 +1,4 @@
-"""What all drawings of the battle share: colours and the division of the page."""
+"""Colours and page layout of the battle's drawings."""
 
 from __future__ import annotations
 

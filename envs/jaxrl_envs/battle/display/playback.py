@@ -1,4 +1,4 @@
-"""Recorded battles to look at: see `jaxrl_envs.shared.display.playback`."""
+"""Playback of recorded battles, see `jaxrl_envs.shared.display.playback`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from jaxrl_envs.battle.actions import NUM_ACTIONS
 from jaxrl_envs.battle.display.drawing import draw
 from jaxrl_envs.battle.display.events import describe
-from jaxrl_envs.battle.display.position import Position, look
+from jaxrl_envs.battle.display.position import BattlePosition, look
 from jaxrl_envs.battle.engine.rules import Rules
 from jaxrl_envs.battle.engine.single import Battle
 from jaxrl_envs.battle.golden import ACTION, KINDS, rules_of
@@ -21,17 +21,17 @@ from jaxrl_envs.shared.errors import UserError
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
-    """Recorded battles."""
+    """Whether a file holds recorded battles, by the keys of its first record."""
     return {"half_turns", "rosters", "dice"} <= set(first)
 
 
 def games(path: Path) -> list[str]:
-    """By their numbers in the file."""
+    """Titles of the battles in a file: their numbers."""
     return [f"no. {number + 1}" for number in range(golden.count(path))]
 
 
 def play(path: Path, number: int) -> Playback:
-    """One of them, with its own dice."""
+    """The playback of one battle of a file, with its recorded dice."""
     kind, record = golden.nth(path, KINDS, number)
     boards, rosters, settings = rules_of(record)
     identity = {name: record[name] for name in ("seed", "slot", "episode")}
@@ -61,8 +61,8 @@ def play(path: Path, number: int) -> Playback:
     )
 
 
-def _moments(views: list[Position], actions: list[int]) -> list[PlaybackMoment]:
-    """What every decision has brought."""
+def _moments(views: list[BattlePosition], actions: list[int]) -> list[PlaybackMoment]:
+    """A moment for every decision, with its effects."""
     found = []
     for at, (before, action, after) in enumerate(zip(views[:-1], actions, views[1:], strict=True), 1):
         side = before.question.side if before.question is not None else -1

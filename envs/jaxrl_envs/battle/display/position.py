@@ -1,4 +1,4 @@
-"""A position of the battle as plain Python: what the renderings, the events and the film are made from.
+"""A position of the battle as plain Python, from which text, drawings, events and films are made.
 
 Both sides see everything, so there is one view for all. Sides are 0 and 1; units are numbered from 1 in everything that
 people read, and from 0 in arrays and actions. Cells are (row, col) from the top left, as on the map.
@@ -49,7 +49,7 @@ class Squad:
 
     @property
     def number(self) -> int:
-        """What people call it, from 1."""
+        """Its number in text, from 1."""
         return self.index + 1
 
     @property
@@ -73,8 +73,8 @@ class Marker(NamedTuple):
     owner: int | None  # the side that controls it
 
 
-class Question(NamedTuple):
-    """What is asked, of whom."""
+class BattleQuestion(NamedTuple):
+    """The open question, and the side and units that it concerns."""
 
     side: int
     kind: str  # of KINDS
@@ -94,7 +94,7 @@ class Ground(NamedTuple):
     zone: int  # columns of a deployment zone
 
 
-class Position(NamedTuple):
+class BattlePosition(NamedTuple):
     """Everything on the table."""
 
     ground: Ground
@@ -110,7 +110,7 @@ class Position(NamedTuple):
     phase: str  # of PHASES
     points: tuple[int, int]  # victory points
     command: tuple[int, int]  # command points
-    question: Question | None  # None: the battle is over
+    question: BattleQuestion | None  # None: the battle is over
     end: int  # why, an index of ENDS
     winner: int | None  # None: a draw, or not over yet
 
@@ -135,8 +135,8 @@ def touch(one: Squad, other: Squad) -> bool:
     return any(max(abs(a - c), abs(b - d)) <= 1 for a, b in one.cells for c, d in other.cells)
 
 
-def look(battle: Any) -> Position:
-    """The view of an `jaxrl_envs.battle.engine.single.Battle` as it stands."""
+def look(battle: Any) -> BattlePosition:
+    """The current position of a `jaxrl_envs.battle.engine.single.Battle`."""
     rules, result = battle.rules, battle.result()
     field, rosters, settings = rules.maps[battle.map_index], rules.pairs[battle.pair], rules.settings
     number, active, command, points, units = battle.state()
@@ -145,7 +145,7 @@ def look(battle: Any) -> Position:
         for side, roster in enumerate(rosters)
     )
     asked = battle.side, KINDS[battle.kind], battle.unit, battle.subject, battle.roll, battle.needed
-    return Position(
+    return BattlePosition(
         ground=Ground(field.rows, field.cols, field.barricades, field.walls, settings.zone),
         markers=tuple(_marker(marker, squads) for marker in field.objectives),
         squads=(squads[0], squads[1]),
@@ -159,7 +159,7 @@ def look(battle: Any) -> Position:
         phase=PHASES[battle.phase],
         points=(points[0], points[1]),
         command=(command[0], command[1]),
-        question=None if battle.over else Question(*asked),
+        question=None if battle.over else BattleQuestion(*asked),
         end=result["end"],
         winner=result["winner"],
     )

@@ -1,4 +1,4 @@
-"""The battle in a terminal: the board with one character a cell, and both sides' units beside it.
+"""Text of the battle for a terminal: the board with one character a cell, and both sides' units beside it.
 
 Black numbers and discs are side 0, white ones are side 1; a number stands on the anchor of its unit.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from jaxrl_envs.battle.display.position import ENDS, Position, Question, Squad, shorten, side_name, terrain
+from jaxrl_envs.battle.display.position import ENDS, BattlePosition, BattleQuestion, Squad, shorten, side_name, terrain
 
 WIDTH, NAME = 100, 13  # columns at most: of everything, of a unit's name
 
@@ -18,7 +18,7 @@ GRID, OBJECTIVE = "·", "░"
 EAST, WEST = "east", "west"
 
 
-def render_text(view: Position, seat: int | None = None) -> str:
+def render_text(view: BattlePosition, seat: int | None = None) -> str:
     """The board as text, at most 100 columns wide but for the question; `seat` is called "you"."""
     board = _board(view)
     width = max(map(len, board))
@@ -32,7 +32,7 @@ def render_text(view: Position, seat: int | None = None) -> str:
     return "\n".join([*lines, "", question] if question else lines)
 
 
-def ask(view: Position, seat: int | None = None) -> str:
+def ask(view: BattlePosition, seat: int | None = None) -> str:
     """What is asked, in one line: whose decision it is and about what; "" once the battle is over."""
     if view.question is None:
         return ""
@@ -44,7 +44,7 @@ def ask(view: Position, seat: int | None = None) -> str:
     return f"{who} {verb}: {_matter(view, question)}{heading}"
 
 
-def outcome(view: Position, seat: int | None = None) -> str:
+def outcome(view: BattlePosition, seat: int | None = None) -> str:
     """How the battle ended: "the last round is over: side 0 wins 20 to 15"."""
     if view.winner is None:
         return f"{ENDS[view.end]}: a draw, {view.points[0]} to {view.points[1]}"
@@ -60,7 +60,7 @@ def called(squad: Squad) -> str:
     return f"{squad.name} ({squad.number})"
 
 
-def _headline(view: Position, seat: int | None) -> str:
+def _headline(view: BattlePosition, seat: int | None) -> str:
     if view.over:
         return f"Squad battle: {outcome(view, seat)}"
     turn = "first" if view.active == view.first else "second"
@@ -68,7 +68,7 @@ def _headline(view: Position, seat: int | None) -> str:
     return f"Squad battle, round {view.round} of {view.rounds}, {turn} half-turn ({who}), {view.phase} phase"
 
 
-def _board(view: Position) -> list[str]:
+def _board(view: BattlePosition) -> list[str]:
     """The cells with a scale of rows and columns."""
     ground = view.ground
     grid = [[GRID if r % 5 == 0 and c % 5 == 0 else " " for c in range(ground.cols)] for r in range(ground.rows)]
@@ -87,7 +87,7 @@ def _board(view: Position) -> list[str]:
     return ["   " + scale] + [f"{r if r % 5 == 0 else '':>2} {''.join(row)}" for r, row in enumerate(grid)]
 
 
-def _units(view: Position, side: int, seat: int | None) -> list[str]:
+def _units(view: BattlePosition, side: int, seat: int | None) -> list[str]:
     """One side: points, then a line for each unit with models and wounds of all that it started with."""
     place = "left" if side == view.left else "right"
     held = f"VP {view.points[side]}  CP {view.command[side]}"
@@ -109,7 +109,7 @@ def _units(view: Position, side: int, seat: int | None) -> list[str]:
     return lines
 
 
-def conditions(view: Position, squad: Squad) -> list[str]:
+def conditions(view: BattlePosition, squad: Squad) -> list[str]:
     """What is to be known of a unit besides its losses, in words; what a stronger word tells is left out."""
     flags, question = squad.flags, view.question
     asked = question is not None and (question.side, question.unit) == (squad.side, squad.index)
@@ -127,18 +127,18 @@ def conditions(view: Position, squad: Squad) -> list[str]:
     return [word for word, holds in words.items() if holds]
 
 
-def _objectives(view: Position) -> list[str]:
+def _objectives(view: BattlePosition) -> list[str]:
     lines = ["objectives: row, column"] if view.markers else []
     for marker in view.markers:
         ours, theirs = marker.control
-        owner = "nobody" if marker.owner is None else f"side {marker.owner}"
+        owner = "no side" if marker.owner is None else f"side {marker.owner}"
         lines.append(
             f"{OBJECTIVE} {marker.row:g}, {marker.col:g}: {owner}" + (f", {ours} to {theirs}" if ours or theirs else "")
         )
     return lines
 
 
-def _matter(view: Position, question: Question) -> str:
+def _matter(view: BattlePosition, question: BattleQuestion) -> str:
     """The question itself."""
     own = view.squads[question.side][question.unit] if question.unit >= 0 else None
     other = view.squads[1 - question.side][question.subject] if question.subject >= 0 else None

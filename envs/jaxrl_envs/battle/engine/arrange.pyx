@@ -1,4 +1,4 @@
-"""Positions arranged by hand: what would a player do in one, what would it be shown? They are not played on."""
+"""Arranges positions by hand, to see what a player would do or be shown in one. They are not played on."""
 
 from libc.stdint cimport int16_t
 
@@ -36,7 +36,7 @@ def arrange(Battle battle not None, int side, int unit, cells, *, lead=None, int
       flags: the bits 1 moved, 2 advanced, 4 fell, 8 charged, 16 fought, 32 shocked, 64 smoked, 128 grounded.
 
     Raises:
-      ValueError: no such unit or so many models or wounds; a cell is outside of the board, in terrain, or not free.
+      ValueError: the unit does not exist or has fewer models or wounds; a cell is off the board, in terrain or taken.
     """
     cdef Game* g = &battle.game
     cdef int16_t found[MODELS]
@@ -66,7 +66,7 @@ def arrange(Battle battle not None, int side, int unit, cells, *, lead=None, int
 
 
 def pose(Battle battle not None, int kind, int side, *, int unit=-1, int subject=-1, int roll=0, int cp=0):
-    """Opens a question of a battle anew, with the ids that are legal in its position now.
+    """Replaces the open question of a battle, with the ids that are legal in its position now.
 
     Args:
       battle: changed in place.

@@ -15,7 +15,7 @@ cdef enum:  # where the globals begin, behind the rows of both sides' units
     GLOBALS = 2 * UNITS * UNIT_FEATURES
 
 
-cdef float NOBODY[UNIT_FEATURES]  # the row of a dead unit: zeros, copied faster than they are set one by one
+cdef float DEAD[UNIT_FEATURES]  # the row of a dead unit: zeros, copied faster than they are set one by one
 
 
 cdef inline float ratio(int a, int b) noexcept nogil:
@@ -131,7 +131,7 @@ cdef void _observe_side(Game* g, int seat, int side, bint contact, float* out, i
     for i in range(g.roster[side].count):
         u = &g.b.units[side][i]
         if not u.models:
-            memcpy(out + i * UNIT_FEATURES, NOBODY, sizeof(NOBODY))
+            memcpy(out + i * UNIT_FEATURES, DEAD, sizeof(DEAD))
             continue
         _observe_unit(g, seat, side, i, contact, out + i * UNIT_FEATURES)
         spec = &g.roster[side].unit[i]

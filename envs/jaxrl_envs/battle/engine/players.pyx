@@ -61,7 +61,7 @@ cdef inline int floor_div(int a, int b) noexcept nogil:
 # ---- section 11.1 ----------------------------------------------------------------------------------------------------
 
 cdef int share_of(const Weapon* w, const UnitSpec* spec, int models, int hp, int h) noexcept nogil:
-    """Expected permille of hp removed from a unit by so many models that hit with h of 6 faces (torrent: with all)."""
+    """Expected permille of hp removed from a unit by `models` models that hit with h of 6 faces (torrent: with all)."""
     cdef int save, faces
     cdef long long removed
     if not w.present:
@@ -78,7 +78,7 @@ cdef int share_of(const Weapon* w, const UnitSpec* spec, int models, int hp, int
 
 
 cdef void fill_shares(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """Computes both shares of a pair anew."""
+    """Recomputes both shares of a pair."""
     cdef const UnitSpec* spec = &g.roster[side].unit[unit]
     cdef const UnitSpec* target = &g.roster[1 - side].unit[enemy]
     cdef int models = g.b.units[side][unit].models, hp = hp_of(g, 1 - side, enemy)

@@ -25,7 +25,7 @@ cdef class Rules:
     Args:
       maps: `jaxrl_envs.battle.maps.BattleMap`s; each battle takes one of them.
       pairs: of `jaxrl_envs.battle.rosters.Roster`s, for side 0 and side 1; a slot takes them in turn.
-      settings: `jaxrl_envs.battle.settings.Settings`.
+      settings: `jaxrl_envs.battle.settings.BattleSettings`.
 
     Raises:
       UserError: a zone that is too deep for a map, or too many maps.

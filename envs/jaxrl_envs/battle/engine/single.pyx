@@ -325,7 +325,7 @@ cdef bint _unit_agrees(Game* g, Game* fresh, int side, int unit) noexcept nogil:
 
 
 cdef bint caches_agree(Game* g) noexcept nogil:
-    """Whether everything that is cached is what it would be if computed anew; then everything is."""
+    """Whether all cached values equal recomputed ones; fills the whole cache first."""
     cdef Game fresh = g[0]
     cdef int side, i
     forget_everything(&fresh)

@@ -97,7 +97,7 @@ cdef enum:  # error codes
     NO_MEMORY = 5
 
 
-cdef struct Expression:  # of dice: n dice with so many faces, plus a number; n = 0 is the number alone
+cdef struct Expression:  # of dice: n dice with a number of faces, plus a constant; n = 0 is the constant alone
     int n
     int faces
     int plus

@@ -45,7 +45,7 @@ cdef int control_sum(Game* g, int side, int objective) noexcept nogil:
 
 
 cdef void end_at_limit(Game* g) noexcept nogil:
-    """The larger number of victory points wins, then whoever removed more, if that breaks ties."""
+    """The side with more victory points wins; on a tie, the side that removed more hp if `damage_breaks_ties`."""
     cdef State* b = &g.b
     cdef int lead = b.vp[0] - b.vp[1]
     if not lead and g.rules.damage_breaks_ties:

@@ -1,4 +1,4 @@
-"""The course of a battle: stages that run until somebody has to be asked (section 5 of the rules)."""
+"""The course of a battle: stages that run until a side has a choice (section 5 of the rules)."""
 
 from jaxrl_envs.battle.engine.state cimport Game
 

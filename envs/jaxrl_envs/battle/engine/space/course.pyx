@@ -16,7 +16,7 @@ from jaxrl_envs.battle.engine.phases.stratagems cimport enter_phase, on_snap
 
 
 cdef void run(Game* g) noexcept nogil:
-    """Plays on until somebody has a choice, the battle is over, or (if watched) a half-turn has ended."""
+    """Plays on until a side has a choice, the battle is over, or (if watched) a half-turn has ended."""
     cdef State* b = &g.b
     while not b.end and not g.error:
         if b.kind == NOTHING_ASKED:

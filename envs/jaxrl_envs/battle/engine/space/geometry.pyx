@@ -62,7 +62,7 @@ cdef void touch(Game* g, int side, int unit) noexcept nogil:
 
 
 cdef void forget_everything(Game* g) noexcept nogil:
-    """Builds the occupancy anew from the units' cells and forgets the rest: after a battle was loaded or set up."""
+    """Rebuilds the occupancy from the units' cells and clears the rest: after a battle was loaded or set up."""
     cdef int side, i
     memset(&g.c, 0, sizeof(Cache))
     for side in range(2):
@@ -71,7 +71,7 @@ cdef void forget_everything(Game* g) noexcept nogil:
 
 
 cdef void put(Game* g, int side, int unit, const int16_t* cells, int count) noexcept nogil:
-    """Places a unit's models on so many cells, wherever they were before."""
+    """Places a unit's models on `count` cells, wherever they were before."""
     cdef Unit* u = &g.b.units[side][unit]
     drop_models(g.c.occupied[side], u)
     memset(u.cell, 0, sizeof(u.cell))
@@ -112,7 +112,7 @@ cdef void spread(const uint64_t* cells, int rows, uint64_t* out) noexcept nogil:
 
 
 cdef void look_around(Game* g, int side, int unit) noexcept nogil:
-    """Works out anew what `of_unit` remembers."""
+    """Recomputes what `of_unit` caches."""
     cdef UnitCache* found = &g.c.unit[side][unit]
     cdef const Unit* u = &g.b.units[side][unit]
     cdef int o, k, dr, dc, d2, best = 1 << 28
@@ -192,7 +192,7 @@ cdef bint pack(const uint64_t* free, int rows, int r, int c, int count, int flip
 
 
 cdef void form_up(Game* g, int side, int unit, int models, int anchor, const uint64_t* free) noexcept nogil:
-    """Places so many models of a unit around an anchor where they fit."""
+    """Places `models` models of a unit around an anchor where they fit."""
     cdef int16_t cells[MODELS]
     pack(free, g.map.rows, row_of(anchor), col_of(anchor), models, mirrored(g, side), cells)
     put(g, side, unit, cells, models)
@@ -249,19 +249,19 @@ cdef inline bint stride(const MapSpec* map, Walk* path) noexcept nogil:
 
 
 cdef void walk(Game* g, int side, int unit, int direction, int steps, bint falling_back, Walk* out) noexcept nogil:
-    """Follows a direction (home frame) for so many steps, or until one is barred."""
+    """Follows a direction (home frame) for up to `steps` steps, or until one is barred."""
     set_out(g, side, unit, direction, falling_back, out)
     while out.length < steps and stride(g.map, out):
         pass
 
 
 cdef inline bint fits_after(const Game* g, const Walk* path, const uint64_t* free, int steps) noexcept nogil:
-    """Whether the unit fits where it stands after so many steps of a walk."""
+    """Whether the unit fits where it stands after `steps` steps of a walk."""
     return fits(free, g.map.rows, row_of(path.cells[steps]), col_of(path.cells[steps]), path.models, path.flip)
 
 
 cdef int end_of(const Game* g, const Walk* path, const uint64_t* free, int steps) noexcept nogil:
-    """The cell where a move of at most so many steps of a walk ends, -1 if nowhere."""
+    """The cell where a move of at most `steps` steps of a walk ends, -1 if it cannot end anywhere."""
     cdef int s
     for s in range(min(steps, path.length), 0, -1):
         if fits_after(g, path, free, s):
@@ -272,7 +272,7 @@ cdef int end_of(const Game* g, const Walk* path, const uint64_t* free, int steps
 cdef int first_end(
     Game* g, int side, int unit, int direction, int steps, bint falling_back, const uint64_t* free
 ) noexcept nogil:
-    """The least number of steps in a direction after which a unit fits, NEVER if there is none within `steps`."""
+    """The least number of steps in a direction after which a unit fits, NEVER if it is above `steps`."""
     cdef Walk path
     set_out(g, side, unit, direction, falling_back, &path)
     while path.length < steps and stride(g.map, &path):

@@ -52,7 +52,7 @@ cdef void nearest2(const Unit* a, const Unit* b, int16_t* out) noexcept nogil:
 
 
 cdef void measure_distance2(Game* g, int i, int j) noexcept nogil:
-    """Computes the squared distance of unit i of side 0 and unit j of side 1 anew."""
+    """Recomputes the squared distance of unit i of side 0 and unit j of side 1."""
     cdef int16_t near2[LANES]
     cdef int16_t best = FAR
     cdef int k
@@ -178,7 +178,7 @@ cdef int models_within(Game* g, int side, int unit, int enemy, int reach2) noexc
 
 
 cdef void count_firing(Game* g, int side, int unit, int enemy) noexcept nogil:
-    """Counts the models that can fire at an enemy unit anew."""
+    """Recounts the models that can fire at an enemy unit."""
     cdef int reach = g.roster[side].unit[unit].ranged.reach
     g.c.firing[side][unit][enemy] = models_within(g, side, unit, enemy, reach * reach)
     g.c.firing_known[side][unit] |= 1 << enemy
