@@ -10,9 +10,9 @@ import numpy as np
 
 from jaxrl_envs.car_soccer import events, field, prediction, scoreboard, setters
 from jaxrl_envs.car_soccer.field import Teams
-from jaxrl_envs.car_soccer.game import Game
+from jaxrl_envs.car_soccer.game import CarSoccerGame
 from jaxrl_envs.car_soccer.physics.field.pads import POSITIONS
-from jaxrl_envs.car_soccer.physics.settings import Settings
+from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 
 FLAGS = ("on_ground", "is_jumping", "has_jumped", "has_double_jumped", "has_flipped", "is_supersonic", "world_contact")
 FLAGS += ("jump_held", "is_demoed")
@@ -23,14 +23,14 @@ NAMES = (*FLAGS, *TIMERS, "boost")
 COUNT = 64  # of games: always as many, so that a program is compiled once for each size of teams
 
 
-def games(teams: Teams, seed: int = 0) -> Game:
+def games(teams: Teams, seed: int = 0) -> CarSoccerGame:
     """[COUNT] games: bodies anywhere, some flags and timers anyhow, some pads taken."""
     return _made(teams)(jax.random.split(jax.random.key(seed), COUNT))
 
 
 @functools.cache
 def _made(teams: Teams):
-    settings = Settings(tuple(map(int, teams.of)))
+    settings = PhysicsSettings(tuple(map(int, teams.of)))
     scene = setters.Scene(teams)
     setter = setters.mixture({"random": 2.0, "kickoff": 1.0, "shoot": 1.0, "air": 1.0})
 
@@ -51,18 +51,18 @@ def _made(teams: Teams):
         controls = jax.random.uniform(next(keys), (*seats, 8), minval=-1.0)
         board = scoreboard.begin(300.0)
         tracks = events.begin(teams, prediction.foreseen(arena.ball), kickoff=jnp.bool_(False))
-        return Game(arena=arena, controls=controls, board=board, tracks=tracks)
+        return CarSoccerGame(arena=arena, controls=controls, board=board, tracks=tracks)
 
     return jax.jit(jax.vmap(one))
 
 
-def moments(game: Game, teams: Teams) -> list[dict]:
+def moments(game: CarSoccerGame, teams: Teams) -> list[dict]:
     """All games as the referee of `tests.jaxrl_envs.car_soccer.referee.car_soccer_play` knows them."""
     game = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64 if leaf.dtype == jnp.float32 else None), game)
     return [_moment(jax.tree.map(lambda leaf, i=i: leaf[i], game), teams) for i in range(len(game.controls))]
 
 
-def _moment(game: Game, teams: Teams) -> dict:
+def _moment(game: CarSoccerGame, teams: Teams) -> dict:
     def place(vector, *index):
         return [float(part[index]) for part in (vector.x, vector.y, vector.z)]
 

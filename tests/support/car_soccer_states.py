@@ -13,7 +13,7 @@ from jaxrl_envs.car_soccer.physics.collision import order
 from jaxrl_envs.car_soccer.physics.field import arena as world
 from jaxrl_envs.car_soccer.physics.field import mesh
 from jaxrl_envs.car_soccer.physics.field.spawn import arena_at, cars_at
-from jaxrl_envs.car_soccer.physics.settings import Settings
+from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena, Ball
 from jaxrl_envs.car_soccer.physics.tick import ticks
 from jaxrl_envs.car_soccer.physics.vector import axes, vec
@@ -58,7 +58,7 @@ def crowds(rng, count, teams):
     def begin(place, speed, turned, spin, boost, ball_spin):
         cars = cars_at(vec(place[1:]), axes(turned), boost).replace(velocity=vec(speed[1:]), angular_velocity=vec(spin))
         ball = Ball(vec(place[0]), vec(speed[0]), vec(ball_spin))
-        return arena_at(Settings(teams=teams), ball, cars, jnp.uint32(1))
+        return arena_at(PhysicsSettings(teams=teams), ball, cars, jnp.uint32(1))
 
     boost, ball_spin = rng.uniform(0, 100, (count, players)), rng.normal(size=(count, 3))
     numbers = [np.float32(x) for x in (place, speed, turned, spin, boost, ball_spin)]
@@ -66,12 +66,12 @@ def crowds(rng, count, teams):
 
 
 @functools.cache
-def engine(settings: Settings, count: int):
+def engine(settings: PhysicsSettings, count: int):
     """The compiled engine: arenas [N, ...], controls f32[N, P, 8] -> arenas `count` ticks later."""
     return jax.jit(jax.vmap(lambda arena, controls: ticks(world.own(), settings, arena, controls, count)))
 
 
-def played(settings: Settings, arenas: Arena, rng, length: int) -> Arena:
+def played(settings: PhysicsSettings, arenas: Arena, rng, length: int) -> Arena:
     """Arenas after `length` times random actions, each held for 8 ticks, one tick a call."""
     count = arenas.tick.shape[0]
     for _ in range(length):
@@ -96,7 +96,7 @@ def vector(leaf, index):
     return np.array([leaf.x[index], leaf.y[index], leaf.z[index]], np.float64)
 
 
-def to_referee(settings: Settings, arena: Arena) -> referee.Arena:
+def to_referee(settings: PhysicsSettings, arena: Arena) -> referee.Arena:
     """One arena, leaves NumPy."""
     ball = referee.Ball(
         *(vector(leaf, ()) for leaf in (arena.ball.position, arena.ball.velocity, arena.ball.angular_velocity))

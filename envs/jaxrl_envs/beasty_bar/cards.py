@@ -1,7 +1,7 @@
-"""The twelve species and how cards, sets of cards and the queue are coded.
+"""Cards of Beasty Bar: the twelve species, and the codes of cards, sets of cards and the queue.
 
 A species is named by its strength 1..12. A *code* is 12 * seat + strength - 1 (0..23), a *token* is code + 1 (1..24, 0
-= nobody). A set of cards is a u32 whose bit is the code; a set of one seat's species a u32 whose bit is strength - 1.
+= no card). A set of cards is a u32 whose bit is the code; a set of one seat's species a u32 whose bit is strength - 1.
 The *queue* is a u32 of five fields of five bits, field 0 = Heaven's Gate; each holds a token.
 """
 
@@ -41,7 +41,7 @@ def tokens_of(*strengths: int) -> int:
 
 
 def strength_of(token: jax.Array) -> jax.Array:
-    """i32[]: strength of a token, 0 for nobody."""
+    """i32[]: strength of a token, 0 for no card."""
     return token - jnp.where(token > SPECIES, SPECIES, 0)
 
 
@@ -52,7 +52,7 @@ def species_points(species: jax.Array) -> jax.Array:
 
 
 def token_points(token: jax.Array) -> jax.Array:
-    """i32[]: the points of one card, 0 for nobody."""
+    """i32[]: the points of one card, 0 for no card."""
     table = sum(points << 3 * i for i, points in enumerate(POINTS[:10]))  # ten of them in one word
     shift = 3 * jnp.maximum(strength_of(token) - 1, 0)
     points = ((jnp.uint32(table) >> jnp.minimum(shift, 27).astype(jnp.uint32)) & 7).astype(jnp.int32)

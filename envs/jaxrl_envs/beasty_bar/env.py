@@ -1,4 +1,4 @@
-"""Beasty Bar behind the contract of `jaxrl_envs.contract.env`."""
+"""The environment of Beasty Bar: options, dealing ahead, rewards and statistics."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from flax import struct
 from jax import lax
 
-from jaxrl_envs.beasty_bar import belief, observe, rules
+from jaxrl_envs.beasty_bar import observe, rules
 from jaxrl_envs.beasty_bar.cards import HAND_SIZE, SPECIES, card_name, of_seat
 from jaxrl_envs.beasty_bar.deal import Pile, deal_all, deal_card, given
 from jaxrl_envs.beasty_bar.display.how_to_play import TEXT
-from jaxrl_envs.beasty_bar.rules import NUM_ACTIONS, Game, Zones
+from jaxrl_envs.beasty_bar.rules import NUM_ACTIONS, BeastyBarGame, Zones
 from jaxrl_envs.contract.click_areas import Spot
 from jaxrl_envs.contract.env import Bot, Env, Key, State, Tokens, public_fields
 from jaxrl_envs.shared.cards import nth_set_bit, scale
@@ -28,7 +28,7 @@ REWARDS = ("outcome", "wins", "margin", "shaped")
 class BeastyBarState(State):
     """The public leaves, the position, the legal actions as one word, and the deal of the next game so far."""
 
-    game: Game
+    game: BeastyBarGame
     legal: jax.Array  # u32[], bit = action
     next: tuple[Pile, Pile]
 
@@ -144,7 +144,7 @@ class BeastyBar(Env):
 
     def reconcile(self, particle: State, actual: State, seat: jax.Array, key: Key) -> tuple[BeastyBarState, jax.Array]:
         assert isinstance(particle, BeastyBarState) and isinstance(actual, BeastyBarState)
-        game, possible = belief.reconcile(particle.game, actual.game, seat, key)
+        game, possible = observe.reconcile(particle.game, actual.game, seat, key)
         return self._wrap(actual, game), possible
 
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
@@ -209,7 +209,7 @@ class BeastyBar(Env):
     def _deal(self, piles: tuple[Pile, ...], start: jax.Array) -> BeastyBarState:
         """A new game; `observation` still has to be filled in."""
         nothing = jnp.uint32(0)
-        game = Game(
+        game = BeastyBarGame(
             table=Zones(queue=nothing, bar=nothing, out=nothing),
             hands=piles[0].hand | piles[1].hand << SPECIES,
             deck0=piles[0].deck,
@@ -234,7 +234,7 @@ class BeastyBar(Env):
 
         return lax.while_loop(unfinished, one, (state.next, state.game.ply))[0]
 
-    def _wrap(self, state: BeastyBarState, game: Game) -> BeastyBarState:
+    def _wrap(self, state: BeastyBarState, game: BeastyBarGame) -> BeastyBarState:
         seat = game.seat
         over = rules.is_over(game.table)
         possible = rules.legal_word(game.table, of_seat(game.hands, seat))

@@ -19,7 +19,7 @@ from jaxrl_envs.beasty_bar import bots, rules
 from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.beasty_bar.display.position import queue_codes, seat_mask
 from jaxrl_envs.beasty_bar.env import BeastyBar, BeastyBarState
-from jaxrl_envs.beasty_bar.rules import NUM_ACTIONS, Game, Zones
+from jaxrl_envs.beasty_bar.rules import NUM_ACTIONS, BeastyBarGame, Zones
 from jaxrl_envs.shared.golden import Disagreement, Kind, Record, batches, require, taken, unlike
 
 MAX_TURNS = 2 * c.SPECIES
@@ -139,13 +139,13 @@ def _compare_choice(record: Record, legal: list[int], scores: list[float], best:
             yield Disagreement(0, "choice", f"score of id {action}", expected, round(value, 6))
 
 
-def _position(record: Record) -> Game:
+def _position(record: Record) -> BeastyBarGame:
     """The position of a recorded decision, leaves NumPy scalars."""
     hands = [sum(1 << strength - 1 for strength in hand) for hand in record["hand"]]
     bar, out, held = (first | second << c.SPECIES for first, second in (record["bar"], record["out"], hands))
     queue = sum(code + 1 << c.FIELD * place for place, code in enumerate(record["queue"]))
     decks = [sum(strength - 1 << 4 * i for i, strength in enumerate(deck)) for deck in record["deck"]]
-    return Game(
+    return BeastyBarGame(
         table=Zones(queue=_u32(queue), bar=_u32(bar), out=_u32(out)),
         hands=_u32(held),
         deck0=_u32(decks[0]),
@@ -167,7 +167,7 @@ def _i32(value: int) -> Any:
 def _score() -> Callable:
     env = BeastyBar()
 
-    def score(game: Game, weights: jax.Array):
+    def score(game: BeastyBarGame, weights: jax.Array):
         """Legal ids as a word, scores f32[SLOTS] of them in ascending order (then repetitions), the best as a word."""
         state = env.init_from_decks(jnp.tile(jnp.arange(1, c.SPECIES + 1), (2, 1)), game.start)
         legal = rules.legal_word(game.table, c.of_seat(game.hands, game.seat))

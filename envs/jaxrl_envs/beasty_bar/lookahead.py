@@ -1,4 +1,4 @@
-"""What each action would do to the table in this turn, as features: rules that a network need not learn by itself.
+"""Lookahead features: what each action would do to the table in this turn, so that a network need not learn it.
 
 Only what the seat sees goes in (specification section 9), and nothing beyond the end of its own turn comes out.
 """

@@ -1,4 +1,4 @@
-"""What a seat may see (specification section 9), packed into five words and expanded late."""
+"""Observations of Beasty Bar (specification section 9), packed into five words and expanded late; hidden cards."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from jax import lax
 from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.beasty_bar import rules
 from jaxrl_envs.beasty_bar.deal import Pile, deal_all
-from jaxrl_envs.beasty_bar.rules import Game, Zones
+from jaxrl_envs.beasty_bar.rules import BeastyBarGame, Zones
 from jaxrl_envs.contract.env import Tokens
 
 WORDS = 5
 _PLACES = c.PLACES - 1
 
 
-def pack(game: Game, seat: jax.Array) -> jax.Array:
+def pack(game: BeastyBarGame, seat: jax.Array) -> jax.Array:
     """u32[5], everything from the point of view of `seat` (i32[]): the own cards have the tokens 1..12.
 
     Word 0: own hand, own deck (12 bits each). 1: the other's unseen cards, own bar. 2: other bar, own out. 3: other
@@ -60,9 +60,9 @@ def tokens(observation: jax.Array) -> Tokens:
     own hand, own deck, unseen, bar, out, queue places 0..3; context = the ten numbers at the end of the features."""
     words = [observation[i] for i in range(WORDS)]
     hand, deck, unseen, own_bar, other_bar, own_out, other_out = _sets(words)
-    nobody = jnp.uint32(0)
-    own = (hand, deck, nobody, own_bar, own_out)
-    other = (nobody, nobody, unseen, other_bar, other_out)
+    none = jnp.uint32(0)
+    own = (hand, deck, none, own_bar, own_out)
+    other = (none, none, unseen, other_bar, other_out)
     species = jnp.arange(c.SPECIES, dtype=jnp.uint32)
     zones = [
         jnp.concatenate([(mine >> species) & 1, (yours >> species) & 1]) for mine, yours in zip(own, other, strict=True)
@@ -78,9 +78,9 @@ def tokens(observation: jax.Array) -> Tokens:
     )
 
 
-def privileged(game: Game, seat: jax.Array) -> jax.Array:
+def privileged(game: BeastyBarGame, seat: jax.Array) -> jax.Array:
     """u32[3], what `seat` (i32[]) cannot see: the other's hand with the sizes of the own and of the other's deck (12, 4
-    and 4 bits), the own deck, the other's deck (see `Game`)."""
+    and 4 bits), the own deck, the other's deck (see `BeastyBarGame`)."""
     other, left = 1 - seat, rules.decks_left(game)
     sizes = [lax.population_count(c.of_seat(left, whose)) << shift for whose, shift in ((seat, 12), (other, 16))]
     decks = [jnp.where(whose == 0, game.deck0, game.deck1) for whose in (seat, other)]
@@ -99,8 +99,8 @@ def privileged_features(words: jax.Array) -> jax.Array:
     return jnp.concatenate([hand, *decks]).astype(jnp.float32)
 
 
-def redraw_hidden(game: Game, seat: jax.Array, key: jax.Array) -> Game:
-    """`game` with everything that `seat` cannot see drawn anew, uniformly over all that is possible.
+def redraw_hidden(game: BeastyBarGame, seat: jax.Array, key: jax.Array) -> BeastyBarGame:
+    """`game` with everything that `seat` cannot see redrawn, uniformly over all that is possible.
 
     Hidden are the order of both decks and which of the other's unseen cards are in its hand.
     """
@@ -115,8 +115,10 @@ def redraw_hidden(game: Game, seat: jax.Array, key: jax.Array) -> Game:
     return with_hidden(game, seat, theirs.hand, own.deck, theirs.deck)
 
 
-def with_hidden(game: Game, seat: jax.Array, hand: jax.Array, own_deck: jax.Array, other_deck: jax.Array) -> Game:
-    """`game` with everything that `seat` cannot see given: the other's hand (species) and both decks, u32[] each."""
+def with_hidden(
+    game: BeastyBarGame, seat: jax.Array, hand: jax.Array, own_deck: jax.Array, other_deck: jax.Array
+) -> BeastyBarGame:
+    """`game` with everything that `seat` cannot see replaced: the other's hand (species) and both decks, u32[] each."""
     return game.replace(
         hands=c.to_seat(c.of_seat(game.hands, seat), seat) | c.to_seat(hand, 1 - seat),
         deck0=jnp.where(seat == 0, own_deck, other_deck),
@@ -167,3 +169,33 @@ def _numbers(words: list[jax.Array], sets: list[jax.Array]) -> jax.Array:
         (started, 1),
     )
     return jnp.stack([value.astype(jnp.float32) / size for value, size in numbers])
+
+
+def reconcile(
+    particle: BeastyBarGame, actual: BeastyBarGame, seat: jax.Array, key: jax.Array
+) -> tuple[BeastyBarGame, jax.Array]:
+    """What `seat` sees of `actual`, with the other's hand as `particle` has it; see
+    `jaxrl_envs.contract.env.Env.reconcile`.
+
+    The order of both decks is redrawn: no choice has depended on it.
+
+    Args:
+      particle, actual: positions after the same actions.
+      seat: i32[], the observer.
+      key: for the decks.
+
+    Returns:
+      The position, and bool[]: whether the other can hold these cards, given what `seat` sees.
+    """
+    own_key, other_key = jax.random.split(key)
+    other, table = 1 - seat, actual.table
+    shown = table.bar | table.out | c.cards_in(table.queue, c.PLACES - 1)
+    unseen = jnp.uint32(c.ALL_SPECIES) & ~c.of_seat(shown, other)
+    hand = c.of_seat(particle.hands, other)
+    size = lax.population_count(c.of_seat(actual.hands, other))  # hand sizes are public
+    possible = ((hand & ~unseen) == 0) & (lax.population_count(hand) == size)
+    empty = Pile.full()
+    own_left = c.of_seat(rules.decks_left(actual), seat)
+    own = deal_all(empty.replace(left=own_left), 0, 0, own_key).deck
+    theirs = deal_all(empty.replace(left=unseen & ~hand), 0, 0, other_key).deck
+    return with_hidden(actual, seat, hand, own, theirs), possible

@@ -1,4 +1,4 @@
-"""The rules as pure functions of a few packed words; section numbers are those of the specification.
+"""The rules of Beasty Bar as pure functions of a few packed words; section numbers are the specification's.
 
 Nothing here knows of learning. A turn is a fixed number of word operations: the own action is one rearrangement of at
 most four cards plus the place where the played card goes, the recurring phase four passes that each move one card.
@@ -18,7 +18,7 @@ from jaxrl_envs.beasty_bar.cards import FIELD, PLACES, field, length, strength_o
 
 NUM_ACTIONS = 31
 FIRST_KANGAROO, FIRST_PARROT, FIRST_CHAMELEON = 9, 11, 15
-END_CARDS = 20  # the game is over when so many cards are in the bars and out
+END_CARDS = 20  # number of cards in the bars and out that ends the game
 
 
 @struct.dataclass
@@ -31,7 +31,7 @@ class Zones:
 
 
 @struct.dataclass
-class Game:
+class BeastyBarGame:
     """A position. The deck of each seat is a u32 of eight fields of four bits, strength - 1, the top one lowest."""
 
     table: Zones
@@ -234,7 +234,7 @@ def _offset_of(queue: jax.Array, token: jax.Array) -> jax.Array:
 # ---- the game -------------------------------------------------------------------------------------------------------
 
 
-def step(game: Game, action: jax.Array) -> Game:
+def step(game: BeastyBarGame, action: jax.Array) -> BeastyBarGame:
     """One turn with the draw; `action` is i32[], legal."""
     seat = game.seat
     play = decode(game.table.queue, action)
@@ -244,7 +244,7 @@ def step(game: Game, action: jax.Array) -> Game:
     drawn = _if(draws, jnp.uint32(1) << top)
     played = jnp.uint32(1) << (play.strength - 1).astype(jnp.uint32)
     hands = (game.hands & ~c.to_seat(played, seat)) | c.to_seat(drawn, seat)
-    return Game(
+    return BeastyBarGame(
         table=table,
         hands=hands,
         deck0=jnp.where(draws & (seat == 0), game.deck0 >> 4, game.deck0),
@@ -264,7 +264,7 @@ def scores(table: Zones) -> jax.Array:
     return jnp.stack([c.species_points(c.of_seat(table.bar, jnp.int32(seat))) for seat in range(2)])
 
 
-def decks_left(game: Game) -> jax.Array:
+def decks_left(game: BeastyBarGame) -> jax.Array:
     """u32[]: the set of the cards that are still in the decks."""
     seen = game.table.bar | game.table.out | game.hands | c.cards_in(game.table.queue, PLACES - 1)
     return jnp.uint32(c.ALL_CARDS) & ~seen
@@ -295,7 +295,7 @@ def _insert(queue: jax.Array, offset: jax.Array, token: jax.Array) -> jax.Array:
 
 
 def largest(strengths: list[jax.Array], limit: jax.Array) -> jax.Array:
-    """i32[]: the largest strength below `limit`, skunks excepted; 0 if there is none."""
+    """i32[]: the largest strength below `limit`, skunks excepted; 0 if no strength qualifies."""
     best = jnp.int32(0)
     for strength in strengths:
         best = jnp.maximum(best, jnp.where((strength > c.SKUNK) & (strength < limit), strength, 0))

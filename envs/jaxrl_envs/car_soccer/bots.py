@@ -1,6 +1,6 @@
-"""Scripted players, functions (game, teams) -> controls f32[P, 8] of all cars; `actions.nearest` makes rows of them.
+"""Scripted bots, functions (game, teams) -> controls f32[P, 8] of all cars; `actions.nearest` makes rows of them.
 
-A car that lies on its roof or side presses jump now and then, which turns it over, whoever drives.
+A car that lies on its roof or side presses jump now and then, which turns it over, under every driver.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ import numpy as np
 from jaxrl_envs.car_soccer import field
 from jaxrl_envs.car_soccer.actions import BOOST, JUMP, has_flip, lies
 from jaxrl_envs.car_soccer.field import Teams
-from jaxrl_envs.car_soccer.game import Game
+from jaxrl_envs.car_soccer.game import CarSoccerGame
 from jaxrl_envs.car_soccer.physics.field.pads import IS_BIG, POSITIONS
 from jaxrl_envs.car_soccer.physics.state import Cars
 from jaxrl_envs.car_soccer.physics.vector import Vec
 
-Driver = Callable[[Game, Teams], jax.Array]
+Driver = Callable[[CarSoccerGame, Teams], jax.Array]
 
 
-def still(game: Game, teams: Teams) -> jax.Array:
+def still(game: CarSoccerGame, teams: Teams) -> jax.Array:
     """Does nothing."""
     del teams
     return jnp.zeros_like(game.controls)
 
 
-def chase(game: Game, teams: Teams) -> jax.Array:
+def chase(game: CarSoccerGame, teams: Teams) -> jax.Array:
     """Full throttle at the ball; neither boost nor jump."""
     cars, ball = game.arena.cars, game.arena.ball
     view = _View.of(game, teams)
     return _recovered(cars, view.drive(Vec(*(value + 0 * view.distance for value in _parts(ball.position))), 3.0))
 
 
-def rule_policy(game: Game, teams: Teams) -> jax.Array:
+def rule_policy(game: CarSoccerGame, teams: Teams) -> jax.Array:
     """Roles by rules, of which the first that holds decides.
 
     1. Kickoff: at the ball, boost while there is more than 20.
@@ -111,7 +111,7 @@ class _View(NamedTuple):
     last_of_team: jax.Array
 
     @classmethod
-    def of(cls, game: Game, teams: Teams) -> _View:
+    def of(cls, game: CarSoccerGame, teams: Teams) -> _View:
         cars = game.arena.cars
         to_ball = game.arena.ball.position - cars.position
         distance, y = to_ball.length, cars.position.y * teams.attack

@@ -1,4 +1,4 @@
-"""Car soccer behind the contract of `jaxrl_envs.contract.env`: options, one decision, rewards and figures."""
+"""The environment of car soccer: options, one decision, rewards and episode statistics."""
 
 from __future__ import annotations
 
@@ -13,12 +13,22 @@ import numpy as np
 from flax import struct
 
 from jaxrl_envs.car_soccer import actions as rows
-from jaxrl_envs.car_soccer import behaviour, bots, conditions, events, field, observe, prediction, scoreboard, setters
+from jaxrl_envs.car_soccer import (
+    bots,
+    conditions,
+    episode_stats,
+    events,
+    field,
+    observe,
+    prediction,
+    scoreboard,
+    setters,
+)
 from jaxrl_envs.car_soccer.display.how_to_play import TEXT
 from jaxrl_envs.car_soccer.field import Teams
-from jaxrl_envs.car_soccer.game import Game, Step
+from jaxrl_envs.car_soccer.game import CarSoccerGame, Step
 from jaxrl_envs.car_soccer.physics.field import arena as world
-from jaxrl_envs.car_soccer.physics.settings import HITBOXES, Settings
+from jaxrl_envs.car_soccer.physics.settings import HITBOXES, PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena
 from jaxrl_envs.car_soccer.physics.tick import ticks
 from jaxrl_envs.car_soccer.rewards import compose
@@ -34,7 +44,7 @@ LARGEST_TEAM = 3
 class CarSoccerState(State):
     """The public leaves, the game, and sums over the episode: figures f32[M, P], shares of rewards f32[R, P]."""
 
-    game: Game
+    game: CarSoccerGame
     figures: jax.Array
     shares: jax.Array
 
@@ -48,7 +58,7 @@ class CarSoccer(Env):
             REWARDS = {**CarSoccer.REWARDS, "upside_down": Component(upside_down, "mechanics", 0.1, rate=True)}
 
     Args:
-      teams: cars of the first and of the second team, 1 to 3 each; 0 in the second: nobody defends.
+      teams: cars of the first and of the second team, 1 to 3 each; 0 in the second: no defenders.
       tick_skip: ticks of 1/120 s between two decisions.
       delay: ticks until a decision reaches the car, at most tick_skip.
       hitbox: octane | dominus | plank | breakout | hybrid | merc, of all cars.
@@ -131,7 +141,7 @@ class CarSoccer(Env):
         self.allowed = rows.ALLOWED[_known(actions, rows.ALLOWED, "actions")]
         self.tick_skip, self.delay, self.match_seconds = tick_skip, delay, float(match_seconds)
         self.seconds = tick_skip / field.TICKS  # of a decision
-        self.settings = Settings(tuple(map(int, self.teams.of)), _known(hitbox, HITBOXES, "hitbox"), iterations)
+        self.settings = PhysicsSettings(tuple(map(int, self.teams.of)), _known(hitbox, HITBOXES, "hitbox"), iterations)
         self.meshes, self.geometry = meshes, world.of_folder(meshes) if meshes else world.own()
         self._begin_with(setters or {"kickoff": 1.0}, difficulty, replays)
         self.view = self.OBSERVATIONS[_known(observation, self.OBSERVATIONS, "observation")]
@@ -196,7 +206,7 @@ class CarSoccer(Env):
         arena = setters.arena(start, self.settings, jax.random.bits(seed_key))
         still = jnp.all(start.ball_velocity == 0) & jnp.all(start.ball_position[:2] == 0)
         seats = self.num_players
-        game = Game(
+        game = CarSoccerGame(
             arena=arena,
             controls=jnp.zeros((seats, 8), jnp.float32),
             board=scoreboard.begin(self.match_seconds),
@@ -211,7 +221,7 @@ class CarSoccer(Env):
             truncated=jnp.bool_(False),
             illegal_action=jnp.bool_(False),
             game=game,
-            figures=behaviour.none(seats),
+            figures=episode_stats.zeros(seats),
             shares=jnp.zeros((len(self.reward.names), seats), jnp.float32),
         )
 
@@ -226,7 +236,7 @@ class CarSoccer(Env):
         arena = self._after_ticks(before, controls, is_over(state))
         tracks, happened = events.observe(self.teams, before.tracks, before.arena, arena)
         board = scoreboard.advance(before.board, events.goals(arena), self.seconds, arena.ball.position.z)
-        after = Game(arena=arena, controls=controls, board=board, tracks=tracks)
+        after = CarSoccerGame(arena=arena, controls=controls, board=board, tracks=tracks)
         step = Step(self.teams, self.seconds, before, after, happened)
         rewards, shares = self.reward(step)
         terminated = jnp.any(jnp.stack([jnp.bool_(False), *(ends(after) for ends in self.terminations)]))
@@ -238,7 +248,7 @@ class CarSoccer(Env):
             rewards=rewards,
             terminated=terminated,
             truncated=cut & ~terminated,
-            figures=state.figures + behaviour.sums(step),
+            figures=state.figures + episode_stats.sums(step),
             shares=state.shares + shares,
         )
 
@@ -249,7 +259,7 @@ class CarSoccer(Env):
     def episode_stats(self, state: State) -> dict[str, jax.Array]:
         """Figures of `behaviour`, and `reward_NAME`: the share of a component in the return, and what was cut off."""
         assert isinstance(state, CarSoccerState)
-        found = behaviour.figures(state.figures, mates=bool(self.teams.mates.any()))
+        found = episode_stats.figures(state.figures, mates=bool(self.teams.mates.any()))
         shares = zip(self.reward.names, state.shares, strict=True)
         return found | {f"reward_{name}": share for name, share in shares}
 
@@ -326,7 +336,7 @@ class CarSoccer(Env):
         other.simulator = RocketSim(self.settings, meshes, self.tick_skip, self.delay)
         return other
 
-    def _after_ticks(self, game: Game, controls: jax.Array, over: jax.Array) -> Arena:
+    def _after_ticks(self, game: CarSoccerGame, controls: jax.Array, over: jax.Array) -> Arena:
         """The arena after the ticks of a decision."""
         if self.simulator is not None:
             return self.simulator(game.arena, controls, game.controls, over)
@@ -340,21 +350,21 @@ class CarSoccer(Env):
         assert isinstance(state, CarSoccerState)
         return observe.observe(state.game, self.teams, self.view, self.extras, self.padded)
 
-    def _continued(self, before: Game, after: Game) -> Game:
+    def _continued(self, before: CarSoccerGame, after: CarSoccerGame) -> CarSoccerGame:
         """The game after a kickoff, if a goal was scored and ended neither episode nor match, or overtime begins."""
         ended = after.board.over & self.plays_matches
         goal = jnp.any(events.goals(after.arena)) & self.kicks_off & ~ended
         overtime = after.board.overtime & ~before.board.overtime & self.plays_matches
         return select(goal | overtime, self._kicked_off(after), after)
 
-    def _kicked_off(self, game: Game) -> Game:
+    def _kicked_off(self, game: CarSoccerGame) -> CarSoccerGame:
         """The game after a kickoff."""
         board = game.board.replace(kickoffs=game.board.kickoffs + 1, kickoff_tick=game.arena.tick)
         key = jax.random.fold_in(prng.fast_key(game.arena.seed), board.kickoffs)
         fresh = setters.arena(setters.kickoff(key, self.scene), self.settings, game.arena.seed)
         counts = game.arena.counts
         counts = counts.replace(last_touch=jnp.full_like(counts.last_touch, -1))
-        return Game(
+        return CarSoccerGame(
             arena=fresh.replace(tick=game.arena.tick, counts=counts),
             controls=jnp.zeros_like(game.controls),
             board=board,

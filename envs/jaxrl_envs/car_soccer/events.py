@@ -1,4 +1,4 @@
-"""What happened in a decision: goals, shots, saves, passes, demolitions, kickoffs; who is given the credit."""
+"""Events of a decision: goals, shots, saves, passes, demolitions and kickoffs, credited to cars and teams."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Tracks:
     Attributes:
       ahead: where the ball goes if it is left alone, see `prediction.foreseen`.
       own_doing: bool[2], this team's own touch put the ball on the way that it would go into its goal by: no touch of
-        the other team since, and what deflects a ball that would have gone in anyway is none.
+        the other team since, not counting deflections of a ball that would have gone in anyway.
       last_shot: i32[P], the tick of the touch of the last shot that was credited, -1 none.
       touch_height: f32[P], of the ball at the last touch, uu.
       first_touch: i32[], tick of the first touch since play began, -1 none.
-      judged: bool[], whether the kickoff has been won by somebody; True where play did not begin with one.
+      judged: bool[], whether the kickoff has been won by a team; True where play did not begin with one.
     """
 
     ahead: BallPath

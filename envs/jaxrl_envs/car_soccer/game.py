@@ -1,4 +1,4 @@
-"""One game between two decisions, and what one decision did: what observations, events and rewards are made of."""
+"""The game between two decisions, and the step of one decision, from which events, rewards and figures are computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxrl_envs.car_soccer.scoreboard import Scoreboard
 
 
 @struct.dataclass
-class Game:
+class CarSoccerGame:
     """Attributes:
     arena: the bodies and pads.
     controls: f32[P, 8], asked for last; the first ticks of the next decision still play them (`delay`).
@@ -46,8 +46,8 @@ class Step:
 
     teams: Teams
     seconds: float
-    before: Game
-    after: Game
+    before: CarSoccerGame
+    after: CarSoccerGame
     events: Events
 
     @property
@@ -134,7 +134,7 @@ class Step:
 
     def nearest(self, who: np.ndarray, distance: jax.Array) -> jax.Array:
         """The least of f32[P, P] (or of f32[P], by the second seat) over those of `who`, bool[P, P], who are `present`;
-        inf over nobody."""
+        inf over an empty set."""
         return jnp.min(jnp.where(who & self.present, distance, jnp.inf), axis=1, initial=jnp.inf)
 
     @cached_property

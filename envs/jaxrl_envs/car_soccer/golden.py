@@ -19,7 +19,7 @@ from jax import lax
 
 from jaxrl_envs.car_soccer.physics.field import arena as world
 from jaxrl_envs.car_soccer.physics.field.spawn import arena_at, cars_at
-from jaxrl_envs.car_soccer.physics.settings import Settings
+from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena, Ball
 from jaxrl_envs.car_soccer.physics.tick import ticks
 from jaxrl_envs.car_soccer.physics.vector import axes, vec
@@ -64,7 +64,7 @@ class Errors(NamedTuple):
 # ---- playing --------------------------------------------------------------------------------------------------------
 
 
-def start(settings: Settings, record: Record) -> Arena:
+def start(settings: PhysicsSettings, record: Record) -> Arena:
     """The arena as an episode begins; cars that it lacks are demolished for good."""
     state = record["states"][0]
     cars = [*state["cars"], *[_ABSENT] * (settings.cars - len(state["cars"]))]
@@ -106,7 +106,7 @@ class Poses(NamedTuple):
     axes: jax.Array
 
 
-def play(settings: Settings, geometry: world.Geometry | None, arenas: Arena, pressed: jax.Array) -> Poses:
+def play(settings: PhysicsSettings, geometry: world.Geometry | None, arenas: Arena, pressed: jax.Array) -> Poses:
     """Episodes tick by tick: arenas [N], controls f32[N, T, P, 8] -> leaves [N, T, ...]."""
 
     def episode(arena, pressed):
@@ -127,7 +127,7 @@ def compare(records: Sequence[Record], iterations: int = 10) -> list[Errors]:
         groups.setdefault((meta["arena"] == "THE_VOID", tuple(meta["teams"]) or (0,)), []).append(index)
     found: dict[int, Errors] = {}
     for (is_void, teams), members in groups.items():
-        settings = Settings(teams=teams, iterations=iterations)
+        settings = PhysicsSettings(teams=teams, iterations=iterations)
         length = -(-max(records[i]["T"] for i in members) // 120) * 120
         arenas = jax.tree.map(lambda *leaves: np.stack(leaves), *(start(settings, records[i]) for i in members))
         pressed = np.stack([controls(records[i], len(teams), length) for i in members])
@@ -249,7 +249,7 @@ def _check(record: Record) -> None:
         len(rows) != cars for _, rows in record["controls_rle"]
     ):
         raise ValueError("not every state and every control has each car")
-    start(Settings(teams=tuple(record["meta"]["teams"]) or (0,)), record)
+    start(PhysicsSettings(teams=tuple(record["meta"]["teams"]) or (0,)), record)
 
 
 def _scenario(name: str, meta: Record, found: Errors) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""What a seat sees: RLGym's observation of floats, absolute or relative to the car, and parts that may follow it.
+"""Observations of a seat: RLGym's floats, absolute or relative to the car, and optional parts behind them.
 
 Everybody sees the whole field. The second team sees it turned by 180 degrees, so that one policy plays for both.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from jaxrl_envs.car_soccer import field
 from jaxrl_envs.car_soccer.actions import has_flip
 from jaxrl_envs.car_soccer.field import Teams
-from jaxrl_envs.car_soccer.game import Game
+from jaxrl_envs.car_soccer.game import CarSoccerGame
 from jaxrl_envs.car_soccer.physics.field.pads import POSITIONS
 from jaxrl_envs.car_soccer.physics.state import Cars
 from jaxrl_envs.car_soccer.physics.vector import Axes, Vec
@@ -22,10 +22,10 @@ from jaxrl_envs.car_soccer.physics.vector import Axes, Vec
 PADDED = 3  # cars of a team that a padded observation has room for
 _PAD_ORDER = np.array([int(np.argmin(((POSITIONS[:, :2] - place) ** 2).sum(axis=1))) for place in field.PADS])
 
-View = Callable[[Game, Teams, bool], jax.Array]
+View = Callable[[CarSoccerGame, Teams, bool], jax.Array]
 
 
-def default(game: Game, teams: Teams, padded: bool) -> jax.Array:
+def default(game: CarSoccerGame, teams: Teams, padded: bool) -> jax.Array:
     """f32[P, 52 + 20 cars], RLGym's DefaultObs: ball 9, pads 34, own secrets 9, own car, mates, opponents 20 each."""
     turn = jnp.asarray(_turned(teams))  # f32[P, 3]
     ball, arena = game.arena.ball, game.arena
@@ -37,7 +37,7 @@ def default(game: Game, teams: Teams, padded: bool) -> jax.Array:
     return _joined(game, teams, padded, balls, seen)
 
 
-def relative(game: Game, teams: Teams, padded: bool) -> jax.Array:
+def relative(game: CarSoccerGame, teams: Teams, padded: bool) -> jax.Array:
     """The same numbers with the ball and all other cars in the axes of the own car, from its place and velocity."""
     turn, arena = jnp.asarray(_turned(teams)), game.arena
     cars, ball = arena.cars, arena.ball
@@ -68,19 +68,19 @@ OBSERVATIONS: dict[str, View] = {"default": default, "relative": relative}
 # ---- parts that may follow ------------------------------------------------------------------------------------------
 
 
-def present(game: Game, teams: Teams, padded: bool) -> jax.Array:
+def present(game: CarSoccerGame, teams: Teams, padded: bool) -> jax.Array:
     """f32[P, cars - 1], 1 for every other place of the observation that has a car."""
     del game
     return jnp.stack([jnp.asarray(order[1:] >= 0, jnp.float32) for order in _orders(teams, padded)])
 
 
-def previous_action(game: Game, teams: Teams, padded: bool) -> jax.Array:
+def previous_action(game: CarSoccerGame, teams: Teams, padded: bool) -> jax.Array:
     """f32[P, 8], the controls of the last decision."""
     del teams, padded
     return game.controls
 
 
-def scoreboard(game: Game, teams: Teams, padded: bool) -> jax.Array:
+def scoreboard(game: CarSoccerGame, teams: Teams, padded: bool) -> jax.Array:
     """f32[P, 3]: goals ahead (in five, cut), minutes left (in five), overtime."""
     del padded
     goals, board = game.board.goals, game.board
@@ -89,14 +89,14 @@ def scoreboard(game: Game, teams: Teams, padded: bool) -> jax.Array:
     return jnp.stack([ahead, left, jnp.broadcast_to(board.overtime, ahead.shape).astype(jnp.float32)], axis=-1)
 
 
-def prediction(game: Game, teams: Teams, padded: bool) -> jax.Array:
+def prediction(game: CarSoccerGame, teams: Teams, padded: bool) -> jax.Array:
     """f32[P, 9], where the ball will be in 0.5, 1 and 2 seconds."""
     del padded
     ahead = game.tracks.ahead.position.array / 2300  # [3, 3]
     return (ahead * jnp.asarray(_turned(teams))[:, None]).reshape(teams.seats, -1)
 
 
-def aim(game: Game, teams: Teams, padded: bool) -> jax.Array:
+def aim(game: CarSoccerGame, teams: Teams, padded: bool) -> jax.Array:
     """f32[P, 16], what a car must bring into one line, in its own axes: directions to the ball, from there to the
     opponents' goal, and to both goals (the opponents' first), each with the logarithm of the distance (in 1,000 uu)."""
     del padded
@@ -118,7 +118,7 @@ EXTRAS: dict[str, View] = {
 }
 
 
-def observe(game: Game, teams: Teams, kind: View, extras: Sequence[View], padded: bool) -> jax.Array:
+def observe(game: CarSoccerGame, teams: Teams, kind: View, extras: Sequence[View], padded: bool) -> jax.Array:
     """f32[P, F], what all seats see."""
     return jnp.concatenate([kind(game, teams, padded), *(part(game, teams, padded) for part in extras)], axis=-1)
 
@@ -152,7 +152,7 @@ def _car(cars: Cars, position: Vec, velocity: Vec, spin: Vec, axes: Axes) -> jax
     return jnp.concatenate([*vectors, jnp.stack(rest, axis=-1)], axis=-1)
 
 
-def _joined(game: Game, teams: Teams, padded: bool, balls: jax.Array, seen: Sequence[jax.Array]) -> jax.Array:
+def _joined(game: CarSoccerGame, teams: Teams, padded: bool, balls: jax.Array, seen: Sequence[jax.Array]) -> jax.Array:
     """f32[P, F] of balls f32[P, 9] and the cars f32[P, 20] as each seat sees them."""
     arena, cars = game.arena, game.arena.cars
     timers = arena.pads.cooldown[_PAD_ORDER] / 10

@@ -1,4 +1,4 @@
-"""Where the ball will be if nobody touches it: coarse and cheap, for events, rewards and observations.
+"""Prediction of the untouched ball's path: coarse and cheap, for events, rewards and observations.
 
 The field is a box with cut corners and open goals, without ramps, and the ball has no spin. Of 40 recorded launches
 anywhere, most of which meet walls and ramps, the median error is 4, 62 and 169 uu after 0.5, 1 and 2 seconds.

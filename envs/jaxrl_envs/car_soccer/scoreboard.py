@@ -1,4 +1,4 @@
-"""Goals, the clock, overtime and kickoffs of whole matches."""
+"""Scoreboard of whole matches: goals, clock, overtime and kickoffs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Scoreboard:
 
 
 def begin(seconds: float) -> Scoreboard:
-    """The board before a match of so many seconds."""
+    """The board before a match of `seconds` seconds."""
     return Scoreboard(
         goals=jnp.zeros(2, jnp.int32),
         left=jnp.float32(seconds),

@@ -1,4 +1,4 @@
-"""How an episode begins: state setters by name, mixed by weight.
+"""State setters: how an episode begins, by name, mixed by weight.
 
 A setter is a function (key, scene) -> `Start`. A file of states, for the setter `replay`, is a NumPy archive (.npz)
 with the fields of `Start` by name, each with a leading axis of states.
@@ -21,7 +21,7 @@ from flax import struct
 from jaxrl_envs.car_soccer import field
 from jaxrl_envs.car_soccer.field import Teams
 from jaxrl_envs.car_soccer.physics.field.spawn import arena_at, cars_at
-from jaxrl_envs.car_soccer.physics.settings import Settings
+from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena, Ball
 from jaxrl_envs.car_soccer.physics.vector import axes, vec
 from jaxrl_envs.contract.env import Key, select
@@ -187,7 +187,7 @@ def load_states(path: str, teams: Teams) -> Start:
     """States [N] of a file.
 
     Raises:
-      UserError: it cannot be read, or is not one of so many cars.
+      UserError: the file cannot be read, or its states have another number of cars.
     """
     try:
         with files.opened(Path(path).expanduser()) as file, np.load(file, allow_pickle=False) as archive:
@@ -266,7 +266,7 @@ def _any_boost(key: Key, teams: Teams) -> jax.Array:
 # ---- what the physics begins with -----------------------------------------------------------------------------------
 
 
-def arena(start: Start, settings: Settings, seed: jax.Array) -> Arena:
+def arena(start: Start, settings: PhysicsSettings, seed: jax.Array) -> Arena:
     """The arena of a start; all pads are there, and cars that stand flat near the floor are on it."""
     standing = (start.position[:, 2] < 25) & (start.rotation[:, 2, 2] > 0.9)
     cars = cars_at(vec(start.position), axes(start.rotation), start.boost)

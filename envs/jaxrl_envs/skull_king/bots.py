@@ -24,33 +24,33 @@ from jaxrl_envs.skull_king import bot_tables as tables
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
 from jaxrl_envs.skull_king.deal import Setup, cards_dealt
-from jaxrl_envs.skull_king.rules import Game
+from jaxrl_envs.skull_king.rules import SkullKingGame
 from jaxrl_envs.skull_king.trick import WHALE_LAST, Trick, winning_plays
 
 Legal = tuple[jax.Array, ...]  # the four words of `rules.legal_words`
-Choose = Callable[[Game, Legal, jax.Array, Setup], jax.Array]
+Choose = Callable[[SkullKingGame, Legal, jax.Array, Setup], jax.Array]
 
 _LOSE, _MID, _WIN = 0, 1, 2
 
 
-def choose_random(game: Game, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
+def choose_random(game: SkullKingGame, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
     """A uniformly random legal action, i32[]."""
     del game, setup
     count = sum(lax.population_count(word) for word in legal)
     return rules.action_of_bit(nth_set_bit(legal, k[0] * jnp.asarray(count).astype(jnp.int32) // 1000))
 
 
-def choose_easy(game: Game, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
+def choose_easy(game: SkullKingGame, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
     """Ignores the table and loses its head now and then, i32[]."""
     return _choose_simple(game, legal, k, setup, easy=True)
 
 
-def choose_medium(game: Game, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
+def choose_medium(game: SkullKingGame, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
     """Knows which of its plays would win now, i32[]."""
     return _choose_simple(game, legal, k, setup, easy=False)
 
 
-def choose_hard(game: Game, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
+def choose_hard(game: SkullKingGame, legal: Legal, k: jax.Array, setup: Setup) -> jax.Array:
     """Counts the unseen cards that would beat each of its plays, i32[]; it does not use k."""
     del k
     r = game.round
@@ -89,14 +89,14 @@ def make_bots(setup: Setup) -> dict[str, Bot]:
 # ---- what all bots share --------------------------------------------------------------------------------------------
 
 
-def _needs(game: Game, setup: Setup) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _needs(game: SkullKingGame, setup: Setup) -> tuple[jax.Array, jax.Array, jax.Array]:
     """i32[] each: bid - won of the actor, tricks left with the current one, cards dealt."""
     r = game.round
     hand_size = cards_dealt(game.number, setup)
     return get_field(r.bids, game.actor) - get_field(r.won, game.actor), hand_size - r.tricks, hand_size
 
 
-def _by_phase(game: Game, *, bid, card, rosie, roatan, harry) -> jax.Array:
+def _by_phase(game: SkullKingGame, *, bid, card, rosie, roatan, harry) -> jax.Array:
     """The answer for the present phase, i32[]; 0 once the game is over."""
     action = jnp.int32(0)
     for phases, answer in (
@@ -153,7 +153,7 @@ def _select(cards: CardSet, k: jax.Array, order: jax.Array | np.ndarray) -> jax.
 # ---- easy and medium ------------------------------------------------------------------------------------------------
 
 
-def _choose_simple(game: Game, legal: Legal, k: jax.Array, setup: Setup, *, easy: bool) -> jax.Array:
+def _choose_simple(game: SkullKingGame, legal: Legal, k: jax.Array, setup: Setup, *, easy: bool) -> jax.Array:
     need, left, hand_size = _needs(game, setup)
     noise = 100 if easy else 50
     x = weigh(game.round.hands.of(game.actor), tables.WORTH) + k[0] * (2 * noise + 1) // 1000 - noise
@@ -167,7 +167,9 @@ def _choose_simple(game: Game, legal: Legal, k: jax.Array, setup: Setup, *, easy
     )
 
 
-def _simple_card(game: Game, legal: Legal, k: jax.Array, need: jax.Array, left: jax.Array, easy: bool) -> jax.Array:
+def _simple_card(
+    game: SkullKingGame, legal: Legal, k: jax.Array, need: jax.Array, left: jax.Array, easy: bool
+) -> jax.Array:
     """The card to play or, with Bendt, to discard."""
     discarding = game.phase == rules.BENDT
     mode = jnp.where(need <= 0, _LOSE, jnp.where((need >= left) | (need > left // 2), _WIN, _MID))
@@ -188,7 +190,9 @@ def _simple_card(game: Game, legal: Legal, k: jax.Array, need: jax.Array, left: 
     return _select(plays, jnp.maximum(index, 0), order)
 
 
-def _with_the_table(game: Game, plays: CardSet, mode: jax.Array, discarding: jax.Array) -> tuple[CardSet, jax.Array]:
+def _with_the_table(
+    game: SkullKingGame, plays: CardSet, mode: jax.Array, discarding: jax.Array
+) -> tuple[CardSet, jax.Array]:
     """Medium: narrows the plays by who would win now; "last of R" is the WIN index of the losing plays."""
     winning = plays & _winning(game.round.trick)
     losing = plays - winning
@@ -236,7 +240,7 @@ class _Best(NamedTuple):
 
 
 def _hard_card(
-    game: Game, legal: Legal, setup: Setup, need: jax.Array, left: jax.Array, estimate: jax.Array
+    game: SkullKingGame, legal: Legal, setup: Setup, need: jax.Array, left: jax.Array, estimate: jax.Array
 ) -> jax.Array:
     """The play, or the discard with Bendt: the candidate with the least key."""
     discarding = game.phase == rules.BENDT
@@ -305,7 +309,7 @@ def beaten_by(threats: Threats, slot: jax.Array) -> jax.Array:
     return jnp.where(i < 0, by_suit, by_class)
 
 
-def find_threats(game: Game, setup: Setup) -> Threats:
+def find_threats(game: SkullKingGame, setup: Setup) -> Threats:
     """Counts the unseen cards by class (specification section 12, hold chance)."""
     trick, unseen = game.round.trick, unseen_cards(game, setup)
     suits = (unseen.w0 & 0xFFFF, unseen.w0 >> 16, unseen.w1 & 0xFFFF, unseen.w1 >> 16)
@@ -334,7 +338,7 @@ def find_threats(game: Game, setup: Setup) -> Threats:
     )
 
 
-def unseen_cards(game: Game, setup: Setup) -> CardSet:
+def unseen_cards(game: SkullKingGame, setup: Setup) -> CardSet:
     """The cards that the actor cannot place: not in its hand, played, seen with Jade or discarded by it."""
     r, actor = game.round, game.actor
     known = r.hands.of(actor) | r.seen | r.jade_view.where(r.jade == actor) | r.discards.where(r.bendt == actor)
@@ -342,7 +346,7 @@ def unseen_cards(game: Game, setup: Setup) -> CardSet:
 
 
 def _first(cards: CardSet) -> CardSet:
-    """The first card of a set alone; the empty set if there is none."""
+    """A set with the first card of `cards` alone; the empty set stays empty."""
     w0 = cards.w0 & (jnp.uint32(0) - cards.w0)
     w1 = jnp.where(cards.w0 == 0, cards.w1 & (jnp.uint32(0) - cards.w1), jnp.uint32(0))
     w2 = jnp.where((cards.w0 | cards.w1) == 0, cards.w2 & (jnp.uint32(0) - cards.w2), jnp.uint32(0))

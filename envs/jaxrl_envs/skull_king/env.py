@@ -1,4 +1,4 @@
-"""Skull King behind the contract of `jaxrl_envs.contract.env`: options, dealing ahead, rewards and statistics."""
+"""The environment of Skull King: options, dealing ahead, rewards and statistics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from jaxrl_envs.shared.cards import get_field, nth_set_bit, scale
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.skull_king import deal as dealing
 from jaxrl_envs.skull_king import goals, holders, observe, rules, worlds
-from jaxrl_envs.skull_king import privileged as unseen
 from jaxrl_envs.skull_king.cards import card_name
 from jaxrl_envs.skull_king.deal import NUM_ROUNDS, Deal, Setup
 from jaxrl_envs.skull_king.display.how_to_play import COLOURS, TEXT
-from jaxrl_envs.skull_king.rules import NUM_ACTIONS, Game
+from jaxrl_envs.skull_king.rules import NUM_ACTIONS, SkullKingGame
 
 REWARDS = ("points", "points_dense", "points_tricks", "margin", "rank", "win")
 EPISODES = ("game", "round")
@@ -33,7 +32,7 @@ EPISODES = ("game", "round")
 class SkullKingState(State):
     """The public leaves, the position, and the legal actions as four u32 words (see `rules.legal_words`)."""
 
-    game: Game
+    game: SkullKingGame
     legal: tuple[jax.Array, ...]
 
 
@@ -137,10 +136,10 @@ class SkullKing(Env):
 
     def privileged(self, state: State, seat: jax.Array) -> jax.Array:
         assert isinstance(state, SkullKingState)
-        return unseen.pack(state.game, seat, self.setup)
+        return observe.privileged(state.game, seat, self.setup)
 
     def privileged_features(self, privileged: jax.Array) -> jax.Array:
-        return unseen.features(privileged, self.setup)
+        return observe.privileged_features(privileged, self.setup)
 
     def manages(self, observation: jax.Array) -> jax.Array:
         """bool[]: a bid is asked."""
@@ -326,17 +325,19 @@ class SkullKing(Env):
             game = game.replace(next_number=self._draw_number(next_key), scores=10 * (scores / 10).astype(jnp.int32))
         return self._wrap(self._blank(game), game)
 
-    def _blank(self, game: Game) -> SkullKingState:
+    def _blank(self, game: SkullKingGame) -> SkullKingState:
         public = public_fields(num_players=self.num_players, num_actions=NUM_ACTIONS)
         return SkullKingState(observation=None, game=game, legal=(jnp.uint32(0),) * 4, **public)
 
-    def _wrap(self, state: SkullKingState, game: Game) -> SkullKingState:
+    def _wrap(self, state: SkullKingState, game: SkullKingGame) -> SkullKingState:
         legal = rules.legal_words(game, self.setup)
         return state.replace(
             game=game, legal=legal, current_player=game.actor, legal_action_mask=observe.expand_legal(legal)
         )
 
-    def _rewards(self, before: Game, game: Game, result: rules.RoundResult, ended: jax.Array) -> jax.Array:
+    def _rewards(
+        self, before: SkullKingGame, game: SkullKingGame, result: rules.RoundResult, ended: jax.Array
+    ) -> jax.Array:
         """f32[P], specification section 9, of the step between two positions."""
         points = result.points if self.setup.single_round else game.scores
         own = points.astype(jnp.float32) / 100

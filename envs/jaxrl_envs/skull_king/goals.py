@@ -1,4 +1,4 @@
-"""Bids as goals: what a round promises on its way, which bid came true, and what phase a decision is of."""
+"""Bids as goals: points promised during a round, bids that came true, and the phase of a decision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxrl_envs.contract.goals import CameTrue
 from jaxrl_envs.shared.cards import get_field
 from jaxrl_envs.skull_king import observe, rules
 from jaxrl_envs.skull_king.deal import NUM_ROUNDS, Setup, cards_dealt
-from jaxrl_envs.skull_king.rules import BID, FIRST_HARRY, HARRY, NUM_ACTIONS, Game, Round
+from jaxrl_envs.skull_king.rules import BID, FIRST_HARRY, HARRY, NUM_ACTIONS, Round, SkullKingGame
 
 PHASES = {
     "phase": ("bid", "early", "middle", "late"),  # by thirds of the tricks
@@ -31,7 +31,7 @@ def promised(r: Round, number: jax.Array, setup: Setup) -> jax.Array:
     return jnp.where(exact, points * r.tricks // hand, points)
 
 
-def came_true(game: Game, action: jax.Array, setup: Setup) -> CameTrue:
+def came_true(game: SkullKingGame, action: jax.Array, setup: Setup) -> CameTrue:
     """What a legal action in `game` settles; rewards are in points. `rules.step` is computed once more, which a
     compiler merges with the first time.
 

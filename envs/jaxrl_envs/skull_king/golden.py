@@ -26,7 +26,7 @@ from jaxrl_envs.skull_king import rules
 from jaxrl_envs.skull_king.bots import CHOOSE
 from jaxrl_envs.skull_king.cards import KRAKEN, NUM_CARDS, TIGRESS, TIGRESS_PIRATE
 from jaxrl_envs.skull_king.deal import Deal, Setup
-from jaxrl_envs.skull_king.rules import NUM_ACTIONS, NUM_ROUNDS, Game
+from jaxrl_envs.skull_king.rules import NUM_ACTIONS, NUM_ROUNDS, SkullKingGame
 from jaxrl_envs.skull_king.trick import Trick, resolve
 
 CHECKED_BOTS = ("easy", "medium", "hard")
@@ -267,7 +267,9 @@ def _play_game(decks: jax.Array, first: jax.Array, actions: jax.Array, draws: ja
     return game.scores, rules.ranking(game.scores)[0], game.phase == rules.END, steps
 
 
-def _decide(game: Game, inputs: tuple[jax.Array, jax.Array], *, setup: Setup, bots: bool) -> tuple[Game, Decided]:
+def _decide(
+    game: SkullKingGame, inputs: tuple[jax.Array, jax.Array], *, setup: Setup, bots: bool
+) -> tuple[SkullKingGame, Decided]:
     action, k = inputs
     legal = rules.legal_words(game, setup)
     choices = jnp.zeros(3, jnp.int32)

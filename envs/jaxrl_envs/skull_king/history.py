@@ -1,4 +1,4 @@
-"""Who played which card in which trick of the round: what a careful player remembers (option `history`).
+"""History of the round: which seat played which card in which trick (option `history`).
 
 Kept as binary digits over sets of cards, so that a play costs a few words; expanded card by card inside the network.
 """

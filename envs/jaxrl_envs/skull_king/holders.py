@@ -1,4 +1,4 @@
-"""Who holds which card of Skull King, as far as a seat can conclude it, and as it is.
+"""Holders of the cards of Skull King: which are possible from what a seat knows, and which are true.
 
 74 cards; P + 1 holders: the hands of the seats after the observing one in turn, the stock, and what another seat has
 thrown away with Bendt.
@@ -15,7 +15,7 @@ from jaxrl_envs.shared.cards import CardSet, Hands, small_mod
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import observe
 from jaxrl_envs.skull_king.deal import Setup, cards_dealt
-from jaxrl_envs.skull_king.rules import Game
+from jaxrl_envs.skull_king.rules import SkullKingGame
 
 _IDS = np.arange(c.NUM_CARDS)
 _SUIT = np.minimum(_IDS // 14, c.NO_SUIT)
@@ -51,7 +51,7 @@ def holders(observation: jax.Array, privileged: jax.Array, setup: Setup) -> jax.
     return jnp.where(jnp.any(holdings(observation, setup).possible, axis=1), where, -1).astype(jnp.int32)
 
 
-def dealt(game: Game, seat: jax.Array, holders: jax.Array, setup: Setup) -> tuple[Hands, CardSet]:
+def dealt(game: SkullKingGame, seat: jax.Array, holders: jax.Array, setup: Setup) -> tuple[Hands, CardSet]:
     """All hands and Bendt's discards where `holders` (i32[74]) hold what `seat` cannot see."""
     n, r = setup.players, game.round
     hands = Hands.empty(n).give(seat, r.hands.of(seat))

@@ -1,4 +1,4 @@
-"""What a seat of Skull King may see (specification section 11), packed into a few words and expanded late.
+"""Observations of Skull King (specification section 11), packed into a few words and expanded late.
 
 `pack` writes one observation as u32[NUM_WORDS], and the words of `history` behind them where the table asks for it.
 That is cheap enough to run in every step and small enough to store whole rollouts. `features` (for dense networks) and
@@ -19,7 +19,7 @@ from jaxrl_envs.shared.cards import get_field, rotate_fields, small_mod
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import history, rules
 from jaxrl_envs.skull_king.deal import Setup, cards_dealt
-from jaxrl_envs.skull_king.rules import BID, PLAY, Game
+from jaxrl_envs.skull_king.rules import BID, PLAY, SkullKingGame
 from jaxrl_envs.skull_king.trick import play_of, resolve, winning_plays
 
 NUM_WORDS = 28
@@ -34,7 +34,7 @@ for _play in range(56, c.NUM_PLAYS):
 
 
 class Unpacked(NamedTuple):
-    """An unpacked observation; i32[] unless noted. Seats are relative, -1 = nobody."""
+    """An unpacked observation; i32[] unless noted. Seats are relative, -1 = no seat."""
 
     hand: jax.Array  # u32[3], own cards by slot
     winners: jax.Array  # u32[3], cards that would win the trick if it ended with them
@@ -77,7 +77,7 @@ _MISC = (  # (field, bits, offset): small numbers packed into the last words; st
 # ---- packing --------------------------------------------------------------------------------------------------------
 
 
-def pack(game: Game, seat: jax.Array, setup: Setup) -> jax.Array:
+def pack(game: SkullKingGame, seat: jax.Array, setup: Setup) -> jax.Array:
     """The observation of `seat` (i32[]), u32[NUM_WORDS], and more with a history."""
     n, r = setup.players, game.round
     seat = jnp.asarray(seat).astype(jnp.int32)
@@ -150,7 +150,7 @@ def unpack(observation: jax.Array, setup: Setup) -> Unpacked:
     )  # fmt: skip
 
 
-def _visible_bids(game: Game, seat: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
+def _visible_bids(game: SkullKingGame, seat: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
     """The bids that `seat` may see, and which they are: its own, or all once all are made. 4 bits a seat each."""
     n, r = setup.players, game.round
     bidding = game.phase == BID
@@ -309,3 +309,30 @@ def tokens(observation: jax.Array, setup: Setup) -> Tokens:
         features=jnp.concatenate(cards, axis=-1),
         context=context,
     )
+
+
+# ---- what a seat cannot see: for a critic in training, never for players --------------------------------------------
+
+
+def privileged(game: SkullKingGame, seat: jax.Array, setup: Setup) -> jax.Array:
+    """u32[3 * P + 5], what `seat` (i32[]) cannot see: the hands of the seats after it in turn, the stock, its top, all
+    bids (4 bits each, by relative seat) and which are made (likewise)."""
+    n, r = setup.players, game.round
+    order = [small_mod(seat + i, n) for i in range(1, n)]
+    sets = [*(r.hands.of(other) for other in order), rules.stock(game, setup), r.top]
+    bidding, turn = game.phase == BID, small_mod(game.actor - r.leader + n, n)
+    made = jnp.uint32(0)
+    for i in range(n):
+        has = ~bidding | (small_mod(jnp.int32(i) - r.leader + n, n) < turn)
+        made = made | (has.astype(jnp.uint32) << (4 * i))
+    words = [word for cards in sets for word in cards.words]
+    return jnp.stack([*words, rotate_fields(r.bids, seat, n), rotate_fields(made, seat, n)])
+
+
+def privileged_features(words: jax.Array, setup: Setup) -> jax.Array:
+    """f32[85 * P + 63]: 74 flags for each hand, the stock and its top; each other's bid, one-hot, 0 if not made."""
+    n = setup.players
+    cards = c.card_bits(words[:-2].reshape(n + 1, 3)).astype(jnp.float32)
+    seats = jnp.arange(1, n)
+    bids = jnp.where(get_field(words[-1], seats) > 0, get_field(words[-2], seats), -1)
+    return jnp.concatenate([cards.reshape(-1), (bids[:, None] == np.arange(11)).astype(jnp.float32).reshape(-1)])

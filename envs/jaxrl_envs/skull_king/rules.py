@@ -1,7 +1,8 @@
 """The rules of Skull King as pure functions over a few dozen words (specification sections 2 to 8).
 
-`Game` is the whole position. `step` executes one legal action: dealing, trick resolution and scoring happen inside the
-step that causes them, so exactly one seat acts at every moment. Nothing here knows of learning or of observations.
+`SkullKingGame` is the whole position. `step` executes one legal action: dealing, trick resolution and scoring happen
+inside the step that causes them, so exactly one seat acts at every moment. Nothing here knows of learning or of
+observations.
 
 Small per-seat numbers (bids, tricks won, wagers ...) are entries of one u32 word, see
 `jaxrl_envs.shared.cards.get_field`.
@@ -44,10 +45,10 @@ class Round:
     wagers: jax.Array  # u32[]: Roatan's wager / 10, 4 bits a seat
     voids: jax.Array  # u32[]: bit 4 * seat + suit, the seat could not follow that suit
     alliances: jax.Array  # u32[]: 4-bit entries (Loot player + 1, trick winner + 1) for each of the two Loots
-    harry: jax.Array  # who may change the bid at the end of the round, -1 = nobody
-    jade: jax.Array  # who saw the stock, -1 = nobody
+    harry: jax.Array  # the seat that may change its bid at the end of the round, -1 = none
+    jade: jax.Array  # the seat that saw the stock, -1 = none
     jade_view: CardSet
-    bendt: jax.Array  # who drew from the stock, -1 = nobody
+    bendt: jax.Array  # the seat that drew from the stock, -1 = none
     bendt_drawn: jax.Array  # how many cards
     bendt_left: jax.Array  # discards still to make
     discards: CardSet  # discarded with Bendt
@@ -65,7 +66,7 @@ class Round:
 
 
 @struct.dataclass
-class Game:
+class SkullKingGame:
     """A position; i32[] unless noted."""
 
     number: jax.Array  # the round, 1..10
@@ -91,10 +92,10 @@ class RoundResult(NamedTuple):
 # ---- new games ------------------------------------------------------------------------------------------------------
 
 
-def begin_game(number: jax.Array, deal: Deal, first: jax.Array, setup: Setup) -> Game:
+def begin_game(number: jax.Array, deal: Deal, first: jax.Array, setup: Setup) -> SkullKingGame:
     """A game before the first bid of round `number` (i32[]); `first` (i32[]) started round 1."""
     leads = small_mod(first + number - 1, setup.players)
-    return Game(
+    return SkullKingGame(
         number=number,
         first=first,
         phase=jnp.int32(BID),
@@ -108,7 +109,7 @@ def begin_game(number: jax.Array, deal: Deal, first: jax.Array, setup: Setup) ->
     )
 
 
-def game_from_decks(decks: jax.Array, first: jax.Array, setup: Setup) -> Game:
+def game_from_decks(decks: jax.Array, first: jax.Array, setup: Setup) -> SkullKingGame:
     """A whole game from given deck orders.
 
     Args:
@@ -124,18 +125,18 @@ def game_from_decks(decks: jax.Array, first: jax.Array, setup: Setup) -> Game:
 # ---- questions about a position -------------------------------------------------------------------------------------
 
 
-def starter(game: Game, setup: Setup) -> jax.Array:
+def starter(game: SkullKingGame, setup: Setup) -> jax.Array:
     """The seat that bids first and leads the first trick of the current round."""
     return small_mod(game.first + game.number - 1, setup.players)
 
 
-def stock(game: Game, setup: Setup) -> CardSet:
+def stock(game: SkullKingGame, setup: Setup) -> CardSet:
     """The undealt cards of the current round."""
     r = game.round
     return c.deck(setup.expansion) - r.hands.held - r.seen - r.discards
 
 
-def legal_cards(game: Game) -> CardSet:
+def legal_cards(game: SkullKingGame) -> CardSet:
     """The acting seat's legal cards in PLAY (specification section 4) or BENDT."""
     hand = game.round.hands.of(game.actor)
     follow = game.round.trick.follow
@@ -145,7 +146,7 @@ def legal_cards(game: Game) -> CardSet:
     return hand - other_suits
 
 
-def legal_words(game: Game, setup: Setup) -> tuple[jax.Array, ...]:
+def legal_words(game: SkullKingGame, setup: Setup) -> tuple[jax.Array, ...]:
     """The legal actions as four u32 words.
 
     Words 0..2 are the legal cards by slot; word 3 has bit 0 = action 85, bits 1..14 = actions 86..99 and bits
@@ -191,7 +192,7 @@ BITS = np.array([
 # ---- one step -------------------------------------------------------------------------------------------------------
 
 
-def step(game: Game, action: jax.Array, bits: jax.Array, setup: Setup) -> tuple[Game, RoundResult]:
+def step(game: SkullKingGame, action: jax.Array, bits: jax.Array, setup: Setup) -> tuple[SkullKingGame, RoundResult]:
     """Executes a legal action.
 
     Args:
@@ -210,7 +211,7 @@ def step(game: Game, action: jax.Array, bits: jax.Array, setup: Setup) -> tuple[
     return _finish_round(game, round_done, setup)
 
 
-def _use_card(game: Game, action: jax.Array, setup: Setup) -> Game:
+def _use_card(game: SkullKingGame, action: jax.Array, setup: Setup) -> SkullKingGame:
     """Bids, plays a card to the trick or discards one."""
     r, phase, actor = game.round, game.phase, game.actor
     playing = phase == PLAY
@@ -239,7 +240,7 @@ def _use_card(game: Game, action: jax.Array, setup: Setup) -> Game:
     return game.replace(round=r)
 
 
-def _finish_trick(game: Game, playing: jax.Array, setup: Setup) -> tuple[Game, Outcome, jax.Array]:
+def _finish_trick(game: SkullKingGame, playing: jax.Array, setup: Setup) -> tuple[SkullKingGame, Outcome, jax.Array]:
     """Resolves a complete trick: tricks won, captures and Loot alliances."""
     r = game.round
     done = playing & (r.trick.size == setup.players)
@@ -268,7 +269,7 @@ def _finish_trick(game: Game, playing: jax.Array, setup: Setup) -> tuple[Game, O
     return game.replace(round=r), outcome._replace(pirate=pirate), done
 
 
-def _use_ability(game: Game, action: jax.Array, phase: jax.Array, setup: Setup) -> Game:
+def _use_ability(game: SkullKingGame, action: jax.Array, phase: jax.Array, setup: Setup) -> SkullKingGame:
     """The decisions of Rosie, Roatan and Harry (Bendt's discards are in `_use_card`)."""
     if not setup.abilities:
         return game
@@ -282,8 +283,8 @@ def _use_ability(game: Game, action: jax.Array, phase: jax.Array, setup: Setup) 
 
 
 def _next_phase(
-    game: Game, phase: jax.Array, trick_done: jax.Array, outcome: Outcome, actor: jax.Array, setup: Setup
-) -> tuple[Game, jax.Array]:
+    game: SkullKingGame, phase: jax.Array, trick_done: jax.Array, outcome: Outcome, actor: jax.Array, setup: Setup
+) -> tuple[SkullKingGame, jax.Array]:
     """Who acts next and in which phase; bool[] whether the round is over. A Pirate's ability begins here."""
     r = game.round
     next_seat = small_mod(actor + 1, setup.players)
@@ -307,7 +308,7 @@ def _next_phase(
     return game.replace(round=r, phase=next_phase, actor=next_actor), round_done
 
 
-def _begin_ability(game: Game, fires: jax.Array, outcome: Outcome, setup: Setup) -> tuple[Round, jax.Array]:
+def _begin_ability(game: SkullKingGame, fires: jax.Array, outcome: Outcome, setup: Setup) -> tuple[Round, jax.Array]:
     """Jade's look and Bendt's draw; the phase that follows, 0 = none (specification section 7)."""
     r = game.round
     pirate = jnp.where(fires, outcome.pirate, 0)
@@ -353,7 +354,7 @@ def score_round(r: Round, number: jax.Array, setup: Setup) -> tuple[jax.Array, j
     return points, exact
 
 
-def _finish_round(game: Game, done: jax.Array, setup: Setup) -> tuple[Game, RoundResult]:
+def _finish_round(game: SkullKingGame, done: jax.Array, setup: Setup) -> tuple[SkullKingGame, RoundResult]:
     """Scores a finished round and deals the next one, or ends the game."""
     points, exact = score_round(game.round, game.number, setup)
     points = jnp.where(done, points, 0)

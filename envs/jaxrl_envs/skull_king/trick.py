@@ -25,7 +25,7 @@ class Trick:
     size: jax.Array  # number of plays
     plays: tuple[jax.Array, jax.Array]  # u32[]: play + 1 of each seat (0 = none), 8 bits a seat, 4 seats a word
     suit: jax.Array  # suit of the first suit card, NO_SUIT if there is none yet
-    free: jax.Array  # bool[]: the first card was a character or a beast, nobody has to follow
+    free: jax.Array  # bool[]: the first card was a character or a beast, so no seat has to follow
     beast: jax.Array  # the last beast: NO_BEAST, KRAKEN_LAST, WHALE_LAST
     king: jax.Array  # seat of the Skull King
     mermaid: jax.Array  # seat of the earliest Mermaid

@@ -1,4 +1,4 @@
-"""What a seat of Skull King cannot see, drawn at random: worlds for search, and proofs that nothing leaks.
+"""Random worlds of Skull King: redraws what a seat cannot see, for search and for tests that nothing leaks.
 
 A world agrees with all that the rules let the seat conclude: its own cards, everything played, the sizes of all hands
 and of the stock, the suits that others could not follow, what it saw in the stock with Jade and threw away with Bendt.
@@ -15,16 +15,16 @@ from jaxrl_envs.shared.cards import CardSet, Hands, get_field, scale, small_mod
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import holders, rules
 from jaxrl_envs.skull_king.deal import NUM_ROUNDS, Deal, Setup, cards_dealt, deal_card
-from jaxrl_envs.skull_king.rules import BID, END, Game
+from jaxrl_envs.skull_king.rules import BID, END, SkullKingGame
 
 MOST_DISCARDS = 2  # with Bendt
 # By rounds to come: the lead in points that makes a seat e times as likely to win as another one; a rough guess.
 SPREAD = np.array([1, 40, 60, 75, 90, 100, 110, 120, 125, 130, 135], np.float32)
 
 
-def permute_hidden(game: Game, seat: jax.Array, key: jax.Array, setup: Setup) -> Game:
+def permute_hidden(game: SkullKingGame, seat: jax.Array, key: jax.Array, setup: Setup) -> SkullKingGame:
     """A position that `seat` (i32[]) cannot tell from `game`: other hands, the stock, hidden bids, Bendt's discards and
-    the deals to come are drawn anew (specification section 11). Given decks are given up for chance.
+    the deals to come are redrawn (specification section 11). Fixed decks are replaced by random deals.
 
     Hidden cards are uniform over all that is possible while at most one other seat has shown to be void, or where the
     seat with more such suits lacks all of the other's too; else nearly so: the seats most bound are dealt first.
@@ -34,14 +34,16 @@ def permute_hidden(game: Game, seat: jax.Array, key: jax.Array, setup: Setup) ->
     return _completed(game, seat, hands, thrown, (keys[0], keys[3], keys[4]), setup)
 
 
-def world_with(game: Game, seat: jax.Array, held_by: jax.Array, key: jax.Array, setup: Setup) -> Game:
+def world_with(game: SkullKingGame, seat: jax.Array, held_by: jax.Array, key: jax.Array, setup: Setup) -> SkullKingGame:
     """As `permute_hidden`, but the hidden cards are where `held_by` says (i32[74], see `holders`)."""
     hands, thrown = holders.dealt(game, seat, held_by, setup)
     return _completed(game, seat, hands, thrown, jax.random.split(key, 3), setup)
 
 
-def _completed(game: Game, seat: jax.Array, hands: Hands, thrown: CardSet, keys, setup: Setup) -> Game:
-    """The position with these hands and discards; bids, the top of the stock and the deals to come are drawn anew, each
+def _completed(
+    game: SkullKingGame, seat: jax.Array, hands: Hands, thrown: CardSet, keys, setup: Setup
+) -> SkullKingGame:
+    """The position with these hands and discards; bids, the top of the stock and the deals to come are redrawn, each
     from one of three keys."""
     n, (bid_key, top_key, deal_key) = setup.players, keys
     guesses = jax.random.randint(bid_key, (n,), 0, cards_dealt(game.number, setup) + 1)
@@ -63,7 +65,7 @@ def _completed(game: Game, seat: jax.Array, hands: Hands, thrown: CardSet, keys,
     return game.replace(round=moved.replace(top=top, jade_view=seen), next=following, fixed=None)
 
 
-def with_bids(game: Game, seat: jax.Array, bids: jax.Array, setup: Setup) -> Game:
+def with_bids(game: SkullKingGame, seat: jax.Array, bids: jax.Array, setup: Setup) -> SkullKingGame:
     """While bidding: the bids that other seats than `seat` have made are replaced by theirs of i32[P]."""
     n, r = setup.players, game.round
     seats = jnp.arange(n)
@@ -77,7 +79,7 @@ def with_bids(game: Game, seat: jax.Array, bids: jax.Array, setup: Setup) -> Gam
 
 
 def _deal_hidden(
-    game: Game, seat: jax.Array, key: jax.Array, jade_key: jax.Array, setup: Setup
+    game: SkullKingGame, seat: jax.Array, key: jax.Array, jade_key: jax.Array, setup: Setup
 ) -> tuple[Hands, CardSet]:
     """All hands, and Bendt's discards."""
     r, n = game.round, setup.players
@@ -109,10 +111,12 @@ def _deal_hidden(
     return hands, thrown | own_discards
 
 
-def _without_stock(game: Game, seat: jax.Array, pool: CardSet, key: jax.Array, setup: Setup) -> tuple[CardSet, CardSet]:
+def _without_stock(
+    game: SkullKingGame, seat: jax.Array, pool: CardSet, key: jax.Array, setup: Setup
+) -> tuple[CardSet, CardSet]:
     """The cards that may be elsewhere than in the stock, and those of them that `seat` once saw there.
 
-    Who looked at the stock with Jade knows all of it, but for those cards that somebody drew with Bendt since then: how
+    A seat that looked at the stock with Jade knows all of it, but for the cards drawn with Bendt since then: how
     many of them are still hidden is known, not which.
     """
     r = game.round
@@ -139,7 +143,7 @@ def _of_suits(suits: jax.Array) -> CardSet:
 # ---- what a position is worth ---------------------------------------------------------------------------------------
 
 
-def standing(game: Game, setup: Setup) -> jax.Array:
+def standing(game: SkullKingGame, setup: Setup) -> jax.Array:
     """f32[P]: about the share of the win that each seat may expect where a round begins or the game is over; of a
     single round its lead over the mean of the others, in hundreds of points."""
     scores = game.scores.astype(jnp.float32)

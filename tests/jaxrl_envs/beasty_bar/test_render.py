@@ -49,7 +49,7 @@ def test_what_a_seat_cannot_see_is_not_drawn(game) -> None:
         assert env.render(state, seat=seat) == env.render(other, seat=seat)
         assert env.render_svg(state, seat=seat) == env.render_svg(other, seat=seat)
         changed += env.render(state) != env.render(other)
-    assert changed > 12  # the exchange is seen by whoever sees everything
+    assert changed > 12  # the exchange is seen by an observer of everything
 
 
 def test_the_text_shows_the_zones(game) -> None:

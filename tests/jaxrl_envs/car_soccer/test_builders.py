@@ -40,7 +40,7 @@ to `reward_clip`, then `team_spirit` and `zero_sum` exchange it. Each component'
 its sign: where that is not near 0, components that are large, alone or together, count for less than their weights say,
 and `jaxrl ablate` finds them worth less. Raise `reward_clip` then, or lower the weights.
 
-**Annealing.** Weights may change while a policy learns, and nothing is compiled anew: two values go from the first to
+**Annealing.** Weights may change while a policy learns, and nothing is compiled again: two values go from the first to
 the second in a straight line, over the share `annealed_by` of the training; so do two modes. Evaluations pay as at the
 end.
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxrl_envs.car_soccer.physics.field import pads
-from jaxrl_envs.car_soccer.physics.settings import Settings
+from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena, Ball
 from jaxrl_envs.car_soccer.physics.vector import Axes, Vec
 from tests.jaxrl_envs.car_soccer.referee import car_soccer as referee
@@ -25,7 +25,7 @@ def differences(teams: tuple[int, ...], count: int, length: int, seed: int) -> n
     """From random moments of play on, the greatest difference between engine and referee after each tick: of positions
     uu, of velocities uu/s, and the number of flags that differ; f64[count, length, 3].
     """
-    settings, rng = Settings(teams=teams), np.random.default_rng(seed)
+    settings, rng = PhysicsSettings(teams=teams), np.random.default_rng(seed)
     arenas = played(settings, crowds(rng, count, teams), rng, 1)
     controls = random_controls(rng, (count, len(teams)))
     states = [arenas]
@@ -144,7 +144,7 @@ def test_symmetric_futures(change, signs) -> None:
     """Up to rounding; but two boxes that meet have their points solved in another order, and a ball in a fillet keeps
     others of the triangles that it touches.
     """
-    settings, rng = Settings(teams=(0, 1)), np.random.default_rng(4)
+    settings, rng = PhysicsSettings(teams=(0, 1)), np.random.default_rng(4)
     arenas = played(settings, crowds(rng, LANES, settings.teams), rng, 1)
     one, other = arenas, jax.device_get(change(arenas))
     for _ in range(4):
@@ -166,7 +166,7 @@ def test_symmetric_futures(change, signs) -> None:
 
 
 def test_lanes_do_not_know_of_each_other() -> None:
-    settings, rng = Settings(teams=(0, 1)), np.random.default_rng(6)
+    settings, rng = PhysicsSettings(teams=(0, 1)), np.random.default_rng(6)
     arenas, controls = crowds(rng, LANES, settings.teams), random_controls(rng, (LANES, 2))
     others, order = crowds(rng, LANES, settings.teams), rng.permutation(LANES)
     kept = np.arange(LANES) < LANES // 2  # half of them, elsewhere in the batch, among other arenas
@@ -179,7 +179,7 @@ def test_lanes_do_not_know_of_each_other() -> None:
     assert all(jax.tree.leaves(same)), same
 
 
-def played_one(settings: Settings, arenas: Arena, controls: np.ndarray, length: int) -> Arena:
+def played_one(settings: PhysicsSettings, arenas: Arena, controls: np.ndarray, length: int) -> Arena:
     for _ in range(length):
         arenas = engine(settings, 1)(arenas, controls)
     return jax.device_get(arenas)

@@ -51,7 +51,7 @@ def choices(first, second):
 
 @pytest.mark.slow
 def test_the_contract_is_kept():
-    """Minutes: most of its checks compile the physics anew. How long that takes is told, not judged."""
+    """Minutes: most of its checks compile the physics again. How long that takes is told, not judged."""
     report = conformance.check(env(), games=8, only=[name for name in conformance.CHECKS if name != "program_size"])
     assert report.ok, str(report)
 

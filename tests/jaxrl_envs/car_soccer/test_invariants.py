@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
 from jaxrl_envs.car_soccer.physics.field import arena as world
-from jaxrl_envs.car_soccer.physics.settings import HITBOXES, Settings
+from jaxrl_envs.car_soccer.physics.settings import HITBOXES, PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena
 from jaxrl_envs.car_soccer.physics.tick import ticks
 from tests.support.car_soccer_states import crowds, engine, played, random_controls
@@ -66,7 +66,7 @@ def check_limits(arenas: Arena) -> np.ndarray:
 
 @pytest.mark.thorough
 def test_limits() -> None:
-    settings, rng = Settings(teams=(0, 1)), np.random.default_rng(8)
+    settings, rng = PhysicsSettings(teams=(0, 1)), np.random.default_rng(8)
     check_limits(played(settings, crowds(rng, LANES, settings.teams), rng, 8))
 
 
@@ -74,8 +74,8 @@ def test_limits() -> None:
 @pytest.mark.optimised
 @pytest.mark.parametrize(("teams", "calls"), [((0, 1), 900), ((0, 0, 1, 1), 250), ((0, 0, 0, 1, 1, 1), 100)])
 def test_ten_million_ticks(teams, calls) -> None:
-    """1,000 arenas, looked at every 8 ticks and begun anew every 5 s."""
-    settings, rng = Settings(teams=teams), np.random.default_rng(9)
+    """1,000 arenas, checked every 8 ticks and restarted every 5 s."""
+    settings, rng = PhysicsSettings(teams=teams), np.random.default_rng(9)
     far = 0
     for call in range(calls):
         if call % 75 == 0:
@@ -94,7 +94,7 @@ def parted(arenas: Arena, controls: np.ndarray, devices: int) -> Arena:
     """`TIMES` calls over several devices, as trainings share arenas out."""
     lanes = Spec("lanes")
     mesh = Mesh(np.array(jax.devices()[:devices]), ("lanes",))
-    one = jax.vmap(lambda arena, pressed: ticks(world.own(), Settings(), arena, pressed, 8))
+    one = jax.vmap(lambda arena, pressed: ticks(world.own(), PhysicsSettings(), arena, pressed, 8))
     run = jax.jit(jax.shard_map(one, mesh=mesh, in_specs=(lanes, lanes), out_specs=lanes, check_vma=False))
     for _ in range(TIMES):
         arenas = run(arenas, controls)

@@ -13,13 +13,13 @@ import pytest
 
 from jaxrl_envs.car_soccer import golden
 from jaxrl_envs.car_soccer.physics.field import pads
-from jaxrl_envs.car_soccer.physics.settings import HITBOXES, Settings
+from jaxrl_envs.car_soccer.physics.settings import HITBOXES, PhysicsSettings
 from jaxrl_envs.car_soccer.physics.tick import ticks
 from jaxrl_envs.shared.errors import UserError
 from tests.support.paths import GOLDEN
 
 FOLDER = GOLDEN / "car_soccer"
-ALONE = Settings(teams=(0,))
+ALONE = PhysicsSettings(teams=(0,))
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from jaxrl_envs.car_soccer import actions, bots, events, field, observe, scorebo
 from jaxrl_envs.car_soccer.env import CarSoccer
 from jaxrl_envs.car_soccer.field import Teams
 from jaxrl_envs.car_soccer.game import Step
-from jaxrl_envs.car_soccer.physics.settings import Settings
+from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Ball
 from jaxrl_envs.car_soccer.physics.vector import Axes, axes, vec
 from jaxrl_envs.car_soccer.prediction import predict, still
@@ -256,10 +256,10 @@ def test_goals_assists_and_own_goals():
     assert np.flatnonzero(found.goal).tolist() == [1] and np.flatnonzero(found.assist).tolist() == [0]
     assert not found.own_goal.any()
     _, found = happened(FULL, game, moved(game, ball=(0, -5300, 200), tick=8))
-    assert not found.own_goal.any() and not found.goal.any()  # nobody sent it there
+    assert not found.own_goal.any() and not found.goal.any()  # no car sent it there
     late = moved(game, tick=600)
     _, found = happened(FULL, late, moved(late, ball=(0, 5300, 200), tick=8))
-    assert found.scored.any() and not found.goal.any()  # four seconds after the touch nobody is credited
+    assert found.scored.any() and not found.goal.any()  # four seconds after the touch no car is credited
 
 
 def test_an_own_goal_is_of_the_team_that_sent_the_ball_not_of_who_deflects_a_shot():
@@ -302,8 +302,8 @@ def test_shots_and_saves():
 
 
 def test_passes_kickoffs_and_possession():
-    nobody = np.full(6, -1)
-    game = moved(first(FULL), ball=(0, 0, 93), speed=(0, 0, 0), last_touch=nobody)
+    untouched = np.full(6, -1)
+    game = moved(first(FULL), ball=(0, 0, 93), speed=(0, 0, 0), last_touch=untouched)
     game = game.replace(tracks=events.begin(FULL, still(game.arena.ball), kickoff=jnp.bool_(True)))
 
     def touches(game, ticks, **when):
@@ -579,5 +579,5 @@ def test_weights_of_rewards_may_be_negative_but_are_numbers():
 
 def test_states_are_of_the_size_of_the_settings():
     env = CarSoccer(teams=(1, 2))
-    assert env.sides == (0, 1, 1) and env.num_players == 3 and env.settings == Settings((0, 1, 1))
+    assert env.sides == (0, 1, 1) and env.num_players == 3 and env.settings == PhysicsSettings((0, 1, 1))
     assert CarSoccer(teams=(1, 0)).sides == (0,)

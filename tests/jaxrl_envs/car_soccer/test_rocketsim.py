@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxrl_envs.car_soccer.physics.field.spawn import arena_at, cars_at
-from jaxrl_envs.car_soccer.physics.settings import Settings
+from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Ball
 from jaxrl_envs.car_soccer.physics.vector import axes, vec
 from jaxrl_envs.car_soccer.simulators import rocketsim
@@ -51,13 +51,13 @@ def ours(found: dict[str, np.ndarray], teams: tuple[int, int]) -> np.ndarray:
         fast = np.float32(2200) <= (speed**2).sum(-1) ** 0.5
         cars = cars.replace(velocity=vec(speed), on_ground=(flying == 0) & cars.on_ground, is_supersonic=fast)
         ball = Ball(*(vec(np.array(x, np.float32)) for x in ((0, 4500, 93.15), (0, 0, 0), (0, 0, 0))))
-        return arena_at(Settings(teams=teams), ball, cars, np.uint32(0))
+        return arena_at(PhysicsSettings(teams=teams), ball, cars, np.uint32(0))
 
     numbers = [np.float32(found[name]) for name in ("place", "speed", "axes", "flying")]
     arenas = jax.vmap(begin)(*numbers)
     idle = np.zeros((len(numbers[0]), 2, 8), np.float32)
     for _ in range(TICKS):
-        arenas = engine(Settings(teams=teams), 1)(arenas, idle)
+        arenas = engine(PhysicsSettings(teams=teams), 1)(arenas, idle)
     counts = arenas.counts
     return np.stack([counts.bumps, counts.demolitions, counts.demolished], -1)
 

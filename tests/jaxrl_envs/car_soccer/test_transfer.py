@@ -14,7 +14,7 @@ import pytest
 from examples import rlgym_loop
 from jaxrl_envs.car_soccer import actions
 from jaxrl_envs.car_soccer.env import CarSoccer
-from jaxrl_envs.car_soccer.physics.settings import Settings
+from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.simulators import rocketsim
 from jaxrl_envs.car_soccer.simulators.rlgym import RLGym
 from jaxrl_envs.car_soccer.simulators.rocketsim import ArenaView, Pitch, packed, unpacked
@@ -101,7 +101,7 @@ def views(arenas):
 
 
 def test_a_state_comes_back_as_it_went_over(simulator):
-    pitch = Pitch(simulator, Settings(teams=TEAMS))
+    pitch = Pitch(simulator, PhysicsSettings(teams=TEAMS))
     for view in views(moments()):
         pitch.write(view, 0)
         found = ArenaView(*(np.zeros_like(part) for part in view))
@@ -114,7 +114,7 @@ def test_a_state_comes_back_as_it_went_over(simulator):
 @pytest.mark.slow
 def test_it_plays_as_ours_does(simulator):
     """A second of play side by side; what has ended is left alone."""
-    settings, rng = Settings(teams=(0, 1)), np.random.default_rng(7)
+    settings, rng = PhysicsSettings(teams=(0, 1)), np.random.default_rng(7)
     play = rocketsim.RocketSim(settings, "", 8, 0)
     step = jax.jit(jax.vmap(play))
     ours = theirs = crowds(rng, 32, settings.teams)
@@ -135,7 +135,7 @@ def test_it_plays_as_ours_does(simulator):
 
 def test_an_arena_is_kept_until_others_need_it(simulator, monkeypatch):
     monkeypatch.setattr(rocketsim, "MOST", 2)
-    play = rocketsim.RocketSim(Settings(teams=TEAMS), "", 8, 1)
+    play = rocketsim.RocketSim(PhysicsSettings(teams=TEAMS), "", 8, 1)
     first, second, third = (jax.tree.map(lambda leaf, row=row: leaf[row], moments()) for row in range(3))
     idle, go = np.zeros((3, 8), np.float32), np.bool_(False)
     after = play(first, idle, idle, go)
@@ -145,13 +145,13 @@ def test_an_arena_is_kept_until_others_need_it(simulator, monkeypatch):
     for arena in (second, third, second):
         play(arena, idle, idle, go)
     assert play._made == 2 and sum(map(len, play._left.values())) == 2
-    fresh = play(after, idle, idle, go)  # written anew, where the wheels have to begin again
+    fresh = play(after, idle, idle, go)  # written again, where the wheels have to begin again
     np.testing.assert_allclose(fresh.ball.position.array, again.ball.position.array, atol=1e-3)
     np.testing.assert_allclose(fresh.cars.position.array, again.cars.position.array, atol=2)
 
 
 def test_a_demolished_car_comes_back_where_the_seed_says(simulator):
-    pitch, arenas = Pitch(simulator, Settings(teams=TEAMS)), moments()
+    pitch, arenas = Pitch(simulator, PhysicsSettings(teams=TEAMS)), moments()
     demoed = arenas.cars.is_demoed | (np.arange(3) == 1)
     arenas = arenas.replace(cars=arenas.cars.replace(is_demoed=demoed, respawn_time=np.float32(demoed * 0.05)))
     places = set()
@@ -167,7 +167,7 @@ def test_a_demolished_car_comes_back_where_the_seed_says(simulator):
 
 def test_a_second_arena_is_refused(simulator, monkeypatch):
     with pytest.raises(UserError, match="once in a process"):
-        rocketsim.RocketSim(Settings(), "/somewhere", 8, 1)
+        rocketsim.RocketSim(PhysicsSettings(), "/somewhere", 8, 1)
 
 
 def test_what_is_seen_is_what_rlgym_sees(simulator):

@@ -1,4 +1,4 @@
-"""The renderings show the table, all of it to nobody in particular and to a seat only what it may see."""
+"""The renderings show the table, all of it without an observer, and to a seat only what it may see."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from functools import partial
 from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.beasty_bar import rules
 from jaxrl_envs.beasty_bar.display.emblems import EMBLEMS
-from jaxrl_envs.beasty_bar.display.position import Seat, Table
+from jaxrl_envs.beasty_bar.display.position import BeastyBarPosition, BeastyBarSeat
 from jaxrl_envs.contract.click_areas import Spot
 from jaxrl_envs.shared.display import svg
 
@@ -25,7 +25,7 @@ FRONT = 602, 0.94  # height and scale of the cards in the hand in front
 _text, _rect = partial(svg.text, fixed=True), partial(svg.rect, fixed=True)
 
 
-def draw(table: Table) -> str:
+def draw(table: BeastyBarPosition) -> str:
     """The SVG of a table, seen from its observer (seat 0 if everything is face up)."""
     first = table.observer or 0
     parts = [_scene(), _queue(table), _middle(table)]
@@ -117,7 +117,7 @@ def _door() -> str:
     )
 
 
-def _queue(table: Table) -> str:
+def _queue(table: BeastyBarPosition) -> str:
     """The cards from Heaven's Gate to the back, and the free places."""
     parts = []
     width, height = CARD
@@ -133,7 +133,7 @@ def _queue(table: Table) -> str:
     return "".join(parts)
 
 
-def _middle(table: Table) -> str:
+def _middle(table: BeastyBarPosition) -> str:
     """Above the carpet: whose turn it is, or who won."""
     x, y = (BAR[1] + EXIT[0]) / 2 + 12, QUEUE_Y - 98
     if table.actor is not None:
@@ -163,7 +163,7 @@ def _zone(strengths: tuple[int, ...], seat: int, edges: tuple[int, int], front: 
     return f'<g opacity="0.72">{group}</g>' if gone else group
 
 
-def _points(table: Table, seat: int, front: bool) -> str:
+def _points(table: BeastyBarPosition, seat: int, front: bool) -> str:
     """The points of a seat, in the bar beside the line in the middle."""
     x, y = (BAR[0] + BAR[1]) / 2 - 10, 728 if front else 366
     ink, paper = OWNERS[seat]
@@ -174,7 +174,7 @@ def _points(table: Table, seat: int, front: bool) -> str:
     )
 
 
-def _panel(table: Table, seat: int, front: bool) -> str:
+def _panel(table: BeastyBarPosition, seat: int, front: bool) -> str:
     """Name, hand and deck of a seat: large in front, smaller on the other side."""
     entry, (ink, _) = table.seats[seat], OWNERS[seat]
     left, right = BAR[1] + 30, EXIT[0] - 30
@@ -206,7 +206,7 @@ def _place(index: int, scale: float) -> float:
     return (BAR[1] + EXIT[0]) / 2 - 60 + 110 * scale * (index - 1.5)
 
 
-def spots(table: Table, seat: int, legal: list[int]) -> list[Spot]:
+def spots(table: BeastyBarPosition, seat: int, legal: list[int]) -> list[Spot]:
     """The cards of `seat`, in front, each with the legal actions that play it."""
     (y, scale), found = FRONT, []
     width, height = CARD[0] * scale, CARD[1] * scale
@@ -224,7 +224,7 @@ def _strength(action: int) -> int:
     return c.KANGAROO if action < rules.FIRST_PARROT else c.PARROT if action < rules.FIRST_CHAMELEON else c.CHAMELEON
 
 
-def _deck(entry: Seat, seat: int, x: float, y: float, scale: float) -> str:
+def _deck(entry: BeastyBarSeat, seat: int, x: float, y: float, scale: float) -> str:
     """The deck as a pile of backs with its size."""
     layers = min(entry.deck_size, 4)
     if not layers:
@@ -236,7 +236,7 @@ def _deck(entry: Seat, seat: int, x: float, y: float, scale: float) -> str:
     return pile + badge + _text(x + 3, y + 6, str(entry.deck_size), 17, PALE, 'font-weight="bold"')
 
 
-def _known(entry: Seat, seat: int, left: float, y: float) -> str:
+def _known(entry: BeastyBarSeat, seat: int, left: float, y: float) -> str:
     """What the observer knows of the cards that are not on the table: small discs with strengths."""
     strengths, label = (entry.deck, "deck") if entry.unseen is None else (entry.unseen, "hand or deck")
     if not strengths:

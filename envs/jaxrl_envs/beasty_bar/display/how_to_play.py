@@ -1,4 +1,4 @@
-"""Beasty Bar on a page, for people at the table."""
+"""The rules of Beasty Bar on one page, for people at the table."""
 
 TEXT = """
 Both players have the same twelve animals, four of them in the hand, the others in a deck. In your turn you send one

@@ -1,4 +1,4 @@
-"""Recorded games of Beasty Bar to look at: see `jaxrl_envs.shared.display.playback`."""
+"""Playback of recorded games of Beasty Bar, see `jaxrl_envs.shared.display.playback`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from jaxrl_envs.shared.display.playback import Playback, of_states
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
-    """Recorded games; of a recorded choice there is one position alone."""
+    """Whether a file holds whole games (not single recorded choices), by the keys of its first record."""
     return {"start", "decks", "moves", "points"} <= set(first)
 
 
 def games(path: Path) -> list[str]:
-    """By their numbers in the file."""
+    """Titles of the games in a file: their numbers."""
     return [f"no. {number + 1}" for number in range(golden.count(path))]
 
 
 def play(path: Path, number: int) -> Playback:
-    """One of them."""
+    """The playback of one game of a file."""
     kind, record = golden.nth(path, (GAMES,), number)
     env = BeastyBar()
     first = env.init_from_decks(jnp.asarray(record["decks"], jnp.int32), jnp.int32(record["start"]))
@@ -40,7 +40,7 @@ def play(path: Path, number: int) -> Playback:
 
 
 def mark(env: BeastyBar, before: BeastyBarState, after: BeastyBarState) -> str:
-    """Where somebody enters the bar."""
+    """A mark on the timeline where animals enter the bar."""
     entered = int(before.game.table.bar) != int(after.game.table.bar)
     return "into the bar" if entered else ""
 

@@ -1,4 +1,4 @@
-"""A position of Beasty Bar as plain Python, as one seat may see it: what the renderings are made from."""
+"""A position of Beasty Bar as plain Python, as one seat may see it; text and drawings are made from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.contract.env import State, is_over
 
 
-class Seat(NamedTuple):
+class BeastyBarSeat(NamedTuple):
     """One seat. Species are strengths 1..12, in ascending order."""
 
     bar: tuple[int, ...]
@@ -21,12 +21,12 @@ class Seat(NamedTuple):
     unseen: tuple[int, ...] | None  # hand and deck together, for the other seat
 
 
-class Table(NamedTuple):
+class BeastyBarPosition(NamedTuple):
     """Everything on the table."""
 
     observer: int | None  # None sees everything
     queue: tuple[int, ...]  # card codes, front first
-    seats: tuple[Seat, Seat]
+    seats: tuple[BeastyBarSeat, BeastyBarSeat]
     ply: int  # turns played
     start: int
     actor: int | None  # None at the end of the game
@@ -42,7 +42,7 @@ class Table(NamedTuple):
         return None if first == second else int(second > first)
 
 
-def look(state: State, observer: int | None = None) -> Table:
+def look(state: State, observer: int | None = None) -> BeastyBarPosition:
     """The table from the seat `observer`, or with all cards face up if it is None.
 
     Args:
@@ -50,7 +50,7 @@ def look(state: State, observer: int | None = None) -> Table:
       observer: a seat.
     """
     game = state.game  # type: ignore[attr-defined]
-    return Table(
+    return BeastyBarPosition(
         observer=observer,
         queue=tuple(queue_codes(game.table.queue)),
         seats=(_seat(game, 0, observer), _seat(game, 1, observer)),
@@ -76,14 +76,14 @@ def species(cards, seat: int) -> tuple[int, ...]:
     return tuple(s for s in range(1, c.SPECIES + 1) if seat_mask(cards, seat) >> s - 1 & 1)
 
 
-def _seat(game, seat: int, observer: int | None) -> Seat:
+def _seat(game, seat: int, observer: int | None) -> BeastyBarSeat:
     hand = species(game.hands, seat)
     played = (int(game.ply) + (seat == int(game.start))) // 2
     word = int(game.deck1 if seat else game.deck0)
     size = max(c.DECK_SIZE - played, 0)
     deck = tuple((word >> 4 * i & 15) + 1 for i in range(size))
     bar = species(game.table.bar, seat)
-    return Seat(
+    return BeastyBarSeat(
         bar=bar,
         out=species(game.table.out, seat),
         points=sum(c.POINTS[s - 1] for s in bar),

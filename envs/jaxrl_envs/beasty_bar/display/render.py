@@ -1,4 +1,4 @@
-"""Beasty Bar for the terminal; the drawing of the table is in `drawing.py`."""
+"""Text of a Beasty Bar table for the terminal; its drawing is in `drawing.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jaxrl_envs.beasty_bar import cards as c
 from jaxrl_envs.beasty_bar.display import drawing
-from jaxrl_envs.beasty_bar.display.position import Seat, Table, look
+from jaxrl_envs.beasty_bar.display.position import BeastyBarPosition, BeastyBarSeat, look
 from jaxrl_envs.contract.env import Env, State
 
 
@@ -30,7 +30,7 @@ def render_svg(env: Env, state: State, seat: int | None = None) -> str:
     return drawing.draw(look(state, seat))
 
 
-def _headline(table: Table) -> str:
+def _headline(table: BeastyBarPosition) -> str:
     if table.actor is not None:
         return f"Beasty Bar, turn {table.ply + 1}: {table.name(table.actor)} to move"
     points = " to ".join(str(points) for points in sorted((seat.points for seat in table.seats), reverse=True))
@@ -40,7 +40,7 @@ def _headline(table: Table) -> str:
     return f"Beasty Bar: the game is over after {table.ply} turns, {table.name(table.leader)} {verb} {points}"
 
 
-def _queue(table: Table) -> list[str]:
+def _queue(table: BeastyBarPosition) -> list[str]:
     if not table.queue:
         return ["the queue is empty"]
     lines = ["queue, from Heaven's Gate to the back:"]
@@ -49,13 +49,13 @@ def _queue(table: Table) -> list[str]:
     return lines
 
 
-def _seat_line(table: Table, number: int, seat: Seat) -> str:
+def _seat_line(table: BeastyBarPosition, number: int, seat: BeastyBarSeat) -> str:
     arrow = ">" if number == table.actor else " "
     bar, out = (", ".join(c.NAMES[s - 1] for s in zone) or "-" for zone in (seat.bar, seat.out))
     return f"{arrow} {table.name(number):8}{seat.points:6}   {bar:34} {out}"
 
 
-def _cards(table: Table, number: int, seat: Seat) -> list[str]:
+def _cards(table: BeastyBarPosition, number: int, seat: BeastyBarSeat) -> list[str]:
     if seat.hand is None:
         cards = f"{seat.hand_size} card{'s' * (seat.hand_size != 1)} in the hand and {seat.deck_size} in the deck"
         return [f"{table.name(number)} has {cards}, of: {_list(seat.unseen or ())}"]

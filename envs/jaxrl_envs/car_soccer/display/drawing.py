@@ -106,7 +106,7 @@ def _page(env: Any, clock: Clock, frames: Sequence[Frame]) -> str:
 
 
 def _held(words: Sequence[str], frames: int) -> list[str]:
-    """Words, each kept for so many frames unless others follow."""
+    """Words, each kept for `frames` frames unless others follow."""
     held, since = [], 0
     for at, said in enumerate(words):
         since = at if said else since

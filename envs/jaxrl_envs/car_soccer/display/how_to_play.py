@@ -1,4 +1,4 @@
-"""The rules on a page, for people."""
+"""The rules of car soccer on one page, for people who drive."""
 
 TEXT = """
 Two teams of cars play a ball into each other's goal. The first team (blue) attacks upwards in y, the second (orange)
@@ -10,7 +10,7 @@ than 2,200 uu/s is supersonic: if its front runs into an opponent, that one is d
 seconds near its goal.
 
 Fifteen times a second every car chooses one of 90 rows of controls, all cars at the same time; a choice reaches the
-car one tick (1/120 s) later. An episode ends with a goal, or is cut off when nobody has touched the ball for a while.
-In whole matches a kickoff follows every goal; after five minutes the team with more goals wins, and if there is none,
+car one tick (1/120 s) later. An episode ends with a goal, or is cut off when no car has touched the ball for a while.
+In whole matches a kickoff follows every goal; after five minutes the team with more goals wins, and if they are even,
 the next goal does.
 """

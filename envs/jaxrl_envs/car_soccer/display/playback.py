@@ -1,4 +1,4 @@
-"""Episodes of car soccer to look at in three dimensions: see `jaxrl_envs.shared.display.playback`."""
+"""Playback of car soccer in three dimensions, see `jaxrl_envs.shared.display.playback`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Car soccer as words, for a terminal."""
+"""Text of car soccer for a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxrl_envs.car_soccer import field
-from jaxrl_envs.car_soccer.game import Game
+from jaxrl_envs.car_soccer.game import CarSoccerGame
 from jaxrl_envs.contract.env import State
 
 TEAMS = ("blue", "orange")
@@ -16,7 +16,7 @@ _COLUMNS, _ROWS = 65, 25  # of the map; the first team attacks to the right
 
 def render_text(env: Any, state: State) -> str:
     """The field from above and a line for everybody on it."""
-    game: Game = state.game  # type: ignore[attr-defined]
+    game: CarSoccerGame = state.game  # type: ignore[attr-defined]
     arena, teams = game.arena, env.teams
     lines = [headline(env, game), *_map(game, teams.of)]
     ball = arena.ball
@@ -32,7 +32,7 @@ def render_text(env: Any, state: State) -> str:
     return "\n".join(lines)
 
 
-def headline(env: Any, game: Game) -> str:
+def headline(env: Any, game: CarSoccerGame) -> str:
     """Score and clock."""
     goals = [int(number) for number in game.board.goals]
     seconds = float(game.arena.tick) / field.TICKS
@@ -45,8 +45,8 @@ def headline(env: Any, game: Game) -> str:
 
 def describe(env: Any, before: State, after: State) -> str:
     """What happened in a decision, as sentences; empty if nothing worth a word did."""
-    then: Game = before.game  # type: ignore[attr-defined]
-    now: Game = after.game  # type: ignore[attr-defined]
+    then: CarSoccerGame = before.game  # type: ignore[attr-defined]
+    now: CarSoccerGame = after.game  # type: ignore[attr-defined]
     said = []
     for team in range(2):
         if now.board.goals[team] > then.board.goals[team]:
@@ -67,7 +67,7 @@ def describe(env: Any, before: State, after: State) -> str:
     return ", ".join(said)
 
 
-def _map(game: Game, team: np.ndarray) -> list[str]:
+def _map(game: CarSoccerGame, team: np.ndarray) -> list[str]:
     grid = [[" "] * _COLUMNS for _ in range(_ROWS)]
     goal_rows = range(*(int(_ROWS * (0.5 + side * field.GOAL_HALF_WIDTH / (2 * field.SIDE))) for side in (-1, 1)))
     for column, mark in ((0, "<"), (_COLUMNS - 1, ">")):

@@ -1,4 +1,4 @@
-"""What all parts say about rigid bodies: a car's velocity at a point, an impulse at a point, a small turn."""
+"""Rigid bodies: controls, forces, impulses at a point and small rotations of cars (f32[P, B], uu, kg, rad)."""
 
 from __future__ import annotations
 

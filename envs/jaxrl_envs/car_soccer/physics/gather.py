@@ -1,4 +1,4 @@
-"""Work that only some of many lanes need: they are brought together, worked on in chunks and brought back."""
+"""Gathers the lanes that need some work, processes them in chunks and scatters the results back."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwis
 
 
 def _lanes_of_rank(rank: jax.Array, wanted: jax.Array) -> jax.Array:
-    """The first lanes whose rank is as wanted, by bisection; the last lane if there is none."""
+    """The first lanes whose rank is as wanted, by bisection; the last lane if no rank matches."""
     number = rank.shape[0]
-    index = jnp.zeros(wanted.shape, jnp.int32)  # so many lanes have a smaller rank
+    index = jnp.zeros(wanted.shape, jnp.int32)  # number of lanes with a smaller rank
     for bit in reversed(range(number.bit_length())):
         further = index + (1 << bit)
         smaller = rank.at[jnp.minimum(further, number) - 1].get(mode="promise_in_bounds") < wanted

@@ -1,4 +1,4 @@
-"""What may be chosen about the physics before it is compiled."""
+"""Settings of the physics that are fixed before it is compiled: teams, hitbox, solver iterations."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ HITBOXES = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class PhysicsSettings:
     """Static: a program is compiled for each.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What an arena holds between two ticks.
+"""State of an arena between two ticks.
 
 Units: uu (1 cm), uu/s, rad/s, seconds, f32. x is to the right of the first team when it attacks +y, z up; the first
 team ("blue", team 0) defends -y. Shapes are those of ONE arena, P cars; the physics itself works on the same leaves

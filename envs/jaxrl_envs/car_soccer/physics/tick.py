@@ -19,14 +19,14 @@ from jaxrl_envs.car_soccer.physics import constants as c
 from jaxrl_envs.car_soccer.physics.bodies import Controls, Push, controls_of, turned
 from jaxrl_envs.car_soccer.physics.car import air, wheels
 from jaxrl_envs.car_soccer.physics.car.bumps import Bumps, bumps
-from jaxrl_envs.car_soccer.physics.car.respawn import respawned
 from jaxrl_envs.car_soccer.physics.collision import contacts
 from jaxrl_envs.car_soccer.physics.collision.manifold import Points
 from jaxrl_envs.car_soccer.physics.collision.solver import Body, Motion, solve
 from jaxrl_envs.car_soccer.physics.field import arena as world
 from jaxrl_envs.car_soccer.physics.field import pads
 from jaxrl_envs.car_soccer.physics.field.arena import Geometry
-from jaxrl_envs.car_soccer.physics.settings import Settings
+from jaxrl_envs.car_soccer.physics.field.spawn import respawned
+from jaxrl_envs.car_soccer.physics.settings import PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena, Ball, Cars, Counts
 from jaxrl_envs.car_soccer.physics.vector import Vec
 
@@ -35,7 +35,7 @@ ZERO = Vec(0.0, 0.0, 0.0)
 
 def ticks(
     geometry: Geometry | None,
-    settings: Settings,
+    settings: PhysicsSettings,
     arena: Arena,
     controls: jax.Array,
     count: int,
@@ -58,7 +58,7 @@ def ticks(
 
 
 @functools.lru_cache(maxsize=64)
-def _batched(geometry: Geometry | None, settings: Settings, count: int, delay: int):
+def _batched(geometry: Geometry | None, settings: PhysicsSettings, count: int, delay: int):
     """`ticks` with the arenas as the last axis; a vmap adds its own to that one instead of putting it first."""
 
     @jax.custom_batching.custom_vmap
@@ -84,7 +84,7 @@ def _batched(geometry: Geometry | None, settings: Settings, count: int, delay: i
     return run
 
 
-def tick(geometry: Geometry | None, settings: Settings, arena: Arena, controls: Controls) -> Arena:
+def tick(geometry: Geometry | None, settings: PhysicsSettings, arena: Arena, controls: Controls) -> Arena:
     """One tick; the arenas are the last axis."""
     body, ball = settings.body, arena.ball
     asleep = balls.is_asleep(ball)
@@ -123,7 +123,7 @@ def kept(mask: jax.Array, old: Cars, new: Cars) -> Cars:
 
 
 def drive(
-    geometry: Geometry | None, settings: Settings, cars: Cars, ball: Ball, controls: Controls
+    geometry: Geometry | None, settings: PhysicsSettings, cars: Cars, ball: Ball, controls: Controls
 ) -> tuple[Cars, Push]:
     """What drivers and wheels do: the cars with this tick's impulses, and its forces but for gravity."""
     forward_speed = cars.velocity.dot(cars.axes.forward)
@@ -141,7 +141,7 @@ def drive(
     return cars, Push(push.linear + jump + roll.linear + boost + stick, push.angular + roll.angular)
 
 
-def meet(settings: Settings, cars: Cars, present: jax.Array) -> tuple[Cars, Points | None, Bumps]:
+def meet(settings: PhysicsSettings, cars: Cars, present: jax.Array) -> tuple[Cars, Points | None, Bumps]:
     """Cars against cars: the cars with what bumps and demolitions make of them, and where they touch."""
     if settings.cars == 1:
         zero, none = jnp.zeros_like(cars.boost), jnp.zeros_like(cars.bumped_car)

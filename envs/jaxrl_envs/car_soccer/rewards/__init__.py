@@ -1,1 +1,1 @@
-"""What seats are paid for a decision: components with weights, composed by configuration."""
+"""Reward components with weights, composed by configuration."""

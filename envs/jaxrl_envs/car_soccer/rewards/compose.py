@@ -1,4 +1,4 @@
-"""All components by name, the weights of the modes, and one reward made of them.
+"""Reward composition: all components by name, the weights of the modes, and one reward made of them.
 
 The weight of an event is paid once, that of something that lasts (`rate`) per second, at any `tick_skip`. A demolished
 car, whose state stands still until it comes back, earns nothing by what it seems to do. The defaults
@@ -30,7 +30,7 @@ class Component(NamedTuple):
     group: to which the modes give a factor.
     weight: by default; negative for what should not be.
     rate: the weight is one per second, else it is paid once.
-    mates: it is about the play of a team, and left out where nobody has a mate.
+    mates: it is about the play of a team, and left out if no seat has a mate.
     of_ball: it is about the ball, not about the car: a demolished car earns it too.
     """
 
@@ -136,7 +136,7 @@ def weights_of(
 
     Args:
       mode: one of `MODES`. listed: weights by component. known: all components.
-      mates: whether anybody has a mate.
+      mates: whether any seat has a mate.
     """
     factors = MODES[mode]
     found = {name: part.weight * factors.get(part.group, 0.0) for name, part in known.items()} | dict(listed)

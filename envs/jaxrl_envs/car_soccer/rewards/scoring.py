@@ -30,7 +30,7 @@ def assist(step: Step) -> jax.Array:
 
 
 def own_goal(step: Step) -> jax.Array:
-    """1 for the car that touched the ball last where its own team sent it into its goal; a deflected shot is none."""
+    """1 for the car that touched the ball last where its own team sent it into its goal; not for deflected shots."""
     return step.events.own_goal.astype(jnp.float32)
 
 

@@ -1,1 +1,1 @@
-"""Other programs that simulate car soccer, behind the same contract."""
+"""Other simulators of car soccer behind the same contract: RocketSim, and RLGym's names."""

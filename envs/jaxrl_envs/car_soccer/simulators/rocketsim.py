@@ -23,7 +23,7 @@ import numpy as np
 from jaxrl_envs.adapters import require
 from jaxrl_envs.car_soccer.physics.field import mesh
 from jaxrl_envs.car_soccer.physics.field.pads import POSITIONS
-from jaxrl_envs.car_soccer.physics.settings import HITBOXES, Settings
+from jaxrl_envs.car_soccer.physics.settings import HITBOXES, PhysicsSettings
 from jaxrl_envs.car_soccer.physics.state import Arena, Ball, Cars
 from jaxrl_envs.car_soccer.physics.vector import axes, vec
 from jaxrl_envs.host.callbacks import Outputs, call_host
@@ -76,7 +76,7 @@ TOUCHES, BUMPS, DEMOLITIONS, DEMOLISHED, SMALL_PADS, BIG_PADS, LAST_TOUCH = rang
 class RocketSim:
     """What `ticks` does, by RocketSim."""
 
-    def __init__(self, settings: Settings, meshes: str, count: int, delay: int):
+    def __init__(self, settings: PhysicsSettings, meshes: str, count: int, delay: int):
         """Reads the arena, which RocketSim does once in a process.
 
         Args:
@@ -93,7 +93,7 @@ class RocketSim:
         self._made, self._lock = 0, threading.Lock()  # devices call at the same time
 
     def __call__(self, arena: Arena, controls: jax.Array, before: jax.Array, over: jax.Array) -> Arena:
-        """One arena after a decision; `over`, bool[]: nobody will look at it, so it may stay as it is."""
+        """One arena after a decision; `over`, bool[]: it is not used again, so it may stay as it is."""
         bodies = (arena.ball.position, arena.ball.velocity, arena.ball.angular_velocity)
         ball = jnp.concatenate([body.array for body in bodies])
         counts, structure = jax.tree.flatten(arena.counts)
@@ -124,7 +124,7 @@ class RocketSim:
                 self._left.setdefault(view.key(), []).append(pitch)
 
     def _find(self, view: ArenaView, tick: int) -> Pitch:
-        """The arena that was left like this; if there is none, one that now is."""
+        """The arena that was left in this state, or another one, which is set to it."""
         key = view.key()
         found = key in self._left
         if not found and self._made < MOST:
@@ -185,7 +185,7 @@ def unpacked(cars: Cars, rows: jax.Array) -> Cars:
 class Pitch:
     """One arena of RocketSim with its cars."""
 
-    def __init__(self, module: ModuleType, settings: Settings):
+    def __init__(self, module: ModuleType, settings: PhysicsSettings):
         """An arena in any state; `module` is RocketSim."""
         self._module, self._settings = module, settings
         # The light kind takes a fifth of the time to make, and a tick of it a third more.

@@ -10,7 +10,7 @@ from jaxrl_envs.shared.display import svg
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
 from jaxrl_envs.skull_king.display.emblems import style_of
-from jaxrl_envs.skull_king.display.position import PHASES, Seat, Table
+from jaxrl_envs.skull_king.display.position import PHASES, SkullKingPosition, SkullKingSeat
 
 WIDTH, HEIGHT = 1000, 740
 CENTRE = (500, 318)
@@ -21,7 +21,7 @@ GOLD, PALE, DIM = "#f0c24b", "#f4ead2", "#b9c7c9"
 _text = partial(svg.text, fixed=True)
 
 
-def draw(table: Table) -> str:
+def draw(table: SkullKingPosition) -> str:
     """The SVG of a table, seen from its observer (seat 0 if everything is face up)."""
     first = table.observer or 0
     parts = [_background()]
@@ -60,7 +60,7 @@ def _background() -> str:
 # ---- seats ----------------------------------------------------------------------------------------------------------
 
 
-def _panel(table: Table, number: int, seat: Seat, x: float, y: float, main: bool) -> str:
+def _panel(table: SkullKingPosition, number: int, seat: SkullKingSeat, x: float, y: float, main: bool) -> str:
     """Name, score, bid and tricks won of a seat, and the cards in its hand (drawn large elsewhere for the main one)."""
     width, height = PANEL[0], 60 if main and not seat.notes else PANEL[1]
     acting = number == table.actor
@@ -83,7 +83,7 @@ def _panel(table: Table, number: int, seat: Seat, x: float, y: float, main: bool
     return "".join(parts)
 
 
-def _pips(seat: Seat, x: float, y: float) -> str:
+def _pips(seat: SkullKingSeat, x: float, y: float) -> str:
     """The bid as rings and the tricks won as coins in them; coins beyond the bid are red."""
     if seat.bid is None:
         return _text(x, y + 5, "has bid" if seat.bid_made else "…", 13, DIM, 'text-anchor="start"')
@@ -102,7 +102,7 @@ def _pips(seat: Seat, x: float, y: float) -> str:
     return "".join(parts) + count
 
 
-def _small_hand(seat: Seat, x: float, y: float) -> str:
+def _small_hand(seat: SkullKingSeat, x: float, y: float) -> str:
     """The hand of a seat that is not in front: backs, or coloured chips with numbers if it is face up."""
     if seat.hand is None:
         start = x - 5.5 * (seat.hand_size - 1)
@@ -128,7 +128,7 @@ def _chip(card: int, x: float, y: float) -> str:
     )
 
 
-def _notes(seat: Seat, x: float, y: float) -> str:
+def _notes(seat: SkullKingSeat, x: float, y: float) -> str:
     return _text(x, y, "; ".join(seat.notes), 11.5, DIM)
 
 
@@ -168,7 +168,7 @@ def _card(play: int, x: float, y: float, *, tilt: float = 0.0, glow: bool = Fals
     return "".join(parts) + "</g>"
 
 
-def _hand(table: Table, seat: int) -> str:
+def _hand(table: SkullKingPosition, seat: int) -> str:
     """The hand in front; the cards that may be played now are raised, the others darkened."""
     asked = bool(table.legal) and table.actor == seat
     parts = []
@@ -185,7 +185,7 @@ def _places(cards: tuple[int, ...]) -> list[tuple[int, float]]:
     return [(card, start + step * i) for i, card in enumerate(cards)]
 
 
-def spots(table: Table, seat: int) -> list[Spot]:
+def spots(table: SkullKingPosition, seat: int) -> list[Spot]:
     """The cards that `seat`, in front, may play or discard now; the later ones lie above the earlier ones."""
     width, height = CARD
     found = []
@@ -197,7 +197,7 @@ def spots(table: Table, seat: int) -> list[Spot]:
     return found
 
 
-def _middle(table: Table) -> str:
+def _middle(table: SkullKingPosition) -> str:
     """Round, trick and what is asked, in the middle of the table."""
     x, y = CENTRE
     if table.finished:
@@ -215,12 +215,12 @@ def _middle(table: Table) -> str:
     elif table.follow is not None:
         third = f"follow {c.SUIT_NAMES[table.follow]}"
     if table.plays and table.winner is None:
-        third = "nobody wins this trick"
+        third = "no seat wins this trick"
     lines.append(_text(x, y + 28, third, 15, GOLD))
     if table.actor is not None and table.phase != rules.PLAY:
         lines.append(_text(x, y + 48, f"{_name(table, table.actor)} to {PHASES[table.phase]}", 14, PALE))
     return "".join(lines)
 
 
-def _name(table: Table, seat: int) -> str:
+def _name(table: SkullKingPosition, seat: int) -> str:
     return "You" if seat == table.observer else f"Seat {seat}"

@@ -24,8 +24,8 @@ def describe(env, before: State, action: int, after: State, seat: int | None = N
       seat: who is told, called "you"; None is told everything. Bids are secret until all are made, and what others
         discard stays secret.
     """
-    old: rules.Game = before.game  # type: ignore[attr-defined]
-    new: rules.Game = after.game  # type: ignore[attr-defined]
+    old: rules.SkullKingGame = before.game  # type: ignore[attr-defined]
+    new: rules.SkullKingGame = after.game  # type: ignore[attr-defined]
     phase, actor = int(old.phase), int(old.actor)
     if bool(after.illegal_action):
         return f"{_who(actor, seat)} {_verb(actor, seat, 'choose')} an illegal action: the game is over."
@@ -49,7 +49,7 @@ def describe(env, before: State, action: int, after: State, seat: int | None = N
     return " ".join([*said, *_points(old, new)])
 
 
-def _bid(env, old: rules.Game, new: rules.Game, action: int, seat: int | None) -> str:
+def _bid(env, old: rules.SkullKingGame, new: rules.SkullKingGame, action: int, seat: int | None) -> str:
     actor = int(old.actor)
     if seat in (None, actor):
         said = f"{_who(actor, seat)} {_verb(actor, seat, 'bid')} {action}."
@@ -61,7 +61,7 @@ def _bid(env, old: rules.Game, new: rules.Game, action: int, seat: int | None) -
     return f"{said} All bids, from seat 0: {bids}."
 
 
-def _play(env, old: rules.Game, new: rules.Game, action: int, seat: int | None) -> list[str]:
+def _play(env, old: rules.SkullKingGame, new: rules.SkullKingGame, action: int, seat: int | None) -> list[str]:
     """The play, and all that follows from it if it completes the trick; the points of a round are not told here."""
     actor, played = int(old.actor), env.action_name(action)
     play = c.TIGRESS_PIRATE if action == rules.PLAY_TIGRESS_PIRATE else action - rules.FIRST_PLAY
@@ -87,7 +87,9 @@ def _play(env, old: rules.Game, new: rules.Game, action: int, seat: int | None) 
     return said + _ability(old, new, int(outcome.pirate), winner, seat)
 
 
-def _ability(old: rules.Game, new: rules.Game, pirate: int, winner: int, seat: int | None) -> list[str]:
+def _ability(
+    old: rules.SkullKingGame, new: rules.SkullKingGame, pirate: int, winner: int, seat: int | None
+) -> list[str]:
     """What a winning Pirate does at once; decisions are told when they are made."""
     drawn = int(new.round.bendt_drawn) - int(old.round.bendt_drawn)
     who = _who(winner, seat)
@@ -100,7 +102,7 @@ def _ability(old: rules.Game, new: rules.Game, pirate: int, winner: int, seat: i
     return []
 
 
-def _points(old: rules.Game, new: rules.Game) -> list[str]:
+def _points(old: rules.SkullKingGame, new: rules.SkullKingGame) -> list[str]:
     """The points of a round that ended, seat by seat."""
     if int(new.number) == int(old.number) and int(new.phase) != rules.END:
         return []

@@ -1,4 +1,4 @@
-"""Recorded games of Skull King to look at: see `jaxrl_envs.shared.display.playback`."""
+"""Playback of recorded games of Skull King, see `jaxrl_envs.shared.display.playback`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ KINDS = (GAMES, BOT_CHOICES)
 
 
 def fits(name: str, first: Mapping[str, Any]) -> bool:
-    """Recorded games, and the games of recorded choices of bots."""
+    """Whether a file holds recorded games (also with recorded choices of bots), by the keys of its first record."""
     return {"n", "decks", "final"} <= set(first)
 
 
 def games(path: Path) -> list[str]:
-    """By their numbers in the file."""
+    """Titles of the games in a file: their numbers."""
     return [f"no. {number + 1}" for number in range(golden.count(path))]
 
 
 def play(path: Path, number: int) -> Playback:
-    """One of them, with its cards as they were dealt."""
+    """The playback of one game of a file, with its recorded deals."""
     kind, record = golden.nth(path, KINDS, number)
     options = {"players": record["n"], "expansion": bool(record["expansion"]), "abilities": bool(record["abilities"])}
     env = SkullKing(**options)
@@ -46,7 +46,7 @@ def play(path: Path, number: int) -> Playback:
 
 
 def mark(env: SkullKing, before: SkullKingState, after: SkullKingState) -> str:
-    """Where a round begins."""
+    """A mark on the timeline where a round begins."""
     started = int(after.game.number) != int(before.game.number)
     return f"round {int(after.game.number)}" if started else ""
 

@@ -1,4 +1,4 @@
-"""A position of Skull King as plain Python, as one seat may see it: what the renderings are made from."""
+"""A position of Skull King as plain Python, as one seat may see it; text and drawings are made from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxrl_envs.skull_king.trick import resolve
 PHASES = ("bid", "play a card", "name the next leader", "discard a card", "wager", "change the bid", "game over")
 
 
-class Seat(NamedTuple):
+class SkullKingSeat(NamedTuple):
     """One seat. What the observer must not know is None."""
 
     bid: int | None
@@ -31,11 +31,11 @@ class Seat(NamedTuple):
     notes: tuple[str, ...]
 
 
-class Table(NamedTuple):
+class SkullKingPosition(NamedTuple):
     """Everything on the table."""
 
     observer: int | None  # None sees everything
-    seats: tuple[Seat, ...]
+    seats: tuple[SkullKingSeat, ...]
     number: int  # the round
     tricks: int  # finished in this round
     hand: int  # cards dealt to each seat
@@ -43,9 +43,9 @@ class Table(NamedTuple):
     actor: int | None  # None at the end of the game
     leader: int
     follow: int | None  # suit to follow
-    free: bool  # nobody has to follow
+    free: bool  # no seat has to follow
     winner: int | None  # who would win the trick if it ended now
-    legal: frozenset[int]  # cards that the observer (or the acting seat, if there is none) may play or discard now
+    legal: frozenset[int]  # cards that the observer (or the acting seat, without an observer) may play or discard now
     out: tuple[int, ...]  # cards that the observer knows to be out: own discards, Jade's look
     stock: int
 
@@ -61,7 +61,7 @@ class Table(NamedTuple):
         return [(number, play) for _, number, play in sorted(made)]
 
 
-def look(env, state: State, observer: int | None = None) -> Table:
+def look(env, state: State, observer: int | None = None) -> SkullKingPosition:
     """The table from the seat `observer`, or with all cards face up if it is None.
 
     Args:
@@ -69,7 +69,7 @@ def look(env, state: State, observer: int | None = None) -> Table:
       state: one game, not a batch.
       observer: a seat.
     """
-    game: rules.Game = state.game  # type: ignore[attr-defined]
+    game: rules.SkullKingGame = state.game  # type: ignore[attr-defined]
     r, setup = game.round, env.setup
     over = bool(state.terminated) or bool(state.truncated) or int(game.phase) == rules.END
     actor = None if over else int(game.actor)
@@ -80,7 +80,7 @@ def look(env, state: State, observer: int | None = None) -> Table:
     out = CardSet.empty()
     if observer is not None:
         out = r.discards.where(r.bendt == jnp.int32(observer)) | r.jade_view.where(r.jade == jnp.int32(observer))
-    return Table(
+    return SkullKingPosition(
         observer=observer,
         seats=tuple(_seat(game, setup.players, seat, observer) for seat in range(setup.players)),
         number=int(game.number),
@@ -109,14 +109,14 @@ def field(word, index: int, width: int = 4) -> int:
     return int(word) >> index * width & (1 << width) - 1
 
 
-def _seat(game: rules.Game, players: int, seat: int, observer: int | None) -> Seat:
+def _seat(game: rules.SkullKingGame, players: int, seat: int, observer: int | None) -> SkullKingSeat:
     r = game.round
     bidding = int(game.phase) == rules.BID
     turn = (seat - int(r.leader)) % players
     made = not bidding or turn < (int(game.actor) - int(r.leader)) % players
     hand = _cards(r.hands.of(jnp.int32(seat)))
     play = field(r.trick.plays[seat // 4], seat % 4, 8) - 1
-    return Seat(
+    return SkullKingSeat(
         bid=field(r.bids, seat) if made and (not bidding or observer in (None, seat)) else None,
         bid_made=made,
         won=field(r.won, seat),
@@ -131,7 +131,7 @@ def _seat(game: rules.Game, players: int, seat: int, observer: int | None) -> Se
     )
 
 
-def _notes(game: rules.Game, seat: int) -> list[str]:
+def _notes(game: rules.SkullKingGame, seat: int) -> list[str]:
     """Public facts that have no column of their own."""
     r = game.round
     notes = []

@@ -1,4 +1,4 @@
-"""Skull King for the terminal; the drawing of the table is in `drawing.py`."""
+"""Text of a Skull King table for the terminal; its drawing is in `drawing.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from jaxrl_envs.contract.env import State
 from jaxrl_envs.skull_king import cards as c
 from jaxrl_envs.skull_king import rules
 from jaxrl_envs.skull_king.display import drawing
-from jaxrl_envs.skull_king.display.position import PHASES, Seat, Table, look
+from jaxrl_envs.skull_king.display.position import PHASES, SkullKingPosition, SkullKingSeat, look
 
 
 def render_text(env, state: State, seat: int | None = None) -> str:
@@ -31,7 +31,7 @@ def render_svg(env, state: State, seat: int | None = None) -> str:
     return drawing.draw(look(env, state, seat))
 
 
-def _headline(table: Table) -> str:
+def _headline(table: SkullKingPosition) -> str:
     if table.finished:
         return "Skull King: the game is over"
     trick = f"trick {min(table.tricks + 1, table.hand)} of {table.hand}"
@@ -40,7 +40,7 @@ def _headline(table: Table) -> str:
     return f"Skull King, round {table.number} of {rules.NUM_ROUNDS}, {trick}, {table.stock} cards in the stock: {asked}"
 
 
-def _seat_line(table: Table, number: int, seat: Seat) -> str:
+def _seat_line(table: SkullKingPosition, number: int, seat: SkullKingSeat) -> str:
     bid = "?" if seat.bid is None and seat.bid_made else "-" if seat.bid is None else str(seat.bid)
     notes = list(seat.notes)
     if seat.wager:
@@ -53,7 +53,7 @@ def _seat_line(table: Table, number: int, seat: Seat) -> str:
     return line.rstrip()
 
 
-def _trick_lines(table: Table) -> list[str]:
+def _trick_lines(table: SkullKingPosition) -> list[str]:
     if table.finished or table.phase == rules.BID:
         return []
     if not table.plays:
@@ -64,9 +64,9 @@ def _trick_lines(table: Table) -> list[str]:
         played.append(f"{name} {c.card_name(play)}" + (" (winning)" if number == table.winner else ""))
     lines = ["trick: " + ", ".join(played)]
     if table.free:
-        lines.append("nobody has to follow suit")
+        lines.append("no seat has to follow suit")
     elif table.follow is not None:
         lines.append(f"to follow: {c.SUIT_NAMES[table.follow]}")
     if table.winner is None:
-        lines.append("as it stands nobody wins this trick")
+        lines.append("as it stands no seat wins this trick")
     return lines

@@ -72,8 +72,8 @@ class Mesh:
         for n, k in np.ndindex(len(corners), 3):
             edge = frozenset([tuple(corners[n, k].round(3)), tuple(corners[n, (k + 1) % 3].round(3))])
             users.setdefault(edge, []).append((n, k))
-        self.sharp = np.ones((len(corners), 3), bool)  # edge k of n sticks out, or is nobody else's
-        self.alone = np.ones((len(corners), 3), bool)  # nobody else's
+        self.sharp = np.ones((len(corners), 3), bool)  # edge k of n sticks out, or belongs to no other triangle
+        self.alone = np.ones((len(corners), 3), bool)  # belongs to no other triangle
         for pair in users.values():
             for (n, k), (m, j) in [(a, b) for a in pair for b in pair if a != b]:
                 self.alone[n, k] = False

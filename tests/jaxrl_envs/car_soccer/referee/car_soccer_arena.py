@@ -17,8 +17,8 @@ SLACK = 0.25
 
 @dataclass
 class Arena:
-    """corners: f64[N, 3, 3]; normals: f64[N, 3]; sharp: for each triangle, whether edge k sticks out or has nobody;
-    alone: whether it has nobody.
+    """corners: f64[N, 3, 3]; normals: f64[N, 3]; sharp: for each triangle, whether edge k sticks out or is unshared;
+    alone: whether it is unshared.
     """
 
     corners: np.ndarray
@@ -138,7 +138,7 @@ class Point:
 
 
 def _keep(places: list[Point | None], new: Point) -> None:
-    """Into the first of four free places; if there is none, instead of the point that leaves the greatest area to the
+    """Into the first of four free places; if all are taken, instead of the point that leaves the greatest area to the
     others and the new one, but never instead of the deepest of the five (part c, 2).
     """
     if None in places:

@@ -31,7 +31,7 @@ BIG = [(3584, 0), (-3584, 0), (3072, 4096), (-3072, 4096), (3072, -4096), (-3072
 
 
 def observation(moment: dict, seat: int, cars_per_team: int | None) -> list[float]:
-    """The floats of RLGym's DefaultObs; room for so many cars of each team, or none to spare."""
+    """The floats of RLGym's DefaultObs; room for `cars_per_team` cars of each team, or for the cars alone."""
     own = moment["cars"][seat]
     turn = [-1, -1, 1] if own["team"] else [1, 1, 1]
 

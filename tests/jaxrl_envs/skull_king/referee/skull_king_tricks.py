@@ -116,7 +116,7 @@ def captured(plays: list[Play]) -> int:
 
 
 def alliances(plays: list[Play]) -> list[tuple[int, int]]:
-    """(Loot player, winner) for each Loot that somebody else than its player's own card collected."""
+    """(Loot player, winner) for each Loot that another player's card collected."""
     winner = winning_play(plays)
     if winner is None:
         return []

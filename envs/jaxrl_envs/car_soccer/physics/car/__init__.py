@@ -1,1 +1,1 @@
-"""What acts on a car: wheels, jumps and control in the air, bumps, respawns."""
+"""Forces on a car: wheels, jumps and control in the air, bumps."""

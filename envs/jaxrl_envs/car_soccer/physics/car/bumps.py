@@ -89,7 +89,7 @@ def bumps(cars: Cars, teams: tuple[int, ...], first: list[int], second: list[int
 
 
 def _front(forward: jax.Array, live: jax.Array) -> jax.Array:
-    """i32[B]: the first of the points (f32[N, B], bool[N, B]) that lies in front, N if there is none."""
+    """i32[B]: the first of the points (f32[N, B], bool[N, B]) that lies in front, N if no point does."""
     count = forward.shape[0]
     turn = jnp.full(forward.shape[1:], count)
     for index in reversed(range(count)):

@@ -1,1 +1,1 @@
-"""Where bodies touch, and the solver of their contacts."""
+"""Collision: contact points between bodies, and the solver of their contacts."""

@@ -1,4 +1,4 @@
-"""A car's box against one triangle of the arena: where they touch, as the reference finds it (Bullet's GJK and EPA).
+"""Contact of a car's box with one triangle of the arena, as the reference finds it (Bullet's GJK and EPA).
 
 The box is an inner box, rounded by a margin. While the inner box is apart from the triangle, the contact is their
 nearest pair of points, and its normal the way between them; once they overlap, it is the shortest way out. A normal

@@ -1,4 +1,4 @@
-"""A ray against a box, as the reference casts it: a search for the nearest point of the box that moves along the ray.
+"""Ray cast against a box, as in the reference: a search for the nearest point of the box that moves along the ray.
 
 The search (gilbert, johnson, keerthi) keeps up to three corners of the box, each as it was seen from the point of the
 ray at which it was found, and forgets that the point has moved on since. So beside an edge a ray hits that would have
@@ -18,7 +18,7 @@ CLOSE = 0.25  # uu^2; a point this near has hit, a corner this near to another i
 FLAT = 12.5  # uu^3, six times the volume of four corners that are taken for three
 ROUNDS = 32
 SLACK = 2.0  # uu, by which a ray may miss and still be worth a cast
-LEAST, SHARE = 64, 64  # rays that are cast at once: so many, or this part of all of them
+LEAST, SHARE = 64, 64  # rays that are cast at once: at least LEAST, else one SHARE-th of them
 
 Size = tuple[float, float, float]
 

@@ -1,4 +1,4 @@
-"""Where two cars' boxes touch: separating axes, then one face clipped by another (specification, part c, 3).
+"""Contact of two cars' boxes: separating axes, then one face clipped by another (specification, part c, 3).
 
 Everything is arithmetic on arrays [K, B], written out by component: XLA makes a few loops of it, while sums along an
 axis of three or eight take three times as long. A face clipped by a rectangle has at most eight sides: four lie on the
@@ -47,7 +47,7 @@ def box_contacts(
     apart = second_position - first_position + (second_axes.to_world(middle) - first_axes.to_world(middle))
     first = first_axes.forward, first_axes.right, first_axes.up
     second = second_axes.forward, second_axes.right, second_axes.up
-    pair = _Pair(
+    pair = _BoxPair(
         half=half,
         apart=apart,
         first=first,
@@ -59,7 +59,7 @@ def box_contacts(
     axis, separation, touching = _best_axis(pair)
     edge, crossing, faces = axis >= 6, _edge_contact(pair, axis - 6, separation), _face_contacts(pair, axis)
     points = [
-        _Contact(
+        _BoxContact(
             local=where(edge, crossing.local, point.local) + middle,
             anchor=where(edge, crossing.anchor, point.anchor) + middle,
             normal=where(edge, crossing.normal, point.normal),
@@ -71,7 +71,7 @@ def box_contacts(
     return Points(**jax.tree.map(lambda *leaves: jnp.stack(leaves), *points)._asdict())
 
 
-class _Pair(NamedTuple):
+class _BoxPair(NamedTuple):
     """Two boxes, the first at the origin.
 
     Attributes:
@@ -95,7 +95,7 @@ class _Pair(NamedTuple):
         return [_dot(row, local) + shift for row, shift in zip(self.cosines, self.from_first, strict=True)]
 
 
-class _Contact(NamedTuple):
+class _BoxContact(NamedTuple):
     """A point as in `manifold.Points`, here relative to the boxes' centres."""
 
     local: Vec
@@ -115,7 +115,7 @@ def _choose(index: jax.Array, rows):
     return jax.tree.map(pick, *rows)
 
 
-def _best_axis(pair: _Pair) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _best_axis(pair: _BoxPair) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The axis along which two boxes overlap least: 0-2 faces of the first, 3-5 of the second, 6-14 edge by edge.
 
     Returns:
@@ -148,7 +148,7 @@ def _best_axis(pair: _Pair) -> tuple[jax.Array, jax.Array, jax.Array]:
     return axis, best, touching
 
 
-def _edge_contact(pair: _Pair, edges: jax.Array, separation: jax.Array) -> _Contact:
+def _edge_contact(pair: _BoxPair, edges: jax.Array, separation: jax.Array) -> _BoxContact:
     """Where edge `edges // 3` of the first crosses edge `edges % 3` of the second: one point, on the latter."""
     of_first, of_second = edges // 3, edges % 3
     along_first, along_second = _choose(of_first, pair.first), _choose(of_second, pair.second)
@@ -167,7 +167,7 @@ def _edge_contact(pair: _Pair, edges: jax.Array, separation: jax.Array) -> _Cont
     shift = jnp.where(square > 1e-4, shift, 0)
     anchor = [corner + jnp.where(of_second == j, shift, 0) for j, corner in enumerate(corner_second)]
     local = [point - steep * separation for point, steep in zip(pair.into_first(anchor), inside, strict=True)]
-    return _Contact(Vec(*local), Vec(*anchor), -normal, separation, separation <= 0)
+    return _BoxContact(Vec(*local), Vec(*anchor), -normal, separation, separation <= 0)
 
 
 class _Face(NamedTuple):
@@ -204,7 +204,7 @@ def _merge(axis: jax.Array, low: jax.Array, high: jax.Array, along: jax.Array) -
     )
 
 
-def _face_contacts(pair: _Pair, axis: jax.Array) -> list[_Contact]:
+def _face_contacts(pair: _BoxPair, axis: jax.Array) -> list[_BoxContact]:
     """Up to four points in which a face lies in the other box; `axis` names the rectangle, edges give nonsense."""
     swapped, facing = axis >= 3, axis % 3
     offset = [jnp.where(swapped, -b, a) for a, b in zip(pair.from_first, pair.from_second, strict=True)]
@@ -237,7 +237,7 @@ def _face_contacts(pair: _Pair, axis: jax.Array) -> list[_Contact]:
     for across, down, x, y, depth, live in _pick(face, _clip(face)):
         on_face, on_rectangle = _merge(looking, across, down, shift), _merge(facing, x, y, sign * top)
         local, anchor = where(swapped, on_face, on_rectangle), where(swapped, on_rectangle, on_face)
-        result.append(_Contact(local, anchor, normal, -depth, live))
+        result.append(_BoxContact(local, anchor, normal, -depth, live))
     return result
 
 

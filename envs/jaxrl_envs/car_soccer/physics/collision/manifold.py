@@ -1,4 +1,4 @@
-"""Points in which two bodies touch, and which of five has to go (part c, 2).
+"""Contact manifold: up to four points between two bodies, and the point that a fifth replaces (part c, 2).
 
 The specification keeps such points from tick to tick. The reference does not: tick by tick its cars move as if every
 manifold were empty at the start of each tick (docs/car_soccer.md), so nothing is kept here.

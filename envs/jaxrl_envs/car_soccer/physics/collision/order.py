@@ -1,4 +1,4 @@
-"""The order in which the reference visits the triangles of a mesh.
+"""Visiting order of a mesh's triangles, as in the reference.
 
 A ball keeps at most four contacts with a mesh, so that it matters which triangle comes first. The reference (Bullet's
 `btQuantizedBvh`) sorts triangles into a tree of boxes and visits its leaves from the first to the last: halves are

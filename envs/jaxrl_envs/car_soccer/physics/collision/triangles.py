@@ -1,4 +1,4 @@
-"""One triangle of an arena against a point or a ray; elementwise, any number of both.
+"""Contact of an arena's triangle with a point or a ray; elementwise, any number of both.
 
 The contact normal of a ball is not the way from the nearest point to it (specification, part c, 6): a surface made of
 triangles must feel like one, so it is the triangle's own normal, except at an edge that sticks out or has no neighbour.

@@ -1,4 +1,4 @@
-"""What stands still: planes and triangles, and what rays, the ball and cars touch of them.
+"""The static arena: planes and triangles, and their contacts with rays, the ball and cars (parts b, 3, 9 and c, 2).
 
 Arenas are the last axis of every array (see `vector`).
 """
@@ -25,7 +25,7 @@ from jaxrl_envs.car_soccer.physics.settings import Hitbox
 from jaxrl_envs.car_soccer.physics.vector import Axes, Vec, where
 
 CANDIDATES = 16  # triangles that are looked at closely for a car
-FEW = 32  # cars that touch triangles are looked at so many at a time
+FEW = 32  # cars that touch triangles are processed in chunks of this size
 
 BODY_REACH, RAY_REACH = 95.0, 27.0  # uu: ball and hitboxes with their thresholds; half of the longest wheel ray
 BROAD = 0.5  # uu, tolerance of the tests of planes that pick triangles
@@ -151,7 +151,7 @@ class BallContacts:
 
 class _Contact(NamedTuple):
     """A ball or a car and a triangle. arm: the way from there to the ball, of length one, or the point on the car.
-    normal: of length one; gap: f32[n], inf if there is none.
+    normal: of length one; gap: f32[n], inf without a contact.
     """
 
     arm: Vec

@@ -1,4 +1,4 @@
-"""Which triangles are near a place: a grid of cubes over the arena, each with a list of triangles.
+"""Spatial grid of cubes over the arena, each with a list of its triangles.
 
 A lane of a batch (one ball, one wheel) is seldom near any triangle, and reading sixteen of them costs more than the
 rest of a tick. So lanes are asked first whether their cell lists anything, and only those that are near some are

@@ -104,7 +104,7 @@ def read_folder(folder: str | Path) -> list[Mesh]:
     """The meshes of a user's folder of .cmf files, or of the folder `soccar` in it, in the order of their names.
 
     Raises:
-      UserError: there is none, or one of them is not a mesh; the message names the file.
+      UserError: the folder has no meshes, or a file is not a mesh; the message names it.
     """
     folder = Path(folder).expanduser()
     try:

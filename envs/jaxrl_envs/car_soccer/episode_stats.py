@@ -1,4 +1,4 @@
-"""How cars play: figures of an episode, for evaluation tables and logs; sums in the state, made readable at its end."""
+"""Episode statistics: sums over an episode in the state, turned into figures for tables and logs at its end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _AVERAGED = ("speed", "ball_distance", "air_share", "possession", "mate_distance
 _SUMS = (*_COUNTED, *_AVERAGED, "seconds")
 
 
-def none(seats: int) -> jax.Array:
-    """f32[M, P], sums over nothing."""
+def zeros(seats: int) -> jax.Array:
+    """f32[M, P], zeros."""
     return jnp.zeros((len(_SUMS), seats), jnp.float32)
 
 
