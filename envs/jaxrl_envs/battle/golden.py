@@ -66,7 +66,7 @@ def _check(record: Record) -> None:
 
 
 def differences(record: Record) -> Iterator[Disagreement]:
-    """What differs in one battle, checked before, in order of time: with the dice of its key, then of its tape."""
+    """Disagreements of one checked battle, in order of time: with the dice of its key, then of its tape."""
     return chain.from_iterable(_play(record, source) for source in SOURCES)
 
 

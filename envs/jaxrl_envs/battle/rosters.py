@@ -37,7 +37,7 @@ class Dice:
 
 @dataclass(frozen=True)
 class Weapon:
-    """What every model of a unit shoots or strikes with."""
+    """A weapon, ranged or melee, of every model of a unit."""
 
     name: str
     range: int  # cells; 0 for a melee weapon
@@ -146,7 +146,7 @@ def _name(default: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class AbilitiesFile:
-    """What a weapon can do besides; see `Weapon`."""
+    """The abilities of a weapon in a roster file; see `Weapon`."""
 
     lethal_hits: bool = _flag()
     devastating_wounds: bool = _flag()

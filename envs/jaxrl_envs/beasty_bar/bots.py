@@ -34,7 +34,7 @@ _EATERS = (c.HIPPO, c.CROCODILE)
 
 @struct.dataclass
 class Features:
-    """What the scores are made of, f32[] each; "me" is the seat to move. Names follow the specification."""
+    """Features of the scores, f32[] each; "me" is the seat to move. Names follow the specification."""
 
     bar: jax.Array  # points in the bar, mine less the other's
     front: jax.Array  # sum of f_i * points over the queue, mine less the other's

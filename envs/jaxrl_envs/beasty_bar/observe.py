@@ -174,7 +174,7 @@ def _numbers(words: list[jax.Array], sets: list[jax.Array]) -> jax.Array:
 def reconcile(
     particle: BeastyBarGame, actual: BeastyBarGame, seat: jax.Array, key: jax.Array
 ) -> tuple[BeastyBarGame, jax.Array]:
-    """What `seat` sees of `actual`, with the other's hand as `particle` has it; see
+    """`seat`'s view of `actual`, with the other's hand as `particle` has it; see
     `jaxrl_envs.contract.env.Env.reconcile`.
 
     The order of both decks is redrawn: no choice has depended on it.

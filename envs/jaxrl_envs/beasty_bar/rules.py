@@ -23,7 +23,7 @@ END_CARDS = 20  # number of cards in the bars and out that ends the game
 
 @struct.dataclass
 class Zones:
-    """What lies on the table, u32[] each."""
+    """The cards on the table, u32[] each."""
 
     queue: jax.Array  # five fields of five bits
     bar: jax.Array  # set of cards
@@ -199,7 +199,7 @@ def _recur(queue: jax.Array, token: jax.Array) -> jax.Array:
 
 
 def _place_ahead(queue: jax.Array, offset: jax.Array, strength: jax.Array) -> jax.Array:
-    """Where a hippo, crocodile or giraffe at bit `offset` of the queue goes, as a bit offset, i32[]."""
+    """Target of a hippo, crocodile or giraffe at bit `offset` of the queue, as a bit offset, i32[]."""
     stops = jnp.where(
         strength == c.HIPPO,
         jnp.uint32(tokens_of(c.ZEBRA, c.HIPPO, c.LION)),

@@ -1,4 +1,4 @@
-"""What a seat chooses among: 90 rows of controls, the table of RLGym, in its order.
+"""The actions of a seat: 90 rows of controls, the table of RLGym, in its order.
 
 Controls are f32[..., 8]: throttle, steer, pitch, yaw, roll in -1..1, then jump, boost, handbrake, 0 or 1.
 """
@@ -98,7 +98,7 @@ def nearest(controls: jax.Array, legal: jax.Array) -> jax.Array:
 
 
 def name(action: int) -> str:
-    """What an action does, in a few words."""
+    """The name of an action, in a few words."""
     throttle, steer, pitch, yaw, roll, jump, boost, handbrake = TABLE[action].astype(int)
     words = [
         ("back", "", "throttle")[throttle + 1] if not boost else "",

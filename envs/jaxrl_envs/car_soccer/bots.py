@@ -130,7 +130,7 @@ class _View(NamedTuple):
         )
 
     def angle(self, target: Vec) -> jax.Array:
-        """How far a target is to the right of the car's front, seen from above, rad."""
+        """Angle from the car's front to a target, to the right, seen from above, rad."""
         towards, front = target - self.cars.position, self.cars.axes.forward
         return jnp.arctan2(front.x * towards.y - front.y * towards.x, front.x * towards.x + front.y * towards.y)
 

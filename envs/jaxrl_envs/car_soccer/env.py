@@ -395,7 +395,7 @@ def _known(name: str, names: Iterable[str], option: str) -> str:
 
 
 def _ends(value: Any, option: str) -> tuple[Any, Any]:
-    """What stands at the beginning and at the end of the training: a single value at both."""
+    """The values at the beginning and at the end of the training: a single value at both."""
     if isinstance(value, (tuple, list)):
         require(len(value) == 2, f"{option} must be one value, or two that it goes from and to, not {list(value)}")
         return value[0], value[1]

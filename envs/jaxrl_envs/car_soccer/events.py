@@ -21,7 +21,7 @@ KICKOFF_JUDGED = 2.0  # after the first touch of a kickoff: who has it in the op
 
 @struct.dataclass
 class Tracks:
-    """What is remembered from decision to decision.
+    """The memory of the event detection from decision to decision.
 
     Attributes:
       ahead: where the ball goes if it is left alone, see `prediction.foreseen`.
@@ -96,7 +96,7 @@ def goals(arena: Arena) -> jax.Array:
 
 
 def observe(teams: Teams, tracks: Tracks, before: Arena, after: Arena) -> tuple[Tracks, Events]:
-    """What happened between two arenas."""
+    """The events between two arenas."""
     then, now = before.counts, after.counts
     touches = now.touches - then.touches
     touched = touches > 0

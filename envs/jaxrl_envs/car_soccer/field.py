@@ -1,4 +1,4 @@
-"""Where things stand on the field, in uu: x to the right of the first team, which attacks +y, z up."""
+"""Coordinates of the field, in uu: x to the right of the first team, which attacks +y, z up."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PADS = np.array([*_HALF, *((-x, -y) for x, y in reversed(_HALF))], np.float32)  
 
 @dataclass(frozen=True)
 class Teams:
-    """Who plays with whom: the seats of the first team, then those of the second. P seats.
+    """The teams: the seats of the first team, then those of the second. P seats.
 
     Attributes:
       sizes: cars of both teams; the second may be empty.

@@ -99,7 +99,7 @@ class Step:
 
     @cached_property
     def ball_y(self) -> jax.Array:
-        """How far the ball is towards the opponents' goal; -5120 is the own goal."""
+        """Position of the ball along the field, towards the opponents' goal; -5120 is the own goal."""
         return self.ball.position.y * self.teams.attack
 
     @cached_property

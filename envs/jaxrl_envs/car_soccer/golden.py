@@ -49,7 +49,7 @@ _ABSENT = {"pos": [0, 0, 0], "rot": np.eye(3).tolist(), "is_demoed": True, "demo
 
 
 class Errors(NamedTuple):
-    """How far an episode is from its recording, one number for each recorded tick.
+    """Distances of an episode from its recording, one number for each recorded tick.
 
     Attributes:
       ticks: i64[N]. ball, car: f32[N], uu, of the worst car; nan without cars. turn: f32[N], degrees, likewise.
@@ -99,7 +99,7 @@ def controls(record: Record, cars: int, length: int) -> np.ndarray:
 
 
 class Poses(NamedTuple):
-    """What is compared, after each tick: f32[..., 3] and, for cars, f32[..., P, 3], f32[..., P, 3, 3]."""
+    """Compared poses after each tick: f32[..., 3] and, for cars, f32[..., P, 3], f32[..., P, 3, 3]."""
 
     ball: jax.Array
     position: jax.Array
@@ -120,7 +120,7 @@ def play(settings: PhysicsSettings, geometry: world.Geometry | None, arenas: Are
 
 
 def compare(records: Sequence[Record], iterations: int = 10) -> list[Errors]:
-    """How far every episode is from ours."""
+    """Distances of every episode from ours."""
     groups: dict[tuple[bool, tuple[int, ...]], list[int]] = {}
     for index, record in enumerate(records):
         meta = record["meta"]
@@ -163,7 +163,7 @@ def _or_lost(errors: np.ndarray) -> np.ndarray:
 
 
 class Deviations(NamedTuple):
-    """What `jaxrl verify` prints: the table, how many figures are beyond their bounds, and the first of those."""
+    """The report of `jaxrl verify`: the table, the number of figures beyond their bounds, and the first of those."""
 
     table: str
     disagreements: int

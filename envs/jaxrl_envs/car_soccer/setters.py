@@ -33,7 +33,7 @@ _ORDERS = np.array(list(itertools.permutations(range(5), 3)), np.int32)  # [60, 
 
 @struct.dataclass
 class Start:
-    """Where everything is and how it moves at first, uu, uu/s and rad/s. P cars.
+    """Initial positions and motions, uu, uu/s and rad/s. P cars.
 
     Attributes:
       ball_position, ball_velocity, ball_spin: f32[3].
@@ -53,7 +53,7 @@ class Start:
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """What setters know.
+    """The inputs of a setter.
 
     Attributes:
       teams: who plays.

@@ -201,7 +201,7 @@ class ForgeGame(HostGame):
         return render_text(self.position(state), seat)
 
     def action_name(self, action: int) -> str:
-        """What it means is said where a position is shown; here only what it is in every question."""
+        """The name of an action in every question; its meaning in one is shown with the position."""
         if action >= self.num_actions:
             return f"leave it to {self.bots[1 + action - self.num_actions]}"
         return "pass" if action == 0 else f"choice {action}"

@@ -1,4 +1,4 @@
-"""What stands where in an observation of Magic: plain numbers, for Python, for jax, and for the tests of the engine.
+"""Layout of an observation of Magic: plain numbers, for Python, for jax, and for the tests of the engine.
 
     observation f32[FEATURES] = globals f32[GLOBALS], entities f32[ENTITIES, ENTITY], options f32[OPTIONS, OPTION],
                                 kinds f32[KINDS, KIND], parts f32[PARTS, PART]

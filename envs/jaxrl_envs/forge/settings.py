@@ -1,4 +1,4 @@
-"""Where Forge is and how its daemons are run: the section `forge` of a configuration, or the arguments of `deploy`.
+"""Settings of Forge and its daemons: the section `forge` of a configuration, or the arguments of `deploy`.
 
 Nothing here decides a game: the same seed gives the same game on any deployment.
 """
@@ -82,7 +82,7 @@ class Deployment:
         return tuple(parse_address(text) for text in self.daemons) if isinstance(self.daemons, tuple) else ()
 
     def local_count(self) -> int:
-        """How many JVMs to start here."""
+        """Number of JVMs to start here."""
         if isinstance(self.daemons, int):
             return self.daemons
         memory = available_mb()
@@ -96,7 +96,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def deployment_of(words: Sequence[str]) -> Deployment:
-    """What words like "forge.daemons=4" describe.
+    """The deployment that words like "forge.daemons=4" describe.
 
     Raises:
       UserError: one is of another form, or its value is wrong.

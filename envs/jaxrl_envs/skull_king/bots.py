@@ -214,7 +214,7 @@ _NONE = 1 << 30  # greater than any key of a play
 
 
 class Threats(NamedTuple):
-    """What could still take the trick from a play that wins it now; i32[] unless noted."""
+    """Counts of cards that could still take the trick from a play that wins it now; i32[] unless noted."""
 
     winning: CardSet  # the plays that win now
     suits: tuple[jax.Array, ...]  # u32[] for each suit, the unseen numbers: number m is bit m - 1
@@ -294,7 +294,7 @@ def hold_chance(threats: Threats, slot: jax.Array, setup: Setup) -> jax.Array:
 
 
 def beaten_by(threats: Threats, slot: jax.Array) -> jax.Array:
-    """How many unseen cards, played next, would take the trick from a play that wins now; i32[]."""
+    """Number of unseen cards that, played next, would take the trick from a play that wins now; i32[]."""
     suit, number = slot >> 4, (slot & 15) + 1
     shift = number.astype(jnp.uint32)
     higher = [lax.population_count(word >> shift).astype(jnp.int32) for word in threats.suits]

@@ -21,7 +21,7 @@ def max_hand(players: int) -> int:
 
 
 class Setup(NamedTuple):
-    """What is fixed for a whole program (static): the table and its switches."""
+    """Static settings of a program: the table and its switches."""
 
     players: int = 4
     expansion: bool = True
@@ -110,7 +110,7 @@ def deal_from_deck(deck: jax.Array, number: jax.Array, setup: Setup) -> Deal:
 
 
 def draws_needed(players: int, round_weights: Sequence[float] | None) -> int:
-    """How many cards each step must deal ahead, so that the next deal is complete when it is needed.
+    """Number of cards that each step must deal ahead, so that the next deal is complete when it is needed.
 
     Args:
       players: number of seats.

@@ -32,7 +32,7 @@ def promised(r: Round, number: jax.Array, setup: Setup) -> jax.Array:
 
 
 def came_true(game: SkullKingGame, action: jax.Array, setup: Setup) -> CameTrue:
-    """What a legal action in `game` settles; rewards are in points. `rules.step` is computed once more, which a
+    """The goals that a legal action in `game` settles, rewards in points. `rules.step` is computed once more, which a
     compiler merges with the first time.
 
     The goal of the seat that changes its bid with Harry at the end is the bid that it would have changed to the tricks

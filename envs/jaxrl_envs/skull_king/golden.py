@@ -98,7 +98,7 @@ def _check_bots(record: Record) -> None:
 
 
 def _compare_all(records: list[Record], *, bots: bool) -> list[list[Disagreement]]:
-    """What differs in each game; `bots`: in bot choices, at every decision named in `checks`."""
+    """Disagreements of each game; `bots`: in bot choices, at every decision named in `checks`."""
     groups: dict[tuple[int, int, int], list[int]] = {}
     for index, record in enumerate(records):
         groups.setdefault((record["n"], record["expansion"], record["abilities"]), []).append(index)

@@ -62,7 +62,7 @@ def num_words(setup: Setup) -> int:
 
 
 def expand(words: jax.Array, seen: jax.Array, tricks: jax.Array, setup: Setup) -> tuple[jax.Array, jax.Array]:
-    """What is remembered of each card.
+    """Features of the history of each card.
 
     Args:
       words: u32[num_words].

@@ -22,9 +22,9 @@ _SUIT = np.minimum(_IDS // 14, c.NO_SUIT)
 
 
 def holdings(observation: jax.Array, setup: Setup) -> Holdings:
-    """What a seat concludes from hand sizes, shown voids, what it saw in the stock with Jade and who drew with Bendt.
+    """Possible holders that a seat can infer from hand sizes, shown voids, Jade's look at the stock and Bendt's draws.
 
-    Who drew itself knows nothing of where other cards are from its own discards; if it also looked at the stock, it
+    A seat that drew itself learns nothing about other cards from its own discards; if it also looked at the stock, it
     knows all of that, and the cards left are in the hands of others.
     """
     v, n = observe.unpack(observation, setup), setup.players

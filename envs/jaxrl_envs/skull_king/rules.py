@@ -82,7 +82,7 @@ class SkullKingGame:
 
 
 class RoundResult(NamedTuple):
-    """What a step settled."""
+    """The round that a step has scored, if any."""
 
     scored: jax.Array  # bool[]: a round was scored
     points: jax.Array  # i32[P]: the points of that round
@@ -285,7 +285,7 @@ def _use_ability(game: SkullKingGame, action: jax.Array, phase: jax.Array, setup
 def _next_phase(
     game: SkullKingGame, phase: jax.Array, trick_done: jax.Array, outcome: Outcome, actor: jax.Array, setup: Setup
 ) -> tuple[SkullKingGame, jax.Array]:
-    """Who acts next and in which phase; bool[] whether the round is over. A Pirate's ability begins here."""
+    """The next seat and phase; bool[] whether the round is over. A Pirate's ability begins here."""
     r = game.round
     next_seat = small_mod(actor + 1, setup.players)
     last_bid = (phase == BID) & (next_seat == r.leader)

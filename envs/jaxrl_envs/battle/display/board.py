@@ -43,7 +43,7 @@ def defs(layout: Layout) -> str:
 
 
 def draw_board(layout: Layout, ground: Ground, left_side: int) -> str:
-    """What lies below everything: page, parchment, deployment zones and scale."""
+    """The background: page, parchment, deployment zones and scale."""
     x, y, width, height = layout.left, layout.top, layout.width, layout.height
     parts = [
         rect(0, 0, *layout.page, 0, NIGHT),

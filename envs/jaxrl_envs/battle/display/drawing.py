@@ -188,7 +188,7 @@ def card_place(layout: Layout, view: BattlePosition, squad: Squad) -> tuple[floa
 
 
 def card_frame(layout: Layout, view: BattlePosition, squad: Squad) -> str:
-    """What never changes on a unit's card: number and name."""
+    """The constant parts of a unit's card: number and name."""
     x, y = card_place(layout, view, squad)
     livery = LIVERIES[squad.side]
     return (
@@ -246,7 +246,7 @@ def condition_line(x: float, y: float, words: str, fill: str = GOLD) -> str:
 
 
 def destroyed(x: float, y: float) -> str:
-    """What lies over the card at (x, y) of a destroyed unit."""
+    """The shade over the card at (x, y) of a destroyed unit."""
     return rect(x, y, *CARD, 9, "#0b0e12", 'opacity=".55"') + condition_line(x, y, "destroyed", DIM)
 
 
@@ -281,7 +281,7 @@ def phase_chip(layout: Layout, phase: str, lit: bool) -> str:
 
 
 def _footer(layout: Layout, view: BattlePosition, seat: int | None) -> str:
-    """What is asked or how it ended, and a legend."""
+    """The open question, or how the battle ended, and a legend."""
     y = board_bottom(layout) + FOOT / 2 + 6
     if view.over:
         words = outcome(view, seat)

@@ -97,7 +97,7 @@ def film(frames: Sequence[FilmFrame], *, pace: float = 1.0) -> str:
 
 
 def timetable(frames: Sequence[FilmFrame], pace: float = 1.0) -> Clock:
-    """When each frame begins: its models start moving then, and stand still well before the next one."""
+    """Start times of the frames: models start moving then, and stand still well before the next one."""
     durations = []
     for i, frame in enumerate(frames):
         before = frames[i - 1].view
@@ -122,7 +122,7 @@ def _actor(before: BattlePosition, struck: Sequence[Blow]) -> tuple[int, int] | 
 
 
 def _visible(view: BattlePosition) -> tuple:
-    """What has to differ for a new frame."""
+    """The parts of a position that must differ for a new frame."""
     units = [(squad.cells, squad.lead, "shocked" in squad.flags) for units in view.squads for squad in units]
     return units, view.points, view.active, view.round, view.over
 
@@ -215,7 +215,7 @@ def _lines(layout: Layout, blow: Blow) -> str:
 
 
 def _fallen(before: BattlePosition, after: BattlePosition) -> list[Cell]:
-    """Where models were lost: the last cells of what was left of each unit."""
+    """Cells where models were lost: the last cells of each unit that became smaller."""
     cells: list[Cell] = []
     for old_units, new_units in zip(before.squads, after.squads, strict=True):
         for old, new in zip(old_units, new_units, strict=True):
@@ -281,7 +281,7 @@ def _title(layout: Layout, clock: Clock, views: Sequence[BattlePosition]) -> str
 
 
 def _words(layout: Layout, clock: Clock, frames: Sequence[FilmFrame]) -> str:
-    """What happens, sentence by sentence, the result across the board, and how much has been played."""
+    """Captions: the events sentence by sentence, the result across the board, and the progress."""
     top, middle = board_bottom(layout), layout.page[0] / 2
 
     def lines(frame: int) -> str:

@@ -27,7 +27,7 @@ CARDS, CARD = 8, (PANEL, 74)
 
 
 class Layout(NamedTuple):
-    """Where things are on the page, in its units."""
+    """Positions of everything on the page, in its units."""
 
     cell: float  # size of a cell
     left: float  # of the board

@@ -198,7 +198,7 @@ def _marker(marker: Sequence[float], squads: tuple[tuple[Squad, ...], ...]) -> M
 
 
 def side_name(side: int, observer: int | None = None, *, capital: bool = True) -> str:
-    """What a side is called: "Side 0", or "You" for the observer's own."""
+    """The name of a side: "Side 0", or "You" for the observer's own."""
     text = "You" if side == observer else f"Side {side}"
     return text if capital else text[0].lower() + text[1:]
 

@@ -33,7 +33,7 @@ def render_text(view: BattlePosition, seat: int | None = None) -> str:
 
 
 def ask(view: BattlePosition, seat: int | None = None) -> str:
-    """What is asked, in one line: whose decision it is and about what; "" once the battle is over."""
+    """The open question in one line: the deciding side and the subject; "" once the battle is over."""
     if view.question is None:
         return ""
     question = view.question
@@ -45,7 +45,7 @@ def ask(view: BattlePosition, seat: int | None = None) -> str:
 
 
 def outcome(view: BattlePosition, seat: int | None = None) -> str:
-    """How the battle ended: "the last round is over: side 0 wins 20 to 15"."""
+    """The result of a battle: "the last round is over: side 0 wins 20 to 15"."""
     if view.winner is None:
         return f"{ENDS[view.end]}: a draw, {view.points[0]} to {view.points[1]}"
     verb = "win" if view.winner == seat else "wins"
@@ -110,7 +110,7 @@ def _units(view: BattlePosition, side: int, seat: int | None) -> list[str]:
 
 
 def conditions(view: BattlePosition, squad: Squad) -> list[str]:
-    """What is to be known of a unit besides its losses, in words; what a stronger word tells is left out."""
+    """The conditions of a unit in words; a weaker word is left out where a stronger one implies it."""
     flags, question = squad.flags, view.question
     asked = question is not None and (question.side, question.unit) == (squad.side, squad.index)
     words = {  # the most important first: a terminal may have no room for all

@@ -112,7 +112,7 @@ def pose(Battle battle not None, int kind, int side, *, int unit=-1, int subject
 
 
 def shares(Battle battle not None, int side, int unit):
-    """What a living unit does to each enemy unit: permille of its remaining hp, as the scripted players estimate it.
+    """Expected damage of a living unit to each enemy unit: permille of its hp, as the scripted players estimate it.
 
     Returns:
       Two lists over the enemy units: with the ranged weapon, with the melee weapon; 0 for destroyed units.

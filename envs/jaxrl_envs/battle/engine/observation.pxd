@@ -1,4 +1,4 @@
-"""What a side is shown: the observation of section 9 of the rules, and the planes."""
+"""Observations of a side (section 9 of the rules), and the planes."""
 
 from libc.stdint cimport uint8_t
 

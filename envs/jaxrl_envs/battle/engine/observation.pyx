@@ -1,4 +1,4 @@
-"""What a side is shown."""
+"""Observations of a side."""
 
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -178,7 +178,7 @@ cdef void _observe_battle(Game* g, int seat, const int* own, const int* enemy, f
 
 
 cdef void _observe_question(Game* g, float* out) noexcept nogil:
-    """What the open question adds for the side that is asked."""
+    """Adds the features of the open question, for the side that is asked."""
     cdef const State* b = &g.b
     cdef int side = b.side, i
     cdef float* own = out
@@ -200,7 +200,7 @@ cdef void _observe_question(Game* g, float* out) noexcept nogil:
 
 
 cdef void observe(Game* g, int seat, float* out) noexcept nogil:
-    """What a side sees, f32[FEATURES]; every element is written. `b.kind` is NOTHING_ASKED where no question is open."""
+    """Writes a side's observation, f32[FEATURES]; `b.kind` is NOTHING_ASKED where no question is open."""
     cdef int own[OBJECTIVES]
     cdef int enemy[OBJECTIVES]
     cdef bint contact = _any_contact(g)

@@ -209,7 +209,7 @@ cdef inline int objective_distance2(const MapSpec* map, int o, int cell) noexcep
 
 
 cdef void _weigh_objectives(Game* g, int side, int unit, Plan* plan) noexcept nogil:
-    """How many own units stand nearer to each objective than this one: those will take it."""
+    """Counts the own units nearer to each objective than this one: those will take it."""
     cdef int o, i, mine, other, crowd
     plan.objectives = 0
     if g.rules.mission != HOLD or not g.roster[side].unit[unit].OC:

@@ -20,7 +20,7 @@ cdef enum:
 
 
 cdef class Rules:
-    """What battles are played with.
+    """The rules of battles: maps, rosters and settings.
 
     Args:
       maps: `jaxrl_envs.battle.maps.BattleMap`s; each battle takes one of them.

@@ -217,7 +217,7 @@ cdef class Battle:
 
     @property
     def reward(self):
-        """What side 0 earned by the last step."""
+        """Reward of side 0 from the last step."""
         return self.game.b.reward
 
     def observe(self, int side):
@@ -312,7 +312,7 @@ cdef bint _pairs_agree(Game* g, Game* fresh, int side, int unit) noexcept nogil:
 
 
 cdef bint _unit_agrees(Game* g, Game* fresh, int side, int unit) noexcept nogil:
-    """What follows from where a living unit stands."""
+    """Values derived from the place of a living unit."""
     cdef const UnitCache* mine = &g.c.unit[side][unit]
     cdef const UnitCache* other = of_unit(fresh, side, unit)
     cdef int o

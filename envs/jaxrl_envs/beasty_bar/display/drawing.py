@@ -237,7 +237,7 @@ def _deck(entry: BeastyBarSeat, seat: int, x: float, y: float, scale: float) -> 
 
 
 def _known(entry: BeastyBarSeat, seat: int, left: float, y: float) -> str:
-    """What the observer knows of the cards that are not on the table: small discs with strengths."""
+    """The observer's knowledge of the cards that are not on the table: small discs with strengths."""
     strengths, label = (entry.deck, "deck") if entry.unseen is None else (entry.unseen, "hand or deck")
     if not strengths:
         return ""

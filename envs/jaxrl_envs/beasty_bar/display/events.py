@@ -1,4 +1,4 @@
-"""What happened in one turn of Beasty Bar, in sentences for people, as one seat could see it."""
+"""Text of one turn of Beasty Bar, in sentences for people, as one seat could see it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class BeastyBarPosition(NamedTuple):
     actor: int | None  # None at the end of the game
 
     def name(self, seat: int) -> str:
-        """What a seat is called in the middle of a sentence."""
+        """The name of a seat in the middle of a sentence."""
         return "you" if seat == self.observer else f"seat {seat}"
 
     @property

@@ -33,7 +33,7 @@ CAR_LENGTH, CAR_WIDTH = 26.0, 18.0  # larger than they are (12 x 9), to be seen
 
 
 class Frame(NamedTuple):
-    """What is drawn of a moment. P cars."""
+    """The drawn values of a moment. P cars."""
 
     ball: np.ndarray  # f32[3]
     cars: np.ndarray  # f32[P, 3]

@@ -72,7 +72,7 @@ def mark(env: Any, before: State, after: State) -> str:
 
 
 def curves(env: Any, states: Sequence[State]) -> dict[str, list[list[float]]]:
-    """What the seats have earned, and the boost that they have."""
+    """Curves: the rewards and the boost of the seats."""
     earned = np.cumsum([np.zeros(env.num_players), *(np.asarray(state.rewards) for state in states[1:])], axis=0)
     boost = [np.asarray(state.game.arena.cars.boost).round(1).tolist() for state in states]  # type: ignore
     return {"return": earned.round(4).tolist(), "boost": boost}

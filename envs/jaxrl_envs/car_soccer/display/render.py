@@ -44,7 +44,7 @@ def headline(env: Any, game: CarSoccerGame) -> str:
 
 
 def describe(env: Any, before: State, after: State) -> str:
-    """What happened in a decision, as sentences; empty if nothing worth a word did."""
+    """Text of a decision, as sentences; empty if nothing worth a word happened."""
     then: CarSoccerGame = before.game  # type: ignore[attr-defined]
     now: CarSoccerGame = after.game  # type: ignore[attr-defined]
     said = []

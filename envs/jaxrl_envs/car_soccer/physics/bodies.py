@@ -14,7 +14,7 @@ from jaxrl_envs.car_soccer.physics.vector import Axes, Vec
 
 @struct.dataclass
 class Controls:
-    """What the drivers ask for: f32[P, B] in -1..1, and bool[P, B]."""
+    """The drivers' controls: f32[P, B] in -1..1, and bool[P, B]."""
 
     throttle: jax.Array
     steer: jax.Array
@@ -34,7 +34,7 @@ def controls_of(array: jax.Array) -> Controls:
 
 @struct.dataclass
 class Push:
-    """What forces do to the cars in a tick: acceleration uu/s^2, angular acceleration rad/s^2; vectors of f32[P, B]."""
+    """Effect of forces on cars in a tick: acceleration uu/s^2, angular acceleration rad/s^2; vectors of f32[P, B]."""
 
     linear: Vec
     angular: Vec

@@ -12,7 +12,7 @@ CHUNK = 128  # lanes that are worked on together
 
 
 def gathered(groups: jax.Array, lanes: Any, work: Callable[[Any], Any], otherwise: Any, chunk: int = CHUNK) -> Any:
-    """What `work` makes of the lanes of some groups, `chunk` at a time, and for the others `otherwise`.
+    """Applies `work` to the lanes of some groups, `chunk` at a time; the others get `otherwise`.
 
     Args:
       groups: bool[G, n], of each lane one is true or none; those of a group follow each other.

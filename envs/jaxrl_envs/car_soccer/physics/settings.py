@@ -28,7 +28,7 @@ class Hitbox:
 
     @cached_property
     def margin(self) -> float:
-        """How far the box is rounded."""
+        """The radius of the box's rounding, uu."""
         return min(2.0, 0.1 * min(self.size) / 2)
 
     @cached_property
@@ -60,7 +60,7 @@ class Hitbox:
 
     @cached_property
     def wheels(self) -> tuple[tuple[float, float, float], ...]:
-        """Where the wheels hang: front left, front right, rear left, rear right."""
+        """Positions of the wheels: front left, front right, rear left, rear right."""
         return tuple((x, side * y, z) for x, y, z in (self.front, self.rear) for side in (1, -1))
 
     @cached_property

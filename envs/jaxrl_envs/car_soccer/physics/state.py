@@ -26,7 +26,7 @@ class Ball:
 
 @struct.dataclass
 class Wheels:
-    """What wheels remember from one tick to the next (the controls reach the road a tick late). f32[P] or f32[P, 4],
+    """State of the wheels between ticks (the controls reach the road a tick late). f32[P] or f32[P, 4],
     wheels front left, front right, rear left, rear right.
 
     Attributes:
@@ -115,7 +115,7 @@ class Pads:
 
 @struct.dataclass
 class Counts:
-    """What has happened since the episode began, i32[P] each: the difference of two states tells what a step did.
+    """Counters since the episode began, i32[P] each: the difference of two states gives the events of a step.
 
     Attributes:
       touches: ticks in which the car touched the ball. bumps, demolitions: of other cars, by this one.

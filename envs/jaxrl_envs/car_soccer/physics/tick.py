@@ -125,7 +125,7 @@ def kept(mask: jax.Array, old: Cars, new: Cars) -> Cars:
 def drive(
     geometry: Geometry | None, settings: PhysicsSettings, cars: Cars, ball: Ball, controls: Controls
 ) -> tuple[Cars, Push]:
-    """What drivers and wheels do: the cars with this tick's impulses, and its forces but for gravity."""
+    """Applies controls and wheels: the cars with this tick's impulses, and its forces but for gravity."""
     forward_speed = cars.velocity.dot(cars.axes.forward)
     cars, grip = wheels.grip(geometry, settings.body, cars, ball)
     cars, throttle = wheels.steered(cars, grip, controls, forward_speed)

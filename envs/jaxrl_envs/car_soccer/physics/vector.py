@@ -83,7 +83,7 @@ def where(condition: jax.Array, yes: Vec, no: Vec) -> Vec:
 
 @struct.dataclass
 class Axes:
-    """How a body is turned: its own axes in world coordinates, a rotation matrix by rows."""
+    """Orientation of a body: its own axes in world coordinates, a rotation matrix by rows."""
 
     forward: Vec
     right: Vec

@@ -52,7 +52,7 @@ def air_control(step: Step) -> jax.Array:
 
 
 def redirect(step: Step) -> jax.Array:
-    """How far a touch in the air turned a moving ball: 0 not at all, 1 back to where it came from."""
+    """Deflection of a moving ball by a touch in the air: 0 not at all, 1 back to where it came from."""
     turned = (1 - step.ball.velocity.unit().dot(step.ball_was.velocity.unit())) / 2
     moving = (step.ball_was.velocity.length > 500) & (step.ball.position.z > _HIGH)
     return jnp.where(step.events.touched & moving, turned, 0.0)

@@ -22,13 +22,13 @@ def last_man_touch(step: Step) -> jax.Array:
 
 
 def touch_acceleration(step: Step) -> jax.Array:
-    """How much a touch changed the velocity of the ball, in 2,300 uu/s."""
+    """Change of the ball's velocity by a touch, in 2,300 uu/s."""
     change = (step.ball.velocity - step.ball_was.velocity).length / field.CAR_SPEED
     return jnp.where(step.events.touched, change, 0.0)
 
 
 def touch_to_goal(step: Step) -> jax.Array:
-    """How much a touch turned the ball's velocity towards the opponents' goal, in 2,300 uu/s."""
+    """Change of the ball's velocity towards the opponents' goal by a touch, in 2,300 uu/s."""
     change = (step.ball.velocity - step.ball_was.velocity).dot(step.ball_to_goal.unit()) / field.CAR_SPEED
     return jnp.where(step.events.touched, change, 0.0)
 
@@ -44,7 +44,7 @@ def velocity_to_ball(step: Step) -> jax.Array:
 
 
 def approach(step: Step) -> jax.Array:
-    """How much nearer to the ball than before, in what 2,300 uu/s cover; sums to the way made."""
+    """Decrease of the distance to the ball, in units of the distance covered at 2,300 uu/s; sums to the way made."""
     return (step.distance_was - step.distance) / (field.CAR_SPEED * step.seconds)
 
 

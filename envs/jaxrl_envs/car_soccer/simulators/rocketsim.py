@@ -74,7 +74,7 @@ TOUCHES, BUMPS, DEMOLITIONS, DEMOLISHED, SMALL_PADS, BIG_PADS, LAST_TOUCH = rang
 
 
 class RocketSim:
-    """What `ticks` does, by RocketSim."""
+    """RocketSim's counterpart of `ticks`."""
 
     def __init__(self, settings: PhysicsSettings, meshes: str, count: int, delay: int):
         """Reads the arena, which RocketSim does once in a process.
@@ -150,7 +150,7 @@ class ArenaView(NamedTuple):
     counts: np.ndarray
 
     def key(self) -> bytes:
-        """What tells two arenas apart."""
+        """The key that identifies an arena's state."""
         return self.ball.tobytes() + self.cars.tobytes() + self.cooldown.tobytes()
 
 

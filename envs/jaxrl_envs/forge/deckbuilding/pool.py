@@ -91,7 +91,7 @@ def _land(name: str, types: list[str], abilities: list[str], fields: dict[str, l
 
 
 def _use(ability: str) -> str:
-    """What the spell of an ability line is good for; "" for what archetypes do not ask for."""
+    """The role of the spell of an ability line; "" for none that archetypes ask for."""
     values = dict(re.findall(r"(\w+)\$ ([^|]*?)\s*(?:\||$)", ability))
     aims = values.get("ValidTgts", "")
     ours = "YouCtrl" in aims or not _NOT_OURS.search(aims)

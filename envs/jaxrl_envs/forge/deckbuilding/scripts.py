@@ -100,6 +100,6 @@ def _folded(name: str) -> str:
 
 
 def _names(text: str) -> list[str]:
-    """What a script's card is called, folded: its faces, and both ("fire // ice")."""
+    """The names of a script's card, folded: its faces, and both ("fire // ice")."""
     faces = [_folded(name) for name in _NAME.findall(text)]
     return [*faces, " // ".join(faces)] if len(faces) > 1 else faces

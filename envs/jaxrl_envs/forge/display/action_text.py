@@ -7,7 +7,7 @@ from typing import Any
 
 Json = dict[str, Any]
 Called = Callable[[int | None, str], str]
-"""What a card is called: (its id, its name) -> words."""
+"""The name of a card in text: (its id, its name) -> words."""
 
 
 def plainly(card: int | None, name: str) -> str:
@@ -72,7 +72,7 @@ def _numbers(answer: str) -> list[int]:
 
 
 def _listed(decision: Json, answer: str, called: Called) -> str:
-    """What the chosen options are called."""
+    """The names of the chosen options."""
     names = []
     for each in (decision["options"][index] for index in _numbers(answer)):
         if each.get("kind") == "card" and each.get("name"):

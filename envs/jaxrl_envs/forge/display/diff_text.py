@@ -33,7 +33,7 @@ class CardNames:
         self.shared |= {name for name, count in there.items() if count > 1}
 
     def called(self, card: int | None, name: str = "") -> str:
-        """What a card is called, with its power and toughness if it is a creature in play."""
+        """The name of a card, with its power and toughness if it is a creature in play."""
         name = name or self.names.get(-1 if card is None else card, "a card")
         if card is None:
             return name
@@ -202,5 +202,5 @@ def _seats(item: Json) -> set[int]:
 
 
 def _item(item: Json) -> tuple[Any, Any, Any]:
-    """What two items of the stack have in common if they are one."""
+    """The identity of an item of the stack, equal for the same item in two states."""
     return item.get("card_id"), item.get("name"), item.get("description")

@@ -86,7 +86,7 @@ def label(decision: Json, question: ForgeDecision, action: int) -> str:
 
 
 def called(option: Json) -> str:
-    """What an option is called."""
+    """The name of an option."""
     return shorten(str(option.get("name") or option.get("description") or option["index"]), 70)
 
 
@@ -97,7 +97,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def event(before: ForgePosition, action: int, after: ForgePosition, seat: int | None, delegates: int) -> str:
-    """What happened in a step, as `seat` was told it.
+    """The events of a step, as `seat` was told them.
 
     Another seat than the one that decided is told what it sees itself: what has changed on the table since it was
     shown it last.
@@ -225,7 +225,7 @@ def _combat(state: Json, names: dict[int, str]) -> list[str]:
 
 
 def _question(view: ForgePosition, seat: int | None) -> list[str]:
-    """Who is asked; what, for the seat itself."""
+    """The seat that is asked, and for the seat itself the question."""
     if view.question is None or view.question.answered:
         return []
     decision = view.decisions[view.asked]

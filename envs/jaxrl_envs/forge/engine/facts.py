@@ -58,7 +58,7 @@ class NameKind:
 
     @classmethod
     def told(cls, facts: dict[str, Any]) -> NameKind:
-        """What the daemon's facts say, of no id."""
+        """Reads the daemon's facts, for a kind without an id."""
         kind, pips, produces = cls(0), _text(facts, "pips"), _text(facts, "produces")
         kind.pips = tuple(min(pips.count(letter), 99) for letter in at.POOL[: len(at.COLORS)])
         kind.least = max(-1, _whole(facts, "least", -1))
@@ -115,7 +115,7 @@ class Names:
 
 
 class Facts:
-    """What was told in a game about its cards.
+    """The facts about cards that were told in a game.
 
     Attributes:
       seats: what each seat has seen of it.

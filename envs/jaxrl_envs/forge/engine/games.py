@@ -200,7 +200,7 @@ class GameSlot:
 
     @property
     def position(self) -> tuple[int, int]:
-        """What a position is remembered by."""
+        """The key of a position in the cache."""
         return self.state.key, len(self.state.actions)
 
     def remember(self) -> None:

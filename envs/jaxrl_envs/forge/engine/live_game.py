@@ -36,7 +36,7 @@ _HARMLESS = (b"GAME_START:", b"SEED:")
 
 
 class Terms(NamedTuple):
-    """What all games of an engine have in common.
+    """The terms that all games of an engine share.
 
     Attributes:
       pairs: the decks of both seats of every kind of game, as the daemons know them.

@@ -15,7 +15,7 @@ cdef void earn(Purse* purse, int makes) noexcept:
 
 
 cdef Purse purse(DecisionView view, bint now) except *:
-    """How much mana the seat can make: what is untapped and in its pool, or all next turn with a land of its hand."""
+    """The mana that the seat can make: untapped and in its pool, or all next turn with a land of its hand."""
     cdef Purse found
     cdef Card card
     cdef int k, land = 0

@@ -1,4 +1,4 @@
-"""What a seat sees as numbers, f32[FEATURES].
+"""Observations of a seat, f32[FEATURES].
 
 `envs/jaxrl_envs/forge/layout.py` says what stands where, and tests/jaxrl_envs/forge/referee/forge_view.py writes the same slowly.
 """
@@ -39,7 +39,7 @@ def observe(DecisionView view not None, Question question=None):
 # ---- cards -----------------------------------------------------------------------------------------------------------
 
 cdef void write_card(Card card, int me, float* row) noexcept:
-    """What can be said of a card for itself."""
+    """Features of a card by itself."""
     cdef int owner = card.controller if card.owner == NOT_SAID else card.owner
     row[at.CARD_TYPE_BITS] = card.types & ((1 << at.NUM_CARD_TYPES) - 1)
     row[at.COLOR_BITS], row[at.KEYWORD_BITS] = card.colors, card.keywords
@@ -65,7 +65,7 @@ cdef inline float row_of(Card card) noexcept:
 
 
 cdef void write_ties(DecisionView view, Card card, float* row) except *:
-    """What a card is tied to, in sum and one by one."""
+    """Features of a card's ties to others, in sum and one by one."""
     cdef int k
     row[at.AIMS_AT_ME], row[at.AIMS_AT_THEM] = ratio(card.aims[view.seat], 2), ratio(card.aims[1 - view.seat], 2)
     if card.zone == at.ZONE_BATTLEFIELD:
@@ -101,7 +101,7 @@ cdef void write_entities(DecisionView view, Tables tables, float* out) except *:
 # ---- globals ---------------------------------------------------------------------------------------------------------
 
 cdef void write_board(DecisionView view, int seat, float* out) except *:
-    """What the permanents of a seat add up to."""
+    """Sums over the permanents of a seat."""
     cdef long long power = 0, free_power = 0, toughness = 0, flying = 0
     cdef int lands = 0, free_lands = 0, creatures = 0, free_creatures = 0, walkers = 0, others = 0, k
     cdef int[at.NUM_COLORS] colors = [0, 0, 0, 0, 0]
@@ -267,7 +267,7 @@ cdef void write_listed(Question q, Tables tables, float* rows) except *:
 
 
 cdef void write_combat(Question q, Tables tables, float* rows) except *:
-    """What an attacker may attack, or the attackers that a blocker may block."""
+    """Options of an attacker (targets) or of a blocker (attackers)."""
     cdef int row, place
     if q.number == at.TYPE_DECLARE_ATTACKERS:
         for row, option in enumerate(q.defenders(), 1):
@@ -371,7 +371,7 @@ cdef void show_text(DecisionView view, Tables tables, float* row) except *:
 
 
 cdef void write_question(Question q, Tables tables, float* out, float* entities, float* rows) except *:
-    """What is asked, before the cards are written: what it is about comes first in the tables."""
+    """Writes the question before the cards, so that its subject comes first in the tables."""
     decision, picked = q.view.decision, len(q.picks)
     out[at.ASKED] = out[at.FIRST_TYPE + q.number] = 1
     if q.is_set() or q.number == at.TYPE_ORDER:

@@ -56,7 +56,7 @@ cdef tuple merged(DecisionView view, list options, bint action):
 
 
 cdef inline int index_of(option, int place):
-    """What the daemon calls an option."""
+    """The daemon's number of an option."""
     return whole(get(option, "index"), place)
 
 
@@ -126,7 +126,7 @@ cdef class Question:
         return found
 
     def _cut(self, list what, int most):
-        """What there is room for; counts the rest."""
+        """The options there is room for; counts the rest."""
         self.cut += max(0, len(what) - most)
         return what[:most]
 
@@ -325,22 +325,22 @@ cdef class Question:
         return len(self.numbers[option])
 
     def _before(self, int place):
-        """How often a pick was picked before; always 0 of what may be repeated."""
+        """Number of earlier picks of an option; always 0 of what may be repeated."""
         return 0 if self.repeat else self.picks[:place].count(self.picks[place])
 
     def index(self, int option, int equal=0):
-        """What the daemon calls an option that is offered, or one that is equal to it."""
+        """The daemon's number of an offered option, or of an equal one."""
         return self.numbers[option][equal]
 
     def pairing(self):
-        """What the daemon calls the attacker or blocker in question, and what it may attack or block (by action 1 + i)."""
+        """The daemon's numbers of the attacker or blocker in question, and of its options (by action 1 + i)."""
         cdef int place = len(self.picks)
         if self.number == at.TYPE_DECLARE_BLOCKERS:
             return index_of(self.blockers[place], place), [self.indices[target] for target in self.targets]
         return self.indices[place], [index_of(defender, i) for i, defender in enumerate(self.defenders())]
 
     def _pairs(self):
-        """Who attacks what, or who blocks whom: too few blockers stay at home."""
+        """The pairs of attackers and targets, or of blockers and attackers: too few blockers stay at home."""
         found = []
         for place, pick in enumerate(self.picks):
             if self.number == at.TYPE_DECLARE_ATTACKERS and pick > 0:

@@ -100,7 +100,7 @@ class GameState:
 
     @classmethod
     def unpack(cls, data: bytes, mark: int) -> GameState | None:
-        """What `pack` gave, with anything behind it; None: it is damaged, or a game of another kind."""
+        """Reads what `pack` gave, with anything behind it; None: it is damaged, or a game of another kind."""
         magic, its_mark, seed, key, slot, episode, potential, reward, digest, *numbers = _HEAD.unpack_from(data)
         drawn, how, winner, *counts, count = numbers
         if (magic, its_mark) != (MAGIC, mark) or not 0 <= count <= (len(data) - _HEAD.size) // 2:

@@ -1,4 +1,4 @@
-"""What a seat is shown by a decision. Cards that are seen, the stack, the combat."""
+"""The view of a seat at a decision: cards that are seen, the stack, the combat."""
 
 from jaxrl_envs.forge cimport layout as at
 

@@ -1,4 +1,4 @@
-"""What a seat is shown by a decision: the JSON of a line as cards in the rows of an observation."""
+"""The view of a seat at a decision: the JSON of a line as cards in the rows of an observation."""
 
 cimport cython
 
@@ -303,7 +303,7 @@ cdef list lands(list cards, bint wanted):
 
 
 cdef tuple look(Card card):
-    """What tells a card from others in its place; None: it is tied to others and so like no other one."""
+    """The key that merges equal cards of one place; None: the card is tied to others and so unlike any other."""
     if card.attachments or card.attached_to >= 0 or card.attacking or card.blocking or card.aimed:
         return None
     return (

@@ -150,7 +150,7 @@ class Daemon:
     # ---- for metrics ------------------------------------------------------------------------------------------------
 
     def figures(self) -> dict[str, Any]:
-        """What it has done so far."""
+        """Its counters so far."""
         lease = self.lease
         held = 0.0 if lease is None else time.monotonic() - self._since
         return {

@@ -31,7 +31,7 @@ WORDS = 300  # characters of them in a sentence
 
 
 class Launch(NamedTuple):
-    """What the JVMs of a deployment have in common."""
+    """Launch settings that the JVMs of a deployment share."""
 
     java: Java
     forge: ForgeRelease
@@ -230,7 +230,7 @@ class LocalDaemon(Daemon):
         return f"Forge daemon {self.name} ended{times} ({problem}), see {self.log}"
 
     def last_words(self) -> str:
-        """How it ended: its exit code, and the end of its output without the places in stack traces."""
+        """Its end in words: its exit code, and the end of its output without the places in stack traces."""
         code = self._process.returncode if self._process is not None else None
         how = "" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
         lines = [line.strip() for line in self._tail if line.strip() and not line.lstrip().startswith("at ")]

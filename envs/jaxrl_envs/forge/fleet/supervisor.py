@@ -20,7 +20,7 @@ LOG = logging.getLogger("jaxrl.forge")
 
 
 class Patience(NamedTuple):
-    """How long a fleet waits for what, in seconds, and how often it tries."""
+    """Time limits of a fleet in seconds, and numbers of attempts."""
 
     health: float = 10.0  # between questions to every daemon
     answer: float = 10.0  # to them; a JVM that collects garbage on a busy machine may need one

@@ -58,7 +58,7 @@ class RecordedGame:
                 self.end += line[2:] + b"\n"
 
     def fits(self, wanted: NewGame) -> tuple[bool, bool, bool, bool]:
-        """How well it serves as the game that is wanted: a better one is greater."""
+        """Rates how well it serves as the wanted game: a better one is greater."""
         return (
             self.newgame.mode == wanted.mode,
             (self.newgame.always_ask, self.newgame.mulligans) == (wanted.always_ask, wanted.mulligans),
@@ -110,7 +110,7 @@ class ClientHandler(socketserver.StreamRequestHandler):
         self.wfile.write(text)
 
     def lines(self) -> Iterator[bytes]:
-        """What the client says, until it goes or says too much."""
+        """The client's lines, until it goes or a line is too long."""
         while (line := self.rfile.readline(LONGEST + 1)).endswith(b"\n"):
             yield line.rstrip(b"\r\n")
         if len(line) > LONGEST:
@@ -160,7 +160,7 @@ class ClientHandler(socketserver.StreamRequestHandler):
                     return False
 
     def game(self, wanted: NewGame) -> Game:
-        """What is played."""
+        """The game to play."""
         return choose(self.server.recorded_games, wanted).play(wanted, self.server.strict)
 
     def answer(self) -> bytes | None:

@@ -48,7 +48,7 @@ DEFAULT_MODE = "ai"
 
 
 class NewGame(NamedTuple):
-    """What a NEWGAME line asks for."""
+    """The fields of a NEWGAME line."""
 
     decks: tuple[str, ...]
     seed: int | None
@@ -122,7 +122,7 @@ def quoted(word: str) -> str:
 
 
 def parse_newgame(line: str) -> NewGame:
-    """What a NEWGAME line says; options with a value that we do not know the use of are kept as text."""
+    """Parses a NEWGAME line; unknown options with a value are kept as text."""
     found = words(line)[1:]
     decks = tuple(itertools.takewhile(lambda word: not re.fullmatch(r"-[a-zA-Z]", word), found))
     values: dict[str, str] = {}
@@ -152,7 +152,7 @@ def deck_name(deck: str) -> str:
 
 
 def meta_of(lines: list[bytes], forge: str = "") -> dict[str, Any]:
-    """What is known about a game from its lines, which begin with NEWGAME."""
+    """Metadata of a game from its lines, which begin with NEWGAME."""
     asked = parse_newgame(lines[0][len(CLIENT) :].decode(errors="replace"))
     seeds = [line for line in lines[:4] if line.startswith(b"< SEED:")]
     return {
@@ -356,7 +356,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _unpacked(raw: IO[bytes], path: Path) -> Iterator[bytes]:
-    """What a compressed file says, in blocks, up to the place where it breaks off or is damaged."""
+    """Decompresses a file in blocks, up to the place where it breaks off or is damaged."""
     begin, size = raw.read(6), 0
     raw.seek(0)
     if len(begin) < 6:

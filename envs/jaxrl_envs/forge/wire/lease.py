@@ -60,6 +60,6 @@ class Lease:
 
     @property
     def busy_seconds(self) -> float:
-        """How long it was in use in all."""
+        """Seconds that it was in use in all."""
         with self._lock:
             return self._used + (time.monotonic() - self._since if self.status == RUNNING else 0.0)

@@ -131,7 +131,7 @@ class Link:
         return line
 
     def _arrived(self, left: float, timeout: float) -> bytes:
-        """What there is to read, after at most `left` seconds of `timeout`."""
+        """Reads what has arrived, after at most `left` seconds of `timeout`."""
         try:
             self._socket.settimeout(max(0.0, min(left, LONGEST_WAIT)))
             data = self._socket.recv(CHUNK)

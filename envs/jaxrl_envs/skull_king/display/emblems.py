@@ -8,7 +8,7 @@ from jaxrl_envs.skull_king import cards as c
 
 
 class Style(NamedTuple):
-    """How a kind of card looks."""
+    """The look of a kind of card."""
 
     ink: str  # colour of the frame, the number and the picture
     paper: str

@@ -1,4 +1,4 @@
-"""What happened in one step of Skull King, in sentences for people, as one seat could see it.
+"""Text of one step of Skull King, in sentences for people, as one seat could see it.
 
 A step settles what it completes: the trick, the round. The next position no longer shows that, so it is told here.
 """
@@ -90,7 +90,7 @@ def _play(env, old: rules.SkullKingGame, new: rules.SkullKingGame, action: int, 
 def _ability(
     old: rules.SkullKingGame, new: rules.SkullKingGame, pirate: int, winner: int, seat: int | None
 ) -> list[str]:
-    """What a winning Pirate does at once; decisions are told when they are made."""
+    """The immediate effect of a winning Pirate; decisions are told when they are made."""
     drawn = int(new.round.bendt_drawn) - int(old.round.bendt_drawn)
     who = _who(winner, seat)
     if pirate == c.BENDT and int(new.phase) == rules.BENDT:

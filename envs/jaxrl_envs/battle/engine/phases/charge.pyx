@@ -27,7 +27,7 @@ cdef void ask_charge(Game* g, int unit) noexcept nogil:
 
 
 cdef void ask_counter(Game* g, int side, int charger) noexcept nogil:
-    """Who of `side` charges the unit that made a charge move."""
+    """Asks which unit of `side` counter-charges the unit that made a charge move."""
     cdef int i
     ask(g, side, COUNTER, -1, charger, 0, 0)
     allow(&g.b, DECLINE)

@@ -44,7 +44,7 @@ cdef void shock_test(Game* g) noexcept nogil:
 
 
 cdef void ask_shock(Game* g, int unit, int result) noexcept nogil:
-    """What is done about a failed shock test."""
+    """Asks about a failed shock test: decline or re-roll."""
     cdef int side = g.b.active
     ask(g, side, SHOCK, unit, -1, result, g.roster[side].unit[unit].Ld)
     allow(&g.b, DECLINE)

@@ -21,7 +21,7 @@ cdef void ask_shoot(Game* g, int unit) noexcept nogil:
 
 
 cdef void ask_protect(Game* g, int unit, int shooter) noexcept nogil:
-    """What the target of an attack does about it."""
+    """Asks how the target of an attack protects itself: not, by smoke or by cover."""
     cdef int side = 1 - g.b.active
     cdef const UnitSpec* spec = &g.roster[side].unit[unit]
     ask(g, side, PROTECT, unit, shooter, 0, 0)

@@ -20,7 +20,7 @@ cdef void enter_phase(Game* g, int phase, int stage) noexcept nogil:
 
 
 cdef void ask_snap(Game* g, int side, int subject) noexcept nogil:
-    """Who of `side` fires at once at an enemy unit that moved or declared a charge."""
+    """Asks which unit of `side` fires at once at an enemy unit that moved or declared a charge."""
     cdef int i
     ask(g, side, SNAP, -1, subject, 0, 0)
     allow(&g.b, DECLINE)
@@ -41,7 +41,7 @@ cdef void on_snap(Game* g, int action) noexcept nogil:
 
 
 cdef void ask_reroll(Game* g, int side, int kind, int unit, int subject, int roll, int needed) noexcept nogil:
-    """What is done about the roll of an advance or a charge that may be made again."""
+    """Asks whether to repeat the roll of an advance or a charge."""
     ask(g, side, kind, unit, subject, roll, needed)
     allow(&g.b, DECLINE)
     if payable(&g.b, side, USE_REROLL) and not g.b.units[side][unit].flags & SHOCKED:

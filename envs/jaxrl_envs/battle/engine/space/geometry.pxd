@@ -100,7 +100,7 @@ cdef inline bint engaged(Game* g, int side, int unit) noexcept nogil:
 
 
 cdef inline const UnitCache* of_unit(Game* g, int side, int unit) noexcept nogil:
-    """What follows from where a living unit stands."""
+    """Values derived from the place of a living unit."""
     if not (g.c.unit_known[side] >> unit) & 1:
         look_around(g, side, unit)
     return &g.c.unit[side][unit]

@@ -19,7 +19,7 @@ UPWARD = Curve((0, 1400, 2200), (1 / 3, 278, 417))
 
 @struct.dataclass
 class Bumps:
-    """What the cars did to each other in a tick.
+    """Bumps and demolitions of cars in a tick.
 
     Attributes:
       cars: with `is_demoed`, `respawn_time`, `bumped_car` and `bump_cooldown` as they are now.

@@ -41,7 +41,7 @@ class Hit:
 
 @struct.dataclass
 class Grip:
-    """What the wheels have found in this tick; leaves [P, 4, B].
+    """Ground contacts of the wheels in this tick; leaves [P, 4, B].
 
     Attributes:
       touching, still: bool; anything, the arena. hang: from the centre to where the wheel hangs.

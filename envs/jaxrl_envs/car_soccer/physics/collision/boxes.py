@@ -149,7 +149,7 @@ def _best_axis(pair: _BoxPair) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def _edge_contact(pair: _BoxPair, edges: jax.Array, separation: jax.Array) -> _BoxContact:
-    """Where edge `edges // 3` of the first crosses edge `edges % 3` of the second: one point, on the latter."""
+    """Crossing of edge `edges // 3` of the first with edge `edges % 3` of the second: one point, on the latter."""
     of_first, of_second = edges // 3, edges % 3
     along_first, along_second = _choose(of_first, pair.first), _choose(of_second, pair.second)
     normal = along_first.cross(along_second).unit()

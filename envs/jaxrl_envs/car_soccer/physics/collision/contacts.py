@@ -56,7 +56,7 @@ def car_bodies(body: Hitbox, cars: Cars, push: Push) -> Body:
 
 
 def touch_arena(geometry: Geometry | None, body: Hitbox, cars: Cars, present: jax.Array) -> tuple[Cars, Points]:
-    """Where bodies touch the arena, leaves [N, P, B], and the cars with `world_contact`.
+    """Contacts of bodies with the arena, leaves [N, P, B], and the cars with `world_contact`.
 
     The reference forgets these points from tick to tick: of each surface there are only those of this one.
     """
@@ -79,7 +79,7 @@ def picked(tree, indices: list[int]):
 
 
 def touch_cars(body: Hitbox, cars: Cars, present: jax.Array) -> Points:
-    """Where pairs of cars touch, leaves [4, K, B]; as on the arena, nothing is kept from tick to tick."""
+    """Contacts of pairs of cars, leaves [4, K, B]; as on the arena, nothing is kept from tick to tick."""
     one, two = (picked((cars.position, cars.axes, present), side) for side in pairs(cars.boost.shape[0]))
     away = one[0] - two[0]
     near = away.dot(away) < (2 * math.hypot(*body.half) + 2 * math.hypot(*body.offset)) ** 2

@@ -33,7 +33,7 @@ class Motion:
 
 @struct.dataclass
 class Body:
-    """What rows need of a body.
+    """A body as the rows of the solver need it.
 
     Attributes:
       velocity, spin: before the forces of this tick. forced_velocity, forced_spin: after them. World axes.
@@ -53,12 +53,12 @@ class Body:
         return jax.tree.map(lambda leaf: leaf[index], self)
 
     def turn(self, arm: Vec, direction: Vec) -> Vec:
-        """What an impulse in a direction at a point turns, in the body's own axes."""
+        """Angular impulse of an impulse in a direction at a point, in the body's own axes."""
         torque = arm.cross(direction)
         return torque if self.axes is None else self.axes.to_local(torque)
 
     def yields(self, turn: Vec) -> jax.Array:
-        """How fast the point gets by an impulse of one, in its direction."""
+        """Speed of the point in the direction of a unit impulse there."""
         return self.inverse_mass + turn.scaled(turn).dot(self.inverse_inertia)
 
 

@@ -124,7 +124,7 @@ def touch(triangle: Triangles, centre: Vec) -> tuple[jax.Array, Vec, Vec]:
 
 
 def hit(triangle: Triangles, origin: Vec, direction: Vec) -> tuple[jax.Array, Vec]:
-    """Where a ray meets a triangle, from either side: distance f32, inf if it does not, and the normal towards it."""
+    """Hit of a ray on a triangle, from either side: distance f32, inf if it misses, and the normal towards it."""
     slope = direction.dot(triangle.normal)
     height = (triangle.corners[0] - origin).dot(triangle.normal)
     distance = height / jnp.where(slope == 0, 1, slope)

@@ -79,7 +79,7 @@ def _facing_planes(place: Vec) -> tuple[tuple[Vec, jax.Array | float], ...]:
 
 
 def rays(geometry: Geometry | None, origin: Vec, direction: Vec, length: jax.Array) -> tuple[jax.Array, Vec]:
-    """What rays meet first of planes and triangles.
+    """First hits of rays on planes and triangles.
 
     Args:
       geometry: the arena, None for empty space.
@@ -134,7 +134,7 @@ def _ray_triangles(geometry: Geometry, origin: Vec, direction: Vec, length: jax.
 
 @struct.dataclass
 class BallContacts:
-    """What a ball touches.
+    """Contacts of a ball.
 
     Attributes:
       count: f32[B], surfaces. normal: vector of f32[B], mean of their normals, not of length one.
@@ -173,7 +173,7 @@ class _Found:
 
 
 def ball_contacts(geometry: Geometry | None, position: Vec, radius: float, threshold: float) -> BallContacts:
-    """What a ball touches of the arena: planes and every triangle, the two halves of a quadrangle too, but of each mesh
+    """Contacts of a ball with the arena: planes and every triangle, both halves of a quadrangle too, but of each mesh
     only four, those that the reference's rule leaves of the triangles in the order in which it visits them.
 
     Args:
@@ -253,7 +253,7 @@ def _next_mesh(found: _Found, touches: jax.Array, mesh: jax.Array) -> _Found:
 
 
 def chassis_contacts(geometry: Geometry | None, position: Vec, axes: Axes, body: Hitbox) -> tuple[Points, Vec]:
-    """Where the bodies of cars touch the arena: of a plane the deepest corner of the box, of triangles see `meet`.
+    """Contacts of car bodies with the arena: of a plane the deepest corner of the box, of triangles see `meet`.
 
     Args:
       geometry: the arena, None for empty space.

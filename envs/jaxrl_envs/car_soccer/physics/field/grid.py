@@ -109,7 +109,7 @@ def near(
     one: Callable[[Any, Triangles, Any, jax.Array], Any],
     last: Callable[[Any], Any] = lambda found: found,
 ) -> Any:
-    """What lanes find among the triangles near them.
+    """Finds for every lane a result among the triangles near it.
 
     Args:
       start: i32[..., n], what `Grid.find` says of each place; n lanes with some places each, which are gathered if one
