@@ -19,7 +19,7 @@ from flax import struct
 from jaxrl.algorithms.base import Algorithm, Asked, Decision, Learner, Policy, Rollout, across_devices
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.algorithms.trajectory import gae_estimates
-from jaxrl.config import Config, Schedule
+from jaxrl.config import Config
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
@@ -28,6 +28,7 @@ from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
+from jaxrl_envs.shared.section import Schedule
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,7 @@ from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config, presets, trust
 from jaxrl.games import make_stages
+from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.tables import Row
 from jaxrl.matches.tournaments.round_robin import RoundRobin
@@ -103,7 +104,7 @@ def evaluate(
     overrides: Sequence[str] = (),
     *,
     deals: int | None = None,
-    seed: int = configs.EVALUATION_SEED,
+    seed: int = EVALUATION_SEED,
     checkpoint: str = "newest",
     sampled: bool = False,
     allow: Collection[str] = (),

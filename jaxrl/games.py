@@ -39,8 +39,17 @@ def make_games(config: Config) -> GameForms:
             evaluation = make_evaluation_env(config)
         except UserError as error:
             raise UserError(f"evaluate.options: {error}") from error
-    configs.check_game(config, training, evaluation)
-    return GameForms(training, evaluation)
+    games = GameForms(training, evaluation)
+    compare(config, games)
+    return games
+
+
+def compare(config: Config, games: GameForms) -> None:
+    """Raises UserError if the configuration asks for what the game does not have."""
+    sizes = [(game.sides, game.num_actions, game.num_features) for game in games]
+    if sizes[0] != sizes[1]:
+        raise UserError("evaluate.options change the seats, actions or observation of the game: leave those as in env.")
+    config.check_game(games.training)
 
 
 def make_stages(config: Config) -> list[tuple[Stage, GameForms]]:

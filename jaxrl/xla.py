@@ -7,7 +7,8 @@ import importlib.util
 import os
 from pathlib import Path
 
-from jaxrl.config import Config, device_count
+from jaxrl.config import Config
+from jaxrl.runs.config import device_count
 from jaxrl_envs.shared.resources import cores
 
 _ACCELERATOR_PACKAGES = ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu", "jax_rocm7_plugin", "jax_rocm60_plugin")

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from jaxrl.algorithms.schedule import Hyper
-from jaxrl.config.schema import Config
+from jaxrl.config import Config
 from jaxrl.networks.base import Memory, Network
 from jaxrl.players.player import Player, network_player
 from jaxrl.runs.metrics import Metrics

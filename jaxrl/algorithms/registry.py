@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxrl.algorithms.base import Algorithm
-from jaxrl.config.schema import Config
+from jaxrl.config import Config
 from jaxrl.players.player import Player
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared import user_code

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl.config import schema
+from jaxrl_envs.shared.section import Schedule
 
 KINDS = ("constant", "linear", "cosine")
 
@@ -75,7 +75,7 @@ def make_hyper(
         schedules={
             key: make_schedule(value.kind, value.start, value.end, value.until)
             for key, value in fields.items()
-            if isinstance(value, schema.Schedule)
+            if isinstance(value, Schedule)
         },
         first_update=jnp.float32(first_update),
         total_updates=jnp.float32(total_updates),

@@ -3,14 +3,12 @@
     config = load("skull_king_cpu", ["train.num_envs=512", "run.seed=3"])
     config.train.num_envs, config.batch_size
 
-Mistakes raise `jaxrl_envs.shared.errors.UserError` with the dotted key. Reading one starts no jax and makes no game:
-whoever
-makes the game has it compared with the configuration (`jaxrl.games.make_games`).
+Mistakes raise `jaxrl_envs.shared.errors.UserError` with the dotted key. Reading a configuration starts no jax and makes
+no game: `jaxrl.games.make_games` compares it with its game.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import sys
@@ -18,62 +16,24 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from jaxrl.config import curriculum, presets, trust
-from jaxrl.config.checks import check_game, check_name, check_numbers, device_count
 from jaxrl.config.curriculum import Stage, check_stages
-from jaxrl.config.network_schema import CandidatesConfig, TransformerConfig
-from jaxrl.config.ppo_checks import shuffle_groups
-from jaxrl.config.schema import (
-    EVALUATION_SEED,
-    Config,
-    DQNConfig,
-    EnvConfig,
-    EvaluateConfig,
-    ExploitConfig,
-    FleetConfig,
-    LeagueConfig,
-    MetricsConfig,
-    NetworkConfig,
-    PPOConfig,
-    RunConfig,
-    Schedule,
-    SeatMix,
-    SebulbaConfig,
-    TrainConfig,
-)
-from jaxrl.config.sizes import with_sizes
+from jaxrl.config.schema import Config, EnvConfig, config_for
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError, printable
-from jaxrl_envs.shared.options import UnknownKey, build, option, to_tree
+from jaxrl_envs.shared.options import UnknownKey, build, to_tree
+from jaxrl_envs.shared.section import Schedule
 
 __all__ = [
-    "EVALUATION_SEED",
-    "CandidatesConfig",
     "Config",
-    "DQNConfig",
     "EnvConfig",
-    "EvaluateConfig",
-    "ExploitConfig",
-    "FleetConfig",
-    "LeagueConfig",
-    "MetricsConfig",
-    "NetworkConfig",
-    "PPOConfig",
-    "RunConfig",
     "Schedule",
-    "SeatMix",
-    "SebulbaConfig",
     "Stage",
-    "TrainConfig",
-    "TransformerConfig",
-    "check_game",
     "check_stages",
-    "config_of",
-    "device_count",
+    "config_for",
     "from_dict",
     "load",
     "named",
     "save",
-    "shuffle_groups",
     "stages",
     "tell_shadowed",
     "to_dict",
@@ -113,9 +73,9 @@ def _tell(sentence: str) -> None:
 
 
 def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
-    """A checked configuration from a plain tree; missing keys take their defaults, which may follow the size of the run
-    (`jaxrl.config.sizes`). What it names is taken for the caller's word: `jaxrl.config.trust.check` is for those who
-    have read the tree in a file.
+    """Makes a checked configuration from a plain tree; missing keys take their defaults, which may follow the size of
+    the run (`Section.sized`). Names of code in it count as the caller's own: for a tree from a file use
+    `jaxrl.config.trust.check`.
 
     Raises:
       UserError: naming the first key that is wrong.
@@ -126,11 +86,11 @@ def from_dict(tree: dict[str, Any], *, label: str = "configuration") -> Config:
         if key != game and registry.section_of(key) is not None:
             raise UserError(f"the section {key!r} in the {label} is for the game {key}, but env.id is {game}.")
     try:
-        config = build(config_of(game), tree)  # an id that is none is found when the game is made
+        config = build(config_for(game)(), tree)  # an unknown game is reported when it is made
     except UnknownKey as error:
         raise UserError(f"{label}: {error} (`jaxrl config` lists every key)") from None
-    config = with_sizes(config, tree)
-    check_numbers(config)
+    config = config.sized({f"{name}.{key}" for name, keys in tree.items() if isinstance(keys, dict) for key in keys})
+    config.check()
     stages(config)
     return config
 
@@ -140,26 +100,14 @@ def stages(config: Config) -> tuple[Stage, ...]:
     return curriculum.resolve(config, from_dict, to_tree(config))
 
 
-def config_of(game: str) -> Config:
-    """The defaults of a configuration for `game`: `Config`, and the section of the game's own if it has one."""
-    section = registry.section_of(game)
-    return Config() if section is None else _with_section(game, section)()
-
-
-@functools.cache
-def _with_section(name: str, section: type) -> type[Config]:
-    field = (name, section, option(section(), (section.__doc__ or "").partition("\n")[0]))
-    return dataclasses.make_dataclass(f"ConfigOf_{name}", [field], bases=(Config,), frozen=True)
-
-
 def named(config: Config, name: str) -> Config:
     """`config` as the run of that name.
 
     Raises:
-      UserError: no run can be called so, or it would continue itself.
+      UserError: the name is not allowed, or the run would continue from itself.
     """
     config = build(config, {"run": {"name": name}})
-    check_name(config)
+    config.train.check_origin(config)
     return config
 
 
@@ -180,11 +128,14 @@ def trained(tree: dict[str, Any], source: str, overrides: Sequence[str] = (), al
     before = from_dict(tree, label=label)
     found = from_dict(presets.apply_overrides(tree, overrides), label=label) if overrides else before
     trust.check(found, source, overrides, allow)
-    for section in ("env", "network"):
-        _check_same(section, getattr(before, section), getattr(found, section))
+    for name, section in before.sections():
+        after = getattr(found, name)
+        for key in section.fixed:
+            path, *values = (
+                (f"{name}.{key}", getattr(section, key), getattr(after, key)) if key else (name, section, after)
+            )
+            _check_same(path, *values)
     _check_same("train.algorithm", before.train.algorithm, found.train.algorithm)
-    _check_same("run.seeds", before.run.seeds, found.run.seeds)
-    _check_same("ppo.belief", before.ppo.belief, found.ppo.belief)
     return found
 
 

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from jaxrl.config import Config, Schedule, load, presets, to_dict
+from jaxrl.config import Config, load, presets, to_dict
 from jaxrl.config.curriculum import CHANGING, Until
 from jaxrl.games import make_stages
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import default_of, limits_of, to_tree, type_name
+from jaxrl_envs.shared.section import Schedule
 
 
 class Section(NamedTuple):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from jaxrl.config import EVALUATION_SEED, command_arguments
+from jaxrl.config import command_arguments
+from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.zoo import names as zoo_names
 from jaxrl_envs.contract import registry
 

@@ -18,14 +18,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jaxrl.config import presets
-from jaxrl.config.numbers import divides
 from jaxrl.config.schema import Config
-from jaxrl.config.seats_checks import check_bots
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import Place, build, option
+from jaxrl_envs.shared.section import divides
 
 NAME, UNTIL = "name", "until"  # of a stage; all its other keys are those of a configuration
-CHANGING = ("env.options", "seats", "league", "ppo", "dqn", "hierarchical", "algorithm", "evaluate")
+CHANGING = (  # what a stage may change
+    *("env.options", "seats", "algorithm"),
+    *(name for name, section in Config().sections() if section.per_stage),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,8 +198,10 @@ def check_stages(stages: Sequence[Stage], games: Sequence[Any]) -> None:
         if stage.until is None or not stage.until.earned:
             continue
         if game.num_sides < 2:
-            raise UserError(f"{stage}: its game has one {game.side_name} only, so nobody wins: give until.steps alone.")
+            raise UserError(
+                f"{stage}: its game has one {game.side_name} only, so no side wins: give until.steps alone."
+            )
         against, evaluated = stage.until.against, stage.config.evaluate.opponents
-        check_bots(against, game, f"{stage}: until.against", searchers=bool(evaluated))
+        stage.config.evaluate.check_opponents(against, game, f"{stage}: until.against", searchers=bool(evaluated))
         if evaluated and (strange := [name for name in against if name not in evaluated]):
             raise UserError(f"{stage}: until.against: {strange[0]!r} is not among evaluate.opponents: add it there.")

@@ -9,13 +9,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxrl.config.schema import Config
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
 from jaxrl_envs.shared.errors import UserError, nearest, printable
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 BASE = "base"  # the key of a file that names the configuration it changes
-_OF_THE_GAME = ("seats", "league", "evaluate", "curriculum")  # sections that name bots and options of one game
+_OF_THE_GAME = (  # what names bots and options of one game
+    *("seats", "curriculum"),
+    *(name for name, section in Config().sections() if section.of_game),
+)
 
 
 def shipped_directory() -> Path:

@@ -72,7 +72,7 @@ def named(config: Any, said: Any = None, path: str = "") -> Iterator[Named]:
     """All that a configuration lets run, but for defaults.
 
     Args:
-      config: a dataclass of `jaxrl.config.schema`.
+      config: a configuration or one of its sections.
       said: a tree of overrides: then what stands there instead of in the configuration.
       path: dotted, of the section.
     """

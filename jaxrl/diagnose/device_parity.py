@@ -19,7 +19,6 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from jaxrl.config import Config
-from jaxrl.config.checks import check_numbers
 from jaxrl.diagnose.play import play_steps
 from jaxrl.diagnose.training import comparable, evaluation, played
 from jaxrl.training.anakin.loop import Anakin
@@ -66,7 +65,7 @@ def smaller(config: Config) -> Config:
         train = dataclasses.replace(config.train, num_envs=config.train.num_envs // 2)
         fewer = dataclasses.replace(config, train=train)
         try:
-            check_numbers(fewer)
+            fewer.check()
         except UserError:
             break
         config = fewer

@@ -19,6 +19,7 @@ from jaxrl.diagnose import hardware, play
 from jaxrl.diagnose.timing import Contestant, race, safe_ratio
 from jaxrl.diagnose.training import Training, answering, comparable, playing
 from jaxrl.games import make_games
+from jaxrl.runs.config import device_count
 from jaxrl.runs.directory import enable_compilation_cache
 from jaxrl_envs.contract.env import Env
 
@@ -79,7 +80,7 @@ def _measured(config: Config, env: Env, seconds: float) -> dict[str, Any]:
 
 def _random_play(config: Config, env: Env) -> Contestant:
     """A compiled game alone: random players, and what a learner needs written down."""
-    train, devices = config.train, configs.device_count(config, jax.local_device_count())
+    train, devices = config.train, device_count(config, jax.local_device_count())
     return play.contestant(env, batch=train.num_envs, steps=train.num_steps, view="observed", devices=devices)
 
 

@@ -16,10 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.algorithms.registry import make_algorithm, trained_player
-from jaxrl.config import EVALUATION_SEED, Config
+from jaxrl.config import Config
 from jaxrl.diagnose.jaxprs import count_flops, equations
 from jaxrl.diagnose.training import evaluation
 from jaxrl.games import GameForms
+from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import Matchup, opponent_names
 from jaxrl.players.player import Player, bot_player
 from jaxrl.search.player import make_search

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxrl.config import Config
-from jaxrl.config.sizes import UPDATES
 from jaxrl.diagnose.cost_model import Footprint, footprint
 from jaxrl.diagnose.gpu_compile import programs
 from jaxrl.diagnose.training import comparable
 from jaxrl.games import GameForms
+from jaxrl.training.config import UPDATES
 
 
 class Card(NamedTuple):

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import jax
 
 from jaxrl.config import Config
-from jaxrl.config.checks import check_numbers
 from jaxrl.diagnose import hardware, play
 from jaxrl.diagnose.timing import race
 from jaxrl.diagnose.training import Training
@@ -51,7 +50,7 @@ def rates(config: Config, env: Env, seconds: float, most: int = MOST) -> Iterato
         )
         size *= FACTOR
         try:
-            check_numbers(each)
+            each.check()
             found = _measured(each, env, seconds)
         except UserError as error:  # a number that does not divide as it must
             why = error

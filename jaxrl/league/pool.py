@@ -43,8 +43,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from jaxrl.config.schema import Config, LeagueConfig
-from jaxrl.config.seats_checks import SELF, SNAPSHOTS, league_bots
+from jaxrl.config import Config
+from jaxrl.league.config import SELF, SNAPSHOTS, LeagueConfig, league_bots
 from jaxrl.league.elo import elo_update, points
 from jaxrl.league.seats import LEARNER, Seats, make_mixed_seats, random_ranks
 from jaxrl.league.weighting import Opponents, weights

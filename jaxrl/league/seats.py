@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.config.schema import SeatMix
+from jaxrl.league.config import SeatMix
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, Key, State
 

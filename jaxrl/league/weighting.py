@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.config.schema import LeagueConfig
+from jaxrl.league.config import LeagueConfig
 from jaxrl.league.elo import expected_score
 
 NEAR = 200.0  # rating points over which the weight of an opponent falls to 1 / e, with "elo"

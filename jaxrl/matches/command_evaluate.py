@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import jax
 
-from jaxrl import config as configs
+from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, evaluation_record, in_simulator, opponent_names
 from jaxrl.matches.search_options import (
     Searcher,
@@ -43,7 +43,7 @@ def main(args: argparse.Namespace) -> int:
     deals = args.deals if args.deals is not None else config.evaluate.deals
     if deals < 2:
         raise UserError(f"--deals must be at least 2, got {deals}.")
-    seed = args.seed if args.seed is not None else configs.EVALUATION_SEED
+    seed = args.seed if args.seed is not None else EVALUATION_SEED
     names = args.opponents.split(",") if args.opponents else opponent_names(config, env)
     others = find_opponents(names, args, candidate)
     rivals = find_player(args.against, args, like=candidate).players if args.against else []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import flax.linen as nn
 import jax
 
-from jaxrl.config.schema import NetworkConfig
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.normaliser import Normaliser
 from jaxrl_envs.contract.env import Env
 

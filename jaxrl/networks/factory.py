@@ -10,10 +10,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from jaxrl.config.schema import NetworkConfig
 from jaxrl.networks import distributions, normaliser, recurrent
 from jaxrl.networks.base import Memory, Network, NetworkModule, Params
 from jaxrl.networks.candidates import CandidateScorer
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.mlp import MLP, Heads
 from jaxrl.networks.normaliser import Statistics
 from jaxrl.networks.recurrent import Recurrent, Torso

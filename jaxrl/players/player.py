@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from jaxrl.config.searchers import refuse_searcher
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network
+from jaxrl.players.names import refuse_searcher
 from jaxrl_envs.contract.env import Env, Key, PyTree, State
 from jaxrl_envs.shared.errors import UserError, nearest
 

@@ -20,10 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.algorithms.registry import make_algorithm, trained_player
-from jaxrl.config import EVALUATION_SEED, Config, ExploitConfig, FleetConfig, LeagueConfig, SeatMix
-from jaxrl.config.seats_checks import SELF
+from jaxrl.config import Config
+from jaxrl.league.config import SELF, LeagueConfig, SeatMix
 from jaxrl.league.elo import points
 from jaxrl.league.pool import PRIOR_GAMES, deal_all_anew
+from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.deals import EXPLOIT_DEALS
 from jaxrl.matches.evaluate import Matchup
 from jaxrl.matches.outcomes import GameTally, Outcomes
@@ -33,9 +34,11 @@ from jaxrl.runs import distributed
 from jaxrl.runs.directory import each_seed
 from jaxrl.runs.logs.console import ProgressLine, waiting
 from jaxrl.statistics import Estimate
+from jaxrl.training.config import ExploitConfig
 from jaxrl.training.continuation import derived_seed
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Failed, Program
+from jaxrl.training.sebulba.remote.config import FleetConfig
 from jaxrl.training.snapshots import insert_snapshot
 from jaxrl_envs.contract.env import Env, Key, PyTree, State
 from jaxrl_envs.shared.errors import UserError

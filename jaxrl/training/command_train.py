@@ -69,15 +69,8 @@ def begun_config(run: RunDirectory, config: Config, otherwise: str) -> Config:
 def _anyhow(config: Config) -> Config:
     """A configuration without what a run has written out (`train.from_run`) or changes nothing that is learnt."""
     section = registry.section_of(config.env.id)  # where an engine runs
-    return dataclasses.replace(
-        config,
-        **({config.env.id: section()} if section is not None else {}),
-        train=dataclasses.replace(config.train, from_run=config.train.from_name),
-        run=dataclasses.replace(config.run, directory="", devices=0, cache_dir="", log_level="info", log_format="text"),
-        sebulba=dataclasses.replace(config.sebulba, threads=0, timeout=1.0, profile=False),
-        fleet=type(config.fleet)(),
-        metrics=type(config.metrics)(),
-    )
+    game = {config.env.id: section()} if section is not None else {}
+    return dataclasses.replace(config, **{name: each.without_deployment() for name, each in config.sections()}, **game)
 
 
 def described(args: argparse.Namespace) -> Config:

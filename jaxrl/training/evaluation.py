@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxrl.config import EVALUATION_SEED, Config
+from jaxrl.config import Config
+from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.deals import TRAINING_DEALS
 from jaxrl.matches.evaluate import Matchup, evaluation_record
 from jaxrl.matches.recording.highlights import HighlightRecorder, highlights

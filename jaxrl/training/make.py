@@ -11,11 +11,10 @@ from jax.sharding import Mesh
 
 from jaxrl.algorithms.base import AXIS
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config.checks import check_numbers, device_count
-from jaxrl.config.numbers import divides
-from jaxrl.config.schema import Config
+from jaxrl.config import Config
 from jaxrl.league.pool import make_seats
 from jaxrl.runs import distributed
+from jaxrl.runs.config import device_count
 from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.program import Program
@@ -23,6 +22,7 @@ from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.contract.wrappers import auto_reset
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import divides
 
 
 def make_program(config: Config, env: Env, frozen: Config | None = None, devices: Sequence[jax.Device] = ()) -> Program:
@@ -37,7 +37,6 @@ def make_program(config: Config, env: Env, frozen: Config | None = None, devices
     Raises:
       UserError: something in the configuration does not fit the game, the algorithm or this machine.
     """
-    check_numbers(config)
     other = make_algorithm(frozen, env) if frozen is not None else None
     algorithm = make_algorithm(config, env)
     setup = RolloutSetup(env, auto_reset(env, settles=algorithm.hindsight), algorithm, make_seats(config, env), other)
@@ -45,8 +44,8 @@ def make_program(config: Config, env: Env, frozen: Config | None = None, devices
     if together > 1:
         _check_together(config, env, setup.algorithm.many_devices)
     count = device_count(config, len(distributed.devices()), together) if setup.algorithm.many_devices else 1
-    if together > 1:  # what is shuffled depends on more than the configuration says
-        check_numbers(dataclasses.replace(config, run=dataclasses.replace(config.run, devices=count)))
+    if together > 1:  # what is shuffled depends on the number of devices, which the configuration may leave open
+        dataclasses.replace(config, run=dataclasses.replace(config.run, devices=count)).check()
     mesh = Mesh(np.array(devices or distributed.devices(count)), (AXIS,))
     return Sebulba(config, setup, mesh) if env.host else Anakin(config, setup, mesh)
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from jaxrl import config as configs
 from jaxrl import xla
 from jaxrl.config import Config
+from jaxrl.runs import config as run_config
 from scripts.benchmark import breakdown, soccer, tables
 from scripts.benchmark import peers as peers_package
 from scripts.benchmark.peers import published
@@ -95,7 +96,7 @@ def _part(title: str, name: str, place: Place, run: Any, *arguments: Any) -> Par
 def device_count(config: Config) -> int:
     """Devices that the configuration trains on: virtual ones on a CPU."""
     if xla.on_cpu():
-        return config.run.devices or configs.device_count(config, xla.cores())
+        return config.run.devices or run_config.device_count(config, xla.cores())
     return config.run.devices or 1
 
 

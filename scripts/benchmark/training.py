@@ -16,13 +16,13 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxrl import config as configs
 from jaxrl.config import Config
 from jaxrl.diagnose import play
 from jaxrl.diagnose.jaxprs import count_flops
 from jaxrl.diagnose.timing import Contestant
 from jaxrl.diagnose.training import Training, evaluation, playing
 from jaxrl.games import make_env
+from jaxrl.runs.config import device_count
 from jaxrl_envs.contract.env import Env
 
 FORWARD_AND_BACKWARD = 3  # a pass over a minibatch costs three evaluations: one forward, two backward
@@ -31,7 +31,7 @@ MATRIX = 2048  # side of the square product that the achieved FLOP/s are compare
 
 def contestants(config: Config) -> tuple[list[Contestant], dict[str, Any]]:
     """What `breakdown` needs of one configuration to be trained: contestants and facts."""
-    env, devices = make_env(config), configs.device_count(config, jax.local_device_count())
+    env, devices = make_env(config), device_count(config, jax.local_device_count())
     training = Training(config, env)
     found = [training.contestant("whole"), playing(training.program)]
     train = config.train

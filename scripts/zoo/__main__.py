@@ -21,6 +21,7 @@ from jaxrl import cli, zoo
 from jaxrl import config as configs
 from jaxrl.config import command_options
 from jaxrl.diagnose import hardware
+from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.policy_agreement import count_equal_choices
 from jaxrl.matches.tables import format_table
@@ -157,7 +158,7 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
     config, env = policy.config, policy.env
     player = policy.player(f"{zoo.PREFIX}{name}", greedy=config.evaluate.greedy)
     counts = count_equal_choices(config, env, run.params[0], player.params)
-    settings = {"deals": config.evaluate.deals, "seed": configs.EVALUATION_SEED}
+    settings = {"deals": config.evaluate.deals, "seed": EVALUATION_SEED}
     rows = evaluate_players(env, [player], [bot_player(env, bot) for bot in opponent_names(config, env)], **settings)
     field = [player, *(bot_player(env, bot) for bot in env.bots)]
     results = Tournament(env, field, deals=RATED).run()

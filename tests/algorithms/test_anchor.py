@@ -16,12 +16,13 @@ import yaml
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.base import ANCHOR
+from jaxrl.algorithms.ppo.config import CriticConfig, PPOConfig
 from jaxrl.algorithms.ppo.loss import ppo_loss
 from jaxrl.algorithms.schedule import make_schedule
-from jaxrl.config.critic_schema import CriticConfig
-from jaxrl.config.schema import Config, NetworkConfig, PPOConfig, Schedule
+from jaxrl.config import Config
 from jaxrl.networks import distributions
 from jaxrl.networks.base import NetworkModule
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.factory import STATISTICS, make_network
 from jaxrl.runs import directory as runs
 from jaxrl.runs import metrics
@@ -31,6 +32,7 @@ from jaxrl.training.make import make_program
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 from tests.algorithms.test_magnet import decisions, kl_by_hand
 from tests.algorithms.test_update import now
 from tests.networks.test_memory import recurrent_config

@@ -15,11 +15,10 @@ import yaml
 
 from jaxrl import cli, xla
 from jaxrl.algorithms.ppo.algorithm import PPO
-from jaxrl.config.belief_schema import BeliefConfig
-from jaxrl.config.checks import check_numbers
-from jaxrl.config.schema import Schedule, SeatMix
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.checkpoints import leaves as stored
+from jaxrl.algorithms.ppo.config import BeliefConfig
+from jaxrl.league.config import SeatMix
 from jaxrl.runs.directory import load_run
 from jaxrl.search.plan import SearchPlan, near_policy
 from jaxrl.search.player import Search, make_search
@@ -29,6 +28,7 @@ from jaxrl_envs.contract.env import Key, State
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.card_beliefs import Holdings, draw, scaled, uniform
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 from tests.support.dqn_training import dqn_config
 from tests.support.games import HighCard, TicTacToe
 from tests.support.training import assert_identical, program, run, small_config
@@ -246,7 +246,7 @@ def test_a_game_that_does_not_tell_and_dqn_are_one_sentence() -> None:
         PPO(small_config(belief=BELIEF), TicTacToe())
     config = dqn_config()
     with pytest.raises(UserError, match=r"ppo\.belief\.learned is True, but with train\.algorithm dqn"):
-        check_numbers(dataclasses.replace(config, ppo=dataclasses.replace(config.ppo, belief=BELIEF)))
+        dataclasses.replace(config, ppo=dataclasses.replace(config.ppo, belief=BELIEF)).check()
     for wrong in ({"belief": "sure"}, {"kl": 0.0}):
         with pytest.raises(UserError, match=r"the (belief|KL divergence)"):
             SearchSettings(**wrong)  # type: ignore[arg-type]

@@ -14,15 +14,14 @@ from flax import struct
 from jaxrl.algorithms.gae import gae
 from jaxrl.algorithms.ppo.algorithm import PPO, coefs_of
 from jaxrl.algorithms.ppo.auxiliary import AuxiliaryState
+from jaxrl.algorithms.ppo.config import CriticConfig
 from jaxrl.algorithms.ppo.critic import returns_of
 from jaxrl.algorithms.trajectory import Values, of_decisions, trajectory_of
-from jaxrl.config.checks import check_numbers
-from jaxrl.config.critic_schema import CriticConfig
-from jaxrl.config.schema import Schedule
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.anakin.rollout import collect
 from jaxrl_envs.contract.env import Env, Key, State, public_fields
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 from tests.support.dqn_training import dqn_config
 from tests.support.games import Corridor, CorridorState, HighCard, RockPaperScissors, RockPaperScissorsState, TicTacToe
 from tests.support.host_games import HostTicTacToe
@@ -213,7 +212,7 @@ def test_dqn_has_no_critic() -> None:
     config = dqn_config()
     config = dataclasses.replace(config, ppo=dataclasses.replace(config.ppo, critic=CRITIC))
     with pytest.raises(UserError, match=r"ppo\.critic\.privileged is True, but with train\.algorithm dqn"):
-        check_numbers(config)
+        config.check()
 
 
 DEVICES_PROGRAM = """

@@ -13,23 +13,26 @@ import numpy as np
 import pytest
 
 from jaxrl.algorithms.hierarchical.algorithm import Hierarchical, _part, _view
+from jaxrl.algorithms.hierarchical.config import HierarchicalConfig, HindsightConfig, RoleConfig
 from jaxrl.algorithms.hierarchical.hindsight import relabel, surrogate
 from jaxrl.algorithms.hierarchical.pair import MANAGER, WORKER, managed
 from jaxrl.algorithms.hierarchical.phases import normalised_within
 from jaxrl.algorithms.hierarchical.role import HindsightCoefs, RoleLearner, own_first
+from jaxrl.algorithms.ppo.config import CriticConfig, PPOConfig
 from jaxrl.algorithms.ppo.loss import PPOCoefs
 from jaxrl.algorithms.ppo.update import Shuffle
 from jaxrl.algorithms.trajectory import values_of
-from jaxrl.config.checks import check_game
-from jaxrl.config.critic_schema import CriticConfig
-from jaxrl.config.exploit_schema import ExploitConfig
-from jaxrl.config.hierarchical_schema import HierarchicalConfig, HindsightConfig, RoleConfig
-from jaxrl.config.schema import Config, EnvConfig, LeagueConfig, NetworkConfig, PPOConfig, Schedule
 from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.config import Config, EnvConfig
+from jaxrl.league.config import LeagueConfig
+from jaxrl.networks.config import NetworkConfig
+from jaxrl.games import GameForms, compare
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.best_response import response_config, with_memory
+from jaxrl.training.config import ExploitConfig
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 from tests.support.aim_game import LANDS, Aim
 from tests.support.games import HighCard, TicTacToe
 from tests.support.host_games import HostTicTacToe
@@ -419,13 +422,13 @@ class Silent(Aim):
 def test_a_game_that_does_not_tell_is_one_sentence(env: Env, section: HierarchicalConfig, words: str) -> None:
     config = dataclasses.replace(config_of(section), env=EnvConfig(id=env.id))
     with pytest.raises(UserError, match=words):
-        check_game(config, env, env)
+        compare(config, GameForms(env, env))
 
 
 def test_hindsight_refuses_a_memory() -> None:
     config = dataclasses.replace(config_of(sequence=4), network=NetworkConfig(kind="recurrent"))
     with pytest.raises(UserError, match=r"hierarchical\.hindsight needs a network without a memory"):
-        check_game(config, Aim(), Aim())
+        compare(config, GameForms(Aim(), Aim()))
 
 
 def test_what_hindsight_needs_is_asked_of_trainings_alone() -> None:

@@ -15,10 +15,11 @@ from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.base import AVERAGE, Learner
 from jaxrl.algorithms.ppo import target_params
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import Batch, ppo_loss
 from jaxrl.algorithms.schedule import make_schedule
-from jaxrl.config.schema import NetworkConfig, PPOConfig, Schedule
 from jaxrl.networks import distributions
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
@@ -27,6 +28,7 @@ from jaxrl.training.make import make_program
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 from tests.algorithms.test_update import now
 from tests.networks.test_memory import first_update, recurrent_config
 from tests.support import kuhn

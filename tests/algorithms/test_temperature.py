@@ -7,16 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import PPOCoefs
 from jaxrl.algorithms.schedule import make_hyper, make_schedule
-from jaxrl.config.checks import check_numbers
-from jaxrl.config.schema import PPOConfig, Schedule
 from jaxrl.networks import distributions
 from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 from tests.support.games import HighCard
 from tests.support.training import run, small_config, with_hyper
 
@@ -105,5 +105,5 @@ def test_schedules_begin_with_the_first_update() -> None:
 @pytest.mark.parametrize("schedule", [Schedule("constant", 0.0), Schedule("linear", 1.0, 1000.0)])
 def test_impossible_temperatures(schedule: Schedule) -> None:
     with pytest.raises(UserError, match=r"ppo\.temperature must stay within 0\.01 and 100"):
-        check_numbers(small_config(temperature=schedule))
-    check_numbers(small_config(temperature=Schedule("constant", 1.0, 0.0)))  # its end is not used
+        small_config(temperature=schedule).check()
+    small_config(temperature=Schedule("constant", 1.0, 0.0)).check()  # its end is not used

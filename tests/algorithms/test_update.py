@@ -11,14 +11,15 @@ import pytest
 
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.ppo import update
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import Batch, PPOCoefs, ppo_loss
 from jaxrl.algorithms.schedule import KINDS, make_hyper, make_schedule, value_at
-from jaxrl.config.network_schema import TransformerConfig
-from jaxrl.config.schema import NetworkConfig, PPOConfig, Schedule
 from jaxrl.networks import distributions
+from jaxrl.networks.config import NetworkConfig, TransformerConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.training.state import Counter
 from jaxrl_envs.shared import prng
+from jaxrl_envs.shared.section import Schedule
 from tests.networks.test_networks import Cards
 from tests.support.games import HighCard, TicTacToe
 from tests.support.training import (

@@ -16,18 +16,24 @@ import pytest
 
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.registry import find_algorithm
 from jaxrl.config import command_config as config_command
 from jaxrl.config import presets
 from jaxrl.config.command_config import describe
-from jaxrl.config.sizes import FOLLOWING
 from jaxrl.games import make_games
+from jaxrl.league.config import LeagueConfig, SeatMix
+from jaxrl.matches.config import EvaluateConfig
+from jaxrl.runs.config import RunConfig, device_count
 from jaxrl.training.command_train import default_name
+from jaxrl.training.config import FOLLOWING, TrainConfig
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.files import read
 from jaxrl_envs.shared.options import all_paths, limits_of, to_tree
 from tests.support import reads
 from tests.support.paths import ROOT
+
+FOLLOW = {*(f"train.{key}" for key in FOLLOWING), "ppo.minibatches", "ppo.learning_rate"}  # the length of the run
 
 
 def load(*overrides: str, path: Path | None = None) -> configs.Config:
@@ -156,7 +162,7 @@ def test_what_a_preset_says_of_its_game_does_not_block_another(capsys, tmp_path)
         assert (
             told.count("\n") == 1 and "what it says of env.options, seats, evaluate is left out for beasty_bar" in told
         )
-        assert config.env == configs.EnvConfig("beasty_bar") and config.evaluate == configs.EvaluateConfig()
+        assert config.env == configs.EnvConfig("beasty_bar") and config.evaluate == EvaluateConfig()
         assert config.ppo.clip == 0.3 and config.train == load(path=Path("skull_king")).train
     config = load("env.id=beasty_bar", "env.options.reward=wins", path=Path("forge"))
     assert config.env.options == {"reward": "wins"} and not hasattr(config, "forge")
@@ -340,10 +346,10 @@ def test_missing_configuration():
 
 def test_device_count():
     config = load("train.num_envs=64")
-    assert configs.device_count(config, 2) == 2
-    assert configs.device_count(config, 7) == 4
+    assert device_count(config, 2) == 2
+    assert device_count(config, 7) == 4
     with pytest.raises(UserError, match="there are only 1"):
-        configs.device_count(load("run.devices=2"), 1)
+        device_count(load("run.devices=2"), 1)
 
 
 # ---- documentation ----
@@ -354,7 +360,7 @@ def test_every_key_is_documented_and_described():
     for path in all_paths(configs.Config):
         shown = path.replace("seats.0.", "seats[].")
         assert shown.split(".")[0] in table
-    for cls in (configs.RunConfig, configs.EnvConfig, configs.SeatMix, configs.PPOConfig, configs.TrainConfig):
+    for cls in (RunConfig, configs.EnvConfig, SeatMix, PPOConfig, TrainConfig):
         for field in dataclasses.fields(cls):
             assert limits_of(field).doc, field.name
             assert limits_of(field).doc in table
@@ -429,7 +435,7 @@ def test_presets_are_what_they_were(name):
 
 def digest(config: configs.Config) -> str:
     """Of all keys that differ from their default, with the values of both."""
-    own, default = configs.to_dict(config), configs.to_dict(configs.config_of(config.env.id))
+    own, default = configs.to_dict(config), configs.to_dict(configs.config_for(config.env.id)())
     differing = [
         (f"{section}.{key}", own[section][key], default[section].get(key))
         for section in sorted(own.keys() - {"seats"})
@@ -443,9 +449,9 @@ def test_presets_say_only_what_differs_from_their_base():
     for name, path in presets.shipped().items():
         tree = read(path)
         base = tree.pop("base", None)
-        under = to_tree(configs.load(base) if base else configs.config_of(tree["env"]["id"]))
+        under = to_tree(configs.load(base) if base else configs.config_for(tree["env"]["id"])())
         told = [(key, value) for key, value in leaves(tree) if key.split(".")[1:2] != ["options"] and key != "env.id"]
-        told = [(key, value) for key, value in told if base or key not in FOLLOWING]  # which a shorter run would change
+        told = [(key, value) for key, value in told if base or key not in FOLLOW]  # which a shorter run would change
         repeated = [key for key, value in told if find(under, key) == value]
         assert not repeated, f"{name} repeats {repeated}"
 
@@ -476,7 +482,7 @@ def test_a_base_may_have_a_base_and_lie_anywhere(tmp_path):
     write(tmp_path, middle="base: battle_balance\nppo: {clip: 0.3, epochs: 7}\nseats: [{}, {}]\n")
     config, below = load(path=tmp_path / "inner" / "top.yaml"), load(path=Path("battle_balance"))
     assert (config.ppo.clip, config.ppo.epochs, config.ppo.gamma) == (0.1, 7, below.ppo.gamma)
-    assert config.env == below.env and config.league == configs.LeagueConfig() and len(config.seats) == 2
+    assert config.env == below.env and config.league == LeagueConfig() and len(config.seats) == 2
     configs.save(config, tmp_path / "resolved.yaml")
     assert load(path=tmp_path / "resolved.yaml") == config and "base" not in read(tmp_path / "resolved.yaml")
 

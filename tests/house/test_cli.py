@@ -367,7 +367,7 @@ from jaxrl import cli
 from jaxrl.training import command_train as train
 from jaxrl_envs.contract import registry
 from jaxrl_envs.shared import files
-from jaxrl.config import checks
+from jaxrl.config import Config
 counts = collections.Counter()
 
 def count(module, name, *others):
@@ -383,8 +383,8 @@ from jax._src import xla_bridge as bridge
 import jaxrl.config
 from jaxrl import games
 count(files, "read")
-count(checks, "check_numbers", jaxrl.config)
-count(checks, "check_game", jaxrl.config, games)
+count(Config, "check")
+count(Config, "check_game")
 count(registry, "make")
 def begin(config, run, **_):
     print(json.dumps(counts | {"devices": jax.local_device_count()}))
@@ -403,7 +403,7 @@ def test_a_start_reads_checks_and_makes_the_game_once(tmp_path, config, games):
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     reads = 1 if config == "tests.yaml" else 2  # the preset and its base
-    wanted = {"read": reads, "check_numbers": 1, "check_game": 1, "make": games, "backends": 0, "devices": 4}
+    wanted = {"read": reads, "check": 1, "check_game": 1, "make": games, "backends": 0, "devices": 4}
     assert json.loads(result.stdout) == wanted
 
 

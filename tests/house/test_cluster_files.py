@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from jaxrl import config as configs
-from jaxrl.config.checks import check_host
 from tests.support.paths import ROOT
 
 CLUSTER = ROOT / "examples" / "cluster"
@@ -50,6 +50,8 @@ def test_trainings_in_them_and_in_the_docs_fit_their_presets():
         for command in re.findall(r"jaxrl train [^#\n`]*fleet.workers=[^#\n`]*", text):
             preset = re.search(r"--config (\w+)", command)
             config = configs.load(preset[1] if preset else "battle_balance", re.findall(r"[\w.]+=\S+", command))
-            check_host(config)
+            host = SimpleNamespace(host=True)
+            config.sebulba.check_game(config, host)
+            config.fleet.check_game(config, host)
             found += 1
     assert found >= 4

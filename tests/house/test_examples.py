@@ -13,8 +13,11 @@ import pytest
 from examples.nim import Nim
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.config import Config, NetworkConfig, SebulbaConfig, TrainConfig
+from jaxrl.config import Config
+from jaxrl.networks.config import NetworkConfig
+from jaxrl.training.config import TrainConfig
 from jaxrl.training.make import make_program
+from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl_envs import conformance
 from jaxrl_envs.contract import registry
 from tests.support.nim import LARGEST, HostNim, best

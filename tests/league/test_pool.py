@@ -11,9 +11,11 @@ import pytest
 
 from examples.nim import Nim
 from jaxrl import config as configs
-from jaxrl.config.schema import LeagueConfig, SeatMix
 from jaxrl.games import make_games
 from jaxrl.league import pool as pools
+from jaxrl.league.config import LeagueConfig, SeatMix
+from jaxrl.runs.config import device_count
+from jaxrl.games import GameForms, compare, make_games
 from jaxrl.training.anakin.rollout import collect
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
@@ -70,7 +72,7 @@ def test_a_population_takes_snapshots_of_its_learners_in_turn() -> None:
 DEVICES_PROGRAM = """
 import json
 import jax, numpy as np
-from jaxrl.config.network_schema import RecurrentConfig
+from jaxrl.networks.config import RecurrentConfig
 from tests.league.test_pool import league_config
 from tests.networks.test_normaliser import Physical, normalising
 from tests.support.training import train, on_host
@@ -384,9 +386,9 @@ def test_league_and_other_keys() -> None:
         make_games(configs.from_dict(tree | {"env": {"id": "tests.support.games:Corridor"}}))
     settings = {"num_envs": 520, "num_steps": 64}
     config = configs.from_dict(tree | {"train": settings})
-    assert configs.device_count(config, 8) == 2  # 520 = 4 * 2 * 65
+    assert device_count(config, 8) == 2  # 520 = 4 * 2 * 65
     with pytest.raises(UserError, match=r"train.num_envs \(520\).*run.devices \* league.snapshots \(16\).*512"):
         configs.from_dict(tree | {"train": settings, "run": {"devices": 4}})
     with pytest.raises(UserError, match="one seat only"):
-        configs.check_game(league_config(), Corridor(), Corridor())
+        compare(league_config(), GameForms(Corridor(), Corridor()))
     assert LeagueConfig() == small_config(seats=(SeatMix(),)).league

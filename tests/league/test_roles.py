@@ -13,18 +13,22 @@ import pytest
 
 from examples.nim import Nim
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config.schema import EvaluateConfig, ExploitConfig, LeagueConfig, Schedule, SebulbaConfig
 from jaxrl.league import pool as pools
+from jaxrl.league.config import LeagueConfig
 from jaxrl.league.elo import SCALE, expected_score, points
 from jaxrl.league.weighting import Opponents, weights
+from jaxrl.matches.config import EvaluateConfig
 from jaxrl.matches.outcomes import GameTally
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.statistics import Z95
 from jaxrl.training import league as leagues
 from jaxrl.training.best_response import Exploiter, lead
+from jaxrl.training.config import ExploitConfig
 from jaxrl.training.league import member_ratings, members_table
 from jaxrl.training.make import make_program
+from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl.training.snapshots import insert_snapshot
+from jaxrl_envs.shared.section import Schedule
 from tests.support.games import HighCard, TicTacToe
 from tests.support.host_games import HostTicTacToe
 from tests.support.training import assert_identical, program, run, small_config

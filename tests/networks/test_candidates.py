@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 
 from jaxrl import config as configs
+from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.algorithms.registry import trained_player
-from jaxrl.config.network_schema import CandidatesConfig, RecurrentConfig
-from jaxrl.config.schema import DQNConfig, NetworkConfig, Schedule
 from jaxrl.games import make_games
 from jaxrl.matches.evaluate import evaluate_players
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network
+from jaxrl.networks.config import CandidatesConfig, NetworkConfig, RecurrentConfig
 from jaxrl.players.player import bot_player
 from jaxrl_envs.contract.env import Candidates
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 from tests.support.candidate_games import KINDS, STALLS, Market
 from tests.support.games import HighCard
 from tests.support.training import compiled_network, small_config, train

@@ -14,13 +14,16 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxrl.algorithms.base import AXIS, cleared, remember
 from jaxrl.algorithms.ppo.algorithm import PPO, coefs_of
 from jaxrl.algorithms.ppo.loss import ppo_loss
-from jaxrl.config.network_schema import RecurrentConfig
-from jaxrl.config.schema import Config, LeagueConfig, NetworkConfig, Schedule, SebulbaConfig
+from jaxrl.config import Config
+from jaxrl.league.config import LeagueConfig
+from jaxrl.networks.config import NetworkConfig, RecurrentConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import metrics
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
+from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.section import Schedule
 from tests.support.games import HighCard, RockPaperScissors, TicTacToe
 from tests.support.memory_games import CUES, HostRecall, Recall
 from tests.support.training import small_config

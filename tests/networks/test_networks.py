@@ -12,10 +12,9 @@ import pytest
 
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config.network_schema import TransformerConfig
-from jaxrl.config.schema import NetworkConfig
 from jaxrl.networks import distributions
 from jaxrl.networks.base import NetworkModule
+from jaxrl.networks.config import NetworkConfig, TransformerConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.training.make import make_program
 from jaxrl_envs.contract.env import Tokens

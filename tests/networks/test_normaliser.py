@@ -15,9 +15,11 @@ import pytest
 import yaml
 
 from jaxrl import cli
-from jaxrl.config.schema import Config, LeagueConfig, NetworkConfig, Schedule, SeatMix, SebulbaConfig
+from jaxrl.config import Config
+from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.networks import normaliser
 from jaxrl.networks.base import Network
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.players.export import load_policy
 from jaxrl.runs import directory as runs
@@ -26,9 +28,11 @@ from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
+from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl.training.state import update_keys
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 from tests.networks.test_networks import Cards
 from tests.support.candidate_games import Market
 from tests.support.dqn_training import dqn_config

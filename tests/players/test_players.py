@@ -9,10 +9,9 @@ import pytest
 
 from jaxrl import cli
 from jaxrl.algorithms.registry import trained_player
-from jaxrl.config.network_schema import RecurrentConfig
-from jaxrl.config.schema import NetworkConfig
 from jaxrl.matches.evaluate import Matchup, evaluate_players
 from jaxrl.matches.tournaments.tournament import Tournament
+from jaxrl.networks.config import NetworkConfig, RecurrentConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.players.export import load_policy, save_policy
 from jaxrl.players.player import Player, bot_player, network_player

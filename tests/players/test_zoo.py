@@ -15,7 +15,8 @@ import pytest
 
 from jaxrl import cli, zoo
 from jaxrl import config as configs
-from jaxrl.config import EVALUATION_SEED, command_options
+from jaxrl.config import command_options
+from jaxrl.matches.config import EVALUATION_SEED
 from jaxrl.matches.evaluate import evaluate_players, opponent_names
 from jaxrl.matches.policy_agreement import count_equal_choices
 from jaxrl.matches.recording.command_film import record

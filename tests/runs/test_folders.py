@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from jax._src.compilation_cache import compress_executable
 
-from jaxrl.config.schema import Config, RunConfig
+from jaxrl.config import Config
 from jaxrl.diagnose import command_diagnose
 from jaxrl.matches.tournaments.published_matrix import load_matrix
 from jaxrl.players.export import load_policy
 from jaxrl.runs import directory
 from jaxrl.runs.checkpoints.checkpoint import take
+from jaxrl.runs.config import RunConfig
 from jaxrl.runs.directory import RunDirectory, begun_run
 from jaxrl_envs.car_soccer import golden as car_soccer_golden
 from jaxrl_envs.car_soccer import setters

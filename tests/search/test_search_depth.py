@@ -11,7 +11,7 @@ import pytest
 
 from examples.nim import Nim
 from jaxrl import xla
-from jaxrl.config.schema import NetworkConfig
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.search.player import make_search

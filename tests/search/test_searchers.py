@@ -15,11 +15,12 @@ from rich.console import Console
 from examples.nim import Nim
 from jaxrl import cli, xla
 from jaxrl import config as configs
-from jaxrl.config.searchers import worlds_of
 from jaxrl.matches.command_play import Sitting
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import find_players
+from jaxrl.players.names import worlds_of
 from jaxrl.players.player import bot_player
+from jaxrl.games import GameForms, compare
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide
 from jaxrl.search.searchers import reference_searcher, scripted_player
@@ -167,9 +168,9 @@ def test_a_battle_is_searched_by_its_best_script():
 @pytest.mark.parametrize("override", ["seats=[{learners: 1, bots: [searcher-8]}]", "league.opponents=[searcher-8]"])
 def test_trainings_meet_it_in_evaluations_alone(override):
     game = ["env.id=tests.search.test_searchers:Tricks", "evaluate.opponents=[searcher-8, random]"]
-    configs.check_game(configs.load(None, game), Tricks(), Tricks())
+    compare(configs.load(None, game), GameForms(Tricks(), Tricks()))
     with pytest.raises(UserError, match="name it in evaluate.opponents"):
-        configs.check_game(configs.load(None, [*game, override]), Tricks(), Tricks())
+        compare(configs.load(None, [*game, override]), GameForms(Tricks(), Tricks()))
     with pytest.raises(UserError, match="name it in evaluate.opponents"):
         bot_player(Tricks(), "searcher-8")
 

@@ -19,8 +19,8 @@ for package in ("starlette", "uvicorn", "websockets"):
     pytest.importorskip(package, reason="the extra web is not installed")
 
 from jaxrl import config as configs
-from jaxrl.config.schema import NetworkConfig
 from jaxrl.matches.interactive import Programs
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import bot_player, network_player
 from jaxrl.serve import player_catalog

@@ -8,21 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config.schema import (
-    Config,
-    DQNConfig,
-    LeagueConfig,
-    NetworkConfig,
-    RunConfig,
-    Schedule,
-    SeatMix,
-    SebulbaConfig,
-    TrainConfig,
-)
+from jaxrl.config import Config
+from jaxrl.league.config import LeagueConfig, SeatMix
+from jaxrl.networks.config import NetworkConfig
+from jaxrl.runs.config import RunConfig
+from jaxrl.training.config import TrainConfig
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
+from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.section import Schedule
 from tests.support.training import run
 
 # of a configuration file

@@ -6,7 +6,8 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 
-from jaxrl.config import schema
+from jaxrl.config import Config
+from jaxrl_envs.shared.section import Schedule
 
 SECTIONS = {  # what a parameter or variable with this annotation holds
     "Config": "",
@@ -48,8 +49,8 @@ def keys_read(source: str, properties: dict[str, set[str]] | None = None) -> set
 
 
 def properties_of_config(source: str) -> dict[str, set[str]]:
-    """What each property of the class `Config` reads, directly or through another property."""
-    [cls] = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == "Config"]
+    """What each property of the class `BaseConfig` reads, directly or through another property."""
+    [cls] = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == "BaseConfig"]
     methods = {node.name: set(_of_scope(node, {"self": ""})) for node in cls.body if isinstance(node, ast.FunctionDef)}
     for _ in methods:  # so many steps reach everything
         for reads in methods.values():
@@ -113,12 +114,12 @@ def _kept(init: ast.FunctionDef, outer: Names) -> Names:
 def _schedules(section: str | None) -> Iterator[str]:
     """What `make_hyper` reads of a section: every part of its schedules. (The values are read where they are used.)"""
     for place in [section, *ROLES] if section == "ppo" else [section] if section else []:
-        default: object = schema.Config()
+        default: object = Config()
         for name in place.split("."):
             default = getattr(default, name, None)
         for name, value in vars(default).items() if default is not None else ():
-            if isinstance(value, schema.Schedule):
-                yield from (f"{place}.{name}.{leaf.name}" for leaf in dataclasses.fields(schema.Schedule))
+            if isinstance(value, Schedule):
+                yield from (f"{place}.{name}.{leaf.name}" for leaf in dataclasses.fields(Schedule))
 
 
 def _bind(node: ast.AST, names: Names) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl.config.schema import Config, LeagueConfig, SebulbaConfig
+from jaxrl.config import Config
+from jaxrl.league.config import LeagueConfig
 from jaxrl.training.make import make_program
+from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.host.env import HostEnv
 from tests.support.host_games import Board, HostTicTacToe, TicTacToeGame

@@ -15,15 +15,22 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
 from jaxrl.algorithms.base import AXIS
+from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.algorithms.dqn.q_heads import heads_of
-from jaxrl.config.schema import Config, DQNConfig, NetworkConfig, PPOConfig, RunConfig, Schedule, SeatMix, TrainConfig
+from jaxrl.algorithms.ppo.config import PPOConfig
+from jaxrl.config import Config
+from jaxrl.league.config import SeatMix
 from jaxrl.networks.base import Network
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.factory import POLICY, make_network
 from jaxrl.runs import metrics
+from jaxrl.runs.config import RunConfig
 from jaxrl.training.anakin.loop import Anakin
+from jaxrl.training.config import TrainConfig
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Program
 from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.section import Schedule
 from tests.support.paths import PYTHONPATH
 
 

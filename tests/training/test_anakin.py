@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jaxrl.algorithms import trajectory
-from jaxrl.config.checks import check_game, check_numbers
-from jaxrl.config.schema import SeatMix
+from jaxrl.league.config import SeatMix
+from jaxrl.runs.games import GameForms, compare
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
 from jaxrl_envs.shared import prng
@@ -81,8 +81,8 @@ import json, sys
 import jax, numpy as np
 from tests.support.games import HighCard
 from tests.support.training import small_config, train, on_host
-from jaxrl.config.checks import check_game, check_numbers
-from jaxrl.config.schema import SeatMix
+
+from jaxrl.league.config import SeatMix
 assert jax.local_device_count() == 8
 results = []
 for devices in (1, 8):
@@ -215,8 +215,8 @@ def test_impossible_configurations() -> None:
     ]
     for config, words in cases:
         with pytest.raises(UserError, match=words):
-            check_numbers(config)
-            check_game(config, TicTacToe(), TicTacToe())
+            config.check()
+            compare(config, GameForms(TicTacToe(), TicTacToe()))
     with pytest.raises(UserError, match="devices"):
         make_program(small_config(devices=1000, num_envs=1000), TicTacToe())
 

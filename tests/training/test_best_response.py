@@ -19,10 +19,13 @@ from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import ExploitConfig, LeagueConfig, Schedule, SeatMix
 from jaxrl.games import make_games
+from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.runs import directory as runs
 from jaxrl.training.best_response import Exploiter, response_config, same_updates, starts_of
+from jaxrl.training.config import ExploitConfig
 from jaxrl.training.trainer import Trainer
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 from tests.support.games import Corridor, RockPaperScissors
 from tests.support.killing import assert_same, rows
 from tests.support.training import small_config

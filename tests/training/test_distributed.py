@@ -21,6 +21,9 @@ from jaxrl.runs import distributed, status
 from jaxrl.runs.checkpoints import shares
 from jaxrl.runs.checkpoints.checkpoint import CheckpointStore
 from jaxrl.runs.checkpoints.record import Damaged
+from jaxrl.runs import status
+from jaxrl.runs.checkpoint_record import Damaged
+from jaxrl.runs.config import device_count
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.heartbeat import LOST
 from jaxrl.training import command_launch, memory_budget
@@ -151,13 +154,13 @@ def test_other_numbers_of_processes_go_on(home):
 
 def test_what_cannot_be_divided_or_trained_together_is_refused():
     config = configs.from_dict(TREE)
-    assert configs.device_count(config, 6, 2) == 4 and configs.device_count(config, 2, 2) == 2
+    assert device_count(config, 6, 2) == 4 and device_count(config, 2, 2) == 2
     with pytest.raises(UserError, match=r"train.num_envs \(16\) must be divisible by processes \* league.snapshots"):
-        configs.device_count(config, 3, 3)
+        device_count(config, 3, 3)
     with pytest.raises(UserError, match=r"must be divisible by league.snapshots \(3\)"):
-        configs.device_count(configs.from_dict(TREE | {"league": LEAGUE | {"snapshots": 3}}), 1)
+        device_count(configs.from_dict(TREE | {"league": LEAGUE | {"snapshots": 3}}), 1)
     with pytest.raises(UserError, match="the number of processes"):
-        configs.device_count(configs.from_dict(TREE | {"run": {"devices": 2}}), 4, 4)
+        device_count(configs.from_dict(TREE | {"run": {"devices": 2}}), 4, 4)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import yaml
 
-from jaxrl.config.schema import FleetConfig
 from jaxrl.runs.checkpoints.checkpoint import CheckpointStore
 from jaxrl.training.make import make_program
+from jaxrl.training.sebulba.remote.config import FleetConfig
 from jaxrl_envs.shared.errors import UserError
 from tests.support.dqn_training import dqn_config
 from tests.support.host_games import HostTicTacToe

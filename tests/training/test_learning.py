@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from jaxrl.algorithms.registry import trained_player
-from jaxrl.config.schema import Config, Schedule, SeatMix
+from jaxrl.config import Config
+from jaxrl.league.config import SeatMix
 from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.section import Schedule
 from tests.support.games import Corridor, HighCard, RockPaperScissors, TicTacToe
 from tests.support.training import small_config, train, values_of
 

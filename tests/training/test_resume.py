@@ -14,9 +14,11 @@ import jax
 import numpy as np
 import pytest
 
-from jaxrl.config.schema import Config, LeagueConfig, SeatMix, SebulbaConfig
 from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.config import Config
+from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.training.make import make_program
+from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl_envs.contract.env import Env
 from tests.algorithms.test_critic import CRITIC
 from tests.networks.test_memory import recurrent_config

@@ -10,8 +10,10 @@ import tracemalloc
 import pytest
 
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config.schema import Config, NetworkConfig, TrainConfig
+from jaxrl.config import Config
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.training import timers as counters
+from jaxrl.training.config import TrainConfig
 from jaxrl.training.sebulba import shares
 from jaxrl.training.timers import NAMES, NULL, PREFIX, Timers
 from tests.support import games

@@ -30,13 +30,14 @@ from jaxrl.algorithms.dqn.device_replay import DeviceReplay
 from jaxrl.algorithms.dqn.host_learning import DQNHostLearning
 from jaxrl.algorithms.dqn.optimise import DQNCoefs, DQNLearner, LearnSums, no_sums, optimise
 from jaxrl.algorithms.schedule import Hyper, make_hyper
-from jaxrl.config.schema import Config, Schedule
+from jaxrl.config import Config
 from jaxrl.networks.base import Memory
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 
 
 @struct.dataclass

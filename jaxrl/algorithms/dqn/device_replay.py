@@ -20,9 +20,9 @@ import numpy as np
 from flax import struct
 
 from jaxrl.algorithms.base import Transition
+from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.algorithms.dqn.loss import Transitions
 from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Sequel, Waiting, n_step, writing
-from jaxrl.config.schema import DQNConfig
 from jaxrl.networks import distributions
 from jaxrl_envs.contract.env import Env
 

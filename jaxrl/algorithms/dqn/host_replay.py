@@ -12,10 +12,10 @@ import numpy as np
 from flax import struct
 
 from jaxrl.algorithms.base import Transition
+from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.algorithms.dqn.loss import Transitions
 from jaxrl.algorithms.dqn.nstep import END, LOST, NONE, OPEN, STORAGE, Sequel, Waiting, n_step, writing
 from jaxrl.algorithms.dqn.sumtree import SumTree
-from jaxrl.config.schema import DQNConfig
 from jaxrl_envs.host.game import HostGame, aligned
 
 MANY = 2**30  # records are counted up to here

@@ -11,8 +11,8 @@ from flax import struct
 
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import Learner
+from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights, new_priority
-from jaxrl.config.schema import DQNConfig
 from jaxrl.networks.base import Network
 from jaxrl_envs.contract.env import select
 

@@ -8,7 +8,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from jaxrl.config.schema import DQNConfig
+from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.networks import distributions
 from jaxrl.networks.factory import NOISE, HeadKind
 

@@ -19,12 +19,12 @@ from jaxrl.algorithms.hierarchical.pair import ROLES, WORKER, pair
 from jaxrl.algorithms.hierarchical.role import HindsightCoefs, Role, RoleLearner
 from jaxrl.algorithms.ppo.algorithm import PPO, PPOLearner, TemperedPolicy, sample_action
 from jaxrl.algorithms.schedule import Hyper, make_hyper
-from jaxrl.config import Config, Schedule
-from jaxrl.config.hierarchical_checks import check_goals
+from jaxrl.config import Config
 from jaxrl.networks.base import Memory
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env
+from jaxrl_envs.shared.section import Schedule
 
 Both = dict[str, Any]  # something of each of the `ROLES`
 HINDSIGHT = "hindsight"  # beside them among the hyper-parameters
@@ -51,7 +51,6 @@ class Hierarchical(Algorithm):
           UserError: the game has no goals.
         """
         super().__init__(config, env)
-        check_goals(config, env)
         self._roles = {name: Role(config, env, name) for name in ROLES}
         worker = self._roles[WORKER]
         self.network = pair({name: role.network for name, role in self._roles.items()}, env)

@@ -27,6 +27,7 @@ from jaxrl.algorithms.base import AXIS, Rollout, across_devices
 from jaxrl.algorithms.hierarchical import hindsight, phases
 from jaxrl.algorithms.hierarchical.pair import MANAGER, WORKER, managed
 from jaxrl.algorithms.ppo.algorithm import PPO, PPOLearner
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import Batch, LossSums, PPOCoefs, ppo_loss
 from jaxrl.algorithms.ppo.update import (
     Order,
@@ -40,7 +41,7 @@ from jaxrl.algorithms.ppo.update import (
     shuffled_groups,
 )
 from jaxrl.algorithms.trajectory import Estimates, Values, of_decisions, to_seats, trajectory_of, values_of
-from jaxrl.config.schema import Config, PPOConfig
+from jaxrl.config import Config
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env

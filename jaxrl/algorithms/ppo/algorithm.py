@@ -25,20 +25,22 @@ from jaxrl.algorithms.base import (
 )
 from jaxrl.algorithms.ppo import target_params
 from jaxrl.algorithms.ppo.belief import BeliefLearner
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.critic import Critic, explained, returns_of
 from jaxrl.algorithms.ppo.loss import Batch, PPOCoefs, RecurrentInputs
 from jaxrl.algorithms.ppo.update import UpdateSums, is_value_head, update
 from jaxrl.algorithms.schedule import Hyper, make_hyper
 from jaxrl.algorithms.trajectory import Estimates, Values, gae_estimates, logits_along, vtrace_estimates
-from jaxrl.config import Config, PPOConfig, Schedule, shuffle_groups
-from jaxrl.config.ppo_checks import check_ppo
+from jaxrl.config import Config
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory, Network
 from jaxrl.networks.factory import make_network
 from jaxrl.runs import metrics
+from jaxrl.runs.config import shuffle_groups
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, select
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 
 RHO_CLIP = 1.0  # V-trace: the largest importance weight, as in its paper; more would trade bias for variance
 
@@ -71,7 +73,7 @@ class PPO(Algorithm):
         self.discount = config.ppo.gamma
         self.sequence = config.ppo.sequence if self.network.remembers else 1
         if self.sequence > 1:  # whether a user's own network has a memory is known only now
-            check_ppo(config, self.sequence)
+            config.ppo.check_batch(config, self.sequence)
         if config.ppo.value_warmup and not config.ppo.critic.privileged:
             self._check_value()
         self._critic = Critic(config, env) if config.ppo.critic.privileged else None

@@ -21,7 +21,7 @@ from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import Transition, across_devices
 from jaxrl.algorithms.ppo.loss import PPOCoefs
 from jaxrl.algorithms.ppo.update import ADAM_EPS, Shuffle, shuffled_indices
-from jaxrl.config.schema import Config
+from jaxrl.config import Config
 from jaxrl.networks import normaliser
 from jaxrl.networks.mlp import MLP
 from jaxrl.networks.normaliser import Statistics

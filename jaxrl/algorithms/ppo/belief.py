@@ -20,8 +20,7 @@ import jax.numpy as jnp
 from jaxrl.algorithms.base import Rollout, Transition, across_devices
 from jaxrl.algorithms.ppo.auxiliary import AuxiliaryNetwork, AuxiliaryState, by_lane, forms
 from jaxrl.algorithms.ppo.loss import PPOCoefs
-from jaxrl.config.ppo_checks import check_auxiliary_networks
-from jaxrl.config.schema import Config
+from jaxrl.config import Config
 from jaxrl.networks import distributions
 from jaxrl.networks.normaliser import Statistics
 from jaxrl.runs import metrics
@@ -59,7 +58,6 @@ class BeliefLearner:
         Raises:
           UserError: the game does not tell who may hold what.
         """
-        check_auxiliary_networks(config, env)
         self._env, form = env, forms(env)[0]
         self._shape = jax.eval_shape(env.holdings, form).possible.shape
         outputs = math.prod(self._shape)
@@ -100,7 +98,7 @@ class BeliefLearner:
 
     def _holdings(self, observation: PyTree) -> Holdings:
         found = self._env.holdings(observation)
-        assert found is not None  # `check_auxiliary_networks` has asked
+        assert found is not None  # `PPOConfig.check_game` has asked
         return found
 
     def _score(self, belief: AuxiliaryState, steps: Transition) -> jax.Array:

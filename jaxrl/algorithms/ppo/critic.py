@@ -21,8 +21,7 @@ from jaxrl.algorithms.base import Rollout, Transition, across_devices
 from jaxrl.algorithms.ppo.auxiliary import AuxiliaryNetwork, AuxiliaryState, by_lane, forms
 from jaxrl.algorithms.ppo.loss import PPOCoefs
 from jaxrl.algorithms.trajectory import Values
-from jaxrl.config.ppo_checks import check_auxiliary_networks
-from jaxrl.config.schema import Config
+from jaxrl.config import Config
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl_envs.contract.env import Env, PyTree
@@ -58,7 +57,6 @@ class Critic:
         Raises:
           UserError: the game does not tell what its seats cannot see.
         """
-        check_auxiliary_networks(config, env)
 
         def encode(view: PyTree) -> jax.Array:
             observation, hidden = view

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.algorithms.base import memory_of, remember
-from jaxrl.config.schema import PPOConfig
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Memory, Network
 

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.algorithms.base import ANCHOR, AVERAGE
-from jaxrl.config.schema import PPOConfig
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.networks.factory import STATISTICS
 from jaxrl_envs.contract.env import select
 

@@ -19,8 +19,8 @@ import optax
 
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import across_devices
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import Batch, LossSums, PPOCoefs, combine, ppo_loss
-from jaxrl.config.schema import PPOConfig
 from jaxrl.networks.base import Network
 from jaxrl_envs.contract.env import select
 

@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from jaxrl.algorithms.base import AXIS, across_devices, local_numbers
-from jaxrl.config.schema import Config
+from jaxrl.config import Config
 from jaxrl.runs import metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl.training.anakin.rollout import RolloutSetup, collect, first_lanes, not_finite

@@ -26,7 +26,6 @@ from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.registry import check_one_network, find_algorithm, make_algorithm, trained_player
 from jaxrl.config import Config
 from jaxrl.config.command_arguments import check_learning
-from jaxrl.config.searchers import worlds_of
 from jaxrl.games import make_games
 from jaxrl.matches.evaluate import opponent_names
 from jaxrl.matches.match import GameKeys, SeatedPlayer, play_match
@@ -41,6 +40,7 @@ from jaxrl.matches.search_options import (
     settings_of,
 )
 from jaxrl.networks.factory import Network, make_network
+from jaxrl.players.names import worlds_of
 from jaxrl.players.player import Player, any_bot, bot_player
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import (

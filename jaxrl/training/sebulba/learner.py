@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from jaxrl.algorithms.base import AXIS, Rollout, Transition, across_devices
-from jaxrl.config.schema import Config
+from jaxrl.config import Config
 from jaxrl.networks import distributions
 from jaxrl.runs import distributed
 from jaxrl.runs.metrics import Metrics

@@ -21,7 +21,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from jaxrl.algorithms.base import AXIS, Rollout
-from jaxrl.config.schema import Config
+from jaxrl.config import Config
 from jaxrl.league.pool import add_snapshot
 from jaxrl.runs import distributed, metrics
 from jaxrl.runs.metrics import Metrics

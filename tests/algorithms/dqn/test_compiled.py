@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jaxrl.config.schema import LeagueConfig, Schedule
+from jaxrl.league.config import LeagueConfig
+from jaxrl_envs.shared.section import Schedule
 from tests.support.dqn_training import action_values, dqn_config, train
 from tests.support.games import Corridor, HighCard
 from tests.support.nim import LARGEST, Nim, best, win_rate_against_random

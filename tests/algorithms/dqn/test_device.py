@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxrl.algorithms.dqn.device_replay import DeviceReplay, RecordFormat, draw, empty
-from jaxrl.config.schema import RunConfig
+from jaxrl.runs.config import RunConfig
 from tests.support.dqn_training import dqn_config, program, train
 from tests.support.games import Corridor, RockPaperScissors
 from tests.support.training import assert_close, assert_identical, run

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxrl.config.schema import LeagueConfig, Schedule, SeatMix, SebulbaConfig
+from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.training.make import make_program
 from jaxrl.training.program import Failed
+from jaxrl.training.sebulba.config import SebulbaConfig
+from jaxrl_envs.shared.section import Schedule
 from tests.support.dqn_training import action_values, dqn_config, train
 from tests.support.host_games import HostTicTacToe
 from tests.support.nim import LARGEST, HostNim, best

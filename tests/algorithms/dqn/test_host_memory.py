@@ -11,11 +11,11 @@ import pytest
 
 from jaxrl.algorithms.base import Transition
 from jaxrl.algorithms.dqn import device_replay, nstep
+from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.algorithms.dqn.device_replay import RecordFormat
 from jaxrl.algorithms.dqn.host_replay import HostReplay
 from jaxrl.algorithms.dqn.nstep import END
 from jaxrl.algorithms.dqn.prefetch import Prefetcher
-from jaxrl.config.schema import DQNConfig
 from jaxrl.training.timers import Timers
 from tests.support.host_games import TicTacToeGame
 from tests.support.training import assert_identical

@@ -12,13 +12,17 @@ import pytest
 
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.dqn.algorithm import DQN, exploring
+from jaxrl.algorithms.dqn.config import DQNConfig
 from jaxrl.algorithms.dqn.loss import Transitions, dqn_loss, importance_weights, new_priority, targets
 from jaxrl.algorithms.dqn.optimise import DQNCoefs, DQNLearner, optimise
 from jaxrl.algorithms.dqn.q_heads import combine
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config.schema import Config, DQNConfig, NetworkConfig, Schedule, TrainConfig
+from jaxrl.config import Config
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network
+from jaxrl.networks.config import NetworkConfig
+from jaxrl.training.config import TrainConfig
+from jaxrl_envs.shared.section import Schedule
 from tests.support.games import TicTacToe
 from tests.support.training import compiled_network
 

@@ -12,8 +12,8 @@ import yaml
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.config.checks import check_game, check_numbers
 from jaxrl.players.export import load_policy
+from jaxrl.runs.games import GameForms, compare
 from jaxrl.runs.metric_log import read_rows
 from jaxrl_envs.shared.errors import UserError
 from tests.support.dqn_training import SMALL_DQN, dqn_config
@@ -129,7 +129,7 @@ def test_mistakes_are_named(override: str, expected: str) -> None:
 
 def test_a_host_game_asks_for_one_seed_and_even_shares() -> None:
     with pytest.raises(UserError, match="run.seeds is 2"):
-        check_game(dqn_config(seeds=2), HostNim(), HostNim())
+        compare(dqn_config(seeds=2), GameForms(HostNim(), HostNim()))
     with pytest.raises(UserError, match=r"divisible by sebulba.actors \* sebulba.groups \(2\)"):
-        check_game(dqn_config(num_envs=15), HostNim(), HostNim())
-    check_numbers(dqn_config())
+        compare(dqn_config(num_envs=15), GameForms(HostNim(), HostNim()))
+    dqn_config().check()

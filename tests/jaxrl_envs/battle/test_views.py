@@ -9,8 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxrl.config.network_schema import CandidatesConfig, TransformerConfig
-from jaxrl.config.schema import NetworkConfig
+from jaxrl.networks.config import CandidatesConfig, NetworkConfig, TransformerConfig
 from jaxrl.networks.factory import make_network
 from jaxrl_envs.battle import actions, observe, random_setups, rosters
 from jaxrl_envs.battle.engine.single import Battle

@@ -12,7 +12,7 @@ import pytest
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import trained_player
-from jaxrl.config.schema import LeagueConfig, Schedule, SeatMix
+from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.league.pool import make_league
 from jaxrl.league.seats import make_mixed_seats
 from jaxrl.matches.deals import FINAL_DEALS, samples_of
@@ -21,6 +21,7 @@ from jaxrl.matches.match import GameKeys, Games, SeatedPlayer, play_match
 from jaxrl.matches.tables import format_table
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.player import Player, bot_player
+from jaxrl.runs.games import GameForms, compare
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings
@@ -29,6 +30,7 @@ from jaxrl_envs import conformance
 from jaxrl_envs.contract.sides import of_sides
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.section import Schedule
 from tests.support.games import HighCard, OneAgainstTwo, Signals
 from tests.support.host_games import HostSignals
 from tests.support.training import small_config, train
@@ -200,7 +202,7 @@ def test_what_does_not_fit_is_told_in_sides():
     ):
         config = configs.load(None, [game, *keys])
         with pytest.raises(UserError, match=said):
-            configs.check_game(config, env, env)
+            compare(config, GameForms(env, env))
     with pytest.raises(UserError, match="sides of several seats"):
         make_search(env, SearchSettings(), own=bot_policy(env.bots["random"]), guide=no_guide)
 

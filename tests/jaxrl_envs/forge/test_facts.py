@@ -8,8 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxrl.config.network_schema import CandidatesConfig
-from jaxrl.config.schema import NetworkConfig
+from jaxrl.networks.config import CandidatesConfig, NetworkConfig
 from jaxrl.networks.factory import make_network
 from jaxrl_envs.forge import layout as at
 from jaxrl_envs.forge import vocabulary

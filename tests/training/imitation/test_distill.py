@@ -12,9 +12,8 @@ import pytest
 from jaxrl import cli, xla
 from jaxrl import config as configs
 from jaxrl.algorithms import optimizer
-from jaxrl.config.network_schema import RecurrentConfig
-from jaxrl.config.schema import NetworkConfig
 from jaxrl.matches.search_options import other_scale, warn_of_scale
+from jaxrl.networks.config import NetworkConfig, RecurrentConfig
 from jaxrl.networks.distributions import mask_logits
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import bot_player

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from jaxrl import cli
-from jaxrl.config.schema import NetworkConfig
+from jaxrl.networks.config import NetworkConfig
 from jaxrl.networks.factory import make_network
 from jaxrl.players.player import network_player
 from jaxrl.runs.directory import load_run

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxrl.config.schema import SeatMix
+from jaxrl.league.config import SeatMix
 from jaxrl.training.anakin.loop import Anakin
 from jaxrl.training.make import make_program
 from tests.support.games import TicTacToe

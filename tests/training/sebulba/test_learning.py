@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from jaxrl import cli
-from jaxrl.config.schema import Schedule
 from jaxrl.runs import directory as runs
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.metric_log import read_rows
+from jaxrl_envs.shared.section import Schedule
 from tests.support.host_games import HostTicTacToe
 from tests.support.sebulba_training import sebulba_config, sebulba_program, threads_left
 from tests.support.training import run

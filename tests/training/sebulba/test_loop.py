@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from jaxrl import config as configs
-from jaxrl.config.schema import LeagueConfig, SebulbaConfig
 from jaxrl.games import make_games
+from jaxrl.league.config import LeagueConfig
+from jaxrl.games import GameForms, compare, make_games
+from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.shared.errors import UserError
 from tests.support.host_games import HostTicTacToe
@@ -182,7 +184,7 @@ def test_what_does_not_fit_is_said():
 
     def refused(change) -> str:
         with pytest.raises(UserError) as error:
-            configs.check_game(change, env, env)
+            compare(change, GameForms(env, env))
         return str(error.value)
 
     assert "one seed at a time" in refused(dataclasses.replace(config, run=dataclasses.replace(config.run, seeds=2)))

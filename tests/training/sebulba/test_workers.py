@@ -18,6 +18,7 @@ import pytest
 
 from jaxrl import cli
 from jaxrl import config as configs
+from jaxrl.runs.games import GameForms, compare
 from jaxrl.training.program import Failed
 from jaxrl.training.sebulba import pools
 from jaxrl.training.sebulba.remote.cluster import RayWorker
@@ -153,7 +154,7 @@ def test_what_is_wrong_with_a_fleet_is_said(tmp_path):
     ):
         config = configs.load(None, ["env.id=battle", "train.num_envs=16", *changes])
         with pytest.raises(UserError, match=message):
-            configs.check_game(config, HostTicTacToe(), HostTicTacToe())
+            compare(config, GameForms(HostTicTacToe(), HostTicTacToe()))
     with pytest.raises(UserError, match="fleet.workers plays games on the host, which skull_king is not"):
         from jaxrl.games import make_games
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxrl import config as configs
-from jaxrl.config.schema import Config
+from jaxrl.config import Config
 from jaxrl.training.sebulba.remote.worker import Answer, EngineBlock, EngineWorker, Failure, Order, Strange
 from jaxrl.training.sebulba.remote.worker_pool import Lost, WorkerPool
 from jaxrl_envs.host.game import HostGame

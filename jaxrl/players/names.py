@@ -1,12 +1,14 @@
-"""Names of reference searchers (`jaxrl.search.searchers`), which stand beside those of bots: "searcher-200"."""
+"""Names of bots and reference searchers (`jaxrl.search.searchers`) in a configuration."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
-from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.errors import UserError, nearest
 
-PREFIX = "searcher-"
+PREFIX = "searcher-"  # of a reference searcher, e.g. "searcher-200"
 FEWEST, MOST = 1, 100_000  # worlds
 
 
@@ -31,3 +33,13 @@ def refuse_searcher(name: str, where: str) -> None:
             f"{where}: {name} plays whole games ahead at every move, which would cost most of the time: name a bot, or "
             "name it in evaluate.opponents, evaluate, tournament, film or play."
         )
+
+
+def check_bots(names: Iterable[str], env: Any, path: str, *, searchers: bool = False) -> None:
+    """Raises UserError if the game has not all of these bots; names of searchers pass where they are allowed."""
+    for name in names:
+        if searchers and worlds_of(name) is not None:
+            continue
+        refuse_searcher(name, path)
+        if name not in env.bots:
+            raise UserError(f"{path}: there is no bot {name!r}; {nearest(name, env.bots)}")

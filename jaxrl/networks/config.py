@@ -1,11 +1,14 @@
-"""The section `network` of a configuration, as `jaxrl.config.schema` declares the others."""
+"""The section `network`: the policy and value network."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, ClassVar
 
 from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
+from jaxrl_envs.shared.section import Section, divides
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +59,10 @@ class RecurrentConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class NetworkConfig:
+class NetworkConfig(Section):
     """The policy and value network."""
+
+    fixed: ClassVar[tuple[str, ...]] = ("",)
 
     kind: str = option(
         "mlp",
@@ -84,3 +89,29 @@ class NetworkConfig:
     transformer: TransformerConfig = option(TransformerConfig(), "the transformer over cards")
     candidates: CandidatesConfig = option(CandidatesConfig(), "the network that scores options one by one")
     recurrent: RecurrentConfig = option(RecurrentConfig(), "the network with a memory")
+
+    @property
+    def reader(self) -> tuple[str, str]:
+        """The kind of network that reads observations, and its key."""
+        return (self.recurrent.torso, "recurrent.torso") if self.kind == "recurrent" else (self.kind, "kind")
+
+    def check(self, config: Any) -> None:
+        """Widths that the heads divide, and dense layers where they are to be normalised."""
+        if self.layer_norm and self.reader[0] in ("transformer", "candidates"):
+            raise UserError(
+                f"network.layer_norm is for the dense layers of mlp, not for {self.reader[0]}: set it to false."
+            )
+        divides(self.transformer.dim, self.transformer.heads, "network.transformer.dim", "network.transformer.heads")
+
+    def check_game(self, config: Any, env: Any) -> None:
+        """A game that describes what the network reads."""
+        from jaxrl_envs.contract.env import Env  # here, because it imports jax, which reading a configuration does not
+
+        reader, key = self.reader
+        if reader == "transformer" and type(env).tokens is Env.tokens:
+            raise UserError(f"network.{key} transformer needs card tokens, which {config.env.id} has not: use mlp.")
+        if reader == "candidates" and type(env).candidates is Env.candidates:
+            raise UserError(
+                f"network.{key} candidates needs options that are described one by one, which {config.env.id} has "
+                "not: use mlp."
+            )

@@ -1,0 +1,94 @@
+"""The section `dqn`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import option
+from jaxrl_envs.shared.section import Schedule, Section
+
+
+@dataclasses.dataclass(frozen=True)
+class DQNConfig(Section):
+    """Deep Q-learning: double, dueling, n-step, with prioritised replay (Rainbow, https://arxiv.org/abs/1710.02298)."""
+
+    per_stage: ClassVar[bool] = True
+    largest_rollout: ClassVar[int] = 512  # a longer one would be learnt from no more often
+
+    updates: int = option(4, "optimizer steps after each round of playing", minimum=1)
+    batch: int = option(384, "transitions in an optimizer step", minimum=1)
+    capacity: int = option(
+        100_000, "transitions in the replay memory, as many as fit; the oldest is overwritten", minimum=1
+    )
+    learning_starts: int = option(10_000, "transitions of random play before the first optimizer step", minimum=1)
+    alpha: float = option(
+        0.6, "exponent of the priorities that transitions are drawn by; 0: all alike", minimum=0.0, maximum=1.0
+    )
+    n_step: int = option(3, "own decisions of a seat that a target looks ahead", minimum=1)
+    exploration: str = option(
+        "epsilon", "epsilon-greedy, or noisy layers (https://arxiv.org/abs/1706.10295)", choices=("epsilon", "noisy")
+    )
+    epsilon: Schedule = option(Schedule("linear", 1.0, 0.05, until=0.25), "epsilon: share of random actions")
+    learning_rate: Schedule = option(Schedule("constant", 1e-4, 1e-4), "Adam step size")
+    gamma: float = option(0.99, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
+    target_every: int = option(1_000, "optimizer steps between copies to the target network", minimum=1)
+    save_replay: bool = option(
+        True, "checkpoints hold the replay memory, so that a run resumes exactly; false saves the disk"
+    )
+
+    def check(self, config: Any) -> None:
+        """A replay buffer that is large enough, shares that are at most 1, and no feature that DQN lacks."""
+        if config.train.algorithm != "dqn":
+            return
+        if self.learning_starts > self.capacity:
+            raise UserError(
+                f"dqn.learning_starts ({self.learning_starts}) must be at most dqn.capacity ({self.capacity}): lower "
+                "it."
+            )
+        if config.batch_size * 2 > self.capacity:
+            raise UserError(
+                f"dqn.capacity ({self.capacity}) must hold two rounds of playing, 2 * train.num_envs * "
+                f"train.num_steps = {2 * config.batch_size}: raise it."
+            )
+        if max(self.epsilon.ends) > 1.0:
+            raise UserError(
+                f"dqn.epsilon is a share of actions, at most 1, got {' to '.join(map(str, self.epsilon.ends))}."
+            )
+        _check_others(config)
+
+    def check_game(self, config: Any, env: Any) -> None:
+        """A replay buffer that is large enough for the game."""
+        if config.train.algorithm != "dqn":
+            return
+        asked = env.num_players if env.simultaneous else 1
+        records = config.batch_size * asked * (2 if env.may_truncate else 1)
+        if records > self.capacity:
+            raise UserError(
+                f"dqn.capacity ({self.capacity}) must hold one round of {config.env.id}, {records} records: raise it."
+            )
+
+
+def _check_others(config: Any) -> None:
+    """Raises UserError for what other sections ask and DQN has not."""
+    wrong = {
+        "league.snapshots": (config.league.snapshots, "DQN meets bots and itself only: use 0"),
+        "exploit.every": (config.exploit.every, "best responses are trained by PPO: use 0"),
+        "network.kind": (
+            config.network.kind if config.network.kind == "recurrent" else "",
+            "nothing is remembered between decisions: use another",
+        ),
+        "network.transformer.dropout": (
+            config.network.transformer.dropout if config.network.kind == "transformer" else 0,
+            "a Q network is trained without: use 0",
+        ),
+        "ppo.critic.privileged": (config.ppo.critic.privileged, "there are no advantages: use false"),
+        "ppo.belief.learned": (config.ppo.belief.learned, "nobody learns it: use false"),
+        "train.from_run": (config.train.from_run, "only runs of PPO can be continued as new ones: leave it empty"),
+    }
+    for key, (value, advice) in wrong.items():
+        if value:
+            raise UserError(f"{key} is {value}, but with train.algorithm dqn {advice}.")
+    if config.run.devices > 1:
+        raise UserError(f"run.devices is {config.run.devices}, but DQN learns on one device: use 1 or 0.")

@@ -1,0 +1,94 @@
+"""The section `hierarchical`: a manager that sets goals and a worker that plays for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import option
+from jaxrl_envs.shared.section import Schedule, Section
+
+
+@dataclasses.dataclass(frozen=True)
+class RoleConfig:
+    """What differs between the two, in place of the keys of `ppo` with these names."""
+
+    epochs: int = option(12, "passes over its own decisions per update, in minibatches as large as PPO's", minimum=1)
+    learning_rate: Schedule = option(Schedule("linear", 5e-4, 2e-5), "Adam step size")
+    entropy_coef: Schedule = option(Schedule("linear", 0.01, 0.001), "weight of the entropy bonus")
+    gamma: float = option(1.0, "discount per own decision of a seat", minimum=0.0, maximum=1.0)
+    gae_lambda: float = option(0.95, "decay of the advantages", minimum=0.0, maximum=1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class HindsightConfig:
+    """The worker's sequences once more, with the goal that came true."""
+
+    weight: Schedule = option(
+        Schedule("constant", 0.0), "weight of what they teach beside the worker's own loss, e.g. 0.5; 0: off"
+    )
+    cap: float = option(
+        2.0, "largest importance weight of a sequence; larger: less bias and more noise", above=0.0, maximum=1e6
+    )
+
+    @property
+    def on(self) -> bool:
+        """Whether it ever has a weight."""
+        return self.weight.start > 0.0 or (self.weight.kind != "constant" and self.weight.end > 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class HierarchicalConfig(Section):
+    """A manager decides what sets goals (bids), a worker all the rest; what is not said here is as in `ppo`."""
+
+    per_stage: ClassVar[bool] = True
+
+    manager: RoleConfig = option(
+        RoleConfig(epochs=25, learning_rate=Schedule("linear", 3e-4, 2e-5)), "who sets the goals"
+    )
+    worker: RoleConfig = option(RoleConfig(), "who plays for them")
+    hindsight: HindsightConfig = option(HindsightConfig(), "relabelled sequences (arXiv 1711.06006)")
+    balance: bool = option(
+        False, "advantages have unit variance within every phase of the game, instead of over all of them"
+    )
+
+    def check_game(self, config: Any, env: Any) -> None:
+        """A compiled game with goals, and with what hindsight and balanced phases need."""
+        if config.train.algorithm != "hierarchical":
+            return
+        import jax  # here, because reading a configuration does without
+
+        name = config.env.id
+        if env.host:
+            raise UserError(f"train.algorithm hierarchical is for compiled games, which {name} is not: use ppo.")
+        if config.ppo.belief.learned:
+            raise UserError("ppo.belief.learned goes with train.algorithm ppo alone: set it to false.")
+        if jax.eval_shape(env.manages, env.observation_spec) is None:
+            raise UserError(
+                "train.algorithm hierarchical needs a game that says which decisions set goals (Env.manages), which "
+                f"{name} does not: use ppo."
+            )
+        if self.balance and not env.phases:
+            raise UserError(
+                f"hierarchical.balance needs the phases of the game (Env.phases), which {name} does not tell."
+            )
+        if self.hindsight.on:
+            self._check_hindsight(config, env)
+
+    def _check_hindsight(self, config: Any, env: Any) -> None:
+        """Raises UserError for a game or a network that relabelled sequences cannot be learnt with."""
+        import jax
+
+        state = jax.eval_shape(env.init, jax.eval_shape(lambda: jax.random.key(0)))
+        action = jax.ShapeDtypeStruct((env.num_players,) if env.simultaneous else (), "int32")
+        if jax.eval_shape(env.came_true, state, action, state) is None:
+            raise UserError(
+                "hierarchical.hindsight needs a game that says which goals came true (Env.came_true), which "
+                f"{config.env.id} with these env.options does not: set hierarchical.hindsight.weight to 0."
+            )
+        if config.network.kind == "recurrent" or ":" in config.network.kind:
+            raise UserError(
+                "hierarchical.hindsight needs a network without a memory, which would remember the goal that did not "
+                "come true: set its weight to 0, or network.kind to mlp or transformer."
+            )

@@ -1,0 +1,113 @@
+"""The sections `run` and `metrics`: where a run is stored, what it computes on, what it reports."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, ClassVar
+
+from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import option
+from jaxrl_envs.shared.section import Section, divides
+
+SHUFFLE_GROUPS = 8  # of games, each shuffled by itself: a shuffle that need not cross devices, nor all of the memory
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig(Section):
+    """The run itself: where it is stored and what makes it reproducible."""
+
+    fixed: ClassVar[tuple[str, ...]] = ("seeds",)
+
+    name: str = option(
+        "",
+        "name of the run directory; empty: the name of the configuration file",
+        pattern=r"([A-Za-z0-9_][A-Za-z0-9._-]*)?",
+        words="letters, digits, '.', '_' and '-' only, beginning with a letter, digit or '_'",
+    )
+    directory: str = option("runs", "folder in which run directories are created")
+    seed: int = option(0, "seed of everything random in training", minimum=0, maximum=2**32 - 1)
+    seeds: int = option(1, "independent trainings side by side (seed, seed + 1, ...) in one program", minimum=1)
+    devices: int = option(0, "devices to spread the games over; 0: all local ones that divide the batch", minimum=0)
+    deterministic: bool = option(
+        False, "bit-identical repeats on GPUs too, to find a mistake (slower; on CPU always so)"
+    )
+    cache_dir: str = option(
+        "~/.cache/jaxrl", "compiled programs, for a fast second start; empty: none", runs=user_code.path
+    )
+    log_level: str = option(
+        "info", "from which level on events go into the run's log.txt", choices=("error", "warning", "info", "debug")
+    )
+    log_format: str = option(
+        "text", "json: log.jsonl in its place, with time, rank, host and update as fields", choices=("text", "json")
+    )
+
+    @property
+    def path(self) -> Path:
+        """The run's own folder."""
+        return Path(self.directory).expanduser() / self.name
+
+    def check(self, config: Any) -> None:
+        """Devices that divide the games, and seeds that fit 32 bits."""
+        if self.devices:
+            slots = max(1, config.league.snapshots)
+            name = "run.devices * league.snapshots" if slots > 1 else "run.devices"
+            divides(config.train.num_envs, self.devices * slots, "train.num_envs", name)
+        if self.seed + self.seeds > 2**32:
+            raise UserError("run.seed + run.seeds must be at most 4294967296; choose a smaller run.seed.")
+
+    def without_deployment(self) -> RunConfig:
+        """Without folders, devices and logs."""
+        return dataclasses.replace(self, directory="", devices=0, cache_dir="", log_level="info", log_format="text")
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricsConfig(Section):
+    """Figures of a running training for other programs."""
+
+    prometheus: int | str = option(
+        "",
+        "serve the figures to Prometheus there while training: a port of this machine alone, or host:port (0.0.0.0: to "
+        "every machine in reach); each of several processes its own, at this port + its rank; empty: off",
+        minimum=1,
+        maximum=65535,
+        pattern=r"(.*:[0-9]{1,5})?",
+        words="a port from 1 to 65535 or host:port",
+    )
+
+    def without_deployment(self) -> MetricsConfig:
+        """The defaults: they change no result."""
+        return MetricsConfig()
+
+
+def shuffle_groups(num_envs: int, devices: int) -> int:
+    """Groups of games that are shuffled each by itself, a multiple of `devices`: the results of a training depend on
+    them, so they depend on the number of devices only where that divides the usual number not."""
+    groups = SHUFFLE_GROUPS if num_envs % SHUFFLE_GROUPS == 0 else 1
+    return groups if groups % devices == 0 else devices
+
+
+def device_count(config: Any, available: int, processes: int = 1) -> int:
+    """Devices to use: `run.devices`, or for 0 the most of the `available` ones that change no result.
+
+    Args:
+      config: of the training.
+      available: devices, of all processes together.
+      processes: each of which uses equally many.
+
+    Raises:
+      UserError: more devices are wanted than there are, or the games cannot be divided by the processes.
+    """
+    wanted = config.run.devices
+    if wanted > available:
+        raise UserError(f"run.devices is {wanted}, but there are only {available} here; lower it, or use 0 for all.")
+    if wanted:
+        divides(wanted, processes, "run.devices", "the number of processes")
+        return wanted
+    num_envs, slots = config.train.num_envs, max(1, config.league.snapshots)
+    factors = {"processes": processes, "league.snapshots": slots}
+    by = " * ".join(name for name, factor in factors.items() if factor > 1)
+    divides(num_envs, processes * slots, "train.num_envs", by)
+    groups, each = shuffle_groups(num_envs, 1), range(processes, available + 1, processes)
+    return max((n for n in each if num_envs % (n * slots) == 0 and groups % n == 0), default=processes)

@@ -1,0 +1,209 @@
+"""The sections `train` and `exploit`: the length of a run, and best responses."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Set
+from typing import Any
+
+from jaxrl_envs.shared import user_code
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import option
+from jaxrl_envs.shared.section import Section, divides
+
+FOLLOWS = "follows train.total_steps if not given"  # see `FOLLOWING`; the defaults here fit the default length
+MAX_BATCH = 2**31 - 1  # positions in a batch are i32 in the compiled program, and so are updates
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig(Section):
+    """Length of the run and what happens how often."""
+
+    algorithm: str = option(
+        "ppo",
+        "what learns: ppo, dqn or hierarchical, with the settings in the section of that name, or "
+        "package.module:Class, your own",
+        pattern=rf"[A-Za-z_]\w*|{user_code.NAME}",
+        words="a name or package.module:Class",
+        runs=user_code.permissions,
+    )
+    num_envs: int = option(512, f"games played side by side, over all devices; {FOLLOWS}", minimum=1)
+    num_steps: int = option(64, f"steps of each game per update; {FOLLOWS}", minimum=1)
+    stagger: int = option(0, "random decisions before training, none in the first game, all in the last", minimum=0)
+    total_steps: int = option(
+        10_000_000,
+        "environment steps per seed; rounded up to whole calls; of a game on the host: decisions but those of bots",
+        minimum=1,
+    )
+    updates_per_call: int = option(8, f"updates in one compiled call, a line in the logs; {FOLLOWS}", minimum=1)
+    checkpoint_every: int = option(24, f"updates between checkpoints; {FOLLOWS}", minimum=1)
+    keep: int = option(3, "newest checkpoints to keep (the best one is kept besides)", minimum=1)
+    keep_every: int = option(0, "also keep every checkpoint at a multiple of this many updates; 0: none", minimum=0)
+    evaluate_every: int = option(24, f"updates between evaluations during training; 0: off; {FOLLOWS}", minimum=0)
+    from_run: str = option(
+        "",
+        "continue this run (a path, or a name in run.directory) as a new one, from its newest checkpoint or as "
+        "RUN@UPDATE; empty: from nothing",
+    )
+
+    @property
+    def from_update(self) -> int:
+        """The checkpoint that `from_run` names, in updates; 0: the newest."""
+        number = self.from_run.rpartition("@")[2]
+        return int(number) if "@" in self.from_run and number.isdigit() else 0
+
+    @property
+    def from_name(self) -> str:
+        """`from_run` without its checkpoint."""
+        return self.from_run.rpartition("@")[0] if self.from_update else self.from_run
+
+    def sized(self, config: Any, given: Set[str]) -> TrainConfig:
+        """With the keys of `FOLLOWING` that are not given made from the others."""
+        for key, make in FOLLOWING.items():
+            if f"train.{key}" not in given:
+                config = dataclasses.replace(
+                    config, train=dataclasses.replace(config.train, **{key: make(config, given)})
+                )
+        return config.train
+
+    def check(self, config: Any) -> None:
+        """A batch and a length that can be counted, and checkpoints at updates that there are."""
+        if config.batch_size > MAX_BATCH:
+            raise UserError(f"train.num_envs * train.num_steps must be at most {MAX_BATCH}, got {config.batch_size}.")
+        if config.algorithm and ":" not in self.algorithm:
+            raise UserError(
+                f"the section algorithm is for one of your own: the settings of {self.algorithm} are the section "
+                f"{self.algorithm}."
+            )
+        updates = -(-self.total_steps // config.batch_size)
+        if updates > MAX_BATCH:
+            raise UserError(
+                f"train.total_steps ({self.total_steps}) make {updates} updates of {config.batch_size} steps, more "
+                f"than the {MAX_BATCH} that are counted: lower it."
+            )
+        if self.updates_per_call > updates:
+            raise UserError(
+                f"train.updates_per_call ({self.updates_per_call}) must be at most the {updates} update(s) that "
+                f"train.total_steps ({self.total_steps}) make with {config.batch_size} steps each."
+            )
+        self.check_origin(config)
+        if self.keep_every:  # or there would be no checkpoint at those updates
+            divides(self.keep_every, self.updates_per_call, "train.keep_every", "train.updates_per_call")
+            divides(self.keep_every, self.checkpoint_every, "train.keep_every", "train.checkpoint_every")
+        if config.num_updates <= self.from_update:
+            raise UserError(
+                f"train.total_steps ({self.total_steps}) make {config.num_updates} updates, but train.from_run begins "
+                f"after {self.from_update}: steps count from the beginning of the first run; raise train.total_steps."
+            )
+
+    def check_origin(self, config: Any) -> None:
+        """Rejects a run that continues from itself."""
+        if self.from_run and self.from_name == config.run.name:
+            raise UserError(f"train.from_run is the run {config.run.name!r} itself: continue it with `jaxrl resume`.")
+
+    def without_deployment(self) -> TrainConfig:
+        """Without the checkpoint of `from_run`, which a run writes out when it begins."""
+        return dataclasses.replace(self, from_run=self.from_name)
+
+
+@dataclasses.dataclass(frozen=True)
+class ExploitConfig(Section):
+    """The exploit cycle: best responses trained against the frozen current policy, which measure how well it holds."""
+
+    every: int = option(0, "updates between exploit cycles during training; 0: off", minimum=0)
+    updates: int = option(100, "updates of a best response; rounded up to whole calls", minimum=1)
+    seeds: int = option(2, "best responses trained side by side; the best of them counts", minimum=1)
+    num_envs: int = option(0, "games side by side for each of them; 0: as train.num_envs", minimum=0)
+    learning_rate: float = option(1e-3, "Adam step size at the first update, falling to 0", above=0.0)
+    start: str = option(
+        "both",
+        "parameters to begin with: those of the policy, new ones (scratch), or both: every other one from new ones",
+        choices=("both", "policy", "scratch"),
+    )
+    memory: str = option(
+        "",
+        "recurrent layers for best responses to a policy that has none, sized as in network.recurrent: lstm or gru; "
+        "they all begin with new parameters; empty: the network of the policy",
+        choices=("", "lstm", "gru"),
+        words="lstm, gru or nothing",
+    )
+
+    def check_game(self, config: Any, env: Any) -> None:
+        """Best responses that can join the league."""
+        if self.memory and self.every and config.league.opponents and config.league.snapshots:
+            raise UserError(
+                "best responses with a memory (exploit.memory) cannot join a league of policies that have none: leave "
+                "it to `jaxrl exploit --memory`, or set league.snapshots to 0."
+            )
+
+
+# ---- defaults that follow the size of the run -----------------------------------------------------------------------
+
+UPDATES = 128  # that a run has at least, if rollouts of the smallest size allow it
+SMALLEST = 256  # environment steps of a rollout
+CALLS, EVENTS = 32, 10  # lines in the logs, and evaluations and checkpoints, that a run has at least
+FEW = 20  # updates of a run that is too short for evaluations on the way
+
+
+def _batch(config: Any) -> int:
+    """Environment steps of a rollout, a power of two."""
+    largest = getattr(getattr(config, config.train.algorithm, None), "largest_rollout", Section.largest_rollout)
+    return _between(SMALLEST, _power(min(config.train.total_steps, 1 << 62) / UPDATES), largest)
+
+
+def _num_steps(config: Any, given: Set[str]) -> int:
+    """A quarter as many steps as games, unless the games are given; whole chunks."""
+    batch, chunk = _batch(config), config.ppo.chunk(config.network)
+    steps = batch / config.train.num_envs if "train.num_envs" in given else math.sqrt(batch / 4)
+    return -(-_between(8, _power(steps), 64) // chunk) * chunk
+
+
+def _num_envs(config: Any, given: Set[str]) -> int:
+    """What makes the rollout, in shares that devices, snapshots and actors divide."""
+    sebulba, slots = config.sebulba, max(1, config.league.snapshots)
+    share = slots * math.lcm(sebulba.actors * sebulba.groups, max(1, config.run.devices))
+    games = _between(8, _batch(config) // config.train.num_steps, 512)
+    return max(1, round(games / share)) * share
+
+
+def _updates_per_call(config: Any, given: Set[str]) -> int:
+    """At most eight, in which checkpoints that are kept, or continued from, lie between two calls."""
+    calls = min(_power(_updates(config) / CALLS), 8)
+    return math.gcd(math.gcd(calls, config.train.keep_every), config.train.from_update)
+
+
+def _every(config: Any) -> int:
+    """A tenth of the run in whole calls."""
+    per_call = config.train.updates_per_call
+    return max(1, _updates(config) // EVENTS // per_call) * per_call
+
+
+def _checkpoint_every(config: Any, given: Set[str]) -> int:
+    return config.train.keep_every or min(_every(config), 200)
+
+
+def _evaluate_every(config: Any, given: Set[str]) -> int:
+    return _every(config) if _updates(config) >= FEW else 0
+
+
+FOLLOWING: dict[str, Callable[[Any, Set[str]], int]] = {  # in this order: later ones rest on earlier ones
+    "num_steps": _num_steps,
+    "num_envs": _num_envs,
+    "updates_per_call": _updates_per_call,
+    "checkpoint_every": _checkpoint_every,
+    "evaluate_every": _evaluate_every,
+}
+
+
+def _updates(config: Any) -> int:
+    return -(-config.train.total_steps // config.batch_size)
+
+
+def _power(number: float) -> int:
+    """The largest power of two that is no larger."""
+    return 1 << max(0, int(math.log2(max(number, 1.0))))
+
+
+def _between(low: int, number: int, high: int) -> int:
+    return max(low, min(number, high))

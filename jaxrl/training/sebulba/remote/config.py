@@ -1,0 +1,50 @@
+"""The section `fleet`: workers on other machines that play the games of the host."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from jaxrl_envs.shared.errors import UserError
+from jaxrl_envs.shared.options import option
+from jaxrl_envs.shared.section import Section, divides
+
+
+@dataclasses.dataclass(frozen=True)
+class FleetConfig(Section):
+    """Games on the host on the machines of a Ray cluster; policy and learner stay here."""
+
+    workers: int = option(
+        0, "processes that play, shared evenly by sebulba.actors; 0: the games are played in this one", minimum=0
+    )
+    cpus: float = option(1.0, "processor cores that each of them asks for, and whose threads play", above=0.0)
+    memory: float = option(0.0, "GiB that each of them asks for; 0: it does not say", minimum=0.0)
+    address: str = option(
+        "", "of the cluster: auto, or HOST:PORT of its head node; empty: one on this machine, for it alone"
+    )
+    patience: float = option(
+        120.0,
+        "seconds beyond sebulba.timeout after which a worker that says nothing is started again; if none found a "
+        "place, the run ends",
+        above=0.0,
+    )
+
+    def check_game(self, config: Any, env: Any) -> None:
+        """A game on the host whose games the workers share evenly."""
+        if not self.workers:
+            return
+        if not getattr(env, "host", False):
+            raise UserError(f"fleet.workers plays games on the host, which {config.env.id} is not: set it to 0.")
+        sebulba = config.sebulba
+        if sebulba.profile:
+            raise UserError(
+                "sebulba.profile measures engines of this process, but fleet.workers play elsewhere: "
+                "set sebulba.profile to false or fleet.workers to 0."
+            )
+        divides(self.workers, sebulba.actors, "fleet.workers", "sebulba.actors")
+        parts = sebulba.groups * self.workers
+        divides(config.train.num_envs, parts, "train.num_envs", "sebulba.groups * fleet.workers")
+
+    def without_deployment(self) -> FleetConfig:
+        """The defaults: they change no result."""
+        return FleetConfig()
