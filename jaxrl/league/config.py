@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
-from jaxrl.players.names import check_bots, refuse_searcher
+from jaxrl.players.spec import check_bots, refuse_searcher
 from jaxrl_envs.shared.errors import UserError, nearest
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section, divides

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
-from jaxrl.players.names import check_bots
+from jaxrl.players.spec import check_bots
 from jaxrl_envs.shared.errors import UserError
 from jaxrl_envs.shared.options import option
 from jaxrl_envs.shared.section import Section

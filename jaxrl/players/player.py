@@ -14,7 +14,7 @@ import jax
 
 from jaxrl.networks import distributions
 from jaxrl.networks.base import Network
-from jaxrl.players.names import refuse_searcher
+from jaxrl.players.spec import refuse_searcher
 from jaxrl_envs.contract.env import Env, Key, PyTree, State
 from jaxrl_envs.shared.errors import UserError, nearest
 

@@ -8,8 +8,8 @@ drawn anew at every move, as likely as the rules make them, whatever the bot wou
 
 from __future__ import annotations
 
-from jaxrl.players.names import worlds_of
 from jaxrl.players.player import Player, bot_player
+from jaxrl.players.spec import worlds_of
 from jaxrl.search.player import judges, make_search
 from jaxrl.search.policies import SearchParams, named_policy, no_guide
 from jaxrl.search.settings import SearchSettings

@@ -17,6 +17,7 @@ from jaxrl import cli, xla
 from jaxrl.algorithms.ppo.algorithm import PPO
 from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.checkpoints import leaves as stored
+from jaxrl import cli
 from jaxrl.algorithms.ppo.config import BeliefConfig
 from jaxrl.league.config import SeatMix
 from jaxrl.runs.directory import load_run
@@ -243,7 +244,7 @@ def test_moves_keep_the_bound_and_are_the_best_within_it(kl: float) -> None:
 
 def test_a_game_that_does_not_tell_and_dqn_are_one_sentence() -> None:
     with pytest.raises(UserError, match=r"ppo\.belief\.learned needs a compiled game that tells who may hold"):
-        PPO(small_config(belief=BELIEF), TicTacToe())
+        small_config(belief=BELIEF).check_game(TicTacToe())
     config = dqn_config()
     with pytest.raises(UserError, match=r"ppo\.belief\.learned is True, but with train\.algorithm dqn"):
         dataclasses.replace(config, ppo=dataclasses.replace(config.ppo, belief=BELIEF)).check()

@@ -205,7 +205,7 @@ def test_seats_that_act_at_the_same_time_have_a_view_each() -> None:
 @pytest.mark.parametrize("env", [TicTacToe(), HostTicTacToe()], ids=["nothing told", "host"])
 def test_a_game_that_does_not_tell_is_one_sentence(env: Env) -> None:
     with pytest.raises(UserError, match=r"ppo\.critic\.privileged needs a compiled game that tells .* set it to false"):
-        PPO(small_config(critic=CRITIC), env)
+        small_config(critic=CRITIC).check_game(env)
 
 
 def test_dqn_has_no_critic() -> None:

@@ -166,7 +166,7 @@ def test_what_a_preset_says_of_its_game_does_not_block_another(capsys, tmp_path)
         assert config.ppo.clip == 0.3 and config.train == load(path=Path("skull_king")).train
     config = load("env.id=beasty_bar", "env.options.reward=wins", path=Path("forge"))
     assert config.env.options == {"reward": "wins"} and not hasattr(config, "forge")
-    assert "env.options, league, evaluate, forge" in capsys.readouterr().err
+    assert "env.options, evaluate, league, forge" in capsys.readouterr().err
     load("env.id=skull_king", "env.options.players=3", path=Path("skull_king"))
     assert capsys.readouterr().err == ""
 

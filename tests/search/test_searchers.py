@@ -18,9 +18,9 @@ from jaxrl import config as configs
 from jaxrl.matches.command_play import Sitting
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import find_players
-from jaxrl.players.names import worlds_of
 from jaxrl.players.player import bot_player
 from jaxrl.games import GameForms, compare
+from jaxrl.players.spec import worlds_of
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide
 from jaxrl.search.searchers import reference_searcher, scripted_player

@@ -40,9 +40,11 @@ from jaxrl.matches.search_options import (
     settings_of,
 )
 from jaxrl.networks.factory import Network, make_network
-from jaxrl.players.names import worlds_of
 from jaxrl.players.player import Player, any_bot, bot_player
 from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.players.spec import worlds_of
+from jaxrl.runs.compiling import Stopwatch
+from jaxrl.runs.console import waiting
 from jaxrl.runs.directory import (
     RunDirectory,
     TrainedRun,
