@@ -51,7 +51,7 @@ def split_checkpoint(text: str) -> tuple[str, str]:
     return (name, checkpoint) if at and not {"/", "\\"} & set(checkpoint) else (text, "")
 
 
-# ---- names in a configuration: bots, and searchers beside them --------------------------------------------------------
+# ---- names in a configuration: bots, and searchers beside them -----------------------------------------------------
 
 SEARCHER = "searcher-"  # of a reference searcher, e.g. "searcher-200"
 FEWEST, MOST = 1, 100_000  # worlds

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from jaxrl.runs import distributed
 from jaxrl.config import Config
+from jaxrl.runs import distributed
 from jaxrl_envs.shared.errors import UserError
 
 PREFIX = "jaxrl_"

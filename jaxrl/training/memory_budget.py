@@ -9,8 +9,8 @@ from typing import Any
 import jax
 
 from jaxrl.algorithms.registry import find_algorithm
-from jaxrl.runs import distributed
 from jaxrl.config import Config
+from jaxrl.runs import distributed
 from jaxrl.training.program import Program
 from jaxrl_envs.contract.env import PyTree
 from jaxrl_envs.shared import resources

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from jaxrl.algorithms.base import Algorithm
-from jaxrl.runs import distributed
 from jaxrl.config import Config
+from jaxrl.runs import distributed
 from jaxrl.runs.metrics import Metrics
 from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.state import TrainState

@@ -14,12 +14,10 @@ import pytest
 import yaml
 
 from jaxrl import cli, xla
-from jaxrl.algorithms.ppo.algorithm import PPO
-from jaxrl.runs.checkpoints import checkpoint
-from jaxrl.runs.checkpoints import leaves as stored
-from jaxrl import cli
 from jaxrl.algorithms.ppo.config import BeliefConfig
 from jaxrl.league.config import SeatMix
+from jaxrl.runs.checkpoints import checkpoint
+from jaxrl.runs.checkpoints import leaves as stored
 from jaxrl.runs.directory import load_run
 from jaxrl.search.plan import SearchPlan, near_policy
 from jaxrl.search.player import Search, make_search

@@ -22,11 +22,11 @@ from jaxrl.algorithms.ppo.config import CriticConfig, PPOConfig
 from jaxrl.algorithms.ppo.loss import PPOCoefs
 from jaxrl.algorithms.ppo.update import Shuffle
 from jaxrl.algorithms.trajectory import values_of
-from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.config import Config, EnvConfig
+from jaxrl.games import GameForms, compare
 from jaxrl.league.config import LeagueConfig
 from jaxrl.networks.config import NetworkConfig
-from jaxrl.games import GameForms, compare
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.best_response import response_config, with_memory
 from jaxrl.training.config import ExploitConfig

@@ -14,9 +14,9 @@ import pytest
 from examples import ppo_in_one_file as one
 from jaxrl.algorithms import gae
 from jaxrl.algorithms.base import AXIS
+from jaxrl.algorithms.ppo.config import PPOConfig
 from jaxrl.algorithms.ppo.loss import Batch, PPOCoefs, ppo_loss
 from jaxrl.algorithms.ppo.update import normalize
-from jaxrl.config import PPOConfig
 from jaxrl.networks import distributions
 from jaxrl_envs import conformance
 from jaxrl_envs.contract.wrappers import AutoReset

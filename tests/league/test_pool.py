@@ -11,11 +11,10 @@ import pytest
 
 from examples.nim import Nim
 from jaxrl import config as configs
-from jaxrl.games import make_games
+from jaxrl.games import GameForms, compare, make_games
 from jaxrl.league import pool as pools
 from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.runs.config import device_count
-from jaxrl.games import GameForms, compare, make_games
 from jaxrl.training.anakin.rollout import collect
 from jaxrl_envs.shared import prng
 from jaxrl_envs.shared.errors import UserError

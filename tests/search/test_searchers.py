@@ -15,11 +15,11 @@ from rich.console import Console
 from examples.nim import Nim
 from jaxrl import cli, xla
 from jaxrl import config as configs
+from jaxrl.games import GameForms, compare
 from jaxrl.matches.command_play import Sitting
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.find import find_players
 from jaxrl.players.player import bot_player
-from jaxrl.games import GameForms, compare
 from jaxrl.players.spec import worlds_of
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jaxrl.algorithms import trajectory
+from jaxrl.games import GameForms, compare
 from jaxrl.league.config import SeatMix
-from jaxrl.runs.games import GameForms, compare
 from jaxrl.training.anakin.rollout import collect
 from jaxrl.training.make import make_program
 from jaxrl_envs.shared import prng

@@ -17,7 +17,6 @@ from examples.nim import Nim
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import make_algorithm
-from jaxrl.config import ExploitConfig, LeagueConfig, Schedule, SeatMix
 from jaxrl.games import make_games
 from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.runs import directory as runs

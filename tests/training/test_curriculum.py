@@ -187,7 +187,7 @@ def test_what_needs_the_game_or_other_keys_is_one_sentence(tmp_path, capsys, mon
     with pytest.raises(UserError, match="need evaluations: set train.evaluate_every"):
         configs.from_dict(tree(EASY, HARD, train={"evaluate_every": 0}))
     alone = {"id": "tests.support.games:Corridor"}
-    with pytest.raises(UserError, match="one seat only, so nobody wins: give until.steps alone"):
+    with pytest.raises(UserError, match="one seat only, so no side wins: give until.steps alone"):
         make_stages(
             configs.from_dict({"env": alone, "curriculum": [{"name": "a", "until": {"win_rate": 1}}, HARD_END]})
         )

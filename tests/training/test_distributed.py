@@ -21,8 +21,6 @@ from jaxrl.runs import distributed, status
 from jaxrl.runs.checkpoints import shares
 from jaxrl.runs.checkpoints.checkpoint import CheckpointStore
 from jaxrl.runs.checkpoints.record import Damaged
-from jaxrl.runs import status
-from jaxrl.runs.checkpoint_record import Damaged
 from jaxrl.runs.config import device_count
 from jaxrl.runs.directory import RunDirectory
 from jaxrl.runs.heartbeat import LOST

@@ -14,9 +14,9 @@ import jax
 import numpy as np
 import pytest
 
-from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.config import Config
 from jaxrl.league.config import LeagueConfig, SeatMix
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.training.make import make_program
 from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl_envs.contract.env import Env

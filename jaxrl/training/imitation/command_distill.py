@@ -41,10 +41,8 @@ from jaxrl.matches.search_options import (
 )
 from jaxrl.networks.factory import Network, make_network
 from jaxrl.players.player import Player, any_bot, bot_player
-from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.players.spec import worlds_of
-from jaxrl.runs.compiling import Stopwatch
-from jaxrl.runs.console import waiting
+from jaxrl.runs.checkpoints import checkpoint
 from jaxrl.runs.directory import (
     RunDirectory,
     TrainedRun,

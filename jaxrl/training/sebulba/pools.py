@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jaxrl import xla
-from jaxrl.runs import distributed
 from jaxrl.config import Config
+from jaxrl.runs import distributed
 from jaxrl.training.sebulba.remote.cluster import worker_pool
 from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl_envs.host.bridge import HostPool

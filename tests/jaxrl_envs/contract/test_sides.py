@@ -12,6 +12,7 @@ import pytest
 from jaxrl import cli
 from jaxrl import config as configs
 from jaxrl.algorithms.registry import trained_player
+from jaxrl.games import GameForms, compare
 from jaxrl.league.config import LeagueConfig, SeatMix
 from jaxrl.league.pool import make_league
 from jaxrl.league.seats import make_mixed_seats
@@ -21,7 +22,6 @@ from jaxrl.matches.match import GameKeys, Games, SeatedPlayer, play_match
 from jaxrl.matches.tables import format_table
 from jaxrl.matches.tournaments.tournament import Tournament
 from jaxrl.players.player import Player, bot_player
-from jaxrl.runs.games import GameForms, compare
 from jaxrl.search.player import make_search
 from jaxrl.search.policies import bot_policy, no_guide
 from jaxrl.search.settings import SearchSettings

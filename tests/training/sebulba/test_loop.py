@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from jaxrl import config as configs
-from jaxrl.games import make_games
-from jaxrl.league.config import LeagueConfig
 from jaxrl.games import GameForms, compare, make_games
+from jaxrl.league.config import LeagueConfig
 from jaxrl.training.sebulba.config import SebulbaConfig
 from jaxrl.training.sebulba.loop import Sebulba
 from jaxrl_envs.shared.errors import UserError

@@ -18,7 +18,7 @@ import pytest
 
 from jaxrl import cli
 from jaxrl import config as configs
-from jaxrl.runs.games import GameForms, compare
+from jaxrl.games import GameForms, compare
 from jaxrl.training.program import Failed
 from jaxrl.training.sebulba import pools
 from jaxrl.training.sebulba.remote.cluster import RayWorker
