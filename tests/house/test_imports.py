@@ -147,9 +147,11 @@ ORDER = [
 
 
 def room_of(module: str) -> str:
-    """The room of a module of ours; of one that a command line runs, "command"."""
+    """The room of a module of ours; its `command` modules are the first step, its section of the configuration the last."""
     parts = module.split(".")
-    return "command" if parts[-1].startswith("command") else parts[1]
+    if parts[-1].startswith("command"):
+        return "command"
+    return "config" if parts[-1] == "config" else parts[1]
 
 
 def test_imports_run_one_way():
