@@ -146,12 +146,15 @@ ORDER = [
 ]
 
 
+LAST = ("config", "spec")  # modules of rooms that read what a user writes: sections, specifications of players
+
+
 def room_of(module: str) -> str:
-    """The room of a module of ours; its `command` modules are the first step, its section of the configuration the last."""
+    """The room of a module of ours; the `command` modules of all rooms are the first step, `LAST` is in the last."""
     parts = module.split(".")
     if parts[-1].startswith("command"):
         return "command"
-    return "config" if parts[-1] == "config" else parts[1]
+    return "config" if parts[-1] in LAST else parts[1]
 
 
 def test_imports_run_one_way():
