@@ -1,4 +1,4 @@
-"""`python -m scripts.measured [SECTION]`: makes the tables of a section of docs/measured.md again.
+"""`python -m scripts.measured [SECTION]`: makes the tables of a section of docs/results/measured.md again.
 
 The section's own block of commands is run, line by line as it stands there, in a clone at a clean commit; before it
 stands what a table must name: commit, machine, date.
@@ -18,7 +18,7 @@ from jaxrl.diagnose import hardware
 from jaxrl_envs.shared.errors import UserError, nearest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "measured.md"
+PAGE = ROOT / "docs" / "results" / "measured.md"
 
 
 def sections() -> dict[str, str]:

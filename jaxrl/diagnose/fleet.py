@@ -1,9 +1,9 @@
 """A training whose games are played by a fleet of workers, simulated event by event from measured times.
 
-What is simulated is docs/workers.md: every actor plays its blocks one after the other; a block's games are shared by
-all workers of the actor, each gets one call a step, and the block goes on when the last of them has answered. Policy
-and learner are on the first machine, which orders, answers, inference and updates share with its workers. Parameters go
-to no worker, so no broadcast of them can become the limit.
+docs/operations/workers.md describes what is simulated: every actor plays its blocks one after the other; a block's
+games are shared by all workers of the actor, each gets one call a step, and the block goes on when the last of them has
+answered. Policy and learner are on the first machine, which orders, answers, inference and updates share with its
+workers. Parameters go to no worker, so no broadcast of them can become the limit.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.game import RANDOM, HostGame, make_buffers, shapes
 from jaxrl_envs.shared.errors import UserError
 
-CALL, PER_BYTE = 6.7e-4, 5e-9  # seconds, docs/planning.md: where Ray is not installed
+CALL, PER_BYTE = 6.7e-4, 5e-9  # seconds, docs/operations/planning.md: where Ray is not installed
 WORKERS_SHARE = 0.5  # of those, in the worker's process
 STRETCHES = 5  # of a measurement
 MORE = 4  # times as many games in the second point of a line
@@ -79,9 +79,8 @@ def measure(config: Config, env: Env, part: int, block: int, *, gbit: float, sec
         whole = Linear(CALL, PER_BYTE * bytes_moved)
         theirs, waiting = Linear(WORKERS_SHARE * whole.fixed, WORKERS_SHARE * whole.each), 0.0
         mine = Linear(whole.fixed - theirs.fixed, whole.each - theirs.each)
-        how = (
-            f"ray is not installed: {1e3 * CALL:.2g} ms a call, {1e9 * PER_BYTE:.0f} ns a byte, as in docs/planning.md"
-        )
+        assumed = f"{1e3 * CALL:.2g} ms a call, {1e9 * PER_BYTE:.0f} ns a byte"
+        how = f"ray is not installed: {assumed}, as in docs/operations/planning.md"
     times = Times(
         engine=engine,
         engine_cpu=min(computing, engine),

@@ -265,7 +265,7 @@ def mean_exploitability(**settings: Any) -> dict[str, float]:
 
 
 def test_kuhn_poker_by_self_play_comes_near_an_equilibrium_with_a_magnet() -> None:
-    """Without one it stays half as exploitable as uniform play; docs/unexploitable.md has the figures."""
+    """Without one it stays half as exploitable as uniform play; docs/guides/exploitability.md has the figures."""
     without = mean_exploitability()
     pulled = mean_exploitability(magnet="policy", magnet_coef=Schedule("constant", 0.2))
     assert min(without.values()) > 0.15

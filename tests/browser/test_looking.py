@@ -50,7 +50,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(place):
-    roots = (ROOT / "tests" / "golden", ROOT / "docs", place / "runs")
+    roots = (ROOT / "tests" / "golden", ROOT / "docs" / "games" / "assets", place / "runs")
     with serving(place, games=(*GAMES, *registry.registered()), replays=roots) as client:
         yield client
 

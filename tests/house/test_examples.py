@@ -1,4 +1,4 @@
-"""The game and the algorithm of CONTRIBUTING.md: the text is the file, both keep their contracts, and they learn."""
+"""The game and the algorithm of docs/guides: the text is the file, both satisfy their contracts, and they learn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from tests.support.paths import ROOT
 
 
 def test_the_text_shows_the_file():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "guides" / "your_game.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert blocks[0].strip() == (ROOT / "examples" / "nim.py").read_text(encoding="utf-8").strip()
 
 

@@ -107,7 +107,7 @@ def test_resume_further_means_further_than_planned():
 
 def test_the_shown_run_directory_is_that_of_every_preset():
     """Best checkpoints exist only where training evaluates, and evaluations happen only between calls."""
-    tree = re.search(r"^    runs/(\w+)/\n(?:      .*\n)+", PAGES["docs/training.md"], re.MULTILINE)
+    tree = re.search(r"^    runs/(\w+)/\n(?:      .*\n)+", PAGES["docs/start/training.md"], re.MULTILINE)
     assert tree is not None and tree[1] == "skull_king_cpu" and "best.json" in tree[0]
     for name in presets.shipped():
         train = configs.load(name).train

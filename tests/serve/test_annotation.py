@@ -162,7 +162,7 @@ def client(tmp_path_factory):
     (folder / "runs").mkdir()
     _, found = recorded(HighCard(), GAMES[0], bot_player(HighCard(), "random"), [bot_player(HighCard(), "lowest")])
     found[0].write(folder / "runs" / "high_card.replay")
-    roots = (GOLDEN, GOLDEN.parent.parent / "docs", folder / "runs")
+    roots = (GOLDEN, GOLDEN.parent.parent / "docs" / "games" / "assets", folder / "runs")
     with serving(folder, games=(*GAMES, "battle"), replays=roots, allow=("tests",)) as client:
         yield client
 

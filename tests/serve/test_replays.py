@@ -183,7 +183,7 @@ def test_a_film_keeps_its_shapes_and_movements_alone(tmp_path):
 
 def test_our_own_films_come_through_whole():
     for name in ("battle_film", "car_soccer_film", "beasty_bar"):
-        path = Path(__file__).parents[2] / "docs" / f"{name}.svg"
+        [path] = (Path(__file__).parents[2] / "docs").rglob(f"{name}.svg")
         before = ElementTree.fromstring(path.read_text())
         after = ElementTree.fromstring(film.opened(path).picture(0))
         assert [(node.tag, node.attrib) for node in before.iter()] == [(node.tag, node.attrib) for node in after.iter()]
@@ -250,7 +250,7 @@ def test_what_people_bring_is_bounded(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     folder = tmp_path_factory.mktemp("serve")
-    with serving(folder, replays=(GOLDEN, GOLDEN.parent.parent / "docs")) as client:
+    with serving(folder, replays=(GOLDEN, GOLDEN.parent.parent / "docs" / "games" / "assets")) as client:
         yield client
 
 

@@ -1,4 +1,4 @@
-"""Recorded episodes of the reference simulator, and how far ours is from them (docs/car_soccer.md).
+"""Recorded episodes of the reference simulator, and how far ours is from them (docs/games/car_soccer_physics.md).
 
 A file is one JSON object, plain or gzip: episodes by name. Each is started from its first state, driven by its
 controls, and compared with every recorded state. Episodes of one arena with as many cars are one program.

@@ -1,6 +1,6 @@
-"""docs/car_soccer_builders.md lists everything that a user of car soccer may compose, in the words of the docstrings.
+"""docs/games/car_soccer_parts.md lists all that a user of car soccer may compose, in the words of the docstrings.
 
-After a change: python -m tests.jaxrl_envs.car_soccer.test_builders > docs/car_soccer_builders.md
+After a change: python -m tests.jaxrl_envs.car_soccer.test_builders > docs/games/car_soccer_parts.md
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jaxrl_envs.car_soccer.rewards import compose
 from jaxrl_envs.contract import registry
 from tests.support.paths import ROOT
 
-PAGE = ROOT / "docs" / "car_soccer_builders.md"
+PAGE = ROOT / "docs" / "games" / "car_soccer_parts.md"
 
 HEAD = """\
 # Car soccer: what can be composed

@@ -1,7 +1,7 @@
 """What holds in car soccer whatever is played: ten million ticks of random play in crowds.
 
 No number is lost, nothing leaves the arena or gets faster than it may, and results do not depend on how many arenas are
-computed together, nor, but for rounding, on how many devices. The figures stand in docs/car_soccer.md.
+computed together, nor, but for rounding, on how many devices. The figures stand in docs/games/car_soccer_physics.md.
 """
 
 from __future__ import annotations

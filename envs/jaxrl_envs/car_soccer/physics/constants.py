@@ -1,4 +1,4 @@
-"""Constants of the physics, in uu, uu/s, kg, rad and seconds (docs/car_soccer.md says where they come from)."""
+"""Constants of the physics, in uu, uu/s, kg, rad and seconds (docs/games/car_soccer_physics.md gives their sources)."""
 
 from __future__ import annotations
 

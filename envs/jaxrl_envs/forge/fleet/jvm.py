@@ -130,7 +130,11 @@ class LocalDaemon(Daemon):
         """Warnings for the user about this JVM, from the words of its READY line."""
         found = []
         if facts.get("short-cuts") == "no" and not self._launch.stock:
-            name = "" if self.version != UNKNOWN else "; if the jar is one of these, say so by its name (docs/magic.md)"
+            name = (
+                ""
+                if self.version != UNKNOWN
+                else "; if the jar is one of these, say so by its name (docs/games/magic.md)"
+            )
             found.append(
                 f"the version of Forge is {self.version}, and the daemons' short cuts were compared with 1.6.53 to "
                 f"1.6.55 only: it is played without them, which takes two to three times the CPU of a game{name}"

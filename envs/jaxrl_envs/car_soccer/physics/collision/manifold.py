@@ -1,7 +1,7 @@
 """Contact manifold: up to four points between two bodies, and the point that a fifth replaces (part c, 2).
 
 The specification keeps such points from tick to tick. The reference does not: tick by tick its cars move as if every
-manifold were empty at the start of each tick (docs/car_soccer.md), so nothing is kept here.
+manifold were empty at the start of each tick (docs/games/car_soccer_physics.md), so nothing is kept here.
 """
 
 from __future__ import annotations
