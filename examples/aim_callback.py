@@ -16,7 +16,7 @@ class AimCallback(Callback):
 
     def on_start(self, run: RunFacts) -> None:
         """Begins the Aim run, or goes on with the one whose hash lies in the run's directory."""
-        import aim  # here: only whoever trains with it needs it
+        import aim  # here, because only trainings that use it need it
 
         note = run.directory / "aim_hash.txt"
         self.run: Any = aim.Run(run_hash=note.read_text() if note.exists() else None, experiment=run.name)

@@ -1,4 +1,4 @@
-"""Nim, the smallest complete game: take one to three stones; whoever takes the last one wins."""
+"""Nim, the smallest complete game: take one to three stones; the player who takes the last one wins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Nim(Env):
     num_players, num_actions = 2, 3
     perfect_information = True  # nothing is hidden, so it can be searched
     reference_bot = "perfect"
-    how_to_play = "Take one to three stones in turn. Whoever takes the last one wins."
+    how_to_play = "Take one to three stones in turn. The player who takes the last one wins."
 
     def __init__(self, *, largest: int = 20):
         """A game.
@@ -76,5 +76,5 @@ class Nim(Env):
 
 
 def legal(stones):
-    """bool[3]: nobody can take more than there are."""
+    """bool[3]: at most as many as there are."""
     return jnp.arange(3) < stones

@@ -41,7 +41,7 @@ class Pruning(Callback):
 
 def score(trial: Any, args: argparse.Namespace) -> float:
     """The mean win rate of a training with the values that the trial suggests."""
-    import optuna  # here: only whoever sweeps needs it
+    import optuna  # here, because only a sweep needs it
 
     values = [
         f"ppo.learning_rate={trial.suggest_float('learning_rate', 1e-4, 1e-2, log=True)}",

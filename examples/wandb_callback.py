@@ -17,7 +17,7 @@ class WandbCallback(Callback):
 
     def on_start(self, run: RunFacts) -> None:
         """Begins the W&B run, or goes on with the one whose id lies in the run's directory."""
-        import wandb  # here: only whoever trains with it needs it
+        import wandb  # here, because only trainings that use it need it
 
         note = run.directory / "wandb_id.txt"
         id = note.read_text() if note.exists() else None

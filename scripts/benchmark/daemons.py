@@ -64,7 +64,7 @@ class Bench:
         self.fleet.close()
 
     def against_itself(self, games: int) -> Block:
-        """Forge's AI in both seats: nobody is asked."""
+        """Forge's AI in both seats: no decision is asked of us."""
         return self._measured(lambda: self._watched(games))
 
     def random_play(self, games: int) -> Block:

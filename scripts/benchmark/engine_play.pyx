@@ -20,7 +20,7 @@ cdef inline long long _now() noexcept nogil:
 
 
 cdef class WorkEngine(Engine):
-    """Games in which nothing happens, slowly: an engine that takes so many ns of a core for each decision.
+    """Empty games with slow decisions: an engine that takes a given number of ns of a core for each.
 
     Args:
       num_games: N.
@@ -156,7 +156,7 @@ cdef class EnginePlay:
 
 
 cdef class SingleGame:
-    """The first game of an engine behind plain calls; its outputs are arrays that every call writes anew.
+    """The first game of an engine behind plain calls; its outputs are arrays that every call overwrites.
 
     Attributes:
       observation: f32[F], of the seat asked.

@@ -89,7 +89,7 @@ class SleepGame(HostGame):
         self.seconds = seconds
 
     def engine(self, num_games: int, seed: int, *, first_slot: int = 0) -> PythonEngine:
-        """An engine whose every decision takes so many seconds."""
+        """An engine whose decisions take a given number of seconds."""
         seen = np.zeros(self.num_features, np.float32)
         games = [Sleep(seed, first_slot + game, self.seconds, seen) for game in range(num_games)]
         sizes = {name: getattr(self, name) for name in ("num_players", "num_actions", "num_features", "state_bytes")}
@@ -135,7 +135,7 @@ class RecurrentInputs(NamedTuple):
 
 
 def play(engine: str, workers: int, games: int, seconds: float) -> RecurrentInputs:
-    """Plays for so many seconds, after a tenth of that to warm up."""
+    """Plays for a number of seconds, after a tenth of that to warm up."""
     id, options = ENGINES[engine]
     config = configs.load(None, [f"env.id={id}", *options, f"fleet.workers={workers}"], ["scripts"])
     game: HostGame = make_env(config).game  # type: ignore[attr-defined]  # of a HostEnv

@@ -64,7 +64,7 @@ def arena_ticks(env: str, options: Tree, batches: list[int]) -> Team:
 
 
 def soccer_peers(size: int) -> Team:
-    """RocketSim and RLGym with so many cars in a team."""
+    """RocketSim and RLGym with a given number of cars in a team."""
     from scripts.benchmark.peers import soccer
 
     return Team(soccer.contestants(size))

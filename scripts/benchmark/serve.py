@@ -91,7 +91,7 @@ async def moves(visitor: Visitor, game: str, seats: Sequence[str], count: int) -
 
 
 async def pages(visitor: Visitor, sessions: int) -> list[float]:
-    """Milliseconds of pages with so many sessions, each of which asks again half a second after an answer."""
+    """Milliseconds of pages with a number of sessions, each of which asks again half a second after an answer."""
     found: list[float] = []
 
     async def session(number: int) -> None:
@@ -109,7 +109,7 @@ async def pages(visitor: Visitor, sessions: int) -> list[float]:
 async def crowd(
     visitor: Visitor, game: str, seats: Sequence[str], tables: int
 ) -> tuple[float, list[float], list[float]]:
-    """Decisions a second of so many watched tables with one a second each; what moves and pages take meanwhile."""
+    """Decisions a second of a number of watched tables with one a second each; what moves and pages take meanwhile."""
     decided, end = 0, 0.0
 
     async def watch() -> None:
@@ -155,7 +155,7 @@ async def searches(visitor: Visitor, game: str, others: Sequence[str]) -> list[f
 
 
 async def drive(visitor: Visitor, process: int, match: str, seats: int, bot: str) -> None:
-    """Prints how long a match takes to begin, and how fast it runs with somebody who steers at full throttle."""
+    """Prints how long a match takes to begin, and how fast it runs with a driver at full throttle."""
     began, seen = time.perf_counter(), 0
     asked = {"game": "car_soccer", "match": match, "seats": ["person", *[bot] * (seats - 1)]}
     async with visitor.socket(f"/api/drive/{(await visitor.request('/api/drive', asked))['id']}") as socket:

@@ -116,7 +116,7 @@ def replay(found: Sequence[dict[str, Any]]) -> str:
 
 
 def allocations(report: dict[str, dict[str, float]]) -> str:
-    """What so many decisions allocated."""
+    """Allocations of a number of decisions."""
     header = ["while playing", "decisions", "calls of malloc", "bytes more", "Python objects more", "resident MiB more"]
     keys = ("malloc_calls", "bytes", "python_objects")
     rows = [

@@ -165,7 +165,7 @@ def measure(name: str, run: TrainedRun) -> tuple[dict[str, Any], str]:
     ratings = results.ratings(ANCHOR)
     counted = []
     for row in rows:
-        assert row.samples.outcomes is not None  # there is nobody to play against in a game of one side
+        assert row.samples.outcomes is not None  # a game of one side has no opponents
         tally = row.samples.outcomes.tally()
         counted.append({"opponent": row.opponent, "games": tally.games, **tally._asdict()})
     half = {"decisions": counts.decisions, "equal": counts.equal}

@@ -57,6 +57,6 @@ class SingleGameEnv(gymnasium.Env[Any, Any]):
 
 
 def vector_env(make_game: Callable[[], HostGame], num_games: int) -> AsyncVectorEnv:
-    """So many games, each in a process of its own; call its `close`. `make_game` must be importable there."""
+    """Games in processes of their own; call its `close`. `make_game` must be importable there."""
     makers = [functools.partial(SingleGameEnv, make_game, slot) for slot in range(num_games)]
     return AsyncVectorEnv(makers, shared_memory=True, copy=False, context="spawn")
