@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import optax
 import pytest
 
 from jaxrl.config import Config
@@ -134,6 +135,7 @@ def assert_that_it_was_used(case: Case, state: Any, found: dict[str, np.ndarray]
     if config.train.algorithm == "dqn":
         assert np.all(state.learner.steps > 5)
     elif config.ppo.critic.privileged:
-        assert np.all(state.learner.critic.opt_state.count == updates * config.ppo.epochs * config.ppo.minibatches)
+        steps = updates * config.ppo.epochs * config.ppo.minibatches
+        assert np.all(optax.tree.get(state.learner.critic.opt_state, "count") == steps)
     if case.env.host:
         assert len(state.acting) == found["train/policy_lag"] == config.sebulba.lag

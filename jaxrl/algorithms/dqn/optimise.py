@@ -86,8 +86,9 @@ def optimise(
     (loss, parts), gradient = jax.value_and_grad(dqn_loss, has_aux=True)(
         learner.params, learner.target, batch, weight, network, keys
     )
-    gradient, norms = optimizer.clip_by_global_norm(gradient, MAX_GRAD_NORM)
-    params, opt_state = optimizer.apply(learner.params, learner.opt_state, gradient, coefs.learning_rate, ADAM_EPS)
+    norms = optimizer.gradient_norms(gradient, MAX_GRAD_NORM)
+    rule = optimizer.make_optimizer("adam", coefs.learning_rate, MAX_GRAD_NORM, ADAM_EPS)
+    params, opt_state = optimizer.apply(rule, learner.params, learner.opt_state, gradient)
     steps = learner.steps + 1
     target = select(steps % settings.target_every == 0, params, learner.target)
     sums = LearnSums(

@@ -90,7 +90,7 @@ class PPO(Algorithm):
         return PPOLearner(
             params=params,
             hyper=self.hyper(),
-            opt_state=optimizer.init(params),
+            opt_state=optimizer.init(params, self.config.ppo.optimizer),
             critic=critic,
             belief=belief,
             copies=target_params.first(self.config.ppo, params),
@@ -201,9 +201,9 @@ class PPO(Algorithm):
         """bool[], whether the update belongs to the warm-up; and the learner, whose optimizer state is reset where the
         warm-up begins and ends: older moments would move parameters that are to stay."""
         done: Any = number - learner.hyper.first_update
-        length = self.config.ppo.value_warmup
+        length, name = self.config.ppo.value_warmup, self.config.ppo.optimizer
         fresh = (done == 0) | (done == length)
-        opt_state = select(fresh, optimizer.init(learner.params), learner.opt_state)
+        opt_state = select(fresh, optimizer.init(learner.params, name), learner.opt_state)
         return done < length, learner.replace(opt_state=opt_state)
 
     def _batch(self, rollout: Rollout, estimate: Estimates, kept: target_params.TargetParams) -> Batch:

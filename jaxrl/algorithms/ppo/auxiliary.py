@@ -20,8 +20,8 @@ from flax import struct
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import Transition, across_devices
 from jaxrl.algorithms.ppo.loss import PPOCoefs
-from jaxrl.algorithms.ppo.update import ADAM_EPS, Shuffle, shuffled_indices
 from jaxrl.config import Config
+from jaxrl.algorithms.ppo.update import Shuffle, make_rule, shuffled_indices
 from jaxrl.networks import normaliser
 from jaxrl.networks.mlp import MLP
 from jaxrl.networks.normaliser import Statistics
@@ -71,7 +71,9 @@ class AuxiliaryNetwork:
         """A new network from a typed key."""
         params = self._init(key)
         statistics = normaliser.fresh(self._size) if self._normalize else None
-        return AuxiliaryState(params=params, opt_state=optimizer.init(params), statistics=statistics)
+        return AuxiliaryState(
+            params=params, opt_state=optimizer.init(params, self._settings.optimizer), statistics=statistics
+        )
 
     def apply(self, state: AuxiliaryState, view: PyTree) -> jax.Array:
         """f32[..., outputs] of views with any leading axes."""
@@ -136,9 +138,9 @@ class AuxiliaryNetwork:
         total, _ = jax.lax.scan(add, nothing, index)
         weight = jnp.maximum(across_devices(jnp.sum(rows.weight[index])), 1.0)
         found, gradient = jax.tree.map(lambda leaf: leaf / weight, across_devices(total))
-        gradient, norms = optimizer.clip_by_global_norm(gradient, coefs.max_grad_norm)
-        learnt = optimizer.apply(state.params, state.opt_state, gradient, coefs.learning_rate, jnp.float32(ADAM_EPS))
-        params, opt_state = select(jnp.isfinite(norms.raw), learnt, (state.params, state.opt_state))
+        learnt = optimizer.apply(make_rule(self._settings, coefs), state.params, state.opt_state, gradient)
+        finite = jnp.isfinite(optax.tree.norm(gradient))
+        params, opt_state = select(finite, learnt, (state.params, state.opt_state))
         return state.replace(params=params, opt_state=opt_state), found
 
 

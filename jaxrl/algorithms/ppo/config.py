@@ -53,8 +53,14 @@ class PPOConfig(Section):
         16, "with a memory: steps through which a gradient flows back; chunks of so many are shuffled", minimum=1
     )
     accumulate: int = option(1, "portions of a minibatch with gradients summed; more if memory is short", minimum=1)
+    optimizer: str = option(
+        "adam",
+        "adamw: adam with weight decay; muon: orthogonalised steps for hidden matrices, adam for the rest "
+        "(https://arxiv.org/abs/2502.16982)",
+        choices=("adam", "adamw", "muon"),
+    )
     learning_rate: Schedule = option(
-        Schedule("linear", 6e-4, 6e-5), "Adam step size; follows train.total_steps if not given"
+        Schedule("linear", 6e-4, 6e-5), "step size of the optimizer; follows train.total_steps if not given"
     )
     entropy_coef: Schedule = option(
         Schedule("constant", 0.3, 0.3),

@@ -130,7 +130,7 @@ def passes(
     """
     if value_only is not None:
         loss = _value_head_only(loss, value_only)
-    step = functools.partial(_minibatch, loss, settings, coefs, order)
+    step = functools.partial(_minibatch, loss, settings, coefs, order, value_only)
     # The stop is the loop's condition and the step below is selected: a GPU waits for the host at every branch that
     # depends on data, and this way that is once per minibatch. With several seeds it runs until the last one stops.
     carry = _Carry(jnp.int32(0), params, opt_state, jnp.bool_(False), empty_sums())
@@ -150,6 +150,20 @@ def normalize(advantage: jax.Array, weight: jax.Array) -> jax.Array:
 def is_value_head(path: Any) -> bool:
     """Whether parameters with this path are the last layer of the value, `heads/value`."""
     return "['heads']['value']" in jax.tree_util.keystr(path)
+
+
+def make_rule(settings: PPOConfig, coefs: PPOCoefs) -> optax.GradientTransformation:
+    """The optimizer of an update of PPO."""
+    return optimizer.make_optimizer(settings.optimizer, coefs.learning_rate, coefs.max_grad_norm, ADAM_EPS)
+
+
+def _hold(value_only: jax.Array, before: Any, after: Any) -> Any:
+    """The parameters `after` a step; where `value_only` (bool[]) all but the last layer of the value as `before` it."""
+
+    def of(path: Any, old: jax.Array, new: jax.Array) -> jax.Array:
+        return new if is_value_head(path) else jnp.where(value_only, old, new)
+
+    return jax.tree_util.tree_map_with_path(of, before, after)
 
 
 def _value_head_only(loss: Callable[..., Any], alone: jax.Array) -> Callable[..., Any]:
@@ -273,15 +287,19 @@ def _fold(keys: jax.Array, numbers: jax.Array) -> jax.Array:
 # ---- minibatches --------------------------------------------------------------------------------------------------
 
 
-def _minibatch(loss, settings: PPOConfig, coefs: PPOCoefs, order: Order, carry: _Carry) -> _Carry:
+def _minibatch(
+    loss, settings: PPOConfig, coefs: PPOCoefs, order: Order, value_only: jax.Array | None, carry: _Carry
+) -> _Carry:
     """One optimizer step; the one that finds the KL divergence too large is not taken."""
     epoch, index = order.at(carry.number)
     gradient, parts = _gradient(loss, carry.params, epoch, index)
-    gradient, norms = optimizer.clip_by_global_norm(gradient, coefs.max_grad_norm)
+    norms = optimizer.gradient_norms(gradient, coefs.max_grad_norm)
     limit = jnp.where(coefs.target_kl > 0.0, KL_MARGIN * coefs.target_kl, jnp.inf)
     # Non-finite numbers stop too; the metrics show them and the trainer ends the run.
     stopped = ~(parts.approx_kl <= limit) | ~jnp.isfinite(norms.raw)
-    learnt = optimizer.apply(carry.params, carry.opt_state, gradient, coefs.learning_rate, jnp.float32(ADAM_EPS))
+    learnt = optimizer.apply(make_rule(settings, coefs), carry.params, carry.opt_state, gradient)
+    if value_only is not None:  # weight decay moves parameters whose gradient is 0
+        learnt = (_hold(value_only, carry.params, learnt[0]), learnt[1])
     # Selected, not branched: the step is as cheap as the question whether to take it.
     params, opt_state = select(stopped, (carry.params, carry.opt_state), learnt)
     sums = UpdateSums(combine(parts, settings, coefs), parts, norms.raw, norms.clipped, jnp.float32(1.0))

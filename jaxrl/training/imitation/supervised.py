@@ -74,11 +74,10 @@ def make_step(
 ) -> Callable[[PyTree, Any, Lessons], tuple[PyTree, Any, Losses]]:
     """The function (params, optimizer state, lessons) -> both after one step of Adam, and the losses before it."""
     loss_of = make_loss(network, value_coef)
+    rule = optimizer.make_optimizer("adam", learning_rate, max_grad_norm=1.0)
 
     def step(params: PyTree, opt_state: Any, lessons: Lessons) -> tuple[PyTree, Any, Losses]:
         gradient, losses = jax.grad(loss_of, has_aux=True)(params, lessons)
-        gradient, _ = optimizer.clip_by_global_norm(gradient, jnp.float32(1.0))
-        params, opt_state = optimizer.apply(params, opt_state, gradient, jnp.float32(learning_rate), jnp.float32(1e-8))
-        return params, opt_state, losses
+        return *optimizer.apply(rule, params, opt_state, gradient), losses
 
     return step
