@@ -129,7 +129,7 @@ class _Games:
         lanes = state.lanes
         which = np.arange(games) % len(lanes.blobs)
         self._pool, self._rows = pool, make_buffers(program.game, games)
-        controllers = program.numbers[lanes.controllers[which]]
+        controllers = program.host.numbers[lanes.controllers[which]]
         pool.load(lanes.blobs[which], controllers, self._rows, lanes.length[which])
         pool.next_controllers[:] = controllers
         self._random = np.full(self._rows.action.shape, RANDOM, np.int32)
@@ -154,7 +154,7 @@ def _engine(program: Sebulba, state: Any, part: int, seconds: float) -> tuple[fl
 
 def _answering(program: Sebulba, state: Any, block: int, seconds: float) -> float:
     """Seconds of the policy's answers for a block, from arrays of the host to arrays of the host."""
-    programs, env = program.programs, program.setup.env
+    programs, env = program.host.programs, program.setup.env
     acting = state.acting[0] if state.acting else None
     policy = acting.policy if acting else program.algorithm.policy(state.learner, jnp.int32(0))
     pool = state.pool.replace(snapshots=None) if state.pool is not None else None

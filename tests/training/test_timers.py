@@ -12,9 +12,8 @@ import pytest
 from jaxrl.algorithms.registry import make_algorithm
 from jaxrl.config import Config
 from jaxrl.networks.config import NetworkConfig
-from jaxrl.training import timers as counters
 from jaxrl.training.config import TrainConfig
-from jaxrl.training.sebulba import shares
+from jaxrl.training.sebulba.learner import forward_share
 from jaxrl.training.timers import NAMES, NULL, PREFIX, Timers
 from tests.support import games
 
@@ -23,7 +22,7 @@ from tests.support import games
 def clock(monkeypatch):
     """A clock that moves only when told to."""
     now = [0]
-    monkeypatch.setattr(counters.time, "perf_counter_ns", lambda: now[0])
+    monkeypatch.setattr("jaxrl.training.timers.time.perf_counter_ns", lambda: now[0])
 
     def move(nanoseconds: int) -> None:
         now[0] += nanoseconds
@@ -122,7 +121,7 @@ def test_updates_are_shared_out_between_forward_and_backward():
 def test_the_share_is_measured():
     env, config = games.TicTacToe(), Config(network=NetworkConfig(hidden=(32,)))
     as_dqn = dataclasses.replace(config, train=TrainConfig(algorithm="dqn"))
-    once, thrice = (shares.forward_share(make_algorithm(each, env), env, 64) for each in (config, as_dqn))
+    once, thrice = (forward_share(make_algorithm(each, env), env, 64) for each in (config, as_dqn))
     assert 0 < once <= 2 / 3 and 0 < thrice <= 6 / 7  # a backward pass is half a forward pass at least
 
 

@@ -20,8 +20,8 @@ from flax import struct
 from jaxrl.algorithms import optimizer
 from jaxrl.algorithms.base import Transition, across_devices
 from jaxrl.algorithms.ppo.loss import PPOCoefs
-from jaxrl.config import Config
 from jaxrl.algorithms.ppo.update import Shuffle, make_rule, shuffled_indices
+from jaxrl.config import Config
 from jaxrl.networks import normaliser
 from jaxrl.networks.mlp import MLP
 from jaxrl.networks.normaliser import Statistics

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -12,19 +12,16 @@ import numpy as np
 from jaxrl.algorithms.base import Asked
 from jaxrl.networks.distributions import MASK_FILL
 from jaxrl.training.program import Diverged
-from jaxrl.training.sebulba.inference import ActorPrograms, BlockAnswer, Seating
+from jaxrl.training.sebulba.inference import BlockAnswer, Seating
 from jaxrl.training.sebulba.pipeline import Closed, Pipeline
-from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
+from jaxrl.training.sebulba.setup import HostSetup
 from jaxrl.training.sebulba.storage import Storage
 from jaxrl.training.state import Acting, HostLanes, is_sound
-from jaxrl.training.timers import Timers
-from jaxrl_envs.host.bridge import HostPool
 from jaxrl_envs.host.faults import explained
 from jaxrl_envs.host.game import EngineError, IllegalAction
 
-Place = Callable[[Any], Any]
-"""Brings a tree of arrays to the actor's device."""
-SUSPECT = 1e3  # no weight of a network that plays by the rules is as large
+ENGINE_SEED = 0  # games are loaded, with streams of their own
+SUSPECT = 1e3  # weights of a sound network are smaller
 
 
 class ActorThread(threading.Thread):
@@ -33,40 +30,29 @@ class ActorThread(threading.Thread):
 
     def __init__(
         self,
+        setup: HostSetup,
         number: int,
-        pool: HostPool | WorkerPool,
-        programs: ActorPrograms,
         pipeline: Pipeline,
-        *,
         lanes: HostLanes,
-        share: int,
-        before: int,
         first: int,
-        numbers: np.ndarray,
-        names: Sequence[str],
-        place: Place,
-        timers: Timers,
     ):
-        """Starts nothing.
+        """Makes its games, which are closed when the thread ends; starts nothing.
 
         Args:
+          setup: of the training.
           number: of the actor, from 0.
-          pool: its games, with one group for each block; closed when the thread ends.
-          programs: the compiled functions.
           pipeline: where rollouts go.
-          lanes: of all actors, before rollout `first`; copied.
-          share: lanes of each actor.
-          before: lanes of the processes before this one: lanes draw by their global number.
+          lanes: of all actors of this process, before rollout `first`; copied.
           first: number of the first rollout.
-          numbers: i8[1 + E], `policy.host_numbers`.
-          names: of the same controllers, for an engine that writes its games down.
-          place: brings what was published, (Acting, key of the training), to its device.
-          timers: counters of the run.
+
+        Raises:
+          UserError: the engines cannot be had.
         """
         super().__init__(name=f"actor {number}", daemon=True)
-        self.number, self.pool = number, pool
-        self._programs, self._pipeline, self._place, self._timers = programs, pipeline, place, timers
-        self._numbers, self._first = numbers, first
+        self.number, self._setup, self._pipeline, self._first = number, setup, pipeline, first
+        self.pool = pool = setup.make_pool(number, ENGINE_SEED, setup.config.sebulba.groups)
+        self._programs, self._timers, self._numbers = setup.programs, setup.timers, setup.numbers
+        share, before = setup.share, setup.lanes_before
         groups, self._lanes = pool.groups, slice(number * share, (number + 1) * share)
         size = share // groups
         self._local = [slice(g * size, (g + 1) * size) for g in range(groups)]  # lanes of each block, in this actor
@@ -81,20 +67,20 @@ class ActorThread(threading.Thread):
         self._episode = np.array(lanes.episode[self._lanes])
         engine = getattr(pool, "engine", None)  # workers have none here
         if engine is not None and hasattr(engine, "seated"):
-            following = self._following  # not the actor, or the engine would outlive it
+            following, names = self._following, setup.names  # not the actor, or the engine would outlive it
             engine.seated = lambda game: [names[controller] for controller in following[game]]
         self._fresh = np.zeros(share, bool)  # games that have begun since their lane's last answer
         self._memory = [jax.tree.map(lambda leaf, s=s: leaf[s], lanes.memory) for s in self._global]  # of each block
 
     def run(self) -> None:
-        """Plays until the pipeline is closed; whatever else happens is told to it."""
+        """Plays until the pipeline is closed; reports every other end to it."""
         try:
             self._play()
         except Closed:
             pass
         except EngineError as error:
             self._pipeline.fail(explained(error, self._programs.setup.env.id, self._first_lane))
-        except BaseException as error:  # also what was never meant to end a thread: nobody else would hear of it
+        except BaseException as error:  # also SystemExit and the like: an uncaught one would go unnoticed
             self._pipeline.fail(error)
         finally:
             self.pool.close()
@@ -110,7 +96,7 @@ class ActorThread(threading.Thread):
                 self.pool.load(self._blobs, held, storage.whole[self.number], self._length)
             else:
                 storage.copy_questions(last, self._blocks)
-            acting, key = self._place(published)
+            acting, key = self._setup.place(self.number, published)
             pool = acting.pool.replace(snapshots=None) if acting.pool is not None else None
             seatings = [self._programs.seating(key, np.int32(rollout), pool, ids) for ids in self._ids]
             self._deal_anew(storage, acting, seatings)

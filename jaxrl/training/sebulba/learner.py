@@ -8,55 +8,49 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxrl.algorithms.base import AXIS, Rollout, Transition, across_devices
-from jaxrl.config import Config
+from jaxrl.algorithms.base import AXIS, Algorithm, Rollout, Transition, across_devices
 from jaxrl.networks import distributions
 from jaxrl.runs import distributed
 from jaxrl.runs.metrics import Metrics
-from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.episodes import EpisodeStats, finished, no_games, over_lanes
+from jaxrl.training.sebulba.setup import HostSetup
 from jaxrl.training.sebulba.storage import PlayedGames
 from jaxrl.training.state import TrainState, update_keys
+from jaxrl_envs.contract.env import Env
 
 STEPS, LANES = Spec(None, AXIS), Spec(AXIS)
 # Lanes are spread, the policy is not.
 PLACES: Any = Rollout(STEPS, STEPS, LANES, LANES, Spec(), LANES)  # type: ignore[arg-type]
+MOST = 4096  # decisions in the pass that `forward_share` measures, at most
+REPEATS = 15
 GAMES: Any = PlayedGames(STEPS, STEPS, STEPS, STEPS, STEPS, STEPS, LANES, LANES)
 
 
 class HostLearner:
     """The learner's side of Sebulba."""
 
-    def __init__(self, config: Config, setup: RolloutSetup, stat_names: Sequence[str], mesh: Mesh, timers: Any):
-        """Compiles nothing yet.
-
-        Args:
-          config: what is trained.
-          setup: game, algorithm and seats.
-          stat_names: K metrics of the game.
-          mesh: over which the lanes are spread.
-          timers: counters of the run.
+    def __init__(self, setup: HostSetup):
+        """Compiles nothing yet; `setup` is that of the training.
 
         Attributes:
           compiled: (parameters, the rest of the learner, rollout, key, number) -> learner, metrics.
         """
-        self._config, self._setup, self._mesh, self._names = config, setup, mesh, tuple(stat_names)
-        self._timers = timers
-        self._host = setup.algorithm.host_learning(timers)
+        self._setup, self._mesh, self._timers = setup, setup.mesh, setup.timers
+        self._host = setup.algorithm.host_learning(setup.timers)
         self._holds: Any = None  # the lanes of the state whose learner's host part is held here
         self.compiled = jax.jit(self._compiled, donate_argnums=1)
-        every, each = NamedSharding(mesh, Spec()), NamedSharding(mesh, LANES)
+        every, each = setup.replicated, setup.by_lane
         self._account = jax.jit(self._accounted, out_shardings=(every, every, each, every, every))
         self._keys = jax.jit(update_keys)
-        self._metrics = jax.jit(setup.seats.metrics)
+        self._metrics = jax.jit(setup.rollout.seats.metrics)
         self._results: Any = None  # of the games since the last `league_metrics`
 
     # ---- the learner --------------------------------------------------------------------------------------------
@@ -173,7 +167,7 @@ class HostLearner:
 
     def _accounted(self, counters: Any, pool: Any, returns: jax.Array, games_played: PlayedGames, born: Any) -> Any:
         update, env_steps, games = counters
-        seats = self._setup.seats
+        seats = self._setup.rollout.seats
         finished_games = jax.shard_map(
             functools.partial(self._finished, snapshots=born is not None),
             mesh=self._mesh,
@@ -183,15 +177,16 @@ class HostLearner:
         )
         returns, played = finished_games(returns, games_played)
         played = played._replace(results=_of_same_snapshots(played.results, pool, born))
-        counters = (update + 1, env_steps.add(self._config.batch_size), games.add(played.games))
+        counters = (update + 1, env_steps.add(self._setup.config.batch_size), games.add(played.games))
         return counters, seats.learn(pool, played.results), returns, played.results, played.metrics()
 
     def _finished(
         self, returns: jax.Array, games_played: PlayedGames, *, snapshots: bool
     ) -> tuple[jax.Array, EpisodeStats]:
         """Returns f32[B, P] of the running games afterwards, and the sums over those that ended on all devices."""
-        seats = self._setup.seats
-        sums = no_games(seats, self._names)
+        seats = self._setup.rollout.seats
+        names = self._setup.game.stat_names
+        sums = no_games(seats, names)
         if snapshots:
             returns = jnp.where(games_played.restarted[:, None], games_played.first, returns)
         if snapshots and sums.results is not None:
@@ -203,7 +198,7 @@ class HostLearner:
         ) -> tuple[tuple[jax.Array, EpisodeStats], None]:
             returns, sums = carry
             returns = returns + now.rewards
-            stats = {name: now.stats[..., i] for i, name in enumerate(self._names)}
+            stats = {name: now.stats[..., i] for i, name in enumerate(names)}
             illegal = jnp.zeros_like(now.over)  # the bridge refuses illegal actions
             ended = jax.vmap(functools.partial(finished, seats))(
                 now.controllers, returns, now.length, now.over, illegal, stats
@@ -228,3 +223,46 @@ def _of_same_snapshots(results: Any, pool: Any, born: Any) -> Any:
 def parted(learner: Any) -> tuple[Any, Any]:
     """The parameters of a learner and the rest of it, which an update is given apart."""
     return learner.params, learner.replace(params=None)
+
+
+# ---- the share of the forward passes ------------------------------------------------------------------------------
+# An update is one compiled program, which cannot be timed in the middle. The times of forward and backward passes in
+# TensorBoard are therefore that of the whole program, divided as the two take by themselves, measured once.
+
+
+def forward_share(algorithm: Algorithm, env: Env, count: int) -> float:
+    """The share of an update's time that its forward passes take, between 0 and 1.
+
+    Args:
+      algorithm: whose network learns, with `Algorithm.forwards`.
+      env: its game.
+      count: decisions in an update.
+    """
+    network, forwards, count = algorithm.network, algorithm.forwards, min(count, MOST)
+    memory = network.memory(())
+    params = network.init(jax.random.key(0))
+    observation = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), env.observation_spec)
+    mask = jnp.ones((count, env.num_actions), bool)
+
+    def loss(params: Any, observation: Any, mask: jax.Array) -> jax.Array:
+        evaluate = jax.vmap(network.evaluate, in_axes=(None, None, 0, 0))
+        _, logits, value = evaluate(params, memory, observation, mask)
+        return jnp.sum(jnp.square(logits)) + jnp.sum(
+            jnp.square(value)
+        )  # squares: a sum could be taken before the product
+
+    arguments = (params, observation, mask)
+    forward, both = _seconds([jax.jit(loss), jax.jit(jax.value_and_grad(loss))], arguments)
+    backward = max(both - forward, forward / 2)  # gradients of the weights alone take as many operations as a pass
+    return forwards * forward / (forwards * forward + backward)
+
+
+def _seconds(programs: Sequence[Callable[..., Any]], arguments: tuple[Any, ...]) -> list[float]:
+    """The shortest of several calls of each program, in turn: other processes use the machine too."""
+    times: list[list[float]] = [[] for _ in programs]
+    for _ in range(1 + REPEATS):
+        for program, record in zip(programs, times, strict=True):
+            start = time.perf_counter()
+            jax.block_until_ready(program(*arguments))
+            record.append(time.perf_counter() - start)
+    return [max(min(record[1:]), 1e-9) for record in times]  # the first call compiles

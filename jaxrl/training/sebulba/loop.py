@@ -5,7 +5,7 @@ training is reproducible and resumes exactly. An environment step is one decisio
 own seats or of a snapshot's: a row of the storage. Decisions of scripted players happen inside the engine.
 
 Of several processes each has its share of the actors and plays their lanes; what is learnt is learnt by all, from all
-lanes. Nobody goes on alone: before each update they agree that every one of them has its rollout (`_taken`).
+lanes. They proceed in step: before each update they agree that every process has its rollout (`_taken`).
 """
 
 from __future__ import annotations
@@ -17,29 +17,23 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as Spec
+from jax.sharding import Mesh
 
-from jaxrl.algorithms.base import AXIS, Rollout
+from jaxrl.algorithms.base import Rollout
 from jaxrl.config import Config
 from jaxrl.league.pool import add_snapshot
 from jaxrl.runs import distributed, metrics
 from jaxrl.runs.metrics import Metrics
 from jaxrl.training.anakin.rollout import RolloutSetup
 from jaxrl.training.program import Diverged, Failed, Interrupted, Program
-from jaxrl.training.sebulba.inference import ActorPrograms, host_numbers
-from jaxrl.training.sebulba.lanes import first_lanes
-from jaxrl.training.sebulba.learner import HostLearner
+from jaxrl.training.sebulba.learner import HostLearner, forward_share
 from jaxrl.training.sebulba.pipeline import Fault, Stopped
-from jaxrl.training.sebulba.pools import actor_pool, check_room
-from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
 from jaxrl.training.sebulba.session import Session
-from jaxrl.training.sebulba.shares import forward_share
+from jaxrl.training.sebulba.setup import first_lanes, make_setup
 from jaxrl.training.sebulba.storage import Storage, make_storage
 from jaxrl.training.state import Acting, Counter, HostLanes, TrainState, first_keys
 from jaxrl.training.timers import Timers
-from jaxrl_envs.host.bridge import HostPool
-from jaxrl_envs.host.game import HostGame, make_buffers
+from jaxrl_envs.host.game import make_buffers
 
 LOG = logging.getLogger("jaxrl")
 QUEUE = 2  # rollouts that may wait for the learner: more would only be older when they are learnt from
@@ -60,26 +54,15 @@ class Sebulba(Program):
           UserError: there are more games than there is room for.
         """
         self.config, self.setup, self.mesh = config, setup, mesh
-        self.game: HostGame = setup.env.game  # type: ignore[attr-defined]  # an jaxrl_envs.host.env.HostEnv
-        check_room(config, self.game, config.train.num_envs, "train.num_envs")
         share = functools.partial(forward_share, setup.algorithm, setup.env, config.batch_size)
         self.timers = Timers(config.sebulba.profile, share)
-        self.learner = HostLearner(config, setup, self.game.stat_names, mesh, self.timers)
-        self.programs = ActorPrograms(setup)
-        slots = config.league.snapshots
-        self.numbers = host_numbers(setup.seats, self.game.bots, slots)
-        self.names = ("learner", *setup.seats.bots, *(f"snapshot {slot}" for slot in range(slots)))
-        self._first = jax.jit(self._first_arrays, out_shardings=self.replicated)
+        self.host = make_setup(config, setup, mesh, self.timers)
+        self.game = self.host.game
+        self.learner = HostLearner(self.host)
+        self._first = jax.jit(self._first_arrays, out_shardings=self.host.replicated)
         self._policy = jax.jit(setup.algorithm.policy)
         self._session: Session | None = None
         self._fault: BaseException | None = None
-        together = distributed.count()
-        self.own_actors = config.sebulba.actors // together
-        """Threads of this process."""
-        self.own_lanes = config.train.num_envs // together
-        """Games of this process."""
-        self.lanes_before = self.own_lanes * distributed.rank()
-        """Games of the processes before it."""
         self._stop = False  # no Event: a signal handler sets it, and must not wait for a lock that this thread holds
 
     # ---- the protocol -------------------------------------------------------------------------------------------
@@ -89,7 +72,7 @@ class Sebulba(Program):
         self.close()
         self._fault = None
         state, engine_seed = self._first(np.uint32(seed))
-        state = state.replace(lanes=first_lanes(self, state, int(engine_seed)))
+        state = state.replace(lanes=first_lanes(self.host, state, int(engine_seed)))
         return self.begin(state.replace(learner=self.learner.begun(state.learner)))
 
     def begin(self, state: TrainState) -> TrainState:
@@ -100,7 +83,7 @@ class Sebulba(Program):
             return state.replace(acting=())
         acting = [Acting(self._policy(learner, np.int32(number)), pool, state.update)]
         if pool is not None:  # games against stale opponents are dealt anew once, before the first rollout
-            pool = distributed.place(pool.replace(stale=jnp.zeros_like(pool.stale)), self.replicated)
+            pool = distributed.place(pool.replace(stale=jnp.zeros_like(pool.stale)), self.host.replicated)
         for later in range(1, lag):
             acting.append(Acting(self._policy(learner, np.int32(number + later)), pool, state.update))
         return state.replace(pool=pool, acting=tuple(acting))
@@ -140,14 +123,14 @@ class Sebulba(Program):
     def host_rollout_bytes(self) -> int:
         """Memory of `storages`, but for what a network remembers."""
         row = make_buffers(self.game, 1, steps=1)
-        steps = (self.config.train.num_steps + 1) * self.own_lanes
+        steps = (self.config.train.num_steps + 1) * self.host.own_lanes
         return sum(leaf.nbytes for leaf in jax.tree.leaves(vars(row))) * steps * self._rollouts
 
     @property
     def abstract_state(self) -> TrainState:
         """Shapes and dtypes; shardings of what lives on devices."""
         shapes, _ = jax.eval_shape(self._first_arrays, jax.ShapeDtypeStruct((), jnp.uint32))
-        state = jax.tree.map(lambda leaf: self._form(leaf, self.replicated), shapes)
+        state = jax.tree.map(lambda leaf: self._form(leaf, self.host.replicated), shapes)
         lanes, seats = self.config.train.num_envs, self.game.num_players
         memory = jax.eval_shape(lambda: self.algorithm.network.memory((lanes, seats)))
         of_host = HostLanes(
@@ -159,11 +142,11 @@ class Sebulba(Program):
             episode_return=jax.ShapeDtypeStruct((lanes, seats), jnp.float32),
         )
         # Several processes save arrays of the host as what they are together: one array, of which each has its share.
-        place = self.by_lane if distributed.count() > 1 else None
+        place = self.host.by_lane if distributed.count() > 1 else None
         of_host = jax.tree.map(lambda leaf: self._form(leaf, place), of_host)
-        of_host = of_host.replace(episode_return=self._form(of_host.episode_return, self.by_lane))
+        of_host = of_host.replace(episode_return=self._form(of_host.episode_return, self.host.by_lane))
         policy = jax.eval_shape(self.algorithm.policy, shapes.learner, shapes.update)
-        policy = jax.tree.map(lambda leaf: self._form(leaf, self.replicated), policy)
+        policy = jax.tree.map(lambda leaf: self._form(leaf, self.host.replicated), policy)
         acting = Acting(policy, state.pool, state.update)
         learner = jax.tree.map(self._form_of_host, self.learner.forms(state.learner))
         return state.replace(learner=learner, lanes=of_host, acting=(acting,) * self.config.sebulba.lag)
@@ -174,7 +157,7 @@ class Sebulba(Program):
         if distributed.count() == 1:
             return state
         returns = state.lanes.episode_return  # spread already
-        lanes = distributed.shard(state.lanes.replace(episode_return=None), self.by_lane)
+        lanes = distributed.shard(state.lanes.replace(episode_return=None), self.host.by_lane)
         return state.replace(lanes=lanes.replace(episode_return=returns))
 
     def restored(self, state: TrainState) -> TrainState:
@@ -248,7 +231,7 @@ class Sebulba(Program):
         if self.setup.seats.due(state.pool, number + 1):
             # The pool's own `renew`, but snapshots that do not change are shared with the actors, not copied.
             renewed = add_snapshot(state.pool, learner.params, state.update)
-            state = state.replace(pool=distributed.place(renewed, self.replicated))
+            state = state.replace(pool=distributed.place(renewed, self.host.replicated))
         lanes = storage.after.replace(episode_return=state.lanes.episode_return)
         lag = metrics.measured(number - int(behaviour.version))
         return state.replace(learner=learner, lanes=lanes), played | found | {"train/policy_lag": lag}
@@ -260,7 +243,7 @@ class Sebulba(Program):
         if self._session is not None and self._session.lanes is state.lanes:
             return self._session
         self.close(keep_learner=True)
-        self._session = Session(self, self.storages, state)
+        self._session = Session(self.host, self.storages, state)
         return self._session
 
     def _raise_fault(self) -> None:
@@ -273,34 +256,14 @@ class Sebulba(Program):
     def storages(self) -> list[Storage]:
         """As many rollouts as can be learnt from, wait and be played at a time."""
         config, train = self.config.sebulba, self.config.train
-        shape = (train.num_steps, self.own_lanes, self.own_actors, config.groups)
+        shape = (train.num_steps, self.host.own_lanes, self.host.own_actors, config.groups)
         return [make_storage(self.game, self.algorithm, *shape) for _ in range(self._rollouts)]
 
     @property
     def _rollouts(self) -> int:
         return 1 + min(self.config.sebulba.lag, QUEUE)
 
-    @property
-    def share(self) -> int:
-        """Games of each actor."""
-        return self.config.train.num_envs // self.config.sebulba.actors
-
-    def make_pool(self, actor: int, seed: int, groups: int) -> HostPool | WorkerPool:
-        """The games of one actor of this process, and what steps them."""
-        number = self.lanes_before // self.share + actor
-        return actor_pool(self.config, self.game, number, self.share, seed=seed, groups=groups)
-
     # ---- arrays -------------------------------------------------------------------------------------------------
-
-    @property
-    def replicated(self) -> NamedSharding:
-        """On all devices."""
-        return NamedSharding(self.mesh, Spec())
-
-    @property
-    def by_lane(self) -> NamedSharding:
-        """Lanes spread over the devices."""
-        return NamedSharding(self.mesh, Spec(AXIS))
 
     @staticmethod
     def _form(leaf: Any, sharding: Any = None) -> jax.ShapeDtypeStruct:
@@ -308,7 +271,7 @@ class Sebulba(Program):
 
     @classmethod
     def _form_of_host(cls, leaf: Any) -> jax.ShapeDtypeStruct:
-        """An array of the host as a form without a place; a form as it is."""
+        """ShapeDtypeStruct of a host array (no sharding); existing structs pass through."""
         return leaf if isinstance(leaf, jax.ShapeDtypeStruct) else cls._form(leaf)
 
     def _first_arrays(self, seed: jax.Array) -> tuple[TrainState, jax.Array]:

@@ -5,25 +5,21 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from jaxrl.runs import distributed
 from jaxrl.runs.metrics import Metrics, measured
 from jaxrl.training.sebulba.actor import ActorThread
 from jaxrl.training.sebulba.pipeline import Pipeline
 from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
+from jaxrl.training.sebulba.setup import HostSetup
 from jaxrl.training.sebulba.storage import Storage
 from jaxrl.training.state import TrainState
 
-if TYPE_CHECKING:
-    from jaxrl.training.sebulba.loop import Sebulba
-
 LOG = logging.getLogger("jaxrl")
 PATIENCE = 10.0  # seconds that a stop waits for an actor; engines that hang take longer and are left behind
-ENGINE_SEED = 0  # the games are loaded, with streams of their own
 
 
 class Session:
@@ -34,24 +30,24 @@ class Session:
       pipeline: between actors and learner.
     """
 
-    def __init__(self, program: Sebulba, storages: list[Storage], state: TrainState):
+    def __init__(self, setup: HostSetup, storages: Sequence[Storage], state: TrainState):
         """Starts all threads.
 
         Args:
-          program: the training.
-          storages: its memory; not in use by anybody else.
+          setup: of the training.
+          storages: of its rollouts; no other session uses them.
           state: to play on from.
         """
-        config, first = program.config.sebulba, int(state.update)
+        config, first = setup.config.sebulba, int(state.update)
         self.lanes = state.lanes
         for storage in storages:
             storage.renew()
-        self.pipeline = Pipeline(storages, program.own_actors, first, config.timeout)
-        self._config, self._timers = config, program.timers
+        self.pipeline = Pipeline(storages, setup.own_actors, first, config.timeout)
+        self._timers = setup.timers
         self._threads: list[ActorThread] = []
         try:
-            for number in range(program.own_actors):
-                self._threads.append(self._actor(program, number, state, first))
+            for number in range(setup.own_actors):
+                self._threads.append(ActorThread(setup, number, self.pipeline, state.lanes, first))
         except BaseException:
             self.close()
             raise
@@ -60,32 +56,10 @@ class Session:
             self.pipeline.publish(first + i, (acting, state.key))
         for thread in self._threads:
             thread.start()
-        LOG.debug("%d actors play on from update %d", program.own_actors, first)
-
-    def _actor(self, program: Sebulba, number: int, state: TrainState, first: int) -> ActorThread:
-        devices = program.mesh.local_devices
-        device = devices[number % len(devices)]
-
-        def place(acting: Any) -> Any:
-            return acting if program.mesh.size == 1 else distributed.local(acting, device)
-
-        return ActorThread(
-            number,
-            program.make_pool(number, ENGINE_SEED, self._config.groups),
-            program.programs,
-            self.pipeline,
-            lanes=state.lanes,
-            share=program.share,
-            before=program.lanes_before,
-            first=first,
-            numbers=program.numbers,
-            names=program.names,
-            place=place,
-            timers=self._timers,
-        )
+        LOG.debug("%d actors play on from update %d", setup.own_actors, first)
 
     def metrics(self) -> Callable[[int], Metrics]:
-        """Begins to measure; the result gives the metrics of so many updates since then."""
+        """Begins to measure. Returns a function: number of updates since then -> their metrics."""
         start, before = time.monotonic(), self._work()
         pipeline = self.pipeline
         waits = np.array([pipeline.waited_actors, pipeline.waited_learner, pipeline.depths])

@@ -13,8 +13,8 @@ from jaxrl import config as configs
 from jaxrl.config import Config, presets
 from jaxrl.training import command_train
 from jaxrl.training.sebulba.config import SebulbaConfig
-from jaxrl.training.sebulba.pools import check_room
 from jaxrl.training.sebulba.remote.config import FleetConfig
+from jaxrl.training.sebulba.setup import check_room
 from jaxrl_envs.forge.fleet.find import DECKS
 from jaxrl_envs.forge.game import ForgeGame
 from jaxrl_envs.forge.settings import Deployment

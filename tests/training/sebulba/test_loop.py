@@ -105,7 +105,7 @@ def test_seats_are_held_for_a_whole_game_and_bots_play_inside_the_engine():
             seat = rows.current_player[t]
             asked = held[np.arange(16), seat]
             assert set(asked) <= {0, 3, 4}  # the learner and two snapshots, not the two bots
-            np.testing.assert_array_equal(rows.controllers[t + 1], program.numbers[held])
+            np.testing.assert_array_equal(rows.controllers[t + 1], program.host.numbers[held])
             over = rows.terminated[t + 1] | rows.truncated[t + 1]
             if t == 0:
                 total[restarted] = rows.opening[0][restarted]

@@ -94,7 +94,7 @@ def no_thread_survives():
 
 def trained(monkeypatch, pool, **sebulba):
     """The state of a league after six updates whose games are played by `pool`."""
-    monkeypatch.setattr("jaxrl.training.sebulba.loop.actor_pool", pool)
+    monkeypatch.setattr("jaxrl.training.sebulba.setup.actor_pool", pool)
     config = sebulba_config(league=LEAGUE, num_steps=4, sebulba={"groups": 2, "lag": 1} | sebulba)
     program = sebulba_program(config)
     state = program.init(0)

@@ -1,0 +1,270 @@
+"""The setup of a training on the host: one struct, made once, that loop, session, actors and learner share.
+
+Also the engines of each actor, and the first games: dealt, and staggered so that rollouts show all phases of a game.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Spec
+
+from jaxrl import xla
+from jaxrl.algorithms.base import AXIS, Algorithm
+from jaxrl.config import Config
+from jaxrl.runs import distributed
+from jaxrl.training.anakin.rollout import RolloutSetup
+from jaxrl.training.sebulba.inference import ActorPrograms, Seating, host_numbers
+from jaxrl.training.sebulba.remote.cluster import worker_pool
+from jaxrl.training.sebulba.remote.worker_pool import WorkerPool
+from jaxrl.training.state import HostLanes, TrainState
+from jaxrl.training.timers import Timers
+from jaxrl_envs.host.bridge import HostPool
+from jaxrl_envs.host.faults import explained
+from jaxrl_envs.host.game import RANDOM, Buffers, EngineError, HostGame, make_buffers
+from jaxrl_envs.shared.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class HostSetup:
+    """What a training on the host consists of; it does not change while the training runs.
+
+    Attributes:
+      config: of the training.
+      rollout: game, algorithm and seats.
+      mesh: of the learner; actors use its devices in turn.
+      timers: counters of the run.
+      own_actors: actor threads of this process.
+      own_lanes: games of this process.
+      lanes_before: games of the processes before it: lanes have global numbers.
+    """
+
+    config: Config
+    rollout: RolloutSetup
+    mesh: Mesh
+    timers: Timers
+    own_actors: int
+    own_lanes: int
+    lanes_before: int
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The algorithm that learns."""
+        return self.rollout.algorithm
+
+    @functools.cached_property
+    def game(self) -> HostGame:
+        """The game that is played."""
+        game: HostGame = self.rollout.env.game  # type: ignore[attr-defined]  # an jaxrl_envs.host.env.HostEnv
+        return game
+
+    @functools.cached_property
+    def programs(self) -> ActorPrograms:
+        """The compiled functions of all actors."""
+        return ActorPrograms(self.rollout)
+
+    @functools.cached_property
+    def numbers(self) -> np.ndarray:
+        """i8[1 + M + K], see `host_numbers`."""
+        return host_numbers(self.rollout.seats, self.game.bots, self.config.league.snapshots)
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the same controllers, for an engine that records its games."""
+        snapshots = (f"snapshot {slot}" for slot in range(self.config.league.snapshots))
+        return ("learner", *self.rollout.seats.bots, *snapshots)
+
+    @property
+    def share(self) -> int:
+        """Games of each actor."""
+        return self.config.train.num_envs // self.config.sebulba.actors
+
+    @property
+    def replicated(self) -> NamedSharding:
+        """Sharding of arrays that all devices hold."""
+        return NamedSharding(self.mesh, Spec())
+
+    @property
+    def by_lane(self) -> NamedSharding:
+        """Sharding of arrays whose lanes are spread over the devices."""
+        return NamedSharding(self.mesh, Spec(AXIS))
+
+    def make_pool(self, actor: int, seed: int, groups: int) -> HostPool | WorkerPool:
+        """The games of one actor of this process, and the threads that step them."""
+        number = self.lanes_before // self.share + actor
+        return actor_pool(self.config, self.game, number, self.share, seed=seed, groups=groups)
+
+    def place(self, actor: int, tree: Any) -> Any:
+        """A tree of replicated arrays on the device of an actor of this process."""
+        devices = self.mesh.local_devices
+        return tree if self.mesh.size == 1 else distributed.local(tree, devices[actor % len(devices)])
+
+
+def make_setup(config: Config, rollout: RolloutSetup, mesh: Mesh, timers: Timers) -> HostSetup:
+    """The setup of this process; starts nothing.
+
+    Raises:
+      UserError: there are more games than the engines have room for.
+    """
+    together, lanes = distributed.count(), config.train.num_envs
+    own = lanes // together
+    setup = HostSetup(config, rollout, mesh, timers, config.sebulba.actors // together, own, own * distributed.rank())
+    check_room(config, setup.game, lanes, "train.num_envs")
+    return setup
+
+
+# ---- engines ------------------------------------------------------------------------------------------------------
+
+
+def actor_pool(
+    config: Config, game: HostGame, actor: int, share: int, *, seed: int, groups: int
+) -> HostPool | WorkerPool:
+    """Lanes ``actor * share .. (actor + 1) * share - 1``, on the workers of `fleet` if there are any.
+
+    Args:
+      config: of the training.
+      game: that is played.
+      actor, share: number of the actor, and games of each.
+      seed: of the games; games that are loaded bring theirs.
+      groups: parts that are stepped apart.
+
+    Raises:
+      UserError: workers are wanted, but cannot be had.
+    """
+    if config.fleet.workers:
+        return worker_pool(config, game, actor, share, seed=seed, groups=groups)
+    sebulba = config.sebulba
+    threads = sebulba.threads or xla.cores() * distributed.count()
+    return HostPool(
+        game.meant_for("training").engine(share, seed, first_slot=actor * share),
+        threads=share if game.remote else max(1, threads // sebulba.actors),
+        groups=groups,
+        timeout=sebulba.timeout,
+        timed=sebulba.profile,
+    )
+
+
+def check_room(config: Config, game: HostGame, games: int, key: str) -> None:
+    """Compares the games of a training with the processes that play them.
+
+    Args:
+      config: of the training.
+      game: that is played.
+      games: side by side.
+      key: of the configuration that says so, e.g. train.num_envs.
+
+    Raises:
+      UserError: games would have to take each other's process away at every decision, and be played again; or
+        the run would stop before a game that has lost its process can go on in another one.
+    """
+    room = game.capacity() if game.remote and not config.fleet.workers else games
+    if games > room:
+        raise UserError(
+            f"{key} is {games}, but {game.id} has room for {room} games at a time here: lower it (and sebulba.actors "
+            "with it), or let more engine processes run."
+        )
+    timeout = config.sebulba.timeout
+    if timeout < game.patience():
+        raise UserError(
+            f"sebulba.timeout is {timeout:g} s, but {game.id} may need {game.patience():g} s to find out that "
+            "an engine process hangs and to go on in another one: raise it."
+        )
+
+
+# ---- the first games ----------------------------------------------------------------------------------------------
+
+
+def first_lanes(setup: HostSetup, state: TrainState, seed: int) -> HostLanes:
+    """All games of this process before the first rollout, dealt and staggered.
+
+    Args:
+      setup: of the training.
+      state: its first state, without lanes.
+      seed: of the engines.
+
+    Raises:
+      UserError: an engine failed or hangs.
+    """
+    pool_state = state.pool.replace(snapshots=None) if state.pool is not None else None
+    ids = np.arange(setup.lanes_before, setup.lanes_before + setup.own_lanes, dtype=np.uint32)
+    key, pool_state = distributed.local((state.key, pool_state), setup.mesh.local_devices[0])
+    seating = setup.programs.seating(key, np.int32(0), pool_state, ids)
+    parts, wrong = [], None
+    for actor in range(setup.own_actors):
+        share = slice(actor * setup.share, (actor + 1) * setup.share)
+        # Without a pool there are no odds.
+        odds, numbers = jax.tree.map(lambda leaf, s=share: leaf[s], (seating.odds, seating.lane_ids))
+        with setup.make_pool(actor, seed, groups=1) as pool:
+            try:
+                parts.append(_Beginning(setup, pool, seating._replace(odds=odds, lane_ids=numbers)).play())
+            except EngineError as error:
+                wrong = explained(error, setup.game.id, setup.lanes_before + share.start)
+                wrong.__cause__ = error
+                break
+    distributed.raise_together(wrong)
+    blobs, controllers, episode, length, returns = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
+    seats = setup.game.num_players
+    memory = jax.tree.map(np.asarray, setup.algorithm.network.memory((setup.own_lanes, seats)))
+    return HostLanes(blobs, controllers, memory, episode, length, distributed.shard(returns, setup.by_lane))
+
+
+class _Beginning:
+    """The games of one actor until the first rollout."""
+
+    def __init__(self, setup: HostSetup, pool: HostPool | WorkerPool, seating: Seating):
+        self._setup, self._pool, self._seating = setup, pool, seating
+        self._varied, self._numbers = setup.programs.varied, setup.numbers
+        count = setup.share
+        self._episode = np.zeros(count, np.uint32)
+        self._controllers = self._dealt(0)
+        self._following = self._dealt(1)
+        self._returns = np.zeros((count, setup.game.num_players), np.float32)
+        self._rows: Buffers = make_buffers(setup.game, count)
+
+    def play(self) -> tuple[np.ndarray, ...]:
+        """The fields of `HostLanes`: lane i of B has played ``i * train.stagger / B`` random decisions."""
+        pool, train = self._pool, self._setup.config.train
+        lanes = np.asarray(self._seating.lane_ids).astype(np.int64)
+        pause = lanes * train.stagger // train.num_envs
+        pool.controllers[:] = self._numbers[self._controllers]
+        pool.next_controllers[:] = pool.controllers  # for a game that ends before a seat is asked
+        pool.start(self._rows)
+        self._returns[:] = self._rows.opening
+        random = np.full(self._rows.action.shape, RANDOM, np.int32)
+        for t in range(train.stagger):
+            if t:
+                self._restart(pause == train.stagger - t)
+            pool.next_controllers[:] = self._numbers[self._following]
+            pool.send(random, self._rows)
+            pool.recv()
+            self._returns += self._rows.rewards
+            self._next(self._rows.terminated | self._rows.truncated)
+        if train.stagger:
+            self._restart(pause == 0)
+        return pool.save(), self._controllers, self._episode, np.array(pool.length), self._returns
+
+    def _restart(self, games: np.ndarray) -> None:
+        """Restarts these games: the random decisions from now on are all that they have played."""
+        if games.any():
+            self._pool.next_controllers[:] = self._numbers[self._following]
+            self._pool.restart(np.flatnonzero(games).astype(np.int32), self._rows)
+            self._next(games)
+
+    def _next(self, over: np.ndarray) -> None:
+        """New games stand where the old ones are over."""
+        if over.any():
+            self._returns[over] = self._rows.opening[over]
+            self._controllers[over] = self._following[over]
+            self._episode += over
+            self._following = self._dealt(1)
+
+    def _dealt(self, later: int) -> np.ndarray:
+        """i8[B, P]: the controllers of the games, or of those `later`."""
+        if not self._varied:
+            return np.zeros((len(self._episode), self._setup.game.num_players), np.int8)
+        return np.array(self._setup.programs.deal(self._seating, self._episode + np.uint32(later)))
